@@ -1,0 +1,176 @@
+//===- Manifest.h - What a bundle says about itself -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The step program of a compiled schedule and the kernels that it runs, as
+// plain data: written by the compiler, stored as JSON in the bundle's
+// "manifest" section, played by the runtime. Steps are 1-based; T is the total
+// number of denoising steps of the run; every ratio is an exact fraction.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_MANIFEST_H
+#define HEDDLE_BUNDLE_MANIFEST_H
+
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::bundle {
+
+/// An exact fraction, 0 <= num, 0 < den, in lowest terms.
+struct Ratio {
+  int64_t num = 0;
+  int64_t den = 1;
+  bool operator==(const Ratio &) const = default;
+};
+
+/// How keep * n is made a whole number of keys; at least one key is kept, at
+/// most n.
+enum class KeepRule { Floor, Ceil, Round };
+
+/// max(1, min(n, rule(ratio * n))) in integers. Floor is the default
+/// everywhere (upstream code never says; PulseCol leaves it open).
+int64_t keepCount(Ratio ratio, KeepRule rule, int64_t n);
+
+/// The steps at which something is renewed, as a function of T.
+struct Cadence {
+  enum class Kind {
+    Never,   ///< no step
+    Every,   ///< 1, 1 + period, 1 + 2 * period, ...
+    First,   ///< 1 .. count
+    At,      ///< the one step max(1, floor(fraction * T)), or `step`
+    Uniform, ///< PulseCol eq. 8: window = floor(fraction * T), count steps
+    Random,  ///< count distinct steps of the window, drawn with `seed`
+    Power,   ///< 1 + floor((i / (count-1))^2 * (window - 1)), i = 0..count-1
+  };
+  Kind kind = Kind::Never;
+  Ratio fraction;     ///< Uniform, Random, Power: window; At: where
+  int64_t count = 0;  ///< Uniform, Random, Power, First
+  int64_t period = 0; ///< Every
+  int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
+  int64_t seed = 0;   ///< Random
+  bool operator==(const Cadence &) const = default;
+};
+
+/// The refresh steps in [1, T], ascending, without repeats.
+std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
+
+/// One set of pairs (query, key); a union lists several.
+struct Term {
+  enum class Kind {
+    Columns, ///< the keys listed for the query's group by a selection
+    Window,  ///< |i - j| <= size / 2 (integer division)
+    Sinks,   ///< j < size
+  };
+  Kind kind = Kind::Window;
+  int64_t size = 0;       ///< Window, Sinks
+  int64_t selection = -1; ///< Columns: index into Manifest::selections
+  bool operator==(const Term &) const = default;
+};
+
+/// A set of columns that the runtime keeps per layer and sequence.
+struct Selection {
+  std::string name;
+  Ratio keep;
+  KeepRule rule = KeepRule::Floor;
+  int64_t group = 0;  ///< consecutive query rows that share a list
+  std::string scorer; ///< "mean_probability"
+  Cadence cadence;    ///< when it is renewed
+};
+
+/// One compiled form of a kernel.
+struct KernelVariant {
+  std::string symbol;    ///< exported by the code section
+  std::string dtype;     ///< "f32" or "bf16": element type of Q, K, V, O
+  int64_t headDim = 0;   ///< 64, 128, ...
+  int64_t queryRows = 0; ///< rows of one task
+  int64_t scratchBytes = 0;
+  int64_t scratchBytesPerKey = 0;
+};
+
+/// A kernel that the step program names; every (dtype, headDim) the bundle was
+/// compiled for has a variant.
+struct Kernel {
+  enum class Kind { Attention, Select };
+  std::string name;
+  Kind kind = Kind::Attention;
+  bool writesLse = false;  ///< Attention
+  std::vector<Term> terms; ///< Attention; empty means dense (all pairs)
+  int64_t group = 0;       ///< Select
+  std::vector<KernelVariant> variants;
+};
+
+/// When a phase applies. The first phase of a rule whose condition holds at a
+/// step is the one that runs; the last phase of a rule is Otherwise, so the
+/// phases partition the steps.
+struct When {
+  enum class Kind {
+    On,        ///< the step is one of the cadence's
+    Before,    ///< no step of the cadence has come yet (t < first; also when
+               ///< the cadence is empty)
+    Otherwise, ///< always
+  };
+  Kind kind = Kind::Otherwise;
+  Cadence cadence; ///< On, Before
+};
+
+/// What one phase does in a layer: one attention, then selections renewed from
+/// that same step's Q, K and log-sum-exp.
+struct Phase {
+  When when;
+  int64_t attention = -1; ///< index into Manifest::kernels
+  struct Refresh {
+    int64_t selection = -1; ///< index into Manifest::selections
+    int64_t kernel = -1;    ///< index into Manifest::kernels, Kind::Select
+  };
+  std::vector<Refresh> refreshes; ///< non-empty only if attention writesLse
+};
+
+/// The phases of a range of layers. The rules of a manifest cover every layer
+/// exactly once: `first`..`last` inclusive, negative counts from the last layer
+/// (-1); the rule with `isDefault` takes all layers that no other names.
+struct Rule {
+  bool isDefault = true;
+  int64_t firstLayer = 0;
+  int64_t lastLayer = -1;
+  std::vector<Phase> phases;
+};
+
+/// The machine that the code section was compiled for.
+struct Target {
+  std::string triple;                ///< "x86_64-unknown-linux-gnu"
+  std::string cpu;                   ///< as LLVM names it, for people
+  std::vector<std::string> features; ///< that the CPU must have, LLVM's names:
+                                     ///< "avx2", "avx512f", "amx-bf16", ...
+};
+
+struct Manifest {
+  std::string producer; ///< "heddlec 0.1.0 (LLVM 22.1.8)"
+  std::string schedule; ///< the schedule's symbol name
+  uint32_t abi = 0;     ///< abi::abiVersion of the compiler
+  Target target;
+  std::vector<Selection> selections;
+  std::vector<Kernel> kernels;
+  std::vector<Rule> rules;
+};
+
+/// Pretty JSON, stable key order.
+std::string toJson(const Manifest &manifest);
+
+/// Parses and validates: unknown or missing fields, indices out of range, a
+/// rule without a final Otherwise, two defaults and an unknown enumerator are
+/// errors that name the JSON path.
+Result<Manifest> manifestFromJson(const std::string &json);
+
+/// A cadence in the schedule's own words, for people: "uniform(3/10, 16)".
+std::string toString(const Cadence &cadence);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_MANIFEST_H

@@ -1,0 +1,85 @@
+//===- Result.h - A value or a located error message ------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one error type of bundle/ and runtime/. An Error carries a sentence that
+// says what was found, what was expected and what to do; callers prepend
+// context ("model.safetensors: ...") with `withContext`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_RESULT_H
+#define HEDDLE_BUNDLE_RESULT_H
+
+#include <cassert>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace heddle {
+
+/// Why an operation failed, in one or more plain sentences.
+class Error {
+public:
+  explicit Error(std::string message) : message(std::move(message)) {}
+
+  const std::string &text() const { return message; }
+
+  /// The same error with "context: " in front.
+  Error withContext(const std::string &context) && {
+    return Error(context + ": " + message);
+  }
+
+private:
+  std::string message;
+};
+
+/// Either a T or an Error. Check with `if (!result)` before `*result`.
+template <typename T> class [[nodiscard]] Result {
+public:
+  Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state.index() == 0; }
+  T &operator*() {
+    assert(*this && "dereferenced an error");
+    return std::get<0>(state);
+  }
+  const T &operator*() const {
+    assert(*this && "dereferenced an error");
+    return std::get<0>(state);
+  }
+  T *operator->() { return &**this; }
+  const T *operator->() const { return &**this; }
+
+  const Error &error() const { return std::get<1>(state); }
+  Error takeError() { return std::move(std::get<1>(state)); }
+
+private:
+  std::variant<T, Error> state;
+};
+
+/// Success, or an Error.
+class [[nodiscard]] Status {
+public:
+  Status() = default;
+  Status(Error error) : failure(std::move(error)) {}
+
+  static Status success() { return Status(); }
+
+  /// True on success.
+  explicit operator bool() const { return !failure; }
+  const Error &error() const { return *failure; }
+  Error takeError() { return std::move(*failure); }
+
+private:
+  std::optional<Error> failure;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_BUNDLE_RESULT_H

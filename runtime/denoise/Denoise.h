@@ -1,0 +1,73 @@
+//===- Denoise.h - The denoising loop -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_DENOISE_DENOISE_H
+#define HEDDLE_RUNTIME_DENOISE_DENOISE_H
+
+#include "bundle/Result.h"
+#include "runtime/model/Model.h"
+#include "runtime/sample/Sampler.h"
+#include "runtime/schedule/Executor.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace heddle::rt {
+
+/// A sampler's settings as LLaDA's generate() has them (upstream defaults).
+struct GenerateOptions {
+  int64_t genLength = 128;
+  int64_t steps = 128; ///< over the whole generation; blocks share them equally
+  int64_t blockLength = 128;
+  SampleOptions sampling;
+};
+
+/// One token that a step committed.
+struct Commit {
+  int64_t sequence = 0;
+  int64_t position = 0; ///< in the sequence, prompt included
+  int32_t token = 0;
+  double confidence = 0;
+};
+
+/// What a step did, for observers. Spans live until the observer returns.
+struct StepRecord {
+  int64_t step = 0; ///< 1-based
+  int64_t totalSteps = 0;
+  int64_t block = 0;        ///< 0-based
+  int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
+  int64_t logitRows = 0;    ///< rows through the LM head
+  std::span<const Commit> commits;
+  std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
+  StepCounters counters;
+  double seconds = 0;
+};
+
+/// Returning false ends the run after this step ("interrupted").
+using StepObserver = std::function<bool(const StepRecord &)>;
+
+struct Generation {
+  std::vector<std::vector<int32_t>> sequences; ///< prompt + generated
+  bool complete = false; ///< false when the observer ended the run early
+  int64_t stepsDone = 0;
+};
+
+/// Checks that options divide (genLength % blockLength, steps % blocks), that
+/// prompts are non-empty, in range and fit maxSequenceLength, that memory
+/// suffices; then runs exactly options.steps forward passes over the ragged
+/// batch of prompts. A sequence's tokens do not depend on the others.
+/// Source: LLaDA's generate (Nie et al. 2025, released code).
+Result<Generation> generate(Model &model, ScheduleExecutor &executor,
+                            std::span<const std::vector<int32_t>> prompts,
+                            const GenerateOptions &options,
+                            const StepObserver &observer);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_DENOISE_DENOISE_H

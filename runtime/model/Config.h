@@ -1,0 +1,47 @@
+//===- Config.h - config.json of a model -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_MODEL_CONFIG_H
+#define HEDDLE_RUNTIME_MODEL_CONFIG_H
+
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::rt {
+
+/// What the runtime needs of a model's config.json, under its own names.
+/// LLaDA's field names in comments.
+struct ModelConfig {
+  std::string architecture;      ///< "llada"
+  int64_t layers = 0;            ///< n_layers
+  int64_t hidden = 0;            ///< d_model
+  int64_t queryHeads = 0;        ///< n_heads
+  int64_t kvHeads = 0;           ///< n_kv_heads; absent or null: n_heads
+  int64_t headDim = 0;           ///< d_model / n_heads
+  int64_t mlpHidden = 0;         ///< mlp_hidden_size
+  int64_t vocabSize = 0;         ///< embedding_size (rows of wte), else
+                                 ///< vocab_size
+  int64_t maxSequenceLength = 0; ///< max_sequence_length
+  double ropeTheta = 0;          ///< rope_theta
+  double rmsNormEps = 0;         ///< rms_norm_eps
+  int32_t maskToken = -1;        ///< mask_token_id
+  int32_t eosToken = -1;         ///< eos_token_id
+  int32_t padToken = -1;         ///< pad_token_id
+  bool tiedEmbeddings = false;   ///< weight_tying: LM head = wte
+
+  /// Reads folder/config.json. Values that change the computation in a way
+  /// that is not implemented (a bias, alibi, another activation or norm,
+  /// qk-norm, logit scaling...) are errors that name the field, what was found
+  /// and what is supported.
+  static Result<ModelConfig> load(const std::string &folder);
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_MODEL_CONFIG_H

@@ -1,0 +1,82 @@
+//===- Model.h - A loaded model and its forward pass -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_MODEL_MODEL_H
+#define HEDDLE_RUNTIME_MODEL_MODEL_H
+
+#include "bundle/Result.h"
+#include "runtime/model/Attention.h"
+#include "runtime/model/Config.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heddle::rt {
+
+struct LoadOptions {
+  /// Type of weights in memory and of activations. F32 or BF16.
+  DType dtype = DType::F32;
+  /// Called from the loading thread with bytes done and in all; may be null.
+  std::function<void(int64_t done, int64_t total)> progress;
+  /// Polled while loading; true ends the load with the error "interrupted".
+  std::function<bool()> interrupted;
+};
+
+/// Which rows' logits a forward pass computes, and who takes them.
+struct LogitRequest {
+  /// Packed rows, any order, repeats allowed.
+  std::vector<int64_t> rows;
+  /// rows.size() is a multiple of `unit`; the rows of one unit are always
+  /// delivered in the same call (2 for a conditional and unconditional pair).
+  int64_t unit = 1;
+  /// Called with rows[first .. first + count) as `logits` [count x vocab]
+  /// (fp32; in BF16 mode rounded to bf16 as the released models do), from
+  /// several threads at once, each row once. The memory is gone on return.
+  std::function<void(int64_t first, int64_t count, const float *logits)>
+      consume;
+};
+
+/// LLaDA-architecture transformer on the host (facts: Nie et al. 2025; RMSNorm,
+/// rotate-half RoPE in fp32, bidirectional attention, SwiGLU). Weights are
+/// constant after loading. One forward at a time per Model.
+class Model {
+public:
+  virtual ~Model() = default;
+
+  /// Loads a Hugging Face folder: config.json and model.safetensors or
+  /// model.safetensors.index.json with its shards. Checks that memory suffices
+  /// before allocating.
+  static Result<std::unique_ptr<Model>> load(const std::string &folder,
+                                             const LoadOptions &options);
+
+  virtual const ModelConfig &config() const = 0;
+  virtual DType dtype() const = 0;
+
+  /// Bytes of weights held.
+  virtual int64_t weightBytes() const = 0;
+
+  /// Bytes of activations that a forward over `rows` packed rows allocates
+  /// (kept and reused between calls), with the logit tiles.
+  virtual int64_t activationBytes(int64_t rows) const = 0;
+
+  /// One pass over the packed batch. `tokens` [batch.rows()], each in
+  /// [0, config().vocabSize). Every row's result is bit for bit independent of
+  /// the other sequences in the batch and of the thread count.
+  virtual Status forward(const PackedBatch &batch,
+                         std::span<const int32_t> tokens,
+                         AttentionBackend &attention,
+                         const LogitRequest &logits) = 0;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_MODEL_MODEL_H

@@ -1,0 +1,63 @@
+//===- Sampler.h - Which tokens a step commits -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLaDA's sampler (reference: its released generate.py), with one rule added
+// where the reference leaves it open: ties go to the lowest index, among
+// vocabulary entries and among positions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SAMPLE_SAMPLER_H
+#define HEDDLE_RUNTIME_SAMPLE_SAMPLER_H
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle::rt {
+
+enum class Remasking {
+  LowConfidence, ///< confidence = softmax(logits)[x0]
+  Random,        ///< confidence uniform in [0, 1)
+};
+
+struct SampleOptions {
+  double temperature = 0; ///< 0: argmax; else Gumbel noise in fp64
+  Remasking remasking = Remasking::LowConfidence;
+  double cfgScale = 0;       ///< > 0: a second, prompt-masked row per row
+  bool logitsEosInf = false; ///< logits[eos] = -inf before drawing
+  bool confidenceEosEotInf = false; ///< the reference's option of that name
+  uint64_t seed = 0;
+  int32_t eosToken = -1;
+  int32_t eotToken = -1; ///< end-of-turn, "<|eot_id|>"
+};
+
+struct Draw {
+  int32_t token = 0;
+  double confidence = 0;
+};
+
+/// Draws one row. `logits` [vocab], changed in place (EOS options, CFG result);
+/// `unconditional` [vocab] or empty without CFG:
+/// logits = u + (cfgScale + 1) * (l - u). Random numbers come from a
+/// counter-based generator keyed by (seed, step, position, vocabulary index),
+/// so a draw depends on nothing else.
+Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
+               const SampleOptions &options, int64_t step, int64_t position);
+
+/// Tokens to commit at each of `steps` steps of a block with `masked` masked
+/// positions: floor division, the first (masked % steps) steps one more.
+std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps);
+
+/// The `count` positions of largest confidence (ties to the lowest index),
+/// ascending. `confidence` [positions].
+std::vector<int64_t> largestConfidence(std::span<const double> confidence,
+                                       int64_t count);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SAMPLE_SAMPLER_H

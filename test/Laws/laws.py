@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The laws of the house (docs/Architecture.md), each a test of its own.
+
+usage: laws.py SOURCE_DIR [BIN_DIR]
+
+Without BIN_DIR the laws about programs are skipped and said to be.
+"""
+
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(".")
+BIN = None
+
+CODE = {".h", ".cpp", ".td", ".py", ".cmake", ".sh", ".mlir", ".cu"}
+
+
+def tracked():
+    """Files that git tracks or would track, as paths relative to ROOT."""
+    out = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True)
+    if out.returncode == 0:
+        names = out.stdout.splitlines()
+    else:  # an exported tree without .git
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
+                 if p.is_file() and not str(p.relative_to(ROOT)).startswith("build")]
+    return [Path(n) for n in names if (ROOT / n).is_file()]
+
+
+def text(path):
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+def includes(path):
+    for number, line in enumerate(text(path).splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*[<"]([^">]+)[">]', line)
+        if match:
+            yield number, match.group(1)
+
+
+def sources(*rooms):
+    return [p for p in tracked()
+            if p.suffix in {".h", ".cpp"} and p.parts[0] in rooms]
+
+
+class Includes(unittest.TestCase):
+    def offenders(self, rooms, pattern):
+        return [f"{p}:{n}: {inc}" for p in sources(*rooms)
+                for n, inc in includes(p) if re.match(pattern, inc)]
+
+    def test_compiler_includes_nothing_of_the_runtime(self):
+        self.assertEqual(self.offenders(("lib", "include"), r"runtime/"), [])
+
+    def test_bundle_and_runtime_include_nothing_of_llvm(self):
+        self.assertEqual(
+            self.offenders(("bundle", "runtime"), r"(mlir|llvm|llvm-c|mlir-c)/"), [])
+
+    def test_runtime_tools_include_nothing_of_llvm(self):
+        bad = [f"{p}:{n}: {inc}" for p in sources("tools")
+               if p.parts[1] in ("heddle-run", "heddle-bundle")
+               for n, inc in includes(p) if re.match(r"(mlir|llvm|heddle)/", inc)]
+        self.assertEqual(bad, [])
+
+    def test_bundle_includes_nothing_of_the_runtime(self):
+        self.assertEqual(self.offenders(("bundle",), r"(runtime|heddle)/"), [])
+
+    def test_runtime_includes_nothing_of_the_compiler(self):
+        self.assertEqual(self.offenders(("runtime",), r"heddle/"), [])
+
+    def test_nothing_includes_cuda(self):
+        self.assertEqual(
+            self.offenders(("bundle", "runtime", "lib", "include"), r"(cuda|cublas)"), [])
+
+    def test_abi_offsets_are_known_in_one_place(self):
+        # Only bundle/ defines the argument blocks.
+        bad = [str(p) for p in sources("lib", "include", "runtime", "tools")
+               if re.search(r"struct (AttentionArgs|SelectArgs|IndexList)\b", text(p))]
+        self.assertEqual(bad, [])
+
+
+class Files(unittest.TestCase):
+    def test_no_file_over_900_lines(self):
+        bad = [f"{p}: {len(text(p).splitlines())} lines" for p in tracked()
+               if p.suffix in CODE and len(text(p).splitlines()) > 900]
+        self.assertEqual(bad, [])
+
+    def test_every_source_names_the_licence(self):
+        bad = [str(p) for p in tracked()
+               if p.suffix in {".h", ".cpp", ".td", ".py"} and text(p).strip()
+               and "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+               not in text(p)]
+        self.assertEqual(bad, [])
+
+    def test_every_room_says_what_may_live_there(self):
+        rooms = ["bundle", "runtime", "lib", "include", "tools", "test", "python",
+                 "docs", "examples", "models"]
+        rooms += [str(p.relative_to(ROOT)) for p in (ROOT / "runtime").iterdir()
+                  if p.is_dir()]
+        bad = [r for r in rooms if not (ROOT / r / "README.md").is_file()]
+        self.assertEqual(bad, [])
+
+    def test_no_methods_name_in_compiler_or_runtime_code(self):
+        names = re.compile(
+            r"pulse_?col|sparse_?d\b|dy_?llm|window_?diffusion|streaming_?llm|"
+            r"fast_?dllm|dkv_?cache|dllm_?cache", re.I)
+        bad = []
+        for p in sources("lib", "include", "bundle", "runtime", "tools"):
+            if "test" in p.parts or "bench" in p.parts:
+                continue
+            code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text(p), flags=re.S)
+            # Help texts may show an example's file name.
+            code = re.sub(r"examples/[\w-]+\.mlir|[\w-]+\.(hdl|mlir)", "", code)
+            for match in names.finditer(code):
+                bad.append(f"{p}: {match.group(0)}")
+        self.assertEqual(bad, [])
+
+    def test_no_pass_statistics(self):
+        # sizeof(Pass::Statistic) differs between the NDEBUG package and a
+        # build with assertions.
+        bad = [str(p) for p in tracked()
+               if p.parts[0] in ("lib", "include") and p.suffix in {".td", ".cpp", ".h"}
+               and re.search(r"let statistics|Pass::Statistic", text(p))]
+        self.assertEqual(bad, [])
+
+    def test_every_pass_has_its_file_and_its_test(self):
+        """mnemonic heddle-plan-steps <-> PlanSteps.cpp <-> plan-steps.mlir."""
+        names = {p.name for p in tracked()}
+        bad = []
+        for p in tracked():
+            if p.name != "Passes.td":
+                continue
+            for match in re.finditer(r'def\s+(\w+)\s*:\s*(?:Pass|InterfacePass)<\s*"([\w-]+)"',
+                                     text(p)):
+                mnemonic = match.group(2)
+                stem = re.sub(r"^(heddle|shed|convert)-", "", mnemonic)
+                camel = "".join(w.capitalize() for w in stem.split("-"))
+                if camel + ".cpp" not in names:
+                    bad.append(f"{mnemonic}: no {camel}.cpp")
+                if stem + ".mlir" not in names:
+                    bad.append(f"{mnemonic}: no {stem}.mlir")
+        self.assertEqual(bad, [])
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        if BIN is None:
+            self.skipTest("no BIN_DIR given")
+
+    def needed(self, program):
+        path = BIN / program
+        if not path.exists():
+            self.skipTest(f"{program} is not part of this build")
+        out = subprocess.run(["readelf", "-d", str(path)], capture_output=True,
+                             text=True, check=True).stdout
+        return re.findall(r"NEEDED.*\[(.*)\]", out)
+
+    def test_heddle_run_links_neither_llvm_nor_cuda(self):
+        bad = [lib for lib in self.needed("heddle-run")
+               if re.match(r"lib(LLVM|MLIR|cuda|cublas|nv)", lib)]
+        self.assertEqual(bad, [])
+
+    def test_heddle_bundle_links_no_llvm(self):
+        bad = [lib for lib in self.needed("heddle-bundle")
+               if re.match(r"lib(LLVM|MLIR)", lib)]
+        self.assertEqual(bad, [])
+
+    def test_compiler_tools_hold_one_mlir(self):
+        for program in ("heddle-opt", "heddlec", "heddle-lsp-server"):
+            with self.subTest(program):
+                self.assertTrue(any(lib.startswith("libMLIR") for lib in self.needed(program)))
+                out = subprocess.run(["nm", "-C", "--defined-only", str(BIN / program)],
+                                     capture_output=True, text=True, check=True).stdout
+                own = [l for l in out.splitlines()
+                       if re.search(r" [TW] mlir::MLIRContext::", l)]
+                self.assertEqual(own, [])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    ROOT = Path(sys.argv[1]).resolve()
+    if len(sys.argv) > 2:
+        BIN = Path(sys.argv[2]).resolve()
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -56,6 +56,12 @@ public:
   /// The same on bytes; `name` is used in error messages.
   static Result<Bundle> parse(std::string bytes, const std::string &name);
 
+  /// The bytes of a bundle with these sections after the manifest. Refuses
+  /// whatever parse would refuse.
+  static Result<std::string>
+  serialize(const Manifest &manifest,
+            const std::vector<std::pair<std::string, std::string>> &sections);
+
   /// Writes atomically (a temporary file in the same folder, then rename), so
   /// that an interrupted compilation leaves no half bundle.
   static Status

@@ -1,0 +1,140 @@
+//===- Manifest.cpp - The manifest written as JSON ------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Manifest.h"
+#include "bundle/ManifestNames.h"
+
+#include "nlohmann/json.hpp"
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::bundle::detail;
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json toJson(const Cadence &cadence) {
+  ordered_json json;
+  json["kind"] = nameOf(cadenceNames, cadence.kind);
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    break;
+  case Cadence::Kind::Every:
+    json["period"] = cadence.period;
+    break;
+  case Cadence::Kind::First:
+    json["count"] = cadence.count;
+    break;
+  case Cadence::Kind::At:
+    if (cadence.step > 0)
+      json["step"] = cadence.step;
+    else
+      json["fraction"] = detail::toString(cadence.fraction);
+    break;
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Random:
+  case Cadence::Kind::Power:
+    json["window"] = detail::toString(cadence.fraction);
+    json["count"] = cadence.count;
+    if (cadence.kind == Cadence::Kind::Random)
+      json["seed"] = cadence.seed;
+    break;
+  }
+  return json;
+}
+
+ordered_json toJson(const Kernel &kernel) {
+  ordered_json json;
+  json["name"] = kernel.name;
+  json["kind"] = nameOf(kernelNames, kernel.kind);
+  if (kernel.kind == Kernel::Kind::Select) {
+    json["group"] = kernel.group;
+  } else {
+    json["writes_lse"] = kernel.writesLse;
+    json["terms"] = ordered_json::array();
+    for (const Term &term : kernel.terms) {
+      ordered_json item;
+      item["kind"] = nameOf(termNames, term.kind);
+      if (term.kind == Term::Kind::Columns)
+        item["selection"] = term.selection;
+      else
+        item["size"] = term.size;
+      json["terms"].push_back(std::move(item));
+    }
+  }
+  json["variants"] = ordered_json::array();
+  for (const KernelVariant &variant : kernel.variants) {
+    ordered_json item;
+    item["symbol"] = variant.symbol;
+    item["dtype"] = variant.dtype;
+    item["head_dim"] = variant.headDim;
+    item["query_rows"] = variant.queryRows;
+    item["scratch_bytes"] = variant.scratchBytes;
+    item["scratch_bytes_per_key"] = variant.scratchBytesPerKey;
+    json["variants"].push_back(std::move(item));
+  }
+  return json;
+}
+
+ordered_json toJson(const Rule &rule) {
+  ordered_json json;
+  if (rule.isDefault) {
+    json["layers"] = "default";
+  } else {
+    json["layers"]["first"] = rule.firstLayer;
+    json["layers"]["last"] = rule.lastLayer;
+  }
+  json["phases"] = ordered_json::array();
+  for (const Phase &phase : rule.phases) {
+    ordered_json item;
+    item["when"]["kind"] = nameOf(whenNames, phase.when.kind);
+    if (phase.when.kind != When::Kind::Otherwise)
+      item["when"]["cadence"] = toJson(phase.when.cadence);
+    item["attention"] = phase.attention;
+    item["refreshes"] = ordered_json::array();
+    for (const Phase::Refresh &refresh : phase.refreshes) {
+      ordered_json entry;
+      entry["selection"] = refresh.selection;
+      entry["kernel"] = refresh.kernel;
+      item["refreshes"].push_back(std::move(entry));
+    }
+    json["phases"].push_back(std::move(item));
+  }
+  return json;
+}
+
+} // namespace
+
+std::string heddle::bundle::toJson(const Manifest &manifest) {
+  ordered_json json;
+  json["producer"] = manifest.producer;
+  json["schedule"] = manifest.schedule;
+  json["abi"] = manifest.abi;
+  json["target"]["triple"] = manifest.target.triple;
+  json["target"]["cpu"] = manifest.target.cpu;
+  json["target"]["features"] = manifest.target.features;
+  json["selections"] = ordered_json::array();
+  for (const Selection &selection : manifest.selections) {
+    ordered_json item;
+    item["name"] = selection.name;
+    item["keep"] = detail::toString(selection.keep);
+    item["rounding"] = nameOf(keepRuleNames, selection.rule);
+    item["group"] = selection.group;
+    item["scorer"] = selection.scorer;
+    item["cadence"] = ::toJson(selection.cadence);
+    json["selections"].push_back(std::move(item));
+  }
+  json["kernels"] = ordered_json::array();
+  for (const Kernel &kernel : manifest.kernels)
+    json["kernels"].push_back(::toJson(kernel));
+  json["rules"] = ordered_json::array();
+  for (const Rule &rule : manifest.rules)
+    json["rules"].push_back(::toJson(rule));
+  // Names that are not UTF-8 must not throw here; they lose the bad bytes.
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}

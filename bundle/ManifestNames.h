@@ -1,0 +1,71 @@
+//===- ManifestNames.h - Enumerators as the manifest spells them -*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_MANIFESTNAMES_H
+#define HEDDLE_BUNDLE_MANIFESTNAMES_H
+
+#include "bundle/Manifest.h"
+
+#include <cstddef>
+#include <string>
+
+namespace heddle::bundle::detail {
+
+template <typename E> struct Named {
+  const char *name;
+  E value;
+};
+
+inline constexpr Named<Cadence::Kind> cadenceNames[] = {
+    {"never", Cadence::Kind::Never},     {"every", Cadence::Kind::Every},
+    {"first", Cadence::Kind::First},     {"at", Cadence::Kind::At},
+    {"uniform", Cadence::Kind::Uniform}, {"random", Cadence::Kind::Random},
+    {"power", Cadence::Kind::Power},
+};
+inline constexpr Named<KeepRule> keepRuleNames[] = {
+    {"floor", KeepRule::Floor},
+    {"ceil", KeepRule::Ceil},
+    {"round", KeepRule::Round},
+};
+inline constexpr Named<Term::Kind> termNames[] = {
+    {"columns", Term::Kind::Columns},
+    {"window", Term::Kind::Window},
+    {"sinks", Term::Kind::Sinks},
+};
+inline constexpr Named<Kernel::Kind> kernelNames[] = {
+    {"attention", Kernel::Kind::Attention},
+    {"select", Kernel::Kind::Select},
+};
+inline constexpr Named<When::Kind> whenNames[] = {
+    {"on", When::Kind::On},
+    {"before", When::Kind::Before},
+    {"otherwise", When::Kind::Otherwise},
+};
+
+template <typename E, size_t N>
+const char *nameOf(const Named<E> (&names)[N], E value) {
+  for (const Named<E> &entry : names)
+    if (entry.value == value)
+      return entry.name;
+  return "?";
+}
+
+inline std::string toString(Ratio ratio) {
+  return std::to_string(ratio.num) + "/" + std::to_string(ratio.den);
+}
+
+/// `text` cut to a length and to characters that are safe in a message.
+std::string printable(const std::string &text);
+
+/// What must hold between the fields of a manifest whose indices are all in
+/// range. Messages start with the JSON path.
+Status checkManifest(const Manifest &manifest);
+
+} // namespace heddle::bundle::detail
+
+#endif // HEDDLE_BUNDLE_MANIFESTNAMES_H

@@ -1,0 +1,487 @@
+//===- ManifestReader.cpp - The manifest read from JSON -------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reading is strict: what a reader does not know it must not skip, because a
+// schedule played without one of its fields gives wrong tokens, not an error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+#include "bundle/ManifestNames.h"
+
+#include "nlohmann/json.hpp"
+
+#include <charconv>
+#include <numeric>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::bundle::detail;
+using nlohmann::ordered_json;
+
+namespace {
+
+/// Far above anything sensible and low enough that the runtime's products
+/// (bytes, pairs) stay within 64 bits.
+constexpr int64_t maxCount = INT32_MAX;
+
+/// Walks the JSON and keeps the first error, with the path of its field. Once
+/// an error is set every further read gives a default.
+class Reader {
+public:
+  bool failed() const { return !message.empty(); }
+  Error takeError() { return Error(std::move(message)); }
+
+  void fail(const std::string &path, const std::string &what) {
+    if (message.empty())
+      message = "manifest" + (path.empty() ? "" : ": " + path) + ": " + what;
+  }
+
+  /// Checks that `json` is an object with exactly these fields.
+  bool fields(const ordered_json &json, const std::string &path,
+              std::initializer_list<const char *> names) {
+    if (!json.is_object()) {
+      fail(path, std::string("expected an object, found ") + kindOf(json));
+      return false;
+    }
+    for (const char *name : names)
+      if (!json.contains(name)) {
+        fail(path, std::string("the field \"") + name + "\" is missing");
+        return false;
+      }
+    for (const auto &item : json.items()) {
+      bool known = false;
+      for (const char *name : names)
+        known |= item.key() == name;
+      if (!known) {
+        fail(path, "the field \"" + printable(item.key()) +
+                       "\" is not known to this build, which must not skip "
+                       "it; use the heddle version that wrote the bundle");
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::string string(const ordered_json &json, const std::string &path) {
+    if (!json.is_string()) {
+      fail(path, std::string("expected a string, found ") + kindOf(json));
+      return "";
+    }
+    return *json.get_ptr<const std::string *>();
+  }
+
+  bool boolean(const ordered_json &json, const std::string &path) {
+    if (!json.is_boolean()) {
+      fail(path, std::string("expected true or false, found ") + kindOf(json));
+      return false;
+    }
+    return *json.get_ptr<const bool *>();
+  }
+
+  int64_t integer(const ordered_json &json, const std::string &path,
+                  int64_t low, int64_t high) {
+    int64_t value = 0;
+    bool fits = json.is_number_integer();
+    if (!fits) {
+      fail(path, std::string("expected an integer, found ") + kindOf(json));
+      return low;
+    }
+    if (json.is_number_unsigned()) {
+      uint64_t raw = json.get<uint64_t>();
+      fits = raw <= static_cast<uint64_t>(INT64_MAX);
+      value = static_cast<int64_t>(raw);
+    } else {
+      value = json.get<int64_t>();
+    }
+    if (!fits || value < low || value > high) {
+      fail(path, json.dump() + " is out of range, expected " +
+                     std::to_string(low) + " to " + std::to_string(high));
+      return low;
+    }
+    return value;
+  }
+
+  /// An index into a list of `size` things called `what`.
+  int64_t index(const ordered_json &json, const std::string &path, size_t size,
+                const char *what) {
+    int64_t value = integer(json, path, 0, INT64_MAX);
+    if (!failed() && static_cast<uint64_t>(value) >= size)
+      fail(path,
+           "index " + std::to_string(value) + " is out of range: there " +
+               (size == 1 ? "is 1 " : "are " + std::to_string(size) + " ") +
+               what + (size == 1 ? "" : "s"));
+    return value;
+  }
+
+  const ordered_json &array(const ordered_json &json, const std::string &path) {
+    static const ordered_json empty = ordered_json::array();
+    if (json.is_array())
+      return json;
+    fail(path, std::string("expected a list, found ") + kindOf(json));
+    return empty;
+  }
+
+  template <typename E, size_t N>
+  E enumerator(const ordered_json &json, const std::string &path,
+               const Named<E> (&names)[N]) {
+    std::string found = string(json, path);
+    std::string expected;
+    for (const Named<E> &entry : names) {
+      if (found == entry.name)
+        return entry.value;
+      expected += (expected.empty() ? "" : ", ") + std::string(entry.name);
+    }
+    fail(path, "\"" + printable(found) + "\" is unknown, expected one of " +
+                   expected);
+    return names[0].value;
+  }
+
+  /// "num/den" in lowest terms with 0 < num <= den.
+  Ratio ratio(const ordered_json &json, const std::string &path) {
+    std::string found = string(json, path);
+    const char *end = found.data() + found.size();
+    Ratio value;
+    auto [slash, error] = std::from_chars(found.data(), end, value.num);
+    bool good = error == std::errc() && slash != end && *slash == '/';
+    if (good) {
+      auto [last, denError] = std::from_chars(slash + 1, end, value.den);
+      good = denError == std::errc() && last == end;
+    }
+    good = good && value.num > 0 && value.num <= value.den &&
+           std::gcd(value.num, value.den) == 1;
+    if (good)
+      return value;
+    fail(path, "\"" + printable(found) +
+                   "\" is no fraction above 0 and up to 1 in lowest terms, "
+                   "such as \"3/10\"");
+    return {1, 1};
+  }
+
+private:
+  static const char *kindOf(const ordered_json &json) {
+    return json.type_name();
+  }
+
+  std::string message;
+};
+
+std::string at(const std::string &list, size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+Cadence readCadence(Reader &in, const ordered_json &json,
+                    const std::string &path) {
+  Cadence cadence;
+  if (!json.is_object() || !json.contains("kind")) {
+    in.fields(json, path, {"kind"});
+    return cadence;
+  }
+  cadence.kind = in.enumerator(json["kind"], path + ".kind", cadenceNames);
+  if (in.failed())
+    return cadence;
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    in.fields(json, path, {"kind"});
+    break;
+  case Cadence::Kind::Every:
+    if (in.fields(json, path, {"kind", "period"}))
+      cadence.period =
+          in.integer(json["period"], path + ".period", 1, maxCount);
+    break;
+  case Cadence::Kind::First:
+    if (in.fields(json, path, {"kind", "count"}))
+      cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
+    break;
+  case Cadence::Kind::At:
+    if (json.contains("step")) {
+      if (in.fields(json, path, {"kind", "step"}))
+        cadence.step = in.integer(json["step"], path + ".step", 1, maxCount);
+    } else if (in.fields(json, path, {"kind", "fraction"})) {
+      cadence.fraction = in.ratio(json["fraction"], path + ".fraction");
+    }
+    break;
+  case Cadence::Kind::Random:
+    if (in.fields(json, path, {"kind", "window", "count", "seed"})) {
+      cadence.fraction = in.ratio(json["window"], path + ".window");
+      cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
+      cadence.seed =
+          in.integer(json["seed"], path + ".seed", INT64_MIN, INT64_MAX);
+    }
+    break;
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Power:
+    if (in.fields(json, path, {"kind", "window", "count"})) {
+      cadence.fraction = in.ratio(json["window"], path + ".window");
+      cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
+    }
+    break;
+  }
+  return cadence;
+}
+
+Selection readSelection(Reader &in, const ordered_json &json,
+                        const std::string &path) {
+  Selection selection;
+  if (!in.fields(json, path,
+                 {"name", "keep", "rounding", "group", "scorer", "cadence"}))
+    return selection;
+  selection.name = in.string(json["name"], path + ".name");
+  selection.keep = in.ratio(json["keep"], path + ".keep");
+  selection.rule =
+      in.enumerator(json["rounding"], path + ".rounding", keepRuleNames);
+  selection.group = in.integer(json["group"], path + ".group", 1, maxCount);
+  selection.scorer = in.string(json["scorer"], path + ".scorer");
+  if (!in.failed() && selection.scorer != "mean_probability")
+    in.fail(path + ".scorer", "\"" + printable(selection.scorer) +
+                                  "\" is unknown, expected mean_probability");
+  selection.cadence = readCadence(in, json["cadence"], path + ".cadence");
+  return selection;
+}
+
+bool isSymbol(const std::string &text) {
+  if (text.empty() || text.size() > 255)
+    return false;
+  for (char c : text)
+    if (!(c == '_' || c == '.' || c == '$' || (c >= '0' && c <= '9') ||
+          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+      return false;
+  return true;
+}
+
+KernelVariant readVariant(Reader &in, const ordered_json &json,
+                          const std::string &path) {
+  KernelVariant variant;
+  if (!in.fields(json, path,
+                 {"symbol", "dtype", "head_dim", "query_rows", "scratch_bytes",
+                  "scratch_bytes_per_key"}))
+    return variant;
+  variant.symbol = in.string(json["symbol"], path + ".symbol");
+  if (!in.failed() && !isSymbol(variant.symbol))
+    in.fail(path + ".symbol", "\"" + printable(variant.symbol) +
+                                  "\" is no symbol name (letters, digits and "
+                                  "_ . $, at most 255)");
+  variant.dtype = in.string(json["dtype"], path + ".dtype");
+  if (!in.failed() && variant.dtype != "f32" && variant.dtype != "bf16")
+    in.fail(path + ".dtype", "\"" + printable(variant.dtype) +
+                                 "\" is unknown, expected f32 or bf16");
+  variant.headDim = in.integer(json["head_dim"], path + ".head_dim", 1, 65536);
+  variant.queryRows =
+      in.integer(json["query_rows"], path + ".query_rows", 1, maxCount);
+  variant.scratchBytes =
+      in.integer(json["scratch_bytes"], path + ".scratch_bytes", 0, maxCount);
+  variant.scratchBytesPerKey =
+      in.integer(json["scratch_bytes_per_key"], path + ".scratch_bytes_per_key",
+                 0, 1 << 20);
+  return variant;
+}
+
+Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
+                  size_t selections) {
+  Kernel kernel;
+  if (!json.is_object() || !json.contains("kind")) {
+    in.fields(json, path, {"kind"});
+    return kernel;
+  }
+  kernel.kind = in.enumerator(json["kind"], path + ".kind", kernelNames);
+  if (in.failed())
+    return kernel;
+  if (kernel.kind == Kernel::Kind::Select) {
+    if (!in.fields(json, path, {"name", "kind", "group", "variants"}))
+      return kernel;
+    kernel.group = in.integer(json["group"], path + ".group", 1, maxCount);
+  } else {
+    if (!in.fields(json, path,
+                   {"name", "kind", "writes_lse", "terms", "variants"}))
+      return kernel;
+    kernel.writesLse = in.boolean(json["writes_lse"], path + ".writes_lse");
+    int64_t lists = 0;
+    for (const ordered_json &item : in.array(json["terms"], path + ".terms")) {
+      std::string here = at(path + ".terms", kernel.terms.size());
+      Term term;
+      if (!item.is_object() || !item.contains("kind")) {
+        in.fields(item, here, {"kind"});
+        return kernel;
+      }
+      term.kind = in.enumerator(item["kind"], here + ".kind", termNames);
+      if (in.failed())
+        return kernel;
+      if (term.kind == Term::Kind::Columns) {
+        if (in.fields(item, here, {"kind", "selection"}))
+          term.selection = in.index(item["selection"], here + ".selection",
+                                    selections, "selection");
+        if (++lists > abi::maxIndexLists)
+          in.fail(path + ".terms", "more than " +
+                                       std::to_string(abi::maxIndexLists) +
+                                       " index lists in one kernel");
+      } else if (in.fields(item, here, {"kind", "size"})) {
+        term.size = in.integer(item["size"], here + ".size", 1, maxCount);
+      }
+      if (in.failed())
+        return kernel;
+      kernel.terms.push_back(term);
+    }
+  }
+  kernel.name = in.string(json["name"], path + ".name");
+  for (const ordered_json &item :
+       in.array(json["variants"], path + ".variants")) {
+    kernel.variants.push_back(
+        readVariant(in, item, at(path + ".variants", kernel.variants.size())));
+    if (in.failed())
+      return kernel;
+  }
+  return kernel;
+}
+
+Phase readPhase(Reader &in, const ordered_json &json, const std::string &path,
+                const Manifest &manifest) {
+  Phase phase;
+  if (!in.fields(json, path, {"when", "attention", "refreshes"}))
+    return phase;
+  const ordered_json &when = json["when"];
+  if (!when.is_object() || !when.contains("kind")) {
+    in.fields(when, path + ".when", {"kind"});
+    return phase;
+  }
+  phase.when.kind = in.enumerator(when["kind"], path + ".when.kind", whenNames);
+  if (in.failed())
+    return phase;
+  if (phase.when.kind == When::Kind::Otherwise)
+    in.fields(when, path + ".when", {"kind"});
+  else if (in.fields(when, path + ".when", {"kind", "cadence"}))
+    phase.when.cadence =
+        readCadence(in, when["cadence"], path + ".when.cadence");
+  phase.attention = in.index(json["attention"], path + ".attention",
+                             manifest.kernels.size(), "kernel");
+  for (const ordered_json &item :
+       in.array(json["refreshes"], path + ".refreshes")) {
+    std::string here = at(path + ".refreshes", phase.refreshes.size());
+    Phase::Refresh refresh;
+    if (!in.fields(item, here, {"selection", "kernel"}))
+      return phase;
+    refresh.selection = in.index(item["selection"], here + ".selection",
+                                 manifest.selections.size(), "selection");
+    refresh.kernel = in.index(item["kernel"], here + ".kernel",
+                              manifest.kernels.size(), "kernel");
+    if (in.failed())
+      return phase;
+    phase.refreshes.push_back(refresh);
+  }
+  return phase;
+}
+
+Rule readRule(Reader &in, const ordered_json &json, const std::string &path,
+              const Manifest &manifest) {
+  Rule rule;
+  if (!in.fields(json, path, {"layers", "phases"}))
+    return rule;
+  const ordered_json &layers = json["layers"];
+  rule.isDefault = layers.is_string();
+  if (rule.isDefault) {
+    if (layers != "default")
+      in.fail(path + ".layers",
+              "expected \"default\" or {\"first\": ..., \"last\": ...}");
+  } else if (in.fields(layers, path + ".layers", {"first", "last"})) {
+    rule.firstLayer = in.integer(layers["first"], path + ".layers.first",
+                                 -maxCount, maxCount);
+    rule.lastLayer =
+        in.integer(layers["last"], path + ".layers.last", -maxCount, maxCount);
+  }
+  for (const ordered_json &item : in.array(json["phases"], path + ".phases")) {
+    rule.phases.push_back(readPhase(
+        in, item, at(path + ".phases", rule.phases.size()), manifest));
+    if (in.failed())
+      return rule;
+  }
+  return rule;
+}
+
+/// Parses without exceptions; fails on repeated keys (of which a JSON library
+/// would silently keep one) and on nesting that no manifest has.
+ordered_json parseJson(const std::string &text, std::string &problem) {
+  constexpr int maxDepth = 16;
+  std::vector<std::set<std::string>> keys;
+  auto callback = [&](int depth, ordered_json::parse_event_t event,
+                      ordered_json &parsed) {
+    using Event = ordered_json::parse_event_t;
+    if (depth > maxDepth) {
+      problem = "nested deeper than any manifest is";
+      return false;
+    }
+    if (event == Event::object_start)
+      keys.emplace_back();
+    else if (event == Event::object_end)
+      keys.pop_back();
+    else if (event == Event::key &&
+             !keys.back().insert(parsed.get<std::string>()).second)
+      problem = "the key \"" + printable(parsed.get<std::string>()) +
+                "\" appears twice in one object";
+    return true;
+  };
+  ordered_json json = ordered_json::parse(text, callback, false);
+  if (json.is_discarded() && problem.empty())
+    problem = "not valid JSON";
+  return json;
+}
+
+} // namespace
+
+Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
+  std::string problem;
+  ordered_json json = parseJson(text, problem);
+  if (!problem.empty())
+    return Error("manifest: " + problem);
+
+  Reader in;
+  Manifest manifest;
+  // Another ABI may have other fields, so it is judged before they are.
+  if (json.is_object() && json.contains("abi")) {
+    manifest.abi =
+        static_cast<uint32_t>(in.integer(json["abi"], "abi", 0, UINT32_MAX));
+    if (!in.failed() && manifest.abi != abi::abiVersion)
+      in.fail("abi", "the kernels follow ABI version " +
+                         std::to_string(manifest.abi) +
+                         ", this build calls version " +
+                         std::to_string(abi::abiVersion) +
+                         ": recompile the schedule with this build's heddlec");
+  }
+  if (in.failed() || !in.fields(json, "",
+                                {"producer", "schedule", "abi", "target",
+                                 "selections", "kernels", "rules"}))
+    return in.takeError();
+
+  manifest.producer = in.string(json["producer"], "producer");
+  manifest.schedule = in.string(json["schedule"], "schedule");
+  const ordered_json &target = json["target"];
+  if (in.fields(target, "target", {"triple", "cpu", "features"})) {
+    manifest.target.triple = in.string(target["triple"], "target.triple");
+    manifest.target.cpu = in.string(target["cpu"], "target.cpu");
+    std::vector<std::string> &features = manifest.target.features;
+    for (const ordered_json &item :
+         in.array(target["features"], "target.features"))
+      features.push_back(
+          in.string(item, at("target.features", features.size())));
+  }
+  for (const ordered_json &item : in.array(json["selections"], "selections"))
+    manifest.selections.push_back(
+        readSelection(in, item, at("selections", manifest.selections.size())));
+  for (const ordered_json &item : in.array(json["kernels"], "kernels"))
+    manifest.kernels.push_back(
+        readKernel(in, item, at("kernels", manifest.kernels.size()),
+                   manifest.selections.size()));
+  for (const ordered_json &item : in.array(json["rules"], "rules"))
+    manifest.rules.push_back(
+        readRule(in, item, at("rules", manifest.rules.size()), manifest));
+
+  if (in.failed())
+    return in.takeError();
+  if (Status status = checkManifest(manifest); !status)
+    return status.takeError().withContext("manifest");
+  return manifest;
+}

@@ -1,0 +1,204 @@
+//===- ManifestTest.cpp - What a manifest may say -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Manifest.h"
+#include "bundle/test/TestManifest.h"
+
+#include "nlohmann/json.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// The error of the test manifest after `change`, or "" if it is accepted.
+std::string refusal(const std::function<void(Json &)> &change) {
+  Json json = Json::parse(toJson(testManifest()));
+  change(json);
+  Result<Manifest> manifest = manifestFromJson(json.dump());
+  return manifest ? "" : manifest.error().text();
+}
+
+#define EXPECT_REFUSED(change, text)                                           \
+  EXPECT_NE(refusal([](Json &json) { change; }).find(text), std::string::npos) \
+      << "found: " << refusal([](Json &json) { change; })
+
+TEST(Manifest, RoundTripsThroughJson) {
+  std::string json = toJson(testManifest());
+  Result<Manifest> manifest = manifestFromJson(json);
+  ASSERT_TRUE(manifest) << manifest.error().text();
+  EXPECT_EQ(toJson(*manifest), json);
+  EXPECT_EQ(manifest->selections[0].keep, (Ratio{1, 5}));
+  EXPECT_EQ(manifest->selections[0].cadence.count, 16);
+  EXPECT_EQ(manifest->kernels[2].terms[1].kind, Term::Kind::Sinks);
+  EXPECT_EQ(manifest->rules[1].firstLayer, -2);
+}
+
+TEST(Manifest, EveryCadenceRoundTrips) {
+  std::vector<Cadence> all(8);
+  all[1].kind = Cadence::Kind::Every;
+  all[1].period = 4;
+  all[2].kind = Cadence::Kind::First;
+  all[2].count = 3;
+  all[3].kind = Cadence::Kind::At;
+  all[3].fraction = {1, 5};
+  all[4].kind = Cadence::Kind::At;
+  all[4].step = 12;
+  all[5].kind = Cadence::Kind::Uniform;
+  all[6].kind = Cadence::Kind::Random;
+  all[6].seed = -5;
+  all[7].kind = Cadence::Kind::Power;
+  for (Cadence &cadence : all) {
+    if (&cadence >= &all[5]) {
+      cadence.fraction = {3, 10};
+      cadence.count = 16;
+    }
+    Manifest manifest = testManifest();
+    manifest.selections[0].cadence = cadence;
+    manifest.rules[0].phases[0].when.cadence = cadence;
+    Result<Manifest> back = manifestFromJson(toJson(manifest));
+    ASSERT_TRUE(back) << back.error().text();
+    EXPECT_EQ(back->selections[0].cadence, cadence);
+    EXPECT_EQ(back->rules[0].phases[0].when.cadence, cadence);
+  }
+}
+
+TEST(Manifest, RefusesWhatIsNoManifest) {
+  for (const char *text :
+       {"", "{", "[]", "null", "7", "\"x\"", "{}", "{\"abi\":1}", "\xff\xfe"})
+    EXPECT_FALSE(manifestFromJson(text)) << text;
+  EXPECT_FALSE(manifestFromJson(std::string(100000, '[')));
+  Result<Manifest> twice = manifestFromJson("{\"abi\": 1, \"abi\": 1}");
+  ASSERT_FALSE(twice);
+  EXPECT_NE(twice.error().text().find("\"abi\" appears twice"),
+            std::string::npos);
+}
+
+TEST(Manifest, RefusesEveryMissingAndUnknownField) {
+  // Walks the whole document, so that a field added later is covered too.
+  Json whole = Json::parse(toJson(testManifest()));
+  int objects = 0;
+  std::function<void(Json::json_pointer)> visit = [&](Json::json_pointer at) {
+    const Json &here = whole[at];
+    if (here.is_array())
+      for (size_t i = 0; i < here.size(); ++i)
+        visit(at / i);
+    if (!here.is_object())
+      return;
+    ++objects;
+    Json extra = whole;
+    extra[at]["surprise"] = 1;
+    EXPECT_FALSE(manifestFromJson(extra.dump())) << at.to_string();
+    for (const auto &item : here.items()) {
+      Json less = whole;
+      less[at].erase(item.key());
+      EXPECT_FALSE(manifestFromJson(less.dump()))
+          << at.to_string() << "/" << item.key();
+      Json wrong = whole;
+      wrong[at][item.key()] = nullptr;
+      EXPECT_FALSE(manifestFromJson(wrong.dump()))
+          << at.to_string() << "/" << item.key();
+      visit(at / item.key());
+    }
+  };
+  visit(Json::json_pointer());
+  EXPECT_GT(objects, 20);
+}
+
+TEST(Manifest, NamesThePathOfWhatIsWrong) {
+  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 1");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
+                 "selections[0].keep: \"2/10\" is no fraction");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = "0/1", "no fraction");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = "1/-5", "no fraction");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = "1/5 ", "no fraction");
+  EXPECT_REFUSED(json["selections"][0]["keep"] = 0.2,
+                 "selections[0].keep: expected a string, found number");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 0,
+                 "selections[0].group: 0 is out of range");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 9223372036854775808u,
+                 "selections[0].group: 9223372036854775808 is out of range");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 32.0,
+                 "expected an integer, found number");
+  EXPECT_REFUSED(json["selections"][0]["rounding"] = "up",
+                 "selections[0].rounding: \"up\" is unknown, expected one of "
+                 "floor, ceil, round");
+  EXPECT_REFUSED(json["selections"][0]["scorer"] = "guess",
+                 "selections[0].scorer: \"guess\" is unknown");
+  EXPECT_REFUSED(json["selections"][0]["cadence"]["kind"] = "often",
+                 "selections[0].cadence.kind: \"often\" is unknown");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["symbol"] = "a b",
+                 "kernels[0].variants[0].symbol");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["dtype"] = "f8",
+                 "kernels[0].variants[0].dtype: \"f8\" is unknown");
+  EXPECT_REFUSED(json["kernels"][0]["variants"] = Json::array(),
+                 "kernels[0].variants: the kernel has no compiled form");
+  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["head_dim"] = 128,
+                 "kernels[1].variants: not the same");
+  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["symbol"] =
+                     json["kernels"][0]["variants"][0]["symbol"],
+                 "is used by two kernels");
+  EXPECT_REFUSED(json["kernels"][1]["name"] = "dense_lse",
+                 "kernels[1].name: a second kernel");
+  EXPECT_REFUSED(json["kernels"][1]["terms"][0]["selection"] = 1,
+                 "kernels[1].terms[0].selection: index 1 is out of range: "
+                 "there is 1 selection");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][0]["size"] = -1,
+                 "kernels[2].terms[0].size: -1 is out of range");
+  EXPECT_REFUSED(
+      for (int i = 0; i < 4; ++i) json["kernels"][1]["terms"].push_back(
+          Json(json["kernels"][1]["terms"][0])),
+      "more than 4 index lists");
+}
+
+TEST(Manifest, RefusesRulesThatCannotBePlayed) {
+  EXPECT_REFUSED(json["rules"] = Json::array(), "rules: there is no rule");
+  EXPECT_REFUSED(json["rules"][0]["phases"] = Json::array(),
+                 "rules[0].phases: the last phase must be \"otherwise\"");
+  EXPECT_REFUSED(json["rules"][0]["phases"].erase(2),
+                 "rules[0].phases: the last phase must be \"otherwise\"");
+  EXPECT_REFUSED(
+      json["rules"][0]["phases"].push_back(Json(json["rules"][0]["phases"][2])),
+      "rules[0].phases[2].when: only the last phase");
+  EXPECT_REFUSED(json["rules"][1]["layers"] = "default",
+                 "rules[1].layers: a second default rule");
+  EXPECT_REFUSED(json["rules"][1]["layers"]["first"] = 3;
+                 json["rules"][1]["layers"]["last"] = 2,
+                 "rules[1].layers: the first layer comes after the last");
+  EXPECT_REFUSED(json["rules"].push_back(Json(json["rules"][1])),
+                 "rules[2].layers: shares layers with rules[1]");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 99,
+                 "rules[0].phases[0].attention: index 99 is out of range: "
+                 "there are 4 kernels");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 3,
+                 "is no attention kernel");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 1,
+                 "writes no log-sum-exp");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"][0]["kernel"] = 0,
+                 "rules[0].phases[0].refreshes[0].kernel: kernel "
+                 "\"dense_lse\" is no select kernel");
+  EXPECT_REFUSED(json["kernels"][3]["group"] = 64,
+                 "groups of 64 rows, the selection has groups of 32");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(
+                     Json(json["rules"][0]["phases"][0]["refreshes"][0])),
+                 "renewed twice");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
+                 "rules[0].phases[2].attention: kernel \"columns\" reads "
+                 "selection 0, which no phase of this rule renews");
+}
+
+TEST(Manifest, WritesNamesThatAreNotUtf8) {
+  Manifest manifest = testManifest();
+  manifest.schedule = "bad \xff name";
+  EXPECT_TRUE(manifestFromJson(toJson(manifest)));
+}
+
+} // namespace

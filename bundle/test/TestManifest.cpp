@@ -1,0 +1,57 @@
+//===- TestManifest.cpp - A manifest that uses every field ----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/test/TestManifest.h"
+#include "bundle/Abi.h"
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+static Kernel kernel(std::string name, Kernel::Kind kind) {
+  Kernel result;
+  result.name = name;
+  result.kind = kind;
+  result.variants = {{"heddle_" + name + "_f32_d64", "f32", 64, 32, 4096, 4}};
+  return result;
+}
+
+Manifest heddle::bundle::testManifest() {
+  Manifest manifest;
+  manifest.producer = "test";
+  manifest.schedule = "test";
+  manifest.abi = abi::abiVersion;
+  manifest.target = {"x86_64-unknown-linux-gnu", "x86-64-v3", {"avx2", "fma"}};
+
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Uniform;
+  cadence.fraction = {3, 10};
+  cadence.count = 16;
+  manifest.selections = {
+      {"cols", {1, 5}, KeepRule::Floor, 32, "mean_probability", cadence}};
+
+  Kernel dense = kernel("dense_lse", Kernel::Kind::Attention);
+  dense.writesLse = true;
+  Kernel columns = kernel("columns", Kernel::Kind::Attention);
+  columns.terms = {{Term::Kind::Columns, 0, 0}};
+  Kernel window = kernel("window", Kernel::Kind::Attention);
+  window.terms = {{Term::Kind::Window, 64, -1}, {Term::Kind::Sinks, 4, -1}};
+  Kernel select = kernel("select", Kernel::Kind::Select);
+  select.group = 32;
+  manifest.kernels = {dense, columns, window, select};
+
+  Rule usual;
+  usual.phases = {{{When::Kind::On, cadence}, 0, {{0, 3}}},
+                  {{When::Kind::Before, cadence}, 0, {}},
+                  {{When::Kind::Otherwise, {}}, 1, {}}};
+  Rule last;
+  last.isDefault = false;
+  last.firstLayer = -2;
+  last.lastLayer = -1;
+  last.phases = {{{When::Kind::Otherwise, {}}, 2, {}}};
+  manifest.rules = {usual, last};
+  return manifest;
+}

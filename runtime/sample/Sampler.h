@@ -22,7 +22,7 @@ namespace heddle::rt {
 
 enum class Remasking {
   LowConfidence, ///< confidence = softmax(logits)[x0]
-  Random,        ///< confidence uniform in [0, 1)
+  Random,        ///< confidence uniform in (0, 1)
 };
 
 struct SampleOptions {
@@ -30,7 +30,10 @@ struct SampleOptions {
   Remasking remasking = Remasking::LowConfidence;
   double cfgScale = 0;       ///< > 0: a second, prompt-masked row per row
   bool logitsEosInf = false; ///< logits[eos] = -inf before drawing
-  bool confidenceEosEotInf = false; ///< the reference's option of that name
+  /// Confidence 0 for end-of-turn and, at temperature 0 only, end-of-sequence,
+  /// the softmax taken over the rest: what the reference's option of that name
+  /// does (its noisy logits are the logits themselves at temperature 0).
+  bool confidenceEosEotInf = false;
   uint64_t seed = 0;
   int32_t eosToken = -1;
   int32_t eotToken = -1; ///< end-of-turn, "<|eot_id|>"
@@ -45,7 +48,10 @@ struct Draw {
 /// `unconditional` [vocab] or empty without CFG:
 /// logits = u + (cfgScale + 1) * (l - u). Random numbers come from a
 /// counter-based generator keyed by (seed, step, position, vocabulary index),
-/// so a draw depends on nothing else.
+/// so a draw depends on nothing else. The softmax of the confidence is fp64
+/// for every type of logits: the reference's own type (bf16) rounds many
+/// confidences to the same value and leaves open which of them is committed.
+/// Logits that are not finite (a broken model) give token -1.
 Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
                const SampleOptions &options, int64_t step, int64_t position);
 

@@ -58,10 +58,29 @@ struct Generation {
   int64_t stepsDone = 0;
 };
 
-/// Checks that options divide (genLength % blockLength, steps % blocks), that
-/// prompts are non-empty, in range and fit maxSequenceLength, that memory
-/// suffices; then runs exactly options.steps forward passes over the ragged
-/// batch of prompts. A sequence's tokens do not depend on the others.
+/// Checks what needs no model: that lengths are positive and divide (genLength
+/// by blockLength, steps by the number of blocks; the error names numbers that
+/// would work), that temperature and CFG scale are finite and not negative.
+Status checkOptions(const GenerateOptions &options);
+
+/// Checks that there are prompts, none empty, every token in [0, vocabSize) and
+/// not the mask token (which the loop would take for a position to fill), and
+/// that each fits maxSequenceLength together with genLength.
+Status checkPrompts(const ModelConfig &config,
+                    std::span<const std::vector<int32_t>> prompts,
+                    const GenerateOptions &options);
+
+/// Checks options, prompts and memory; then runs exactly options.steps forward
+/// passes over the ragged batch of prompts. A sequence's tokens do not depend
+/// on the others. With CFG the batch holds every prompt a second time, masked,
+/// behind all conditional sequences; the executor sees them as further
+/// sequences.
+///
+/// A step commits, in each sequence, its quota of the masked positions up to
+/// the end of the current block (all in the current block, unless the model
+/// itself drew the mask token earlier: such a position stays masked and
+/// competes again, as in the reference). Only those positions' rows go through
+/// the LM head, none when the quota is 0.
 /// Source: LLaDA's generate (Nie et al. 2025, released code).
 Result<Generation> generate(Model &model, ScheduleExecutor &executor,
                             std::span<const std::vector<int32_t>> prompts,

@@ -1,0 +1,340 @@
+//===- DenoiseTest.cpp - The loop against a plain reading of its rules ----===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fakes.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+
+using namespace heddle;
+using namespace heddle::rt;
+using namespace heddle::rt::test;
+
+namespace {
+
+using Tokens = std::vector<int32_t>;
+using Prompts = std::vector<Tokens>;
+
+/// What a step committed in one sequence: position -> token, confidence.
+using StepCommits = std::map<int64_t, std::pair<int32_t, double>>;
+
+/// One sequence alone, at temperature 0, as the reference is written: every
+/// row computed, confidence -infinity where a position may not be committed.
+std::vector<StepCommits> plainLoop(const FakeModel &model, const Tokens &prompt,
+                                   const GenerateOptions &options,
+                                   Tokens &sequence) {
+  const int64_t promptLength = static_cast<int64_t>(prompt.size());
+  const int64_t vocab = model.info.vocabSize;
+  sequence = prompt;
+  sequence.resize(promptLength + options.genLength, FakeModel::mask);
+  int64_t blocks = options.genLength / options.blockLength;
+  int64_t stepsPerBlock = options.steps / blocks;
+  std::vector<StepCommits> all;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t end = promptLength + (block + 1) * options.blockLength;
+    int64_t masked = std::count(sequence.begin() + end - options.blockLength,
+                                sequence.begin() + end, FakeModel::mask);
+    for (int64_t i = 0; i < stepsPerBlock; ++i) {
+      int64_t quota = masked / stepsPerBlock + (i < masked % stepsPerBlock);
+      Tokens unconditional = sequence;
+      std::fill_n(unconditional.begin(), promptLength, FakeModel::mask);
+      std::vector<std::pair<double, int32_t>> drawn;
+      for (int64_t p = 0; p < end; ++p) {
+        std::vector<double> logits(vocab);
+        for (int64_t v = 0; v < vocab; ++v) {
+          float l = model.logit(sequence, p, v);
+          if (options.sampling.cfgScale > 0) {
+            float u = model.logit(unconditional, p, v);
+            l = u + static_cast<float>(options.sampling.cfgScale + 1) * (l - u);
+          }
+          logits[v] = l;
+        }
+        auto best = std::max_element(logits.begin(), logits.end());
+        double sum = 0;
+        for (double l : logits)
+          sum += std::exp(l - *best);
+        bool open = sequence[p] == FakeModel::mask;
+        drawn.push_back(
+            {open ? 1 / sum : -INFINITY,
+             open ? static_cast<int32_t>(best - logits.begin()) : sequence[p]});
+      }
+      StepCommits commits;
+      for (int64_t k = 0; k < quota; ++k) {
+        int64_t best = -1;
+        for (int64_t p = 0; p < end; ++p)
+          if (!commits.count(p) &&
+              (best < 0 || drawn[p].first > drawn[best].first))
+            best = p;
+        commits[best] = {drawn[best].second, drawn[best].first};
+      }
+      for (auto [p, commit] : commits)
+        sequence[p] = commit.first;
+      all.push_back(commits);
+    }
+  }
+  return all;
+}
+
+GenerateOptions makeOptions(int64_t gen, int64_t block, int64_t steps) {
+  return {
+      .genLength = gen, .steps = steps, .blockLength = block, .sampling = {}};
+}
+
+struct Outcome {
+  Generation generation;
+  std::vector<std::vector<StepCommits>> commits; ///< [sequence][step]
+  std::vector<StepRecord> records;               ///< spans dangling
+};
+
+Outcome runAll(FakeModel &model, const Prompts &prompts,
+               const GenerateOptions &options, int64_t stopAfter = -1) {
+  FakeExecutor executor;
+  Outcome run;
+  run.commits.resize(prompts.size());
+  Result<Generation> result = generate(
+      model, executor, prompts, options, [&](const StepRecord &record) {
+        for (auto &sequence : run.commits)
+          sequence.emplace_back();
+        for (const Commit &commit : record.commits) {
+          bool fresh =
+              run.commits[commit.sequence]
+                  .back()
+                  .insert({commit.position, {commit.token, commit.confidence}})
+                  .second;
+          EXPECT_TRUE(fresh) << "committed twice in one step";
+          EXPECT_EQ(record.tokens[commit.sequence][commit.position],
+                    commit.token);
+        }
+        EXPECT_TRUE(std::is_sorted(record.commits.begin(), record.commits.end(),
+                                   [](const Commit &a, const Commit &b) {
+                                     return std::pair(a.sequence, a.position) <
+                                            std::pair(b.sequence, b.position);
+                                   }));
+        run.records.push_back(record);
+        return record.step != stopAfter;
+      });
+  EXPECT_TRUE(result) << result.error().text();
+  if (result)
+    run.generation = *result;
+  return run;
+}
+
+const Prompts raggedPrompts = {{1, 2, 3}, {9}, {5, 6, 7, 8, 30, 31, 0}};
+
+TEST(Generate, AgreesWithThePlainLoop) {
+  for (bool drawsMasks : {false, true})
+    for (double cfgScale : {0.0, 0.7})
+      for (auto [gen, block, steps] :
+           {std::tuple(12, 12, 12), std::tuple(12, 4, 12), std::tuple(12, 4, 6),
+            std::tuple(12, 12, 5), std::tuple(10, 5, 4), std::tuple(6, 3, 10),
+            std::tuple(1, 1, 1), std::tuple(8, 8, 1)}) {
+        FakeModel model;
+        model.drawsMasks = drawsMasks;
+        GenerateOptions options = makeOptions(gen, block, steps);
+        options.sampling.cfgScale = cfgScale;
+        Outcome run = runAll(model, raggedPrompts, options);
+        ASSERT_EQ(run.records.size(), static_cast<size_t>(steps));
+        for (size_t s = 0; s < raggedPrompts.size(); ++s) {
+          Tokens expected;
+          std::vector<StepCommits> commits =
+              plainLoop(model, raggedPrompts[s], options, expected);
+          EXPECT_EQ(run.generation.sequences[s], expected);
+          for (int64_t step = 0; step < steps; ++step) {
+            const StepCommits &got = run.commits[s][step];
+            ASSERT_EQ(got.size(), commits[step].size());
+            for (auto [position, commit] : commits[step]) {
+              ASSERT_TRUE(got.count(position)) << "step " << step + 1;
+              EXPECT_EQ(got.at(position).first, commit.first);
+              EXPECT_NEAR(got.at(position).second, commit.second, 1e-12);
+            }
+          }
+        }
+      }
+}
+
+TEST(Generate, FillsEveryPosition) {
+  for (Remasking remasking : {Remasking::LowConfidence, Remasking::Random})
+    for (double temperature : {0.0, 1.0}) {
+      FakeModel model;
+      GenerateOptions options = makeOptions(12, 4, 6);
+      options.sampling.remasking = remasking;
+      options.sampling.temperature = temperature;
+      Outcome run = runAll(model, raggedPrompts, options);
+      EXPECT_TRUE(run.generation.complete);
+      for (size_t s = 0; s < raggedPrompts.size(); ++s) {
+        const Tokens &tokens = run.generation.sequences[s];
+        const Tokens &prompt = raggedPrompts[s];
+        EXPECT_EQ(tokens.size(), prompt.size() + 12);
+        EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), tokens.begin()));
+        EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 0);
+      }
+    }
+}
+
+TEST(Generate, OnlyTheCurrentBlockIsCommitted) {
+  FakeModel model;
+  GenerateOptions options = makeOptions(12, 4, 6);
+  Outcome run = runAll(model, raggedPrompts, options);
+  for (size_t s = 0; s < raggedPrompts.size(); ++s)
+    for (int64_t step = 0; step < 6; ++step) {
+      EXPECT_EQ(run.commits[s][step].size(), 2u);
+      for (auto &[position, commit] : run.commits[s][step]) {
+        int64_t inResponse =
+            position - static_cast<int64_t>(raggedPrompts[s].size());
+        EXPECT_EQ(inResponse / 4, step / 2);
+      }
+    }
+}
+
+TEST(Generate, ASequenceDoesNotDependOnTheOthersNorOnThreads) {
+  for (double temperature : {0.0, 0.8})
+    for (double cfgScale : {0.0, 1.0}) {
+      GenerateOptions options = makeOptions(12, 4, 6);
+      options.sampling.temperature = temperature;
+      options.sampling.cfgScale = cfgScale;
+      options.sampling.seed = 123;
+      FakeModel together;
+      Outcome all = runAll(together, raggedPrompts, options);
+      for (size_t s = 0; s < raggedPrompts.size(); ++s)
+        for (int threads : {1, 4}) {
+          setThreadCount(threads);
+          FakeModel model;
+          model.tileUnits = threads;
+          Outcome alone = runAll(model, {raggedPrompts[s]}, options);
+          EXPECT_EQ(alone.generation.sequences[0], all.generation.sequences[s]);
+          EXPECT_EQ(alone.commits[0], all.commits[s]);
+        }
+      setThreadCount(0);
+    }
+}
+
+TEST(Generate, TheSeedCounts) {
+  GenerateOptions options = makeOptions(12, 12, 12);
+  options.sampling.temperature = 1;
+  FakeModel model;
+  std::vector<Tokens> results;
+  for (uint64_t seed : {1, 2, 1}) {
+    options.sampling.seed = seed;
+    results.push_back(
+        runAll(model, {{1, 2, 3}}, options).generation.sequences[0]);
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_NE(results[0], results[1]);
+}
+
+TEST(Generate, OnlyRowsThatMayBeCommittedGoThroughTheHead) {
+  FakeModel model;
+  // Quotas of each block of 2 over 5 steps: 1 1 0 0 0.
+  GenerateOptions options = makeOptions(4, 2, 10);
+  Outcome run = runAll(model, {{1, 2, 3}, {9}}, options);
+  EXPECT_EQ(model.forwards, 10);
+  // Sequence 1 starts at packed row 7.
+  EXPECT_EQ(model.requested[0], (std::vector<int64_t>{3, 4, 8, 9}));
+  EXPECT_EQ(model.requested[1].size(), 2u);
+  for (int64_t step : {2, 3, 4, 7, 8, 9}) {
+    EXPECT_TRUE(model.requested[step].empty()) << step;
+    EXPECT_EQ(run.records[step].logitRows, 0);
+    EXPECT_TRUE(run.commits[0][step].empty());
+  }
+  EXPECT_EQ(model.requested[5], (std::vector<int64_t>{5, 6, 10, 11}));
+  EXPECT_EQ(run.records[0].logitRows, 4);
+  EXPECT_EQ(run.records[5].block, 1);
+  for (const StepRecord &record : run.records) {
+    EXPECT_EQ(record.rowsComputed, 12);
+    EXPECT_EQ(record.totalSteps, 10);
+    EXPECT_EQ(record.counters.pairs, 10 * record.step);
+    EXPECT_GE(record.seconds, 0);
+  }
+}
+
+TEST(Generate, GuidanceDoublesTheBatchWithMaskedPrompts) {
+  FakeModel model;
+  FakeExecutor executor;
+  GenerateOptions options = makeOptions(2, 2, 2);
+  options.sampling.cfgScale = 1;
+  Prompts prompts = {{1, 2, 3}, {9}};
+  int64_t rows = 0, logitRows = 0;
+  ASSERT_TRUE(generate(model, executor, prompts, options,
+                       [&](const StepRecord &record) {
+                         rows = record.rowsComputed;
+                         logitRows = record.logitRows;
+                         return true;
+                       }));
+  EXPECT_EQ(executor.lengths, (std::vector<int64_t>{5, 3, 5, 3}));
+  EXPECT_EQ(model.batches[0].offsets, (std::vector<int64_t>{0, 5, 8, 13, 16}));
+  constexpr int32_t m = FakeModel::mask;
+  EXPECT_EQ(model.packed[0],
+            (Tokens{1, 2, 3, m, m, 9, m, m, m, m, m, m, m, m, m, m}));
+  // The response is the same in both; only the prompt is hidden.
+  Tokens &second = model.packed[1];
+  EXPECT_TRUE(
+      std::equal(second.begin() + 3, second.begin() + 5, second.begin() + 11));
+  EXPECT_NE(std::count(second.begin() + 3, second.begin() + 5, m), 2);
+  EXPECT_EQ(model.units[0], 2);
+  EXPECT_EQ(model.requested[0],
+            (std::vector<int64_t>{3, 11, 4, 12, 6, 14, 7, 15}));
+  EXPECT_EQ(rows, 16);
+  EXPECT_EQ(logitRows, 4);
+}
+
+TEST(Generate, TheExecutorSeesEveryStepOnce) {
+  FakeModel model;
+  FakeExecutor executor;
+  ASSERT_TRUE(
+      generate(model, executor, raggedPrompts, makeOptions(8, 4, 4), nullptr));
+  EXPECT_EQ(executor.begun, (std::vector<int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(executor.totalSteps, 4);
+  EXPECT_EQ(executor.lengths, (std::vector<int64_t>{11, 9, 15}));
+}
+
+TEST(Generate, TheObserverEndsTheRunAfterItsStep) {
+  FakeModel model;
+  Outcome run = runAll(model, raggedPrompts, makeOptions(8, 4, 8), 3);
+  EXPECT_FALSE(run.generation.complete);
+  EXPECT_EQ(run.generation.stepsDone, 3);
+  EXPECT_EQ(model.forwards, 3);
+  for (const Tokens &tokens : run.generation.sequences)
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 5);
+  // Stopping at the last step takes nothing away.
+  FakeModel again;
+  EXPECT_TRUE(runAll(again, raggedPrompts, makeOptions(8, 4, 8), 8)
+                  .generation.complete);
+}
+
+TEST(Generate, BrokenLogitsAreAnErrorWithAPlace) {
+  FakeModel model;
+  model.brokenAt = 2;
+  FakeExecutor executor;
+  int64_t steps = 0;
+  Result<Generation> result =
+      generate(model, executor, Prompts{{1, 2}}, makeOptions(4, 4, 4),
+               [&](const StepRecord &) { return ++steps, true; });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(steps, 1);
+  EXPECT_EQ(result.error().text().find("step 2 of 4: the logits of sequence 0, "
+                                       "position "),
+            0u)
+      << result.error().text();
+}
+
+TEST(Generate, ErrorsOfThePartsAreHandedOn) {
+  FakeModel model;
+  model.failAt = 3;
+  FakeExecutor executor;
+  Result<Generation> result =
+      generate(model, executor, Prompts{{1, 2}}, makeOptions(4, 4, 4), nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().text(), "step 3 of 4: the fake failed");
+  executor.refuse = true;
+  result =
+      generate(model, executor, Prompts{{1, 2}}, makeOptions(4, 4, 4), nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().text(), "the fake refused");
+}
+
+} // namespace

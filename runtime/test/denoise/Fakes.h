@@ -1,0 +1,139 @@
+//===- Fakes.h - A model and an executor made of arithmetic -----*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_DENOISE_FAKES_H
+#define HEDDLE_RUNTIME_TEST_DENOISE_FAKES_H
+
+#include "runtime/base/Parallel.h"
+#include "runtime/denoise/Denoise.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace heddle::rt::test {
+
+/// A fixed function of a whole sequence, a position in it and a vocabulary
+/// entry, between -4 and 4: like a model's logits, every token of the sequence
+/// counts, those of other sequences do not.
+inline float fakeLogit(std::span<const int32_t> sequence, int64_t position,
+                       int64_t entry) {
+  uint64_t hash = 0x9E3779B97F4A7C15ull * (position + 1);
+  auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0xBF58476D1CE4E5B9ull;
+    hash ^= hash >> 29;
+  };
+  for (int32_t token : sequence)
+    mix(static_cast<uint64_t>(token) + 17);
+  mix(static_cast<uint64_t>(entry) + 1000003);
+  return static_cast<float>(hash >> 40) / static_cast<float>(1 << 21) - 4.0f;
+}
+
+class FakeModel : public Model {
+public:
+  static constexpr int32_t mask = 40;
+
+  FakeModel() {
+    info.architecture = "fake";
+    info.vocabSize = 41;
+    info.maxSequenceLength = 128;
+    info.maskToken = mask;
+    info.eosToken = 3;
+  }
+
+  const ModelConfig &config() const override { return info; }
+  DType dtype() const override { return DType::F32; }
+  int64_t weightBytes() const override { return 0; }
+  int64_t activationBytes(int64_t rows) const override { return rows; }
+
+  Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
+                 AttentionBackend &attention,
+                 const LogitRequest &request) override {
+    ++forwards;
+    if (forwards == failAt)
+      return Error("the fake failed");
+    batches.push_back(batch);
+    packed.emplace_back(tokens.begin(), tokens.end());
+    requested.push_back(request.rows);
+    units.push_back(request.unit);
+    // Tiles of units, in parallel, last tile first.
+    int64_t units = static_cast<int64_t>(request.rows.size()) / request.unit;
+    int64_t tiles = (units + tileUnits - 1) / tileUnits;
+    parallelFor(tiles, [&](int64_t task, int) {
+      int64_t first = (tiles - 1 - task) * tileUnits * request.unit;
+      int64_t count =
+          std::min(tileUnits * request.unit,
+                   static_cast<int64_t>(request.rows.size()) - first);
+      std::vector<float> logits;
+      for (int64_t r = 0; r < count; ++r) {
+        int64_t row = request.rows[first + r];
+        int64_t s =
+            std::upper_bound(batch.offsets.begin(), batch.offsets.end(), row) -
+            batch.offsets.begin() - 1;
+        auto sequence = tokens.subspan(batch.offsets[s], batch.length(s));
+        for (int64_t v = 0; v < info.vocabSize; ++v)
+          logits.push_back(logit(sequence, row - batch.offsets[s], v));
+      }
+      request.consume(first, count, logits.data());
+    });
+    return Status::success();
+  }
+
+  float logit(std::span<const int32_t> sequence, int64_t position,
+              int64_t entry) const {
+    if (forwards == brokenAt && entry == 7)
+      return std::numeric_limits<float>::quiet_NaN();
+    if (entry == mask)
+      return drawsMasks ? fakeLogit(sequence, position, entry) + 4.0f : -100.0f;
+    return fakeLogit(sequence, position, entry);
+  }
+
+  ModelConfig info;
+  int64_t tileUnits = 3;
+  bool drawsMasks = false; ///< the mask token often wins
+  int64_t failAt = -1, brokenAt = -1;
+
+  int64_t forwards = 0;
+  std::vector<PackedBatch> batches;
+  std::vector<std::vector<int32_t>> packed;
+  std::vector<std::vector<int64_t>> requested;
+  std::vector<int64_t> units;
+};
+
+class FakeExecutor : public ScheduleExecutor {
+public:
+  Status attend(int64_t, const PackedBatch &,
+                const AttentionTensors &) override {
+    return Status::success();
+  }
+  Status beginRun(std::vector<int64_t> sequenceLengths,
+                  int64_t steps) override {
+    lengths = std::move(sequenceLengths);
+    totalSteps = steps;
+    return refuse ? Status(Error("the fake refused")) : Status::success();
+  }
+  int64_t runBytes(const std::vector<int64_t> &) const override {
+    return bytes;
+  }
+  void beginStep(int64_t step) override { begun.push_back(step); }
+  StepCounters counters() const override {
+    return {.pairs = 10 * begun.back(), .densePairs = 1000};
+  }
+  std::vector<SelectionView> selections(int64_t, int64_t) const override {
+    return {};
+  }
+
+  int64_t bytes = 0;
+  bool refuse = false;
+  std::vector<int64_t> lengths;
+  int64_t totalSteps = 0;
+  std::vector<int64_t> begun;
+};
+
+} // namespace heddle::rt::test
+
+#endif // HEDDLE_RUNTIME_TEST_DENOISE_FAKES_H

@@ -121,7 +121,9 @@ struct When {
 };
 
 /// What one phase does in a layer: one attention, then selections renewed from
-/// that same step's Q, K and log-sum-exp.
+/// that same step's Q, K and log-sum-exp. A refresh happens only in the steps
+/// of its selection's cadence: a phase that serves two selections also runs at
+/// steps of one of them alone.
 struct Phase {
   When when;
   int64_t attention = -1; ///< index into Manifest::kernels

@@ -1,0 +1,227 @@
+//===- Explain.cpp - What a schedule does when, and costs -----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Explain.h"
+#include "bundle/Program.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+std::string heddle::bundle::runLengths(const std::vector<int64_t> &numbers) {
+  if (numbers.empty())
+    return "none";
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1)
+      ++end;
+    text += (i ? "," : "") + std::to_string(numbers[i]);
+    if (end - i > 1) // two neighbours read better as "1,2"
+      text += (end - i > 2 ? "-" : ",") + std::to_string(numbers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string heddle::bundle::patternOf(const Kernel &kernel,
+                                      const Manifest &manifest) {
+  if (kernel.terms.empty())
+    return "dense";
+  std::string text;
+  for (const Term &term : kernel.terms) {
+    if (!text.empty())
+      text += " + ";
+    switch (term.kind) {
+    case Term::Kind::Columns:
+      text += "columns(" +
+              manifest.selections[static_cast<size_t>(term.selection)].name +
+              ")";
+      break;
+    case Term::Kind::Window:
+      text += "window(" + std::to_string(term.size) + ")";
+      break;
+    case Term::Kind::Sinks:
+      text += "sinks(" + std::to_string(term.size) + ")";
+      break;
+    }
+  }
+  return text;
+}
+
+int64_t heddle::bundle::pairsOf(const Kernel &kernel, const Manifest &manifest,
+                                int64_t length, bool &exact) {
+  if (kernel.terms.empty())
+    return length * length;
+  // Windows are nested and so are sinks: only the widest of each counts.
+  int64_t half = -1, sinks = 0, listed = 0, lists = 0;
+  for (const Term &term : kernel.terms) {
+    if (term.kind == Term::Kind::Window)
+      half = std::max(half, std::min(term.size / 2, length));
+    if (term.kind == Term::Kind::Sinks)
+      sinks = std::max(sinks, std::min(term.size, length));
+    if (term.kind == Term::Kind::Columns) {
+      const Selection &selection =
+          manifest.selections[static_cast<size_t>(term.selection)];
+      listed += keepCount(selection.keep, selection.rule, length);
+      ++lists;
+    }
+  }
+  bool banded = half >= 0 || sinks > 0;
+  if (lists > 1 || (lists == 1 && banded))
+    exact = false;
+  listed = std::min(listed, length);
+  if (half < 0)
+    return length * std::min(length, listed + sinks);
+  int64_t pairs = 0;
+  for (int64_t row = 0; row < length; ++row) {
+    int64_t low = std::max<int64_t>(0, row - half);
+    int64_t high = std::min(length - 1, row + half);
+    int64_t shared = std::max<int64_t>(0, std::min(high + 1, sinks) - low);
+    int64_t fixed = high - low + 1 + sinks - shared;
+    pairs += std::min(length, fixed + listed);
+  }
+  return pairs;
+}
+
+namespace {
+
+Status checkRange(const char *what, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most)
+    return Status::success();
+  return Error(std::string(what) + " is " + std::to_string(value) +
+               ", expected 1 to " + std::to_string(most));
+}
+
+/// The phases of one rule over the steps of the run.
+std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
+                                          const Rule &rule,
+                                          const ExplainRequest &request) {
+  std::vector<PhaseExplanation> phases(rule.phases.size());
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const Phase &phase = rule.phases[i];
+    const Kernel &kernel =
+        manifest.kernels[static_cast<size_t>(phase.attention)];
+    PhaseExplanation &here = phases[i];
+    here.kernel = kernel.name;
+    here.pattern = patternOf(kernel, manifest);
+    here.pairs = pairsOf(kernel, manifest, request.length, here.pairsExact);
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      here.renewals.push_back(
+          {manifest.selections[static_cast<size_t>(refresh.selection)].name,
+           {}});
+  }
+  std::vector<std::set<int64_t>> due;
+  for (const Selection &selection : manifest.selections) {
+    std::vector<int64_t> steps = refreshSteps(selection.cadence, request.steps);
+    due.emplace_back(steps.begin(), steps.end());
+  }
+  std::set<int64_t> filled;
+  std::vector<size_t> timeline = phasesOfSteps(rule, request.steps);
+  for (int64_t step = 1; step <= request.steps; ++step) {
+    size_t index = timeline[static_cast<size_t>(step - 1)];
+    const Phase &phase = rule.phases[index];
+    phases[index].steps.push_back(step);
+    const Kernel &kernel =
+        manifest.kernels[static_cast<size_t>(phase.attention)];
+    bool ready = std::all_of(kernel.terms.begin(), kernel.terms.end(),
+                             [&](const Term &term) {
+                               return term.kind != Term::Kind::Columns ||
+                                      filled.count(term.selection);
+                             });
+    if (!ready)
+      phases[index].unfilled.push_back(step);
+    for (size_t i = 0; i < phase.refreshes.size(); ++i) {
+      int64_t selection = phase.refreshes[i].selection;
+      if (!due[static_cast<size_t>(selection)].count(step))
+        continue;
+      phases[index].renewals[i].steps.push_back(step);
+      filled.insert(selection);
+    }
+  }
+  return phases;
+}
+
+SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
+                                      const std::vector<size_t> &rules,
+                                      const ExplainRequest &request) {
+  const Selection &selection = manifest.selections[index];
+  SelectionExplanation result;
+  result.name = selection.name;
+  result.keys = keepCount(selection.keep, selection.rule, request.length);
+  result.groups = (request.length - 1) / selection.group + 1;
+  for (size_t rule : rules) {
+    const std::vector<Phase> &phases = manifest.rules[rule].phases;
+    result.layers +=
+        std::any_of(phases.begin(), phases.end(), [&](const Phase &phase) {
+          return std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
+                             [&](const Phase::Refresh &refresh) {
+                               return static_cast<size_t>(refresh.selection) ==
+                                      index;
+                             });
+        });
+  }
+  auto bytes = static_cast<double>(request.heads) *
+               static_cast<double>(result.groups) *
+               static_cast<double>(result.keys) * sizeof(int32_t);
+  // At the far end of the accepted range the product leaves 64 bits.
+  constexpr double most = 4.6e18;
+  result.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
+  result.bytes = static_cast<int64_t>(
+      std::min(bytes * static_cast<double>(result.layers), most));
+  return result;
+}
+
+} // namespace
+
+Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
+                                            const ExplainRequest &request) {
+  const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
+      {"the number of steps", {request.steps, 1 << 20}},
+      {"the length", {request.length, 1 << 27}},
+      {"the number of layers", {request.layers, 1 << 16}},
+      {"the number of heads", {request.heads, 1 << 16}},
+  };
+  for (const auto &[what, range] : ranges)
+    if (Status status = checkRange(what, range.first, range.second); !status)
+      return status.takeError();
+  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, request.layers);
+  if (!rules)
+    return rules.takeError();
+
+  Explanation result;
+  result.request = request;
+  result.manifest = manifest;
+  result.densePairs = request.length * request.length;
+  for (const Rule &rule : manifest.rules)
+    result.rules.push_back({{}, explainRule(manifest, rule, request)});
+  for (size_t layer = 0; layer < rules->size(); ++layer)
+    result.rules[(*rules)[layer]].layers.push_back(static_cast<int64_t>(layer));
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    result.selections.push_back(explainSelection(manifest, i, *rules, request));
+
+  double pairs = 0, scorePairs = 0;
+  for (const RuleExplanation &rule : result.rules)
+    for (const PhaseExplanation &phase : rule.phases) {
+      double times = static_cast<double>(rule.layers.size()) *
+                     static_cast<double>(phase.steps.size());
+      pairs += times * static_cast<double>(phase.pairs);
+      for (const PhaseExplanation::Renewal &renewal : phase.renewals)
+        scorePairs += static_cast<double>(rule.layers.size()) *
+                      static_cast<double>(renewal.steps.size()) *
+                      static_cast<double>(result.densePairs);
+      result.exact &= phase.pairsExact || times == 0;
+    }
+  double dense = static_cast<double>(result.densePairs) *
+                 static_cast<double>(request.layers) *
+                 static_cast<double>(request.steps);
+  result.share = pairs / dense;
+  result.scoreShare = scorePairs / dense;
+  return result;
+}

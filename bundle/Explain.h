@@ -1,0 +1,100 @@
+//===- Explain.h - What a schedule does when, and costs ---------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_EXPLAIN_H
+#define HEDDLE_BUNDLE_EXPLAIN_H
+
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::bundle {
+
+/// The run that a schedule is explained for.
+struct ExplainRequest {
+  int64_t steps = 128;   ///< denoising steps, T
+  int64_t length = 4096; ///< tokens of the sequence, prompt included
+  int64_t layers = 32;
+  int64_t heads = 32; ///< query heads
+};
+
+/// The steps at which one phase of a rule runs, and its cost.
+struct PhaseExplanation {
+  std::vector<int64_t> steps; ///< ascending; empty if it never runs
+  std::string kernel;         ///< the attention kernel's name
+  std::string pattern;        ///< "dense", "window(64) + sinks(4)", ...
+  int64_t pairs = 0;          ///< of one head, in one layer and step
+  bool pairsExact = true;     ///< else `pairs` is the most there can be:
+                              ///< chosen columns may lie in the window
+  /// A selection that the phase renews, at those of its steps that the
+  /// selection's cadence names. Each renewal visits all pairs of a head once
+  /// more to score them.
+  struct Renewal {
+    std::string selection;
+    std::vector<int64_t> steps;
+  };
+  std::vector<Renewal> renewals;
+  /// Steps at which a selection is read that no earlier step has filled. A run
+  /// with this number of steps is refused by the runtime.
+  std::vector<int64_t> unfilled;
+};
+
+struct RuleExplanation {
+  std::vector<int64_t> layers;
+  std::vector<PhaseExplanation> phases;
+};
+
+struct SelectionExplanation {
+  std::string name;
+  int64_t keys = 0;          ///< kept of `length`
+  int64_t groups = 0;        ///< lists a head
+  int64_t layers = 0;        ///< in which it is renewed
+  int64_t bytesPerLayer = 0; ///< int32 index lists of all heads
+  int64_t bytes = 0;         ///< bytesPerLayer * layers
+};
+
+/// What happens in a run, and what it costs next to dense attention.
+struct Explanation {
+  ExplainRequest request;
+  Manifest manifest;
+  std::vector<RuleExplanation> rules;
+  std::vector<SelectionExplanation> selections;
+  int64_t densePairs = 0; ///< of one head, in one layer and step
+  double share = 0;       ///< attention pairs of the run / dense pairs
+  double scoreShare = 0;  ///< pairs visited to score / dense pairs
+  bool exact = true;      ///< else both are upper bounds
+};
+
+/// An error when a number is below 1 or above what the products hold (2^20
+/// steps, 2^27 tokens, 2^16 layers and heads) or the rules do not fit the
+/// number of layers.
+Result<Explanation> explain(const Manifest &manifest,
+                            const ExplainRequest &request);
+
+/// For people. Ends with a newline.
+std::string toText(const Explanation &explanation);
+
+/// For programs: pretty JSON, stable key order.
+std::string toJson(const Explanation &explanation);
+
+/// Ascending numbers as "1,3,5,8-10"; "none" if there are none.
+std::string runLengths(const std::vector<int64_t> &numbers);
+
+/// "dense", "columns(cols)", "window(64) + sinks(4)".
+std::string patternOf(const Kernel &kernel, const Manifest &manifest);
+
+/// Pairs (query, key) that an attention kernel keeps of length^2; `exact` is
+/// cleared when that depends on which columns are chosen.
+int64_t pairsOf(const Kernel &kernel, const Manifest &manifest, int64_t length,
+                bool &exact);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_EXPLAIN_H

@@ -1,0 +1,212 @@
+//===- ExplainText.cpp - An explanation for people and for programs -------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Explain.h"
+#include "bundle/ManifestNames.h"
+
+#include "nlohmann/json.hpp"
+
+#include <cstdio>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using nlohmann::ordered_json;
+
+namespace {
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f%%", 100 * share);
+  return text;
+}
+
+/// Bytes in powers of 1000, three digits: "3.36 MB".
+std::string bytesText(int64_t bytes) {
+  const char *units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 999.5 && unit < 6; ++unit)
+    value /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof(text),
+                unit == 0 || value >= 99.95 ? "%.0f %s" : "%.3g %s", value,
+                units[unit]);
+  return text;
+}
+
+std::string counted(int64_t count, const std::string &what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Breaks a list at its commas, so that no line is longer than `width`.
+std::string wrapped(const std::string &list, const std::string &indent,
+                    size_t width) {
+  std::string text, line = indent;
+  size_t start = 0;
+  while (start < list.size()) {
+    size_t end = list.find(',', start);
+    end = end == std::string::npos ? list.size() : end + 1;
+    if (line.size() + (end - start) > width && line != indent) {
+      text += line + "\n";
+      line = indent;
+    }
+    line += list.substr(start, end - start);
+    start = end;
+  }
+  return text + line + "\n";
+}
+
+std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
+  std::string text =
+      "  " + counted(static_cast<int64_t>(phase.steps.size()), "step") + ": " +
+      phase.pattern + ", " + (phase.pairsExact ? "" : "at most ") +
+      percent(static_cast<double>(phase.pairs) /
+              static_cast<double>(densePairs)) +
+      " of the pairs";
+  std::string sometimes;
+  for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
+    if (renewal.steps == phase.steps)
+      text += ", then renews " + renewal.selection;
+    else
+      sometimes += "    renews " + renewal.selection + " at " +
+                   runLengths(renewal.steps) + "\n";
+  }
+  text += "\n" + wrapped(runLengths(phase.steps), "    ", 78);
+  text += sometimes;
+  if (!phase.unfilled.empty())
+    text += "    cannot run: no earlier step has filled the columns read at " +
+            runLengths(phase.unfilled) + "\n";
+  return text;
+}
+
+std::string selectionText(const Selection &selection,
+                          const SelectionExplanation &cost, int64_t length) {
+  return "selection " + selection.name + ": keeps " +
+         detail::toString(selection.keep) + " of the keys (" +
+         std::to_string(cost.keys) + " of " + std::to_string(length) +
+         ") for each " + counted(selection.group, "row") + ", scored by " +
+         selection.scorer + ", renewed " + toString(selection.cadence) +
+         "\n  index lists: " + bytesText(cost.bytesPerLayer) + " a layer, " +
+         bytesText(cost.bytes) + " in " + counted(cost.layers, "layer") + "\n";
+}
+
+std::string kernelText(const Kernel &kernel, const Manifest &manifest) {
+  std::string text = "  " + kernel.name + ": ";
+  if (kernel.kind == Kernel::Kind::Select)
+    text += "scores and selects for groups of " + counted(kernel.group, "row");
+  else
+    text += patternOf(kernel, manifest) + " attention" +
+            (kernel.writesLse ? ", writes the log-sum-exp" : "");
+  text += "\n";
+  for (const KernelVariant &variant : kernel.variants) {
+    text += "    " + variant.dtype + " head dim " +
+            std::to_string(variant.headDim) + ": " +
+            counted(variant.queryRows, "row") + " a task, scratch " +
+            bytesText(variant.scratchBytes);
+    if (variant.scratchBytesPerKey)
+      text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
+    text += ", " + variant.symbol + "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+std::string heddle::bundle::toText(const Explanation &explanation) {
+  const ExplainRequest &request = explanation.request;
+  const Manifest &manifest = explanation.manifest;
+  std::string text = "schedule " + manifest.schedule + ": " +
+                     counted(request.steps, "step") + ", " +
+                     counted(request.length, "token") + ", " +
+                     counted(request.layers, "layer") + ", " +
+                     counted(request.heads, "head") + "\n";
+  text += "attention computes " +
+          std::string(explanation.exact ? "" : "at most ") +
+          percent(explanation.share) + " of the pairs of a dense run";
+  if (explanation.scoreShare > 0)
+    text += "; scoring visits " + percent(explanation.scoreShare) + " more";
+  text += "\n";
+  for (const RuleExplanation &rule : explanation.rules) {
+    text += "\nlayers " + runLengths(rule.layers) + "\n";
+    for (const PhaseExplanation &phase : rule.phases)
+      text += phaseText(phase, explanation.densePairs);
+  }
+  text += explanation.selections.empty() ? "" : "\n";
+  for (size_t i = 0; i < explanation.selections.size(); ++i)
+    text += selectionText(manifest.selections[i], explanation.selections[i],
+                          request.length);
+  text += "\nkernels";
+  if (!manifest.target.triple.empty())
+    text += " for " + manifest.target.triple + ", " + manifest.target.cpu;
+  text += "\n";
+  for (const Kernel &kernel : manifest.kernels)
+    text += kernelText(kernel, manifest);
+  return text;
+}
+
+std::string heddle::bundle::toJson(const Explanation &explanation) {
+  const ExplainRequest &request = explanation.request;
+  ordered_json json;
+  json["schedule"] = explanation.manifest.schedule;
+  json["steps"] = request.steps;
+  json["length"] = request.length;
+  json["layers"] = request.layers;
+  json["heads"] = request.heads;
+  json["share_of_dense"] = explanation.share;
+  json["share_scored"] = explanation.scoreShare;
+  json["exact"] = explanation.exact;
+  json["dense_pairs"] = explanation.densePairs;
+  json["rules"] = ordered_json::array();
+  for (const RuleExplanation &rule : explanation.rules) {
+    ordered_json item;
+    item["layers"] = rule.layers;
+    item["phases"] = ordered_json::array();
+    for (const PhaseExplanation &phase : rule.phases) {
+      ordered_json entry;
+      entry["steps"] = phase.steps;
+      entry["kernel"] = phase.kernel;
+      entry["pattern"] = phase.pattern;
+      entry["pairs"] = phase.pairs;
+      entry["pairs_exact"] = phase.pairsExact;
+      entry["renews"] = ordered_json::array();
+      for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
+        ordered_json one;
+        one["selection"] = renewal.selection;
+        one["steps"] = renewal.steps;
+        entry["renews"].push_back(std::move(one));
+      }
+      entry["unfilled"] = phase.unfilled;
+      item["phases"].push_back(std::move(entry));
+    }
+    json["rules"].push_back(std::move(item));
+  }
+  json["selections"] = ordered_json::array();
+  for (const SelectionExplanation &selection : explanation.selections) {
+    ordered_json item;
+    item["name"] = selection.name;
+    item["keys"] = selection.keys;
+    item["groups"] = selection.groups;
+    item["layers"] = selection.layers;
+    item["bytes_per_layer"] = selection.bytesPerLayer;
+    item["bytes"] = selection.bytes;
+    json["selections"].push_back(std::move(item));
+  }
+  json["kernels"] = ordered_json::array();
+  for (const Kernel &kernel : explanation.manifest.kernels) {
+    ordered_json item;
+    item["name"] = kernel.name;
+    item["kind"] = kernel.kind == Kernel::Kind::Select ? "select" : "attention";
+    if (kernel.kind == Kernel::Kind::Attention)
+      item["pattern"] = patternOf(kernel, explanation.manifest);
+    item["variants"] = ordered_json::array();
+    for (const KernelVariant &variant : kernel.variants)
+      item["variants"].push_back(variant.symbol);
+    json["kernels"].push_back(std::move(item));
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}

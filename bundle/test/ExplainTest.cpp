@@ -1,0 +1,158 @@
+//===- ExplainTest.cpp - Timelines and costs ------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Explain.h"
+#include "bundle/Program.h"
+#include "bundle/test/TestManifest.h"
+
+#include "nlohmann/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+namespace {
+
+TEST(Program, LayersGoToTheRuleThatNamesThem) {
+  Manifest manifest = testManifest();
+  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, 4);
+  ASSERT_TRUE(rules);
+  EXPECT_EQ(*rules, (std::vector<size_t>{0, 0, 1, 1}));
+  EXPECT_FALSE(rulesOfLayers(manifest, 1)) << "layer -2 of a single one";
+  EXPECT_FALSE(rulesOfLayers(manifest, 0));
+  manifest.rules[0].isDefault = false;
+  manifest.rules[0].firstLayer = 0;
+  manifest.rules[0].lastLayer = 1;
+  EXPECT_TRUE(rulesOfLayers(manifest, 4));
+  EXPECT_FALSE(rulesOfLayers(manifest, 5)) << "layer 2 has no rule";
+  EXPECT_FALSE(rulesOfLayers(manifest, 3)) << "layer 1 has two";
+}
+
+TEST(Program, TheFirstPhaseThatHoldsRuns) {
+  Rule rule = testManifest().rules[0];
+  EXPECT_EQ(phasesOfSteps(rule, 8),
+            (std::vector<size_t>{0, 0, 2, 2, 2, 2, 2, 2}));
+  // Dense before an event, then on it, then after.
+  Cadence at;
+  at.kind = Cadence::Kind::At;
+  at.step = 3;
+  rule.phases[0].when.cadence = rule.phases[1].when.cadence = at;
+  EXPECT_EQ(phasesOfSteps(rule, 5), (std::vector<size_t>{1, 1, 0, 2, 2}));
+  EXPECT_EQ(phasesOfSteps(rule, 2), (std::vector<size_t>{1, 1}))
+      << "the event never comes";
+}
+
+TEST(Explain, RunLengths) {
+  EXPECT_EQ(runLengths({}), "none");
+  EXPECT_EQ(runLengths({4}), "4");
+  EXPECT_EQ(runLengths({1, 3, 5, 8, 9, 10}), "1,3,5,8-10");
+  EXPECT_EQ(runLengths({1, 2, 5}), "1,2,5");
+}
+
+/// Counts pairs one by one.
+int64_t bruteForce(int64_t n, int64_t window, int64_t sinks) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      pairs += (window > 0 && std::llabs(i - j) <= window / 2) || j < sinks;
+  return pairs;
+}
+
+TEST(Explain, PairsOfBandsMatchACount) {
+  for (int64_t n : {1, 2, 7, 64, 65})
+    for (int64_t window : {0, 1, 2, 5, 64, 1000})
+      for (int64_t sinks : {0, 1, 4, 100}) {
+        if (window == 0 && sinks == 0)
+          continue;
+        Kernel kernel;
+        if (window)
+          kernel.terms.push_back({Term::Kind::Window, window, -1});
+        if (sinks)
+          kernel.terms.push_back({Term::Kind::Sinks, sinks, -1});
+        bool exact = true;
+        EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact),
+                  bruteForce(n, window, sinks))
+            << n << " " << window << " " << sinks;
+        EXPECT_TRUE(exact);
+      }
+}
+
+TEST(Explain, PairsOfColumns) {
+  Manifest manifest = testManifest();
+  bool exact = true;
+  EXPECT_EQ(pairsOf(manifest.kernels[1], manifest, 100, exact), 100 * 20);
+  EXPECT_TRUE(exact);
+  Kernel both = manifest.kernels[1];
+  both.terms.push_back({Term::Kind::Sinks, 4, -1});
+  EXPECT_EQ(pairsOf(both, manifest, 100, exact), 100 * 24);
+  EXPECT_FALSE(exact) << "a sink may be among the columns";
+  EXPECT_EQ(pairsOf(both, manifest, 4, exact), 16) << "never above dense";
+}
+
+TEST(Explain, AddsUpARun) {
+  ExplainRequest request{128, 100, 4, 2};
+  Result<Explanation> result = explain(testManifest(), request);
+  ASSERT_TRUE(result) << result.error().text();
+  ASSERT_EQ(result->rules.size(), 2u);
+  EXPECT_EQ(result->rules[0].layers, (std::vector<int64_t>{0, 1}));
+  const std::vector<PhaseExplanation> &phases = result->rules[0].phases;
+  EXPECT_EQ(runLengths(phases[0].steps),
+            "1,3,5,8,10,13,15,18,20,23,25,28,30,33,35,38");
+  EXPECT_TRUE(phases[1].steps.empty());
+  EXPECT_EQ(phases[2].steps.size(), 112u);
+  EXPECT_TRUE(phases[2].unfilled.empty());
+  ASSERT_EQ(phases[0].renewals.size(), 1u);
+  EXPECT_EQ(phases[0].renewals[0].selection, "cols");
+  EXPECT_EQ(phases[0].renewals[0].steps, phases[0].steps);
+  EXPECT_EQ(result->selections[0].keys, 20);
+  EXPECT_EQ(result->selections[0].groups, 4);
+  EXPECT_EQ(result->selections[0].layers, 2);
+  EXPECT_EQ(result->selections[0].bytesPerLayer, 2 * 4 * 20 * 4);
+  EXPECT_EQ(result->selections[0].bytes, 2 * 2 * 4 * 20 * 4);
+  double band = static_cast<double>(bruteForce(100, 64, 4));
+  EXPECT_NEAR(result->share,
+              (2 * (16 * 1e4 + 112 * 2e3) + 2 * 128 * band) / (4 * 128 * 1e4),
+              1e-12);
+  EXPECT_NEAR(result->scoreShare, 2. * 16 / (4 * 128), 1e-12);
+
+  std::string text = toText(*result);
+  EXPECT_NE(text.find("112 steps: columns(cols), 20.0% of the pairs"),
+            std::string::npos)
+      << text;
+  auto json = nlohmann::json::parse(toJson(*result));
+  EXPECT_EQ(json["rules"][0]["phases"][0]["steps"].size(), 16u);
+}
+
+TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
+  Manifest manifest = testManifest();
+  Cadence at;
+  at.kind = Cadence::Kind::At;
+  at.step = 4;
+  // The phase runs at step 4 only, the selection is due at steps 1 and 2.
+  manifest.rules[0].phases[0].when.cadence = at;
+  Result<Explanation> result = explain(manifest, {8, 100, 4, 2});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->rules[0].phases[0].steps, std::vector<int64_t>{4});
+  EXPECT_TRUE(result->rules[0].phases[0].renewals[0].steps.empty());
+  EXPECT_EQ(result->rules[0].phases[2].unfilled,
+            (std::vector<int64_t>{1, 2, 3, 5, 6, 7, 8}));
+  EXPECT_NE(toText(*result).find("cannot run"), std::string::npos);
+}
+
+TEST(Explain, RefusesWhatItCannotCount) {
+  Manifest manifest = testManifest();
+  EXPECT_FALSE(explain(manifest, {0, 100, 4, 2}));
+  EXPECT_FALSE(explain(manifest, {8, int64_t{1} << 31, 4, 2}));
+  EXPECT_FALSE(explain(manifest, {8, 100, -1, 2}));
+  EXPECT_FALSE(explain(manifest, {8, 100, 4, 1 << 20}));
+  EXPECT_FALSE(explain(manifest, {8, 100, 1, 2}));
+}
+
+} // namespace

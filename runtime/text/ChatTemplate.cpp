@@ -1,0 +1,52 @@
+//===- ChatTemplate.cpp - Chat messages to the text that a model was tuned on
+//-*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/text/Tokenizer.h"
+#include "runtime/text/Utf8.h"
+
+#include <algorithm>
+
+using namespace heddle::rt;
+
+/// What Python's str.strip, and with it Jinja's trim filter, removes: white
+/// space, and the four information separators.
+static bool isStripped(int32_t codepoint) {
+  return text::isWhiteSpace(codepoint) ||
+         (codepoint >= 0x1C && codepoint <= 0x1F);
+}
+
+static std::string_view strip(std::string_view content) {
+  size_t begin = content.size(), end = 0;
+  for (size_t at = 0; at < content.size();) {
+    text::Utf8Step step = text::utf8Step(content, at);
+    if (!isStripped(step.codepoint)) {
+      begin = std::min(begin, at);
+      end = at + step.length;
+    }
+    at += step.length;
+  }
+  return begin < end ? content.substr(begin, end - begin) : std::string_view();
+}
+
+// Source: the chat_template of GSAI-ML/LLaDA-8B-Instruct's
+// tokenizer_config.json: the beginning-of-sequence text belongs to the first
+// message, and the assistant's header always closes the prompt.
+std::string heddle::rt::formatLLaDAChat(std::span<const ChatMessage> messages) {
+  auto header = [](std::string_view role) {
+    return "<|start_header_id|>" + std::string(role) + "<|end_header_id|>\n\n";
+  };
+  std::string prompt;
+  for (const ChatMessage &message : messages) {
+    if (prompt.empty())
+      prompt = "<|startoftext|>";
+    prompt += header(message.role);
+    prompt += strip(message.content);
+    prompt += "<|eot_id|>";
+  }
+  return prompt + header("assistant");
+}

@@ -1,0 +1,175 @@
+//===- Regex.cpp - tokenizer.json's regular expressions on PCRE2 -*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/text/Regex.h"
+#include "runtime/text/Utf8.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <chrono>
+
+using namespace heddle;
+using namespace heddle::rt::text;
+
+/// A match that stays within this many steps costs the budget nothing: the
+/// patterns of real models need a few steps a match.
+static constexpr uint32_t freeSteps = 2000;
+/// Steps beyond that, for one encode() call: some for short texts, and enough
+/// for every byte to be in a run that is backtracked over (`\s+(?!\S)`).
+static constexpr uint64_t baseBudget = 4'000'000;
+static constexpr uint64_t budgetPerByte = 64;
+/// Start positions that one call of the engine may try. PCRE2's limit holds for
+/// one start position only, so between calls the clock is looked at: a last
+/// resort against patterns that rescan the text from every position. Real
+/// patterns need about a tenth of a microsecond a byte.
+static constexpr size_t windowBytes = 1024;
+static constexpr auto baseTime = std::chrono::seconds(5);
+static constexpr auto timePerByte = std::chrono::microseconds(5);
+
+static std::string pcre2Message(int code) {
+  PCRE2_UCHAR buffer[256];
+  if (pcre2_get_error_message(code, buffer, sizeof buffer) < 0)
+    return "PCRE2 error " + std::to_string(code);
+  return reinterpret_cast<char *>(buffer);
+}
+
+struct Regex::Code {
+  pcre2_code *code = nullptr;
+  bool jit = false;
+  ~Code() { pcre2_code_free(code); }
+};
+
+struct Regex::Scratch::Impl {
+  pcre2_match_data *data = pcre2_match_data_create(1, nullptr);
+  pcre2_match_context *context = pcre2_match_context_create(nullptr);
+  pcre2_jit_stack *stack =
+      pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr);
+  uint64_t budget;
+  std::chrono::steady_clock::time_point deadline;
+
+  ~Impl() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+    if (stack)
+      pcre2_jit_stack_free(stack);
+  }
+};
+
+Regex::Scratch::Scratch(size_t textBytes) : impl(std::make_unique<Impl>()) {
+  impl->budget = baseBudget + budgetPerByte * textBytes;
+  impl->deadline = std::chrono::steady_clock::now() + baseTime +
+                   timePerByte * static_cast<int64_t>(textBytes);
+  if (!impl->data || !impl->context)
+    throw std::bad_alloc();
+  if (impl->stack)
+    pcre2_jit_stack_assign(impl->context, nullptr, impl->stack);
+  // For the interpreter, where the machine has no JIT: kilobytes.
+  pcre2_set_heap_limit(impl->context, 64 * 1024);
+}
+
+Regex::Scratch::~Scratch() = default;
+
+Result<Regex> Regex::compileOptions(std::string_view pattern,
+                                    uint32_t options) {
+  std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>
+      context(pcre2_compile_context_create(nullptr),
+              &pcre2_compile_context_free);
+  if (!context)
+    throw std::bad_alloc();
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  int code = 0;
+  PCRE2_SIZE offset = 0;
+  auto compiled = std::make_shared<Code>();
+  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()),
+                                 pattern.size(),
+                                 options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT,
+                                 &code, &offset, context.get());
+  if (!compiled->code)
+    return Error("the regular expression does not compile: " +
+                 pcre2Message(code) + " (at byte " + std::to_string(offset) +
+                 " of its translation \"" + std::string(pattern) + "\")");
+  compiled->jit = pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE) == 0;
+  return Regex(std::move(compiled));
+}
+
+Result<Regex> Regex::compile(std::string_view pattern) {
+  // Far beyond every published pattern; bounds the compiler's work.
+  constexpr size_t longest = 64 * 1024;
+  if (pattern.size() > longest)
+    return Error("a regular expression of " + std::to_string(pattern.size()) +
+                 " bytes; at most " + std::to_string(longest) + " are read");
+  if (std::optional<size_t> bad = findInvalidUtf8(pattern))
+    return Error("the regular expression is not UTF-8 at byte " +
+                 std::to_string(*bad));
+  Result<std::string> translated = translateOniguruma(pattern);
+  if (!translated)
+    return translated.takeError();
+  return compileOptions(*translated, PCRE2_UCP | PCRE2_MULTILINE);
+}
+
+Result<Regex> Regex::compileLiteral(std::string_view literal) {
+  return compileOptions(literal, PCRE2_LITERAL);
+}
+
+Status Regex::findAll(std::string_view text, Scratch &scratch,
+                      std::vector<Span> &matches) const {
+  Scratch::Impl &state = *scratch.impl;
+  auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const PCRE2_SIZE *ovector = pcre2_get_ovector_pointer(state.data);
+  uint32_t limit = freeSteps;
+  std::optional<size_t> lastEnd;
+  size_t windows = 0;
+
+  for (size_t at = 0; at <= text.size();) {
+    size_t lastStart = std::min(at + windowBytes, text.size());
+    pcre2_set_match_limit(state.context, limit);
+    pcre2_set_offset_limit(state.context, lastStart);
+    int found = pcre2_match(code->code, subject, text.size(), at,
+                            PCRE2_NO_UTF_CHECK, state.data, state.context);
+    if ((++windows % 16 == 0 || found == PCRE2_ERROR_NOMATCH) &&
+        std::chrono::steady_clock::now() > state.deadline)
+      return Error("a regular expression of the tokenizer takes too long on "
+                   "this text (it rescans it from every position)");
+    if (found == PCRE2_ERROR_MATCHLIMIT && state.budget > 0) {
+      // Try again with more steps, as far as the budget goes.
+      limit = static_cast<uint32_t>(
+          std::min<uint64_t>(uint64_t(limit) * 16, state.budget));
+      limit = std::min<uint32_t>(limit, 1u << 30);
+      state.budget -= std::min<uint64_t>(limit, state.budget);
+      continue;
+    }
+    if (found == PCRE2_ERROR_NOMATCH) {
+      if (lastStart == text.size())
+        break;
+      at = lastStart + 1;
+      while (at < text.size() && (text[at] & 0xC0) == 0x80)
+        ++at;
+      limit = freeSteps;
+      continue;
+    }
+    if (found < 0)
+      return Error("a regular expression of the tokenizer failed near byte " +
+                   std::to_string(at) + " of a piece of " +
+                   std::to_string(text.size()) +
+                   " bytes: " + pcre2Message(found));
+    limit = freeSteps;
+    Span match{ovector[0], ovector[1]};
+    if (match.begin == match.end && lastEnd == match.end) {
+      if (at == text.size())
+        break;
+      at += utf8Step(text, at).length;
+      continue;
+    }
+    matches.push_back(match);
+    at = match.end;
+    lastEnd = at;
+  }
+  return Status::success();
+}

@@ -23,7 +23,7 @@ class Heddle_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 // Prints its bare keyword wherever an op's format names it.
 class Heddle_EnumAttr<EnumInfo info, string mnemonic>
     : EnumAttr<Heddle_Dialect, info, mnemonic> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`` $value";
 }
 
 def Heddle_KernelKind : Heddle_Enum<"KernelKind", "what a kernel computes", [
@@ -144,6 +144,12 @@ def Heddle_LayerRangeAttr : Heddle_Attr<"LayerRange", "layers"> {
   let parameters = (ins "int64_t":$first, "int64_t":$last);
   let assemblyFormat = "`<` $first `to` $last `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// True if the ranges share a layer whatever the model. Ranges that count
+    /// from different ends may meet in a small model: that is checked when one
+    /// is loaded.
+    bool overlaps(LayerRangeAttr other) const;
+  }];
 }
 
 //===----------------------------------------------------------------------===//

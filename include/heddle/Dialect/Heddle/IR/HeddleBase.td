@@ -38,10 +38,6 @@ def Heddle_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
-  let extraClassDeclaration = [{
-    void registerAttributes();
-    void registerTypes();
-  }];
 }
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLEBASE_TD

@@ -47,8 +47,8 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $bodyRegion";
   let hasRegionVerifier = 1;
 }
 
@@ -125,8 +125,8 @@ def Heddle_RuleOp : Heddle_Op<"rule", [
     ```
   }];
   let arguments = (ins OptionalAttr<Heddle_LayerRangeAttr>:$layers);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "custom<RuleLayers>($layers) attr-dict-with-keyword $body";
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "custom<RuleLayers>($layers) attr-dict-with-keyword $bodyRegion";
   let extraClassDeclaration = [{
     bool isDefault() { return !getLayersAttr(); }
   }];
@@ -149,8 +149,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
   }];
   let arguments = (ins Heddle_WhenKindAttr:$when,
                        OptionalAttr<Heddle_CadenceAttr>:$cadence);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "custom<When>($when, $cadence) attr-dict-with-keyword $body";
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "custom<When>($when, $cadence) attr-dict-with-keyword $bodyRegion";
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{

@@ -40,8 +40,8 @@ def Heddle_ScheduleOp : Op<Heddle_Dialect, "schedule", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $bodyRegion";
   let hasRegionVerifier = 1;
 }
 
@@ -93,7 +93,7 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
   // The result's name in the source becomes `name`, so that the plan, the
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
-    custom<ResultName>($name)
+    `` custom<ResultName>($name)
     `columns` `` custom<Columns>($keep, $group, $rounding)
     `by` $scorer `on` $cadence attr-dict
   }];

@@ -1,0 +1,80 @@
+//===- Passes.td - Passes on schedules and plans -------------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_HEDDLE_TRANSFORMS_PASSES_TD
+#define HEDDLE_DIALECT_HEDDLE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def HeddleVerifySchedule : Pass<"heddle-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Check that a module is at the schedule level";
+  let description = [{
+    The module holds schedules and nothing else, at least one. (That each of
+    them is well formed is held by the verifiers of their ops.) Warns of values
+    that no `heddle.attend` reads, and of an `until` that changes nothing.
+
+    ```mlir
+    heddle.schedule @s {
+      %near = heddle.window(256)   // warning: is read by no heddle.attend
+      heddle.attend dense
+    }
+    ```
+  }];
+}
+
+def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
+  let summary = "Turn schedules into step programs";
+  let description = [{
+    Each `heddle.schedule` becomes the `heddle.plan` of the same name. Of a
+    `heddle.attend` that reads selections, one phase `on` each of their cadences
+    computes dense attention and renews the selections, then one `before` the
+    cadence of `until`, if it has one, is dense, and the last one, `otherwise`,
+    computes the pairs. Selections, attention kernels and select kernels that
+    are alike are one.
+
+    ```mlir
+    heddle.schedule @s {
+      %refresh = heddle.cadence every(8)
+      %cols = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %refresh
+      heddle.attend pairs(%cols)
+    }
+    ```
+    becomes
+    ```mlir
+    heddle.plan @s {
+      heddle.selection @cols columns(keep = 0.2, group = 64) by mean_probability on every(8)
+      heddle.kernel @attention_dense_lse attention dense writes_lse
+      heddle.kernel @attention_cols attention [columns(@cols, group = 64)]
+      heddle.kernel @select_64 select(group = 64) by mean_probability
+      heddle.rule default {
+        heddle.phase on every(8) {
+          heddle.attend_with @attention_dense_lse
+          heddle.refresh @cols with @select_64
+        }
+        heddle.phase otherwise {
+          heddle.attend_with @attention_cols
+        }
+      }
+    }
+    ```
+  }];
+}
+
+def HeddleVerifyPlan : Pass<"heddle-verify-plan", "::mlir::ModuleOp"> {
+  let summary = "Check that a module is at the plan level";
+  let description = [{
+    The module holds plans and nothing else, at least one, and in each of them
+
+    - the last phase of a rule, and only that, is `otherwise`: so the phases
+      partition the steps;
+    - every read of a selection comes after a write, at every step of every run;
+    - a refresh follows dense attention that writes the log-sum-exp;
+    - no two kernels and no two selections are alike, and all of them are used.
+  }];
+}
+
+#endif // HEDDLE_DIALECT_HEDDLE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,168 @@
+//===- Attributes.cpp - Ratios, cadences and layer ranges
+//--------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assembly.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+//===----------------------------------------------------------------------===//
+// RatioAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
+  if (den == 0)
+    return emitError() << "a ratio's denominator must not be 0";
+  // P1: ratios lie in (0, 1].
+  if (den < 0 || num <= 0 || num > den)
+    return emitError() << "a ratio must be more than 0 and at most 1, found "
+                       << num << '/' << den;
+  if (std::gcd(num, den) != 1)
+    return emitError() << "a ratio must be in lowest terms, found " << num
+                       << '/' << den;
+  return success();
+}
+
+Attribute RatioAttr::parse(AsmParser &parser, Type) {
+  RatioAttr ratio;
+  if (parser.parseLess() || parseRatio(parser, ratio) || parser.parseGreater())
+    return {};
+  return ratio;
+}
+
+void RatioAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printRatio(printer, *this);
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// CadenceAttr
+//===----------------------------------------------------------------------===//
+
+Attribute CadenceAttr::parse(AsmParser &parser, Type) {
+  CadenceAttr cadence;
+  if (parser.parseLess() || parseCadence(parser, cadence) ||
+      parser.parseGreater())
+    return {};
+  return cadence;
+}
+
+void CadenceAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printCadence(printer, *this);
+  printer << '>';
+}
+
+/// The numbers that each kind has; all others are zero.
+LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
+                                  RatioAttr fraction, int64_t count,
+                                  int64_t period, int64_t step, int64_t seed) {
+  bool hasCount = false, hasPeriod = false, hasStep = false, hasSeed = false;
+  bool hasFraction = false;
+  switch (kind) {
+  case CadenceKind::Never:
+    break;
+  case CadenceKind::Every:
+    hasPeriod = true;
+    break;
+  case CadenceKind::First:
+    hasCount = true;
+    break;
+  case CadenceKind::At:
+    (fraction ? hasFraction : hasStep) = true;
+    break;
+  case CadenceKind::Random:
+    hasSeed = true;
+    [[fallthrough]];
+  case CadenceKind::Uniform:
+  case CadenceKind::Power:
+    hasFraction = hasCount = true;
+    break;
+  }
+  StringRef name = stringifyCadenceKind(kind);
+  auto check = [&](bool has, StringRef what, int64_t value) -> LogicalResult {
+    if (has)
+      return checkAtLeastOne(emitError, ("the " + what + " of " + name).str(),
+                             value);
+    if (value != 0)
+      return emitError() << name << " has no " << what << ", found " << value;
+    return success();
+  };
+  // C1: counts, periods and absolute steps are at least 1.
+  if (failed(check(hasCount, "count", count)) ||
+      failed(check(hasPeriod, "period", period)) ||
+      failed(check(hasStep, "step", step)))
+    return failure();
+  if (hasFraction != static_cast<bool>(fraction))
+    return emitError() << name
+                       << (hasFraction ? " needs a ratio" : " has no ratio");
+  // C2: seeds are not negative.
+  if (seed < 0 || (!hasSeed && seed != 0))
+    return emitError() << (hasSeed ? "a seed must not be negative, found "
+                                   : "only random has a seed, found ")
+                       << seed;
+  return success();
+}
+
+bool CadenceAttr::includesFirstStep() const {
+  switch (getKind()) {
+  case CadenceKind::Every:
+  case CadenceKind::First:
+  case CadenceKind::Uniform:
+  case CadenceKind::Power:
+    return true;
+  case CadenceKind::At:
+    return getStep() == 1;
+  case CadenceKind::Never:
+  case CadenceKind::Random:
+    return false;
+  }
+  llvm_unreachable("unknown cadence kind");
+}
+
+bool CadenceAttr::startsNoLaterThan(CadenceAttr other) const {
+  if (*this == other || includesFirstStep() ||
+      other.getKind() == CadenceKind::Never)
+    return true;
+  // max(1, floor(r T)) grows with r. A random cadence starts within its window,
+  // so no later than a step at the window's end.
+  RatioAttr mine = getFraction(), others = other.getFraction();
+  if (mine && others && other.getKind() == CadenceKind::At)
+    return static_cast<__int128>(mine.getNum()) * others.getDen() <=
+           static_cast<__int128>(others.getNum()) * mine.getDen();
+  if (getKind() == CadenceKind::At && other.getKind() == CadenceKind::At &&
+      !mine && !others)
+    return getStep() <= other.getStep();
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// LayerRangeAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerRangeAttr::verify(EmitError emitError, int64_t first,
+                                     int64_t last) {
+  // L1: both ends count from the same end of the model, in order.
+  if ((first < 0) != (last < 0))
+    return emitError() << "both ends of a layer range must count from the same "
+                          "end of the model, found "
+                       << first << " to " << last
+                       << "; write two ranges instead";
+  if (first > last)
+    return emitError() << "a layer range must not be empty, found " << first
+                       << " to " << last;
+  return success();
+}
+
+bool LayerRangeAttr::overlaps(LayerRangeAttr other) const {
+  return (getFirst() < 0) == (other.getFirst() < 0) &&
+         getFirst() <= other.getLast() && other.getFirst() <= getLast();
+}

@@ -1,0 +1,210 @@
+//===- ScheduleOps.cpp - The schedule level
+//----------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assembly.h"
+#include "bundle/Abi.h"
+#include "heddle/Dialect/Heddle/IR/PairSet.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+void CadenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "cadence");
+}
+
+void SelectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getName().value_or("columns"));
+}
+
+LogicalResult SelectOp::verify() {
+  return checkGroup([&] { return emitOpError(); }, getGroup());
+}
+
+void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "dense");
+}
+
+void WindowOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "window");
+}
+
+// P3: a window holds at least the query's own key.
+LogicalResult WindowOp::verify() {
+  return checkAtLeastOne([&] { return emitOpError(); }, "the size of a window",
+                         getSize());
+}
+
+void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "sinks");
+}
+
+// P4: sinks are at least one key.
+LogicalResult SinksOp::verify() {
+  return checkAtLeastOne([&] { return emitOpError(); }, "the size of sinks",
+                         getSize());
+}
+
+//===----------------------------------------------------------------------===//
+// UnionOp
+//===----------------------------------------------------------------------===//
+
+void UnionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "pairs");
+}
+
+// P5: a union has a part.
+LogicalResult UnionOp::verify() {
+  if (getOperands().empty())
+    return emitOpError("needs at least one set of pairs; attention that "
+                       "computes nothing is not defined");
+  return success();
+}
+
+OpFoldResult UnionOp::fold(FoldAdaptor) {
+  for (Value operand : getOperands())
+    if (operand.getDefiningOp<DenseOp>())
+      return operand;
+  return llvm::all_equal(getOperands()) ? OpFoldResult(getOperands().front())
+                                        : OpFoldResult();
+}
+
+LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
+  SmallVector<Value> parts = PairSet::of(op).parts();
+  if (parts.size() == 1) {
+    rewriter.replaceOp(op, parts.front());
+    return success();
+  }
+  if (llvm::equal(parts, op.getOperands()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op->setOperands(parts); });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AttendOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttendOp::verify() {
+  if (getUntil() && !getPairs())
+    return emitOpError("is dense until a cadence and needs the pairs to go on "
+                       "with");
+  return success();
+}
+
+LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
+  if (!op.getPairs() || !op.getPairs().getDefiningOp<DenseOp>())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getPairsMutable().clear();
+    op.getUntilMutable().clear();
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ScheduleOp
+//===----------------------------------------------------------------------===//
+
+static std::string describe(CadenceAttr cadence) {
+  std::string text;
+  llvm::raw_string_ostream(text) << cadence;
+  // #heddle.cadence<...>
+  StringRef body = text;
+  return body.drop_front(body.find('<') + 1).drop_back().str();
+}
+
+/// S2, L2: one default attend, and overrides that name disjoint layers.
+static LogicalResult verifyLayers(ScheduleOp schedule) {
+  AttendOp fallback;
+  SmallVector<AttendOp> overrides;
+  for (auto attend : schedule.getOps<AttendOp>()) {
+    LayerRangeAttr layers = attend.getLayersAttr();
+    if (!layers) {
+      if (fallback)
+        return attend
+                   .emitOpError("is the schedule's second one that names no "
+                                "layers; give it `in layers(a to b)`")
+                   .attachNote(fallback.getLoc())
+               << "the first one is here";
+      fallback = attend;
+      continue;
+    }
+    for (AttendOp other : overrides)
+      if (layers.overlaps(other.getLayersAttr()))
+        return attend.emitOpError("names layers that another one has")
+                   .attachNote(other.getLoc())
+               << "they are named here";
+    overrides.push_back(attend);
+  }
+  if (!fallback)
+    return schedule.emitOpError("needs a heddle.attend that names no layers: "
+                                "it holds for all that no other one names");
+  return success();
+}
+
+/// S3, S4, S5 for what one attend reads.
+static LogicalResult verifyReads(AttendOp attend) {
+  CadenceAttr until = cadenceOf(attend.getUntil());
+  if (until && until.getKind() == CadenceKind::Never)
+    return attend
+               .emitOpError("is dense until a cadence that never comes; "
+                            "write `heddle.attend dense`")
+               .attachNote(attend.getUntil().getLoc())
+           << "the cadence is here";
+  if (!attend.getPairs())
+    return success();
+  PairSet set = PairSet::of(attend.getPairs());
+  if (set.dense)
+    return success();
+
+  if (static_cast<int64_t>(set.selections.size()) >
+      ::heddle::abi::maxIndexLists)
+    return attend.emitOpError("reads ")
+           << set.selections.size() << " selections; a kernel reads at most "
+           << ::heddle::abi::maxIndexLists;
+
+  for (SelectOp select : set.selections) {
+    CadenceAttr renewed = cadenceOf(select.getCadence());
+    if (!renewed || renewed.includesFirstStep() ||
+        (until && renewed.startsNoLaterThan(until)))
+      continue;
+    InFlightDiagnostic error = attend.emitOpError(
+        "may read a selection before it is first made: its cadence, ");
+    error << describe(renewed)
+          << (renewed.getKind() == CadenceKind::Never
+                  ? ", has no steps"
+                  : ", need not include step 1");
+    if (until)
+      error << ", and may begin after " << describe(until);
+    else if (renewed.getKind() != CadenceKind::Never)
+      error << "; write `dense until(...) then pairs(...)` with that cadence";
+    error.attachNote(select.getLoc()) << "the selection is here";
+    return error;
+  }
+  return success();
+}
+
+LogicalResult ScheduleOp::verifyRegions() {
+  // S1: a schedule holds nothing but the ops of its level.
+  for (Operation &op : *getBody())
+    if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp,
+             AttendOp>(op))
+      return op.emitOpError("does not belong in a heddle.schedule");
+  if (failed(verifyLayers(*this)))
+    return failure();
+  for (auto attend : getOps<AttendOp>())
+    if (failed(verifyReads(attend)))
+      return failure();
+  return success();
+}

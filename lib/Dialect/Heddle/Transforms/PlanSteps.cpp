@@ -1,0 +1,240 @@
+//===- PlanSteps.cpp - Turn schedules into step programs
+//---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// The phases of an attend that reads selections S1..Sn on cadences C1..Cm and
+// is dense until U:
+//
+//   on Ck      dense with log-sum-exp; renew the selections on Ck..Cm
+//   before U   dense
+//   otherwise  the pairs
+//
+// The first phase that applies runs, and a step may be in several cadences, so
+// a phase lists the selections of later cadences too; a refresh is skipped in
+// steps that are not in its selection's own cadence.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/PairSet.h"
+#include "heddle/Dialect/Heddle/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::heddle {
+#define GEN_PASS_DEF_HEDDLEPLANSTEPS
+#include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"
+} // namespace mlir::heddle
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+/// Makes one plan.
+class Planner {
+public:
+  explicit Planner(ScheduleOp schedule)
+      : schedule(schedule), builder(schedule) {}
+
+  void plan();
+
+private:
+  PairSet pairsOf(AttendOp attend);
+  StringAttr freshName(const Twine &wanted);
+  SelectionOp selectionFor(SelectOp select);
+  KernelOp attentionFor(PairSet &pairs);
+  KernelOp denseAttention();
+  KernelOp kernelFor(Location loc, const Twine &name, KernelKind kind,
+                     ArrayRef<Attribute> terms, bool writesLse,
+                     IntegerAttr group, ScorerAttr scorer);
+  void planRule(AttendOp attend);
+  PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
+                   KernelOp attention);
+
+  ScheduleOp schedule;
+  OpBuilder builder;
+  PlanOp result;
+  /// Some phase renews a selection, so dense attention writes the log-sum-exp.
+  bool anySelection = false;
+  SmallVector<std::pair<SelectOp, SelectionOp>> selections;
+  SmallVector<KernelOp> kernels;
+  llvm::StringSet<> names;
+};
+
+} // namespace
+
+PairSet Planner::pairsOf(AttendOp attend) {
+  return PairSet::of(attend.getPairs());
+}
+
+static bool isDense(AttendOp attend, const PairSet &pairs) {
+  return !attend.getPairs() || pairs.dense;
+}
+
+/// A name that becomes part of a C symbol: letters, digits and underscores.
+StringAttr Planner::freshName(const Twine &wanted) {
+  std::string base = wanted.str();
+  for (char &c : base)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  std::string name = base;
+  for (int i = 1; !names.insert(name).second; ++i)
+    name = base + "_" + std::to_string(i);
+  return builder.getStringAttr(name);
+}
+
+SelectionOp Planner::selectionFor(SelectOp select) {
+  for (auto &[other, selection] : selections)
+    if (sameSelection(select, other))
+      return selection;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(result.getBody());
+  auto selection = SelectionOp::create(
+      builder, select.getLoc(), freshName(select.getName().value_or("columns")),
+      select.getKeepAttr(), select.getRoundingAttr(), select.getGroupAttr(),
+      select.getScorerAttr(), cadenceOf(select.getCadence()));
+  selections.push_back({select, selection});
+  return selection;
+}
+
+KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
+                            ArrayRef<Attribute> terms, bool writesLse,
+                            IntegerAttr group, ScorerAttr scorer) {
+  ArrayAttr termArray = builder.getArrayAttr(terms);
+  for (KernelOp kernel : kernels)
+    if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
+        kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer)
+      return kernel;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(result.getBody());
+  UnitAttr lse = writesLse ? builder.getUnitAttr() : UnitAttr();
+  kernels.push_back(
+      KernelOp::create(builder, loc, freshName(name),
+                       KernelKindAttr::get(builder.getContext(), kind),
+                       termArray, lse, group, scorer));
+  return kernels.back();
+}
+
+KernelOp Planner::denseAttention() {
+  return kernelFor(schedule.getLoc(),
+                   anySelection ? "attention_dense_lse" : "attention_dense",
+                   KernelKind::Attention, {}, anySelection, {}, {});
+}
+
+KernelOp Planner::attentionFor(PairSet &pairs) {
+  std::string name = "attention";
+  SmallVector<Attribute> terms;
+  MLIRContext *context = builder.getContext();
+  for (SelectOp select : pairs.selections) {
+    SelectionOp selection = selectionFor(select);
+    name += "_" + selection.getSymName().str();
+    terms.push_back(ColumnsTermAttr::get(
+        context, FlatSymbolRefAttr::get(selection.getSymNameAttr()),
+        selection.getGroup()));
+  }
+  if (pairs.window) {
+    name += "_window" + std::to_string(pairs.window.getSize());
+    terms.push_back(WindowTermAttr::get(context, pairs.window.getSize()));
+  }
+  if (pairs.sinks) {
+    name += "_sinks" + std::to_string(pairs.sinks.getSize());
+    terms.push_back(SinksTermAttr::get(context, pairs.sinks.getSize()));
+  }
+  return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
+                   /*writesLse=*/false, {}, {});
+}
+
+PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
+                          KernelOp attention) {
+  auto phase = PhaseOp::create(
+      builder, loc, WhenKindAttr::get(builder.getContext(), when), cadence);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&phase.getBodyRegion());
+  AttendWithOp::create(builder, loc,
+                       FlatSymbolRefAttr::get(attention.getSymNameAttr()));
+  return phase;
+}
+
+void Planner::planRule(AttendOp attend) {
+  Location loc = attend.getLoc();
+  PairSet pairs = pairsOf(attend);
+  builder.setInsertionPointToEnd(result.getBody());
+  auto rule = RuleOp::create(builder, loc, attend.getLayersAttr());
+  builder.createBlock(&rule.getBodyRegion());
+  if (isDense(attend, pairs)) {
+    addPhase(loc, WhenKind::Otherwise, {}, denseAttention());
+    return;
+  }
+
+  llvm::SmallSetVector<CadenceAttr, 4> cadences;
+  for (SelectOp select : pairs.selections)
+    cadences.insert(cadenceOf(select.getCadence()));
+  ArrayRef<CadenceAttr> left = cadences.getArrayRef();
+  for (; !left.empty(); left = left.drop_front()) {
+    PhaseOp phase = addPhase(loc, WhenKind::On, left.front(), denseAttention());
+    OpBuilder::InsertionGuard guard(builder);
+    for (SelectOp select : pairs.selections) {
+      if (!llvm::is_contained(left, cadenceOf(select.getCadence())))
+        continue;
+      SelectionOp selection = selectionFor(select);
+      KernelOp kernel =
+          kernelFor(select.getLoc(), "select_" + Twine(select.getGroup()),
+                    KernelKind::Select, {}, /*writesLse=*/false,
+                    select.getGroupAttr(), select.getScorerAttr());
+      builder.setInsertionPointToEnd(phase.getBody());
+      RefreshOp::create(builder, select.getLoc(),
+                        FlatSymbolRefAttr::get(selection.getSymNameAttr()),
+                        FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+    }
+  }
+  CadenceAttr until = cadenceOf(attend.getUntil());
+  if (until && !until.includesFirstStep())
+    addPhase(loc, WhenKind::Before, until, denseAttention());
+  addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+}
+
+void Planner::plan() {
+  result =
+      PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
+  builder.createBlock(&result.getBodyRegion());
+
+  // The default rule first.
+  SmallVector<AttendOp> attends;
+  for (bool isDefault : {true, false})
+    for (auto attend : schedule.getOps<AttendOp>())
+      if (!attend.getLayersAttr() == isDefault)
+        attends.push_back(attend);
+  for (AttendOp attend : attends) {
+    PairSet pairs = pairsOf(attend);
+    anySelection |= !isDense(attend, pairs) && !pairs.selections.empty();
+  }
+  for (AttendOp attend : attends)
+    planRule(attend);
+
+  // Rules were made where they stand; what they name goes before them.
+  Operation *firstRule = *result.getOps<RuleOp>().begin();
+  for (auto &[select, selection] : selections)
+    selection->moveBefore(firstRule);
+  for (KernelOp kernel : kernels)
+    kernel->moveBefore(firstRule);
+  schedule.erase();
+}
+
+namespace {
+struct PlanSteps : mlir::heddle::impl::HeddlePlanStepsBase<PlanSteps> {
+  void runOnOperation() override {
+    SmallVector<ScheduleOp> schedules(getOperation().getOps<ScheduleOp>());
+    for (ScheduleOp schedule : schedules)
+      Planner(schedule).plan();
+  }
+};
+} // namespace

@@ -1,0 +1,205 @@
+//===- VerifyPlan.cpp - Check the plan level
+//---------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace mlir::heddle {
+#define GEN_PASS_DEF_HEDDLEVERIFYPLAN
+#include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"
+} // namespace mlir::heddle
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+/// Checks one plan, whose ops verify.
+class Checker {
+public:
+  explicit Checker(PlanOp plan) : plan(plan), symbols(plan) {}
+
+  LogicalResult check();
+
+private:
+  KernelOp kernel(FlatSymbolRefAttr name) {
+    return symbols.lookup<KernelOp>(name.getAttr());
+  }
+  LogicalResult checkDistinct();
+  LogicalResult checkUsed();
+  LogicalResult checkRule(RuleOp rule);
+  LogicalResult checkRefreshes(PhaseOp phase);
+  LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
+                          FlatSymbolRefAttr name);
+
+  PlanOp plan;
+  SymbolTable symbols;
+};
+
+} // namespace
+
+/// An op's attributes but for its name.
+static DictionaryAttr withoutName(Operation *op) {
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.erase(SymbolTable::getSymbolAttrName());
+  return attributes.getDictionary(op->getContext());
+}
+
+// N6: no two selections and no two kernels are alike.
+LogicalResult Checker::checkDistinct() {
+  llvm::DenseMap<std::pair<OperationName, Attribute>, Operation *> seen;
+  for (Operation &op : *plan.getBody()) {
+    if (isa<RuleOp>(op))
+      continue;
+    auto [it, inserted] =
+        seen.try_emplace({op.getName(), Attribute(withoutName(&op))}, &op);
+    if (!inserted)
+      return op.emitOpError("is like another one but for its name; one is "
+                            "enough")
+                 .attachNote(it->second->getLoc())
+             << "the other one is here";
+  }
+  return success();
+}
+
+// N7: every kernel runs in some phase, every selection is read by a kernel.
+LogicalResult Checker::checkUsed() {
+  llvm::DenseSet<StringAttr> used;
+  plan.walk([&](Operation *op) {
+    if (auto attend = dyn_cast<AttendWithOp>(op))
+      used.insert(attend.getKernelAttr().getAttr());
+    if (auto refresh = dyn_cast<RefreshOp>(op))
+      used.insert(refresh.getKernelAttr().getAttr());
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      for (Attribute term : kernel.getTerms())
+        if (auto columns = dyn_cast<ColumnsTermAttr>(term))
+          used.insert(columns.getSelection().getAttr());
+  });
+  for (Operation &op : *plan.getBody())
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op))
+      if (!used.contains(symbol.getNameAttr()))
+        return op.emitOpError("is used by no ")
+               << (isa<KernelOp>(op) ? "phase" : "kernel");
+  return success();
+}
+
+// N8: a refresh follows dense attention that writes the log-sum-exp.
+LogicalResult Checker::checkRefreshes(PhaseOp phase) {
+  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+  if (attention.isDense() && attention.getWritesLse())
+    return success();
+  for (auto refresh : phase.getOps<RefreshOp>())
+    return refresh
+               .emitOpError("must follow dense attention that writes the "
+                            "log-sum-exp")
+               .attachNote(attention.getLoc())
+           << "the phase's attention is here";
+  return success();
+}
+
+static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
+  return llvm::any_of(phase.getOps<RefreshOp>(), [&](RefreshOp op) {
+    return op.getSelectionAttr() == selection;
+  });
+}
+
+/// N9: what phase `reader` reads was written at an earlier step. Say C is the
+/// selection's cadence. If some phase is `on` C, and it and all phases before
+/// it renew the selection, then the selection is renewed at exactly the steps
+/// of C. The reader comes after that phase, so it runs at steps outside of C
+/// only; it remains that the first step of C is not after the reader's first.
+/// That holds if C includes step 1, or if an earlier phase takes all steps
+/// `before` a cadence that begins no earlier than C.
+LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
+                                 FlatSymbolRefAttr name) {
+  auto selection = symbols.lookup<SelectionOp>(name.getAttr());
+  CadenceAttr cadence = selection.getCadenceAttr();
+  bool isWritten = false, isReady = cadence.includesFirstStep();
+  for (PhaseOp phase : phases.take_front(reader)) {
+    if (!isWritten && !refreshes(phase, name))
+      break;
+    isWritten |=
+        phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence;
+    isReady |= phase.getWhen() == WhenKind::Before &&
+               cadence.startsNoLaterThan(phase.getCadenceAttr());
+  }
+  if (isWritten && isReady)
+    return success();
+  PhaseOp phase = phases[reader];
+  return phase
+             .emitOpError(isWritten
+                              ? "may read a selection before it is first "
+                                "written; it must come after a phase that is "
+                                "`before` the selection's cadence"
+                              : "reads a selection that the phases before it "
+                                "do not renew in every step of the selection's "
+                                "cadence")
+             .attachNote(selection.getLoc())
+         << "the selection is here";
+}
+
+LogicalResult Checker::checkRule(RuleOp rule) {
+  SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
+  // N10: a rule holds phases, of which the last and only the last is
+  // `otherwise`.
+  for (Operation &op : *rule.getBody())
+    if (!isa<PhaseOp>(op))
+      return op.emitOpError("does not belong in a heddle.rule");
+  if (phases.empty() || phases.back().getWhen() != WhenKind::Otherwise)
+    return rule.emitOpError("must end with a phase `otherwise`, so that every "
+                            "step has a phase");
+  for (auto [index, phase] : llvm::enumerate(phases)) {
+    if (phase.getWhen() == WhenKind::Otherwise && phase != phases.back())
+      return phase.emitOpError("takes every step, so that the phases after it "
+                               "never run");
+    if (failed(checkRefreshes(phase)))
+      return failure();
+    for (Attribute term :
+         kernel(phase.getAttention().getKernelAttr()).getTerms())
+      if (auto columns = dyn_cast<ColumnsTermAttr>(term))
+        if (failed(checkRead(phases, index, columns.getSelection())))
+          return failure();
+  }
+  return success();
+}
+
+LogicalResult Checker::check() {
+  if (failed(checkDistinct()))
+    return failure();
+  for (auto rule : plan.getOps<RuleOp>())
+    if (failed(checkRule(rule)))
+      return failure();
+  return checkUsed();
+}
+
+namespace {
+struct VerifyPlan : mlir::heddle::impl::HeddleVerifyPlanBase<VerifyPlan> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    markAllAnalysesPreserved();
+    for (Operation &op : *module.getBody()) {
+      auto plan = dyn_cast<PlanOp>(op);
+      if (!plan) {
+        op.emitOpError("does not belong at the plan level; a module holds "
+                       "heddle.plan ops");
+        return signalPassFailure();
+      }
+      if (failed(Checker(plan).check()))
+        return signalPassFailure();
+    }
+    if (module.getBody()->empty()) {
+      module.emitError("expected a heddle.plan, found none");
+      signalPassFailure();
+    }
+  }
+};
+} // namespace

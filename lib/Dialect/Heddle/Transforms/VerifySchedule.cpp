@@ -1,0 +1,57 @@
+//===- VerifySchedule.cpp - Check the schedule level
+//-------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/PairSet.h"
+#include "heddle/Dialect/Heddle/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::heddle {
+#define GEN_PASS_DEF_HEDDLEVERIFYSCHEDULE
+#include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"
+} // namespace mlir::heddle
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+/// Warns of what has no effect: it is likelier a slip than meant.
+static void warnOfIdleOps(ScheduleOp schedule) {
+  for (Operation &op : *schedule.getBody())
+    if (op.getNumResults() == 1 && op.use_empty())
+      op.emitWarning("has no effect: no op of the schedule reads it");
+  for (auto attend : schedule.getOps<AttendOp>()) {
+    CadenceAttr until = cadenceOf(attend.getUntil());
+    if (until && until.includesFirstStep())
+      attend.emitWarning("`until` has no effect: its cadence includes step 1")
+              .attachNote(attend.getUntil().getLoc())
+          << "the cadence is here";
+  }
+}
+
+namespace {
+struct VerifySchedule
+    : mlir::heddle::impl::HeddleVerifyScheduleBase<VerifySchedule> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    markAllAnalysesPreserved();
+    for (Operation &op : *module.getBody()) {
+      auto schedule = dyn_cast<ScheduleOp>(op);
+      if (!schedule) {
+        op.emitOpError("does not belong at the schedule level; a file holds "
+                       "heddle.schedule ops");
+        return signalPassFailure();
+      }
+      warnOfIdleOps(schedule);
+    }
+    if (module.getBody()->empty()) {
+      module.emitError("expected a heddle.schedule, found none");
+      signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,19 @@
+//===- heddle-lsp-server.cpp - Schedules in editors
+//--------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  registry.insert<mlir::heddle::HeddleDialect>();
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+}

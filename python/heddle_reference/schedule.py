@@ -1,0 +1,117 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sparse schedules as masks on n x n attention.
+
+Grammar of the command line: `dense`, or terms joined by "+":
+  columns:keep=1/5,group=32,window=3/10,count=16[,rule=floor]
+  columns:keep=1/5,group=32,steps=1;5;9     (refresh at these steps)
+  window:size=64      |i - j| <= 64 / 2
+  sinks:size=4        j < 4
+Steps are 1-based. A refresh step attends densely and renews the columns from
+its own probabilities; before any refresh, columns are dense as well.
+"""
+
+from fractions import Fraction
+
+import torch
+
+from .model import probabilities
+
+
+def keep_count(keep, n, rule="floor"):
+    """How many of n keys the exact fraction `keep` leaves: 1 to n."""
+    whole, rest = divmod(keep.numerator * n, keep.denominator)
+    up = {"floor": 0, "ceil": rest > 0,
+          "round": 2 * rest >= keep.denominator}[rule]
+    return max(1, min(n, whole + int(up)))
+
+
+def uniform_steps(window, count, total):
+    """PulseCol's refresh steps among 1..total (its equation 8), `window` an
+    exact fraction of total, at least one step."""
+    length = max(1, window.numerator * total // window.denominator)
+    if count == 1:
+        return [1]
+    return sorted({1 + r * (length - 1) // (count - 1) for r in range(count)})
+
+
+def largest(scores, count):
+    """The `count` indices of largest score, ties to the lowest index,
+    ascending."""
+    order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))
+    return sorted(order[:count])
+
+
+def select_columns(p, group, count):
+    """allowed [heads, n, n]: for each head and each `group` consecutive
+    queries, the `count` keys of largest mean probability in p [heads, n, n]
+    (PulseCol, equations 5 and 6; the last group may be smaller)."""
+    heads, n, _ = p.shape
+    allowed = torch.zeros(heads, n, n, dtype=torch.bool)
+    for first in range(0, n, group):
+        mean = p[:, first:first + group].double().mean(1).tolist()
+        for head in range(heads):
+            allowed[head, first:first + group, largest(mean[head], count)] = True
+    return allowed
+
+
+class Schedule:
+    """One run's attention; keeps the columns of every layer and sequence."""
+
+    def __init__(self, text, total_steps):
+        self.terms, self.step, self.columns = [], 0, {}
+        self.refresh = set()
+        for term in [] if text == "dense" else text.split("+"):
+            kind, _, rest = term.partition(":")
+            values = dict(item.split("=") for item in rest.split(",") if item)
+            if kind == "columns":
+                if "steps" in values:
+                    steps = [int(s) for s in values.pop("steps").split(";")]
+                else:
+                    steps = uniform_steps(Fraction(values.pop("window")),
+                                          int(values.pop("count")), total_steps)
+                self.refresh |= set(steps)
+                known = {"keep": Fraction(values.pop("keep")),
+                         "group": int(values.pop("group")),
+                         "rule": values.pop("rule", "floor"), "steps": set(steps)}
+            elif kind in ("window", "sinks"):
+                known = {"size": int(values.pop("size"))}
+            else:
+                raise ValueError(f"'{kind}' in schedule '{text}': expected dense, "
+                                 "columns, window or sinks")
+            if values:
+                raise ValueError(f"'{term}': unknown {', '.join(values)}")
+            self.terms.append((kind, known))
+
+    def begin_step(self, step, sequence):
+        self.step, self.sequence = step, sequence
+
+    def mask(self, layer, q, k):
+        """Allowed pairs [heads, n, n] or [n, n]; None when all are."""
+        n = q.shape[1]
+        i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+        dense, allowed, p = not self.terms, None, None
+        for index, (kind, values) in enumerate(self.terms):
+            if kind == "columns":
+                key = (index, layer, self.sequence)
+                if self.step in values["steps"]:
+                    p = probabilities(q, k) if p is None else p
+                    self.columns[key] = select_columns(
+                        p, values["group"], keep_count(values["keep"], n, values["rule"]))
+                    dense = True
+                elif key not in self.columns:
+                    dense = True
+                term = self.columns.get(key)
+            elif kind == "window":
+                term = (i - j).abs() <= values["size"] // 2
+            else:
+                term = (j < values["size"]).expand(n, n)
+            if term is not None:
+                allowed = term if allowed is None else allowed | term
+        return None if dense else allowed
+
+    def attend(self, layer, q, k, v):
+        """Attention of the current step and sequence, for Model.forward."""
+        repeat = q.shape[0] // k.shape[0]
+        k, v = k.repeat_interleave(repeat, 0), v.repeat_interleave(repeat, 0)
+        return probabilities(q, k, self.mask(layer, q, k)) @ v

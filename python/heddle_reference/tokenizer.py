@@ -1,0 +1,72 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A byte-level BPE tokenizer read from tokenizer.json, for scripts that must
+run without the `tokenizers` package. Covers what models/heddle-4m uses: a
+Split by a regular expression, then bytes, merges by rank, special tokens."""
+
+import json
+import os
+import re
+
+
+def byte_letters():
+    """GPT-2's one printable character for each byte."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters, extra = {b: chr(b) for b in plain}, 0
+    for b in range(256):
+        if b not in letters:
+            letters[b] = chr(256 + extra)
+            extra += 1
+    return letters
+
+
+class Tokenizer:
+    def __init__(self, folder):
+        with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as f:
+            data = json.load(f)
+        self.vocab = data["model"]["vocab"]
+        pairs = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m)
+                 for m in data["model"]["merges"]]
+        self.rank = {pair: i for i, pair in enumerate(pairs)}
+        pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+        # Python's re has no \p{..}; these are the same sets for \d and letters.
+        pattern = pattern.replace(r"[^\r\n\p{L}\p{N}]", r"(?:[^\w\r\n]|_)")
+        pattern = pattern.replace(r"[^\s\p{L}\p{N}]", r"(?:[^\w\s]|_)")
+        pattern = pattern.replace(r"\p{L}", r"[^\W\d_]").replace(r"\p{N}", r"\d")
+        self.pattern = re.compile(pattern)
+        self.special = {t["content"]: t["id"] for t in data["added_tokens"]}
+        self.split = re.compile("(" + "|".join(map(re.escape, self.special)) + ")")
+        self.letters = byte_letters()
+        self.bytes = {c: b for b, c in self.letters.items()}
+        self.names = {i: t for t, i in [*self.vocab.items(), *self.special.items()]}
+
+    def encode(self, text):
+        ids = []
+        for part in self.split.split(text):
+            if part in self.special:
+                ids.append(self.special[part])
+                continue
+            for word in self.pattern.findall(part):
+                ids += [self.vocab[t] for t in self.merge(word)]
+        return ids
+
+    def merge(self, word):
+        parts = [self.letters[b] for b in word.encode()]
+        while len(parts) > 1:
+            ranks = [self.rank.get(pair, len(self.rank)) for pair in zip(parts, parts[1:])]
+            best = min(ranks)
+            if best == len(self.rank):
+                break
+            i = ranks.index(best)
+            parts[i:i + 2] = [parts[i] + parts[i + 1]]
+        return parts
+
+    def decode(self, ids, skip_special=True):
+        out = b""
+        for i in ids:
+            name = self.names[i]
+            if name in self.special:
+                out += b"" if skip_special else name.encode()
+            else:
+                out += bytes(self.bytes[c] for c in name)
+        return out.decode("utf-8", "replace")

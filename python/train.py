@@ -1,0 +1,392 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Trains models/heddle-4m: a LLaDA-architecture masked diffusion model on the
+tasks of tasks.py. Needs PyTorch 2, the `tokenizers` package and, to be of use,
+a GPU (some eight minutes on an H200).
+
+  python3 make_tokenizer.py ../models/heddle-4m
+  python3 train.py --model ../models/heddle-4m --out /tmp/trained --compile
+
+Writes config.json, generation_config.json and model.safetensors (bf16) into
+--out, at every --save-minutes and at the end, and a log of the losses and of
+the exact-match accuracy (bf16 weights, fp32 arithmetic, temperature 0).
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import struct
+import sys
+import time
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+
+import tasks
+
+# Total lengths (prompt and response) of the training batches, with weights.
+LENGTHS = {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
+           352: 1, 432: 1.5, 480: 1}
+
+
+class Block(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        linear = lambda i, o: nn.Linear(i, o, bias=False)
+        self.attn_norm = nn.RMSNorm(width, eps=1e-5)
+        self.q_proj = linear(width, width)
+        self.k_proj = linear(width, width)
+        self.v_proj = linear(width, width)
+        self.attn_out = linear(width, width)
+        self.ff_norm = nn.RMSNorm(width, eps=1e-5)
+        self.ff_proj = linear(width, hidden)
+        self.up_proj = linear(width, hidden)
+        self.ff_out = linear(hidden, width)
+
+    def forward(self, x, cos, sin, heads, mask):
+        batch, length, width = x.shape
+        n = self.attn_norm(x)
+        split = lambda t: t.view(batch, length, heads, -1).transpose(1, 2)
+        q, k, v = split(self.q_proj(n)), split(self.k_proj(n)), split(self.v_proj(n))
+
+        def rotate(t):
+            t = t.float()
+            a, b = t.chunk(2, -1)
+            return (t * cos + torch.cat((-b, a), -1) * sin).to(v.dtype)
+
+        out = F.scaled_dot_product_attention(rotate(q), rotate(k), v, attn_mask=mask)
+        x = x + self.attn_out(out.transpose(1, 2).reshape(batch, length, width))
+        h = self.ff_norm(x)
+        return x + self.ff_out(F.silu(self.ff_proj(h)) * self.up_proj(h))
+
+
+class Model(nn.Module):
+    """LLaDA's architecture, with LLaDA's parameter names after "model."."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.heads, self.dim, self.theta = c["n_heads"], c["d_model"] // c["n_heads"], c["rope_theta"]
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(c["embedding_size"], c["d_model"]),
+            "blocks": nn.ModuleList(Block(c["d_model"], c["mlp_hidden_size"])
+                                    for _ in range(c["n_layers"])),
+            "ln_f": nn.RMSNorm(c["d_model"], eps=c["rms_norm_eps"]),
+            "ff_out": nn.Linear(c["d_model"], c["embedding_size"], bias=False)})
+        for name, p in self.named_parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, std=c["init_std"])
+            if name.endswith(("attn_out.weight", "ff_out.weight")) and "blocks" in name:
+                nn.init.normal_(p, std=c["init_std"] / math.sqrt(2 * c["n_layers"]))
+
+    def forward(self, ids, mask=None):
+        i = torch.arange(0, self.dim, 2, device=ids.device, dtype=torch.float32)
+        angle = torch.outer(torch.arange(ids.shape[1], device=ids.device).float(),
+                            1.0 / self.theta ** (i / self.dim)).repeat(1, 2)
+        cos, sin = angle.cos(), angle.sin()
+        x = self.transformer["wte"](ids)
+        for block in self.transformer["blocks"]:
+            x = block(x, cos, sin, self.heads, mask)
+        return self.transformer["ff_out"](self.transformer["ln_f"](x))
+
+
+# --- data ---------------------------------------------------------------------
+
+def draw(rng, total):
+    """One example whose prompt leaves 12 to ~90 positions of `total`."""
+    if total >= 128 or rng.random() < 0.3:
+        return tasks.recall_of_length(rng, rng.randint(max(24, total - 96), max(28, total - 12)))
+    return tasks.GENERATORS[rng.choices(("add", "sort", "reverse", "copy"), (4, 2, 3, 3))[0]](rng)
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """Endless batches (ids [rows, total], prompt lengths, answer ends), all
+    rows full: what the answer leaves free is end-of-text, as in LLaDA's
+    fine-tuning."""
+
+    def __init__(self, tokenizer, tokens_per_batch, seed):
+        self.path, self.tokens, self.seed = tokenizer, tokens_per_batch, seed
+
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        rng = random.Random(f"train {self.seed} {info.id if info else 0}")
+        tokenizer = Tokenizer.from_file(self.path)
+        eos, eot = (tokenizer.token_to_id(t) for t in ("<|endoftext|>", "<|eot_id|>"))
+        encode = lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        while True:
+            total = rng.choices(list(LENGTHS), list(LENGTHS.values()))[0]
+            rows = max(1, self.tokens // total)
+            ids = np.full((rows, total), eos, np.int64)
+            prompt_ends = np.zeros(rows, np.int64)
+            answer_ends = np.zeros(rows, np.int64)
+            row = 0
+            while row < rows:
+                examples = [draw(rng, total) for _ in range(rows - row)]
+                chats = [rng.random() < 0.4 for _ in examples]
+                prompts = encode([tasks.chat(e.prompt) if c else e.prompt
+                                  for e, c in zip(examples, chats)])
+                answers = encode([e.answer for e in examples])
+                for p, a, c in zip(prompts, answers, chats):
+                    a = a + ([eot] if c else []) + [eos]
+                    end = len(p) + len(a)
+                    if end > total:
+                        continue
+                    ids[row, :len(p)] = p
+                    ids[row, len(p):end] = a
+                    prompt_ends[row], answer_ends[row] = len(p), end
+                    row += 1
+            yield ids, prompt_ends, answer_ends
+
+
+def corrupt(ids, prompt_ends, answer_ends, mask_token):
+    """Masks response tokens. Three rows of four: each with a row's probability
+    t (stratified over the batch). The others as block-wise decoding meets
+    them: kept up to a random place, masked with t in a block, masked after."""
+    rows, total = ids.shape
+    device = ids.device
+    at = torch.arange(total, device=device)
+    t = (torch.randperm(rows, device=device) + torch.rand(rows, device=device)) / rows
+    t = (0.05 + 0.95 * t)[:, None]
+    drop = torch.rand(rows, total, device=device) < t
+    start = prompt_ends[:, None] + (torch.rand(rows, 1, device=device)
+                                    * (answer_ends - prompt_ends)[:, None]).long()
+    size = (8 * 2 ** torch.randint(0, 3, (rows, 1), device=device))
+    staged = (drop & (at >= start)) | (at >= start + size)
+    blockwise = torch.rand(rows, 1, device=device) < 0.25
+    masked = torch.where(blockwise, staged, drop) & (at >= prompt_ends[:, None])
+    # The 1/t of the bound, and end-of-text filler at a twentieth: it is easy.
+    weight = torch.where(blockwise, torch.ones_like(t), 1 / t)
+    weight = weight * torch.where(at < answer_ends[:, None], 1.0, 0.05)
+    weight = weight * masked
+    return torch.where(masked, mask_token, ids), weight
+
+
+# --- judging --------------------------------------------------------------------
+
+@torch.no_grad()
+def exact_match(model, tokenizer, config, count, gen_length, steps, block):
+    """Exact-match share by task of the LLaDA sampler at temperature 0, over
+    padded batches with pads masked out as keys."""
+    device = next(model.parameters()).device
+    eos, mask_token = config["eos_token_id"], config["mask_token_id"]
+    result = {}
+    for task in tasks.TASKS:
+        examples = tasks.test_set(task, count, seed=7)
+        prompts = [tokenizer.encode(e.prompt, add_special_tokens=False).ids for e in examples]
+        answers = [tokenizer.encode(e.answer, add_special_tokens=False).ids + [eos] for e in examples]
+        width = max(map(len, prompts)) + gen_length
+        x = torch.full((count, width), eos, device=device)
+        for row, p in enumerate(prompts):
+            x[row, :len(p)] = torch.tensor(p)
+            x[row, len(p):len(p) + gen_length] = mask_token
+        lengths = torch.tensor([len(p) for p in prompts], device=device)
+        at = torch.arange(width, device=device)
+        keys = (at < (lengths + gen_length)[:, None])[:, None, None, :]
+        for b in range(gen_length // block):
+            limit = (lengths + (b + 1) * block)[:, None]
+            in_block = steps // (gen_length // block)
+            for s in range(in_block):
+                quota = block // in_block + (s < block % in_block)
+                confidence, token = model(x, keys).float().softmax(-1).max(-1)
+                free = (x == mask_token) & (at < limit)
+                confidence = confidence.masked_fill(~free, -1)
+                chosen = confidence.topk(quota, -1).indices
+                x.scatter_(1, chosen, token.gather(1, chosen))
+        good = sum(x[r, len(p):len(p) + len(a)].tolist() == a
+                   for r, (p, a) in enumerate(zip(prompts, answers)))
+        result[task] = good / count
+    return result
+
+
+def save(folder, state, config):
+    """Writes the weights as bf16 safetensors, by hand: header, then data."""
+    os.makedirs(folder, exist_ok=True)
+    header, blobs, offset = {"__metadata__": {"format": "pt"}}, [], 0
+    for name in sorted(state):
+        t = state[name].detach().to(torch.bfloat16).cpu().contiguous()
+        blobs.append(t.view(torch.int16).numpy().tobytes())
+        header["model." + name] = {"dtype": "BF16", "shape": list(t.shape),
+                                   "data_offsets": [offset, offset + len(blobs[-1])]}
+        offset += len(blobs[-1])
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(os.path.join(folder, "model.safetensors"), "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for blob in blobs:
+            out.write(blob)
+    for name, value in (("config.json", config), ("generation_config.json", {
+            "_from_model_config": True, "bos_token_id": config["bos_token_id"],
+            "eos_token_id": config["eos_token_id"],
+            "pad_token_id": config["pad_token_id"]})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            json.dump(value, out, indent=2)
+            out.write("\n")
+
+
+def make_config(tokenizer, args):
+    token = tokenizer.token_to_id
+    vocab = tokenizer.get_vocab_size()
+    return {
+        "activation_type": "silu", "alibi": False,
+        "architectures": ["LLaDAModelLM"], "attention_dropout": 0.0,
+        "attention_layer_norm": False, "bias_for_layer_norm": False,
+        "block_group_size": 1, "block_type": "llama",
+        "bos_token_id": token("<|startoftext|>"), "d_model": args.width,
+        "embedding_dropout": 0.0, "embedding_size": vocab,
+        "eos_token_id": token("<|endoftext|>"), "flash_attention": False,
+        "include_bias": False, "include_qkv_bias": False,
+        "init_std": args.init_std, "input_emb_norm": False, "layer_norm_type": "rms",
+        "layer_norm_with_affine": True, "mask_token_id": token("<|mdm_mask|>"),
+        "max_sequence_length": 1024, "mlp_hidden_size": args.hidden,
+        "model_type": "llada", "multi_query_attention": None,
+        "n_heads": args.heads, "n_kv_heads": args.heads,
+        "n_layers": args.layers, "pad_token_id": token("<|endoftext|>"),
+        "precision": "amp_bf16", "residual_dropout": 0.0, "rms_norm_eps": 1e-05,
+        "rope": True, "rope_full_precision": True, "rope_theta": 10000.0,
+        "scale_logits": False, "torch_dtype": "bfloat16",
+        "transformers_version": "4.46.3", "use_cache": False,
+        "vocab_size": vocab, "weight_tying": False}
+
+
+class Muon:
+    """Momentum orthogonalised by a Newton-Schulz iteration, for the matrices
+    of the blocks (K. Jordan et al., 2024)."""
+
+    def __init__(self, matrices, momentum=0.95, decay=0.02):
+        self.momentum, self.decay = momentum, decay
+        self.groups = {}
+        for m in matrices:
+            self.groups.setdefault(tuple(m.shape), []).append(m)
+        self.state = {k: torch.zeros(len(v), *k, device=v[0].device) for k, v in self.groups.items()}
+
+    @torch.no_grad()
+    def step(self, rate):
+        for shape, group in self.groups.items():
+            grad = torch.stack([m.grad for m in group])
+            mean = self.state[shape].lerp_(grad, 1 - self.momentum)
+            x = grad.lerp(mean, self.momentum).bfloat16()
+            x = x / (x.float().norm(dim=(1, 2), keepdim=True) + 1e-7).bfloat16()
+            wide = shape[0] > shape[1]
+            x = x.mT if wide else x
+            for _ in range(5):
+                s = x @ x.mT
+                x = 3.4445 * x + (-4.7750 * s + 2.0315 * (s @ s)) @ x
+            x = (x.mT if wide else x).float() * (max(1, shape[0] / shape[1]) ** 0.5 * rate)
+            torch._foreach_mul_(group, 1 - rate * self.decay)
+            torch._foreach_sub_(group, list(x.unbind()))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("--model", required=True, help="folder with tokenizer.json")
+    p.add_argument("--out", required=True)
+    p.add_argument("--minutes", type=float, default=8)
+    p.add_argument("--save-minutes", type=float, default=2)
+    p.add_argument("--init", help="start from this folder's model.safetensors")
+    p.add_argument("--tokens", type=int, default=16384, help="tokens a batch")
+    p.add_argument("--layers", type=int, default=6)
+    p.add_argument("--width", type=int, default=256)
+    p.add_argument("--heads", type=int, default=4)
+    p.add_argument("--hidden", type=int, default=512)
+    p.add_argument("--rate", type=float, default=6e-4)
+    p.add_argument("--muon", type=float, default=0.005,
+                   help="rate of the blocks' matrices; 0: AdamW for all")
+    p.add_argument("--compile", action="store_true", help="use torch.compile")
+    p.add_argument("--beta2", type=float, default=0.99)
+    p.add_argument("--init-std", type=float, default=0.0625)
+    p.add_argument("--decay", type=float, default=0.6, help="last share of the time")
+    p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    p.add_argument("--judge", type=int, default=128, help="test prompts a task")
+    p.add_argument("--seed", type=int, default=1)
+    args = p.parse_args()
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(args.seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    path = os.path.join(args.model, "tokenizer.json")
+    tokenizer = Tokenizer.from_file(path)
+    config = make_config(tokenizer, args)
+    model = Model(config).to(device)
+    if args.init:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        from heddle_reference.weights import read_safetensors
+        weights = read_safetensors(os.path.join(args.init, "model.safetensors"))
+        model.load_state_dict({k[len("model."):]: v for k, v in weights.items()})
+    average = {k: v.detach().clone() for k, v in model.named_parameters()}
+    inner = [v for k, v in model.named_parameters() if "blocks" in k and v.dim() == 2]
+    outer = [v for k, v in model.named_parameters() if "blocks" not in k or v.dim() != 2]
+    muon = Muon(inner) if args.muon else None
+    optimizer = torch.optim.AdamW(outer if muon else list(model.parameters()), lr=args.rate,
+                                  betas=(0.9, args.beta2), weight_decay=0.01,
+                                  fused=device == "cuda")
+    run = torch.compile(model, dynamic=True) if args.compile else model
+    loader = torch.utils.data.DataLoader(
+        Batches(path, args.tokens, args.seed), batch_size=None,
+        num_workers=args.workers, prefetch_factor=4, collate_fn=lambda b: b)
+    print(f"{sum(v.numel() for v in model.parameters())} parameters, "
+          f"vocabulary {config['vocab_size']}, {device}", flush=True)
+
+    def finish(folder):
+        judged = Model(config).to(device)
+        judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})
+        save(folder, average, config)
+        for gen, steps, block in ((32, 32, 8), (32, 16, 32)):
+            r = exact_match(judged, tokenizer, config, args.judge, gen, steps, block)
+            print(f"  gen {gen} steps {steps} block {block}: "
+                  + " ".join(f"{k} {v:.3f}" for k, v in r.items()), flush=True)
+
+    begin = time.time()
+    limit = args.minutes * 60
+    saved = printed = begin
+    step = seen = 0
+    recent = []
+    for batch in loader:
+        ids, prompts, answers = (torch.from_numpy(a).to(device, non_blocking=True) for a in batch)
+        passed = (time.time() - begin) / limit
+        if passed >= 1:
+            break
+        share = min(1, (step + 1) / 500) * min(1, (1 - passed) / args.decay)
+        rate = args.rate * share
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        noisy, weight = corrupt(ids, prompts, answers, config["mask_token_id"])
+        with torch.autocast(device, torch.bfloat16):
+            logits = run(noisy)
+        loss = F.cross_entropy(logits.float().flatten(0, 1), ids.flatten(), reduction="none")
+        loss = (loss.view_as(weight) * weight).sum() / (answers - prompts).sum()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if not torch.isfinite(norm):
+            print(f"step {step}: gradient norm {norm.item()}, batch skipped", flush=True)
+            continue
+        optimizer.step()
+        if muon:
+            muon.step(args.muon * share)
+        keep = min(0.998, step / (step + 20))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(average.values()), list(model.parameters()), 1 - keep)
+        step += 1
+        seen += ids.numel()
+        recent.append(loss.detach())
+        now = time.time()
+        if now - printed > 10:
+            print(f"{now - begin:6.0f} s  step {step}  {seen / 1e6:.0f} M tokens  "
+                  f"loss {torch.stack(recent).mean().item():.4f}  rate {rate:.2e}", flush=True)
+            recent, printed = [], now
+        if now - saved > args.save_minutes * 60 and passed < 0.95:
+            finish(args.out)
+            saved = time.time()
+    finish(args.out)
+    print(f"done: {step} steps, {seen / 1e6:.0f} M tokens, {time.time() - begin:.0f} s", flush=True)
+    os._exit(0)  # the workers hold nothing worth waiting for
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+//===- Pipelines.h - The passes of each level -------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function a level; each ends with the pass that checks what the next one
+// relies on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PIPELINES_PIPELINES_H
+#define HEDDLE_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::heddle {
+
+/// Afterwards each schedule is in canonical form: unions flat and sorted,
+/// values that nothing reads are gone. The module holds schedules only.
+void populateSchedulePipeline(OpPassManager &pm);
+
+/// Afterwards each schedule is a `heddle.plan`: phases partition the steps,
+/// every read of a selection has an earlier write, each distinct kernel is
+/// named once.
+void populatePlanPipeline(OpPassManager &pm);
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_PIPELINES_PIPELINES_H

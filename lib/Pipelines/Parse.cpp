@@ -1,0 +1,111 @@
+//===- Parse.cpp - Reads a schedule's text --------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Pipelines/Compiler.h"
+
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+constexpr StringLiteral example =
+    "heddle.schedule @name { heddle.attend dense }";
+
+/// True if brackets are nested deeper than any schedule's: MLIR's parser
+/// recurses and would run out of stack.
+bool isNestedTooDeep(StringRef text) {
+  constexpr int mostDepth = 200;
+  int depth = 0;
+  for (char c : text) {
+    if (StringRef("{([<").contains(c) && ++depth > mostDepth)
+      return true;
+    if (StringRef("})]>").contains(c) && depth > 0)
+      --depth;
+  }
+  return false;
+}
+
+/// What makes the buffer no MLIR text at all, or "".
+std::string problemOf(llvm::MemoryBufferRef buffer) {
+  StringRef text = buffer.getBuffer();
+  std::string expected =
+      ("; expected a schedule, such as '" + example + "'").str();
+  if (isBytecode(buffer))
+    return "the file is MLIR bytecode, from which the bundle cannot keep the "
+           "source; give the schedule's text";
+  if (text.starts_with("HEDDLE\r\n"))
+    return "the file is a bundle already; heddle-bundle dump shows it";
+  auto *start = reinterpret_cast<const llvm::UTF8 *>(text.begin());
+  if (text.contains('\0') ||
+      !llvm::isLegalUTF8String(
+          &start, reinterpret_cast<const llvm::UTF8 *>(text.end())))
+    return "the file is not text" + expected;
+  if (text.trim().empty())
+    return "the file is empty" + expected;
+  if (isNestedTooDeep(text))
+    return "brackets are nested more than 200 deep" + expected;
+  return "";
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> mlir::heddle::parseSchedule(llvm::SourceMgr &sourceMgr,
+                                                  StringRef name,
+                                                  MLIRContext *context) {
+  llvm::MemoryBufferRef buffer =
+      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
+  Location start =
+      FileLineColLoc::get(context, buffer.getBufferIdentifier(), 1, 1);
+  if (std::string problem = problemOf(buffer); !problem.empty()) {
+    emitError(UnknownLoc::get(context))
+        << buffer.getBufferIdentifier() << ": " << problem;
+    return nullptr;
+  }
+  ParserConfig config(context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sourceMgr, config);
+  if (!module)
+    return nullptr;
+
+  SmallVector<ScheduleOp> schedules(module->getOps<ScheduleOp>());
+  if (schedules.empty()) {
+    emitError(start) << "there is no schedule in this file; expected one, such "
+                        "as '"
+                     << example << "'";
+    return nullptr;
+  }
+  std::string names;
+  for (ScheduleOp op : schedules)
+    names += (names.empty() ? "@" : ", @") + op.getSymName().str();
+  if (name.empty() && schedules.size() > 1) {
+    InFlightDiagnostic error = schedules[1].emitError()
+                               << "the file has " << schedules.size()
+                               << " schedules (" << names
+                               << "); choose one with --schedule";
+    error.attachNote(schedules[0].getLoc()) << "the first one is here";
+    return nullptr;
+  }
+  if (name.empty())
+    return module;
+  if (llvm::none_of(schedules,
+                    [&](ScheduleOp op) { return op.getSymName() == name; })) {
+    emitError(start) << "there is no schedule @" << name
+                     << " in this file, there is " << names;
+    return nullptr;
+  }
+  for (ScheduleOp op : schedules)
+    if (op.getSymName() != name)
+      op.erase();
+  return module;
+}

@@ -1,0 +1,221 @@
+//===- Options.cpp - The command line of heddlec --------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "bundle/Bundle.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Regex.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace cl = llvm::cl;
+
+namespace {
+
+/// Made when main asks for it, so that a program that only links this file
+/// pays nothing and sees none of these.
+struct Flags {
+  cl::OptionCategory category{"heddlec options"};
+
+  cl::opt<std::string> input{cl::Positional, cl::desc("<schedule.mlir>"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{
+      "o",
+      cl::desc("Write the result here, '-' for stdout. Default: the input's "
+               "name with .hdl or .so in the current folder for a bundle or "
+               "code, stdout for IR"),
+      cl::value_desc("file"), cl::cat(category)};
+  cl::opt<std::string> target{
+      "target",
+      cl::desc("CPU to compile for, as LLVM names it (x86-64-v3, znver4, "
+               "...), or host (default)"),
+      cl::value_desc("host|cpu"), cl::init("host"), cl::cat(category)};
+  cl::list<std::string> dtypes{
+      "dtype", cl::desc("Element types of the kernels (default: f32,bf16)"),
+      cl::value_desc("f32,bf16"), cl::CommaSeparated, cl::cat(category)};
+  cl::list<int64_t> headDims{
+      "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
+      cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> schedule{
+      "schedule", cl::desc("Which schedule, if the file has several"),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<Level> level{
+      "compile-to", cl::desc("Stop at a level:"),
+      cl::values(
+          clEnumValN(Level::Schedule, "schedule", "the schedule, simplified"),
+          clEnumValN(Level::Plan, "plan", "the step program"),
+          clEnumValN(Level::Shed, "shed", "kernels on tiles"),
+          clEnumValN(Level::Machine, "machine", "kernels in LLVM's terms"),
+          clEnumValN(Level::Code, "code", "an ELF shared object"),
+          clEnumValN(Level::Bundle, "bundle", "the bundle (default)")),
+      cl::init(Level::Bundle), cl::cat(category)};
+  cl::opt<std::string> dump{
+      "dump", cl::desc("Write each level into this folder as well"),
+      cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<ExplainFormat> explain{
+      "explain",
+      cl::desc("Print the timeline of steps, pairs, memory and kernels; "
+               "writes no file unless -o is given"),
+      cl::values(clEnumValN(ExplainFormat::Text, "", "for people"),
+                 clEnumValN(ExplainFormat::Text, "text", "for people"),
+                 clEnumValN(ExplainFormat::Json, "json", "for programs")),
+      cl::ValueOptional,
+      cl::init(ExplainFormat::None),
+      cl::cat(category)};
+  ::heddle::bundle::ExplainRequest defaults;
+  cl::opt<int64_t> steps{"steps", cl::desc("Explain for this many steps"),
+                         cl::init(defaults.steps), cl::cat(category)};
+  cl::opt<int64_t> length{"length", cl::desc("... tokens, prompt included"),
+                          cl::init(defaults.length), cl::cat(category)};
+  cl::opt<int64_t> layers{"layers", cl::desc("... layers"),
+                          cl::init(defaults.layers), cl::cat(category)};
+  cl::opt<int64_t> heads{"heads", cl::desc("... query heads a layer"),
+                         cl::init(defaults.heads), cl::cat(category)};
+  cl::opt<std::string> remarks{
+      "remarks",
+      cl::desc("Print the passes' remarks whose category matches, such as "
+               "'heddle.*'"),
+      cl::value_desc("regex"), cl::cat(category)};
+  cl::opt<bool> verifyEach{"verify-each",
+                           cl::desc("Verify the IR after every pass"),
+                           cl::cat(category)};
+};
+
+constexpr const char *overview =
+    "Compiles a sparsity schedule to a bundle that heddle-run plays.\n\n"
+    "EXAMPLES:\n"
+    "  heddlec examples/pulsecol.mlir                    writes pulsecol.hdl\n"
+    "  heddlec examples/pulsecol.mlir -o /tmp/p.hdl --target=x86-64-v3\n"
+    "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
+    "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
+    "  heddlec examples/pulsecol.mlir --dump=levels\n";
+
+void printVersion(llvm::raw_ostream &out) {
+  out << producerName() << ", bundle format version "
+      << ::heddle::bundle::formatVersion << "\n";
+}
+
+int usageError(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "heddlec") << message << "\n";
+  return 1;
+}
+
+/// The output's name when the user gave none; "" for nothing to write.
+std::string defaultOutput(const Flags &flags) {
+  if (flags.explain != ExplainFormat::None)
+    return "";
+  if (flags.level < Level::Code)
+    return "-";
+  SmallString<128> name(llvm::sys::path::filename(flags.input));
+  llvm::sys::path::replace_extension(name, flags.level == Level::Code ? ".so"
+                                                                      : ".hdl");
+  return name.str().str();
+}
+
+/// The first thing that is wrong with the options, or "".
+std::string checkOptions(const Options &options) {
+  const CompilerOptions &compiler = options.compiler;
+  bool binary = compiler.level >= Level::Code;
+  if (options.input.empty())
+    return "no input file; give a schedule, for example "
+           "examples/pulsecol.mlir, or - for stdin ('heddlec --help' says "
+           "more)";
+  for (const std::string &type : compiler.elementTypes)
+    if (type != "f32" && type != "bf16")
+      return "--dtype: '" + type + "' is unknown, expected f32 or bf16";
+  for (int64_t dim : compiler.headDims)
+    if (dim < 1 || dim > 1024)
+      return "--head-dim: " + std::to_string(dim) +
+             " is out of range, expected 1 to 1024";
+  if (compiler.cpu.empty())
+    return "--target is empty, expected host or a CPU's name";
+  if (!options.remarks.empty()) {
+    std::string why;
+    if (!llvm::Regex(options.remarks).isValid(why))
+      return "--remarks: '" + options.remarks +
+             "' is no regular expression: " + why;
+  }
+  if (options.explain != ExplainFormat::None &&
+      compiler.level == Level::Schedule)
+    return "--explain needs at least --compile-to=plan";
+  if (options.explain != ExplainFormat::None && options.output == "-")
+    return "--explain and -o - would both print to stdout";
+  if (binary && options.input == "-" && options.output == "-.hdl")
+    return "reading stdin, so there is no name for the output; give one with "
+           "-o";
+  if (binary && options.output == "-" &&
+      llvm::sys::Process::StandardOutIsDisplayed())
+    return "will not write binary data to a terminal; give a file with -o";
+  if (options.output != "-" && !options.output.empty() &&
+      options.input != "-" &&
+      llvm::sys::fs::equivalent(options.input, options.output))
+    return "the output '" + options.output + "' is the input";
+  return "";
+}
+
+} // namespace
+
+std::string mlir::heddle::producerName() {
+  return "heddlec " HEDDLE_VERSION " (LLVM " LLVM_VERSION_STRING ")";
+}
+
+Options mlir::heddle::parseOptions(int argc, char **argv,
+                                   std::optional<int> &exitCode) {
+  static Flags flags;
+  registerPassManagerCLOptions();
+  registerDefaultTimingManagerCLOptions();
+  cl::HideUnrelatedOptions(flags.category);
+  cl::SetVersionPrinter(printVersion);
+  cl::ParseCommandLineOptions(argc, argv, overview);
+
+  Options options;
+  options.input = flags.input;
+  options.compiler.level = flags.level;
+  options.output = flags.output.getNumOccurrences() ? flags.output.getValue()
+                                                    : defaultOutput(flags);
+  options.dump = flags.dump;
+  options.explain = flags.explain;
+  options.request = {flags.steps, flags.length, flags.layers, flags.heads};
+  options.remarks = flags.remarks;
+  options.compiler.cpu = flags.target;
+  options.compiler.schedule = flags.schedule;
+  options.compiler.verifyEach = flags.verifyEach;
+  options.compiler.producer = producerName();
+  if (flags.dtypes.getNumOccurrences())
+    options.compiler.elementTypes.assign(flags.dtypes.begin(),
+                                         flags.dtypes.end());
+  if (flags.headDims.getNumOccurrences())
+    options.compiler.headDims.assign(flags.headDims.begin(),
+                                     flags.headDims.end());
+  // Variants in one order whatever was typed; a repeated one counts once.
+  auto sortUnique = [](auto &list) {
+    llvm::sort(list);
+    list.erase(llvm::unique(list), list.end());
+  };
+  llvm::sort(options.compiler.elementTypes, std::greater<>()); // f32 first
+  options.compiler.elementTypes.erase(
+      llvm::unique(options.compiler.elementTypes),
+      options.compiler.elementTypes.end());
+  sortUnique(options.compiler.headDims);
+
+  if (flags.output.getNumOccurrences() && flags.output.empty())
+    exitCode = usageError("-o is empty, expected a file or '-'");
+  else if (std::string problem = checkOptions(options); !problem.empty())
+    exitCode = usageError(problem);
+  return options;
+}

@@ -1,0 +1,41 @@
+//===- Options.h - The command line of heddlec ------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_HEDDLEC_OPTIONS_H
+#define HEDDLE_TOOLS_HEDDLEC_OPTIONS_H
+
+#include "bundle/Explain.h"
+#include "heddle/Pipelines/Compiler.h"
+
+#include <optional>
+#include <string>
+
+namespace mlir::heddle {
+
+enum class ExplainFormat { None, Text, Json };
+
+/// Everything that the user asked for, checked.
+struct Options {
+  std::string input;  ///< a path, or "-" for stdin
+  std::string output; ///< a path, "-" for stdout, or "" for nothing to write
+  std::string dump;   ///< a folder, or ""
+  ExplainFormat explain = ExplainFormat::None;
+  ::heddle::bundle::ExplainRequest request;
+  std::string remarks; ///< a regular expression on categories, or ""
+  CompilerOptions compiler;
+};
+
+/// Reads the command line. After an error, which is printed to stderr, or after
+/// --help and --version, `exitCode` holds a value.
+Options parseOptions(int argc, char **argv, std::optional<int> &exitCode);
+
+/// "heddlec 0.1.0 (LLVM 22.1.8)".
+std::string producerName();
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_TOOLS_HEDDLEC_OPTIONS_H

@@ -1,0 +1,141 @@
+//===- heddlec.cpp - Compiles a schedule to a bundle ----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "bundle/File.h"
+#include "heddle/Pipelines/Compiler.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+LogicalResult fail(const llvm::Twine &message) {
+  llvm::outs().flush();
+  llvm::WithColor::error(llvm::errs(), "heddlec") << message << "\n";
+  return failure();
+}
+
+/// Writes to a file, or to stdout when the name is '-'.
+LogicalResult write(StringRef name, StringRef contents) {
+  if (name == "-") {
+    llvm::outs() << contents;
+    llvm::outs().flush();
+    if (!llvm::outs().has_error())
+      return success();
+    std::string why = llvm::outs().error().message();
+    llvm::outs().clear_error(); // else its destructor aborts
+    return fail("cannot write to stdout: " + why);
+  }
+  ::heddle::Status status =
+      ::heddle::bundle::writeFileAtomically(name.str(), contents);
+  return status ? success() : fail(status.error().text());
+}
+
+/// DIR/2-plan.mlir and so on.
+LogicalResult dumpLevel(StringRef folder, Level level, StringRef contents) {
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return fail(folder + ": cannot create the folder: " + error.message());
+  StringRef extension = level == Level::Bundle ? ".hdl"
+                        : level == Level::Code ? ".so"
+                                               : ".mlir";
+  SmallString<128> path(folder);
+  llvm::sys::path::append(path, llvm::Twine(static_cast<int>(level) + 1) + "-" +
+                                    stringifyLevel(level) + extension);
+  return write(path, contents);
+}
+
+LogicalResult printExplanation(const Options &options,
+                               const ::heddle::bundle::Manifest &manifest) {
+  auto explanation = ::heddle::bundle::explain(manifest, options.request);
+  if (!explanation)
+    return fail("--explain: " + explanation.error().text());
+  return write("-", options.explain == ExplainFormat::Json
+                        ? toJson(*explanation)
+                        : toText(*explanation));
+}
+
+LogicalResult enableRemarks(MLIRContext &context, const std::string &filter) {
+  if (filter.empty())
+    return success();
+  remark::RemarkCategories categories;
+  categories.all = filter;
+  return remark::enableOptimizationRemarks(
+      context, /*streamer=*/nullptr,
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
+      /*printAsEmitRemarks=*/true);
+}
+
+LogicalResult run(Options options) {
+  std::string problem;
+  std::unique_ptr<llvm::MemoryBuffer> buffer =
+      openInputFile(options.input, &problem);
+  if (!buffer)
+    return fail(problem);
+  StringRef source = buffer->getBuffer();
+
+  DialectRegistry registry;
+  registerCompilerDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sourceMgr;
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  if (failed(enableRemarks(context, options.remarks)))
+    return fail("cannot enable remarks");
+
+  DefaultTimingManager timingManager;
+  applyDefaultTimingManagerCLOptions(timingManager);
+  TimingScope timing = timingManager.getRootScope();
+
+  TimingScope parsing = timing.nest("Parse");
+  OwningOpRef<ModuleOp> module =
+      parseSchedule(sourceMgr, options.compiler.schedule, &context);
+  parsing.stop();
+  if (!module)
+    return failure();
+  if (!options.dump.empty())
+    options.compiler.observer = [&](Level level, StringRef contents) {
+      return dumpLevel(options.dump, level, contents);
+    };
+  FailureOr<Compiled> compiled =
+      compile(*module, source, options.compiler, timing);
+  if (failed(compiled))
+    return failure();
+
+  if (options.explain != ExplainFormat::None &&
+      failed(printExplanation(options, compiled->manifest)))
+    return failure();
+  if (options.output.empty())
+    return success();
+  return write(options.output, compiled->output);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  llvm::setBugReportMsg("heddlec crashed, which is a bug in heddlec: please "
+                        "report it with the schedule and this trace.\n");
+  std::optional<int> exitCode;
+  Options options = parseOptions(argc, argv, exitCode);
+  if (exitCode)
+    return *exitCode;
+  return succeeded(run(std::move(options))) ? 0 : 1;
+}

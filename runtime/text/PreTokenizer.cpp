@@ -206,7 +206,7 @@ Status PreTokenizer::apply(std::string_view text, Regex::Scratch &scratch,
     if (step.prefixSpace)
       for (std::string_view &word : words.views)
         if (!word.starts_with(' '))
-          word = own(" " + std::string(word));
+          word = own(std::string(1, ' ').append(word));
     if (step.splits) {
       next.clear();
       for (std::string_view word : words.views)

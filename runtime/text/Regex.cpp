@@ -30,7 +30,7 @@ static constexpr uint64_t budgetPerByte = 64;
 /// resort against patterns that rescan the text from every position. Real
 /// patterns need about a tenth of a microsecond a byte.
 static constexpr size_t windowBytes = 1024;
-static constexpr auto baseTime = std::chrono::seconds(5);
+static constexpr auto baseTime = std::chrono::seconds(2);
 static constexpr auto timePerByte = std::chrono::microseconds(5);
 
 static std::string pcre2Message(int code) {

@@ -53,12 +53,15 @@ TEST_F(Hostile, LongRunsOfOneCharacter) {
     ASSERT_TRUE(tokenizer) << tokenizer.error().text();
     for (const char *unit : {"a", " ", "\n", "1", "!", "é", "the", " \n", "<",
                              "\u0301\u0327", "👍"}) {
-      std::string text = repeat(unit, 1 << 20);
+      // The simplest one on a megabyte; what is linear there is here too.
+      bool simplest = std::string_view(name) == "gpt2";
+      std::string text = repeat(unit, simplest ? 1 << 20 : 1 << 17);
       auto ids = (*tokenizer)->encode(text);
       ASSERT_TRUE(ids) << name << unit << ids.error().text();
       EXPECT_FALSE(ids->empty());
-      if (std::string_view(name) == "gpt2")
+      if (simplest) {
         EXPECT_EQ((*tokenizer)->decode(*ids, false), text);
+      }
     }
   }
 }
@@ -76,7 +79,7 @@ TEST_F(Hostile, CombiningMarksOutOfOrder) {
 
 TEST_F(Hostile, BacktrackingBombsAreErrors) {
   for (const char *bomb : {"(a+)+$", "(a|a)*[bc]", "(a|aa)+[bc]", "(?:a*)*[bc]",
-                           "(a?){50}a{50}[bc]", "((a+)+)+!"}) {
+                           "(a?){50}a{50}[bc]", "((a+)+)+[!?]"}) {
     auto tokenizer = test::loadText(splitOn(bomb).dump());
     ASSERT_TRUE(tokenizer) << tokenizer.error().text();
     auto ids = (*tokenizer)->encode(std::string(5000, 'a') + "X");
@@ -87,9 +90,9 @@ TEST_F(Hostile, BacktrackingBombsAreErrors) {
 }
 
 TEST_F(Hostile, PatternsThatRescanTheTextAreErrors) {
-  auto tokenizer = test::loadText(splitOn("(?:[a-c]++|d)[xyz]").dump());
+  auto tokenizer = test::loadText(splitOn("a(?=[^x]*+[xy])").dump());
   ASSERT_TRUE(tokenizer) << tokenizer.error().text();
-  auto ids = (*tokenizer)->encode(std::string(1 << 19, 'a'));
+  auto ids = (*tokenizer)->encode(std::string(1 << 18, 'a'));
   ASSERT_FALSE(ids);
   EXPECT_NE(ids.error().text().find("too long"), std::string::npos)
       << ids.error().text();
@@ -120,7 +123,7 @@ TEST_F(Hostile, ManyOverlappingAddedTokens) {
                                     {"normalized", false}});
   auto tokenizer = test::loadText(file.dump());
   ASSERT_TRUE(tokenizer) << tokenizer.error().text();
-  std::string text(1 << 18, 'q');
+  std::string text(1 << 16, 'q');
   auto ids = (*tokenizer)->encode(text);
   ASSERT_TRUE(ids) << ids.error().text();
   EXPECT_EQ((*tokenizer)->decode(*ids, false), text);

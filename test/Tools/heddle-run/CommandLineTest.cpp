@@ -1,0 +1,160 @@
+//===- CommandLineTest.cpp - The program's usage errors and exit codes -*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string contents(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Runs heddle-run with the arguments as a shell reads them.
+Outcome heddleRun(const std::string &arguments,
+                  const std::string &input = "/dev/null") {
+  std::string base =
+      testing::TempDir() + "heddle-run-" + std::to_string(::getpid());
+  std::string command = std::string("'" HEDDLE_RUN_PROGRAM "' ") + arguments +
+                        " < " + input + " > " + base + ".out 2> " + base +
+                        ".err";
+  int status = std::system(command.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.out = contents(base + ".out");
+  outcome.err = contents(base + ".err");
+  std::filesystem::remove(base + ".out");
+  std::filesystem::remove(base + ".err");
+  return outcome;
+}
+
+void expectUsageError(const std::string &arguments,
+                      const std::string &message) {
+  Outcome outcome = heddleRun(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_EQ(outcome.err, "heddle-run: error: " + message +
+                             "\nTry 'heddle-run --help' for all options.\n");
+}
+
+TEST(CommandLine, HelpAndVersion) {
+  Outcome help = heddleRun("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char *text : {"--model",
+                           "--bundle",
+                           "--prompt-file",
+                           "--prompts-file",
+                           "--prompt-ids",
+                           "--chat",
+                           "--system",
+                           "--gen-length",
+                           "--steps",
+                           "--block-length",
+                           "--temperature",
+                           "--seed",
+                           "--cfg-scale",
+                           "--remasking",
+                           "--logits-eos-inf",
+                           "--confidence-eos-eot-inf",
+                           "--eot-id",
+                           "--json",
+                           "--steps-json",
+                           "--visual",
+                           "--raw",
+                           "--compare-dense",
+                           "--info",
+                           "--quiet",
+                           "--no-progress",
+                           "--dtype",
+                           "--threads",
+                           "--device",
+                           "--version",
+                           "Examples:",
+                           "Exit codes:"})
+    EXPECT_NE(help.out.find(text), std::string::npos) << text;
+  Outcome version = heddleRun("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.find("heddle-run "), 0u);
+  EXPECT_NE(version.out.find("kernel ABI "), std::string::npos);
+}
+
+TEST(CommandLine, WhatIsMissing) {
+  expectUsageError("hello", "no model: give --model with a folder that holds "
+                            "config.json and safetensors");
+  expectUsageError("-m x hello",
+                   "no schedule: give --bundle with a file that heddlec made, "
+                   "as by 'heddlec examples/dense.mlir -o dense.hdl'");
+  expectUsageError("--info", "--info needs --model, --bundle or both");
+}
+
+TEST(CommandLine, WhatContradicts) {
+  expectUsageError("-m x -b y hello --prompt-ids 1,2",
+                   "PROMPT and --prompt-ids are given; prompts come from one "
+                   "of them");
+  expectUsageError("-m x -b y --prompt-file a --prompts-file b",
+                   "--prompt-file and --prompts-file are given; prompts come "
+                   "from one of them");
+  expectUsageError("-m x -b y hello --json --visual",
+                   "--visual draws on standard output, where --json writes; "
+                   "leave one out");
+  expectUsageError("-m x -b y hello --json --steps-json -",
+                   "--steps-json - writes to standard output, where --json "
+                   "writes; give it a file");
+  expectUsageError("-m x -b y --chat --prompt-ids 1",
+                   "--chat puts text into the chat template; --prompt-ids are "
+                   "taken as they are: leave one out");
+  expectUsageError("-m x -b y hello --device=cuda",
+                   "device 'cuda' is not available: this version of heddle-run "
+                   "runs on the host CPU only; use --device=cpu or leave it "
+                   "out");
+}
+
+TEST(CommandLine, WhatIsNoNumberOrName) {
+  for (const char *arguments :
+       {"--gen-length abc", "--gen-length 1.5", "--steps ''", "--seed -1",
+        "--threads -1", "--threads 99999", "--temperature warm", "--dtype fp8",
+        "--remasking sometimes", "--no-such-option", "--system hi",
+        "--model"}) {
+    Outcome outcome =
+        heddleRun(std::string("-b y hello ") + arguments +
+                  (std::string(arguments) == "--model" ? "" : " -m x"));
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_EQ(outcome.err.find("heddle-run: error: "), 0u) << outcome.err;
+  }
+}
+
+TEST(CommandLine, AModelThatIsNotThere) {
+  Outcome outcome = heddleRun("-m /nonexistent -b y hello");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err.find("heddle-run: error: "), 0u);
+  EXPECT_NE(outcome.err.find("/nonexistent"), std::string::npos);
+
+  outcome = heddleRun("-m /nonexistent -b y hello --json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("\"complete\": false"), std::string::npos);
+  EXPECT_NE(outcome.out.find("/nonexistent"), std::string::npos);
+}
+
+} // namespace

@@ -1,0 +1,253 @@
+//===- ReportTest.cpp - Texts, summaries and JSON of a run -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+#include "FakeTokenizer.h"
+#include "Progress.h"
+#include "StepLog.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace heddle;
+using namespace heddle::run;
+using namespace heddle::run::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr int32_t eos = 30, eot = 31, mask = 39;
+
+TextRules rulesOf(const rt::Tokenizer *tokenizer) {
+  TextRules rules;
+  rules.tokenizer = tokenizer;
+  rules.maskToken = mask;
+  rules.eosToken = eos;
+  rules.endOfTurn = eot;
+  return rules;
+}
+
+std::string text(std::vector<int32_t> response, const TextRules &rules) {
+  return responseText(response, rules);
+}
+
+TEST(ResponseText, EndsBeforeTheEnd) {
+  FakeTokenizer tokenizer;
+  TextRules rules = rulesOf(&tokenizer);
+  EXPECT_EQ(text({0, 1, 2}, rules), "abc");
+  EXPECT_EQ(text({0, eos, 2}, rules), "a");
+  EXPECT_EQ(text({0, eot, 2}, rules), "a");
+  EXPECT_EQ(text({eos, 2}, rules), "");
+  EXPECT_EQ(text({0, 33, 1}, rules), "ab");
+  rules.raw = true;
+  EXPECT_EQ(text({0, eos, 2}, rules), "a<30>c");
+}
+
+TEST(ResponseText, MasksAreShownNotHidden) {
+  FakeTokenizer tokenizer;
+  TextRules rules = rulesOf(&tokenizer);
+  EXPECT_EQ(text({0, mask, mask, 1}, rules), "a\u2591\u2591b");
+  EXPECT_EQ(text({mask}, rules), "\u2591");
+}
+
+TEST(ResponseText, IdsWithoutATokenizer) {
+  TextRules rules = rulesOf(nullptr);
+  EXPECT_EQ(text({5, 17, eos, 4}, rules), "5 17");
+  EXPECT_EQ(text({5, mask, mask, 17}, rules), "5 \u2591\u2591 17");
+}
+
+struct Fixture {
+  Fixture() {
+    options.model = "m";
+    options.bundle = "b.hdl";
+    result.options = &options;
+    result.lengths.genLength = 4;
+    result.lengths.steps = 2;
+    result.lengths.blockLength = 4;
+    result.rules = rulesOf(&tokenizer);
+    result.schedule = "cols";
+    result.threads = 2;
+    result.promptLengths = {2, 1};
+    result.generation.sequences = {{7, 8, 0, 1, 2, eos}, {9, 3, eos, 4, 5}};
+    result.generation.complete = true;
+    result.generation.stepsDone = 2;
+    result.totals.steps = 2;
+    result.totals.tokens = 8;
+    result.totals.seconds = 0.5;
+    result.totals.attention = {
+        .pairs = 30, .densePairs = 120, .scorePairs = 12, .refreshes = 3};
+  }
+  FakeTokenizer tokenizer;
+  RunOptions options;
+  RunResult result;
+};
+
+TEST(Report, TextOfOneAndOfSeveral) {
+  Fixture f;
+  EXPECT_EQ(textReport(f.result), "--- 1 of 2\nabc\n--- 2 of 2\nd\n");
+  f.result.promptLengths = {2};
+  f.result.generation.sequences.resize(1);
+  EXPECT_EQ(textReport(f.result), "abc\n");
+}
+
+TEST(Report, Json) {
+  Fixture f;
+  json report = json::parse(jsonReport(f.result));
+  EXPECT_EQ(report["complete"], true);
+  EXPECT_EQ(report["schedule"], "cols");
+  EXPECT_EQ(report["results"].size(), 2u);
+  EXPECT_EQ(report["results"][0]["prompt_ids"], json({7, 8}));
+  EXPECT_EQ(report["results"][0]["ids"], json({0, 1, 2, eos}));
+  EXPECT_EQ(report["results"][0]["ids_before_end"], 3);
+  EXPECT_EQ(report["results"][0]["text"], "abc");
+  EXPECT_EQ(report["results"][1]["text"], "d");
+  EXPECT_EQ(report["options"]["remasking"], "low_confidence");
+  EXPECT_EQ(report["options"]["dtype"], "fp32");
+  EXPECT_EQ(report["counters"]["attention_share"], 0.25);
+  EXPECT_EQ(report["timing"]["tokens_per_second"], 16.0);
+  EXPECT_FALSE(report.contains("compare_dense"));
+
+  f.result.rules.tokenizer = nullptr;
+  f.result.generation.complete = false;
+  f.options.model = "not utf-8: \xff";
+  report = json::parse(jsonReport(f.result));
+  EXPECT_EQ(report["complete"], false);
+  EXPECT_FALSE(report["results"][0].contains("text"));
+}
+
+TEST(Report, Failure) {
+  json report = json::parse(jsonFailure("no \"such\" \xff file"));
+  EXPECT_EQ(report["complete"], false);
+  EXPECT_NE(report["error"].get<std::string>().find("no \"such\""),
+            std::string::npos);
+}
+
+TEST(Report, Summary) {
+  Fixture f;
+  EXPECT_EQ(summary(f.result),
+            "8 tokens in 0.50 s (16.0 tok/s), 2 steps of cols, attention 25.0% "
+            "of dense (scoring another 10.0%), 2 threads\n");
+  f.result.generation.complete = false;
+  f.result.generation.stepsDone = 1;
+  EXPECT_EQ(summary(f.result).find(
+                "interrupted after step 1 of 2: the text is incomplete, "),
+            0u);
+}
+
+TEST(Report, ComparisonWithDense) {
+  Fixture f;
+  rt::Generation dense = f.result.generation;
+  Comparison same =
+      compareResponses(f.result.generation, dense, f.result.promptLengths);
+  EXPECT_EQ(same.tokens, 8);
+  EXPECT_EQ(same.differing, 0);
+  EXPECT_EQ(same.firstPosition, -1);
+  dense.sequences[0][4] = 20; // third token of the first response
+  dense.sequences[1][2] = 20; // second of the second
+  dense.sequences[1][4] = 20;
+  Comparison comparison =
+      compareResponses(f.result.generation, dense, f.result.promptLengths);
+  EXPECT_EQ(comparison.differing, 3);
+  EXPECT_EQ(comparison.firstSequence, 1);
+  EXPECT_EQ(comparison.firstPosition, 1);
+
+  comparison.bundle = "dense.hdl";
+  comparison.seconds = 1.25;
+  f.result.comparison = comparison;
+  EXPECT_NE(summary(f.result).find(
+                "against dense.hdl: 3 of 8 tokens differ (37.5%), first token "
+                "2 of response 2; dense took 1.25 s\n"),
+            std::string::npos)
+      << summary(f.result);
+  json report = json::parse(jsonReport(f.result))["compare_dense"];
+  EXPECT_EQ(report["differing"], 3);
+  EXPECT_EQ(report["first"], json({{"sequence", 1}, {"position", 1}}));
+  f.result.comparison = same;
+  EXPECT_NE(summary(f.result).find("all 8 tokens are the same"),
+            std::string::npos);
+}
+
+TEST(StepLogFile, HoldsTheDocumentedLines) {
+  std::string path = testing::TempDir() + "heddle-run-steps.jsonl";
+  {
+    Result<StepLog> log = StepLog::open(path);
+    ASSERT_TRUE(log);
+    rt::Commit commits[] = {{0, 17, 5, 0.9375}, {1, 3, 6, 1.0 / 3}};
+    rt::StepRecord record;
+    record.step = 1;
+    record.totalSteps = 2;
+    record.rowsComputed = 19;
+    record.logitRows = 16;
+    record.commits = commits;
+    record.counters = {.pairs = 5, .densePairs = 10};
+    log->step(record);
+    rt::Generation generation;
+    generation.sequences = {{1, 2}, {3}};
+    ASSERT_TRUE(log->finish(generation));
+  }
+  std::ifstream file(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  json step = json::parse(line);
+  EXPECT_EQ(step["step"], 1);
+  EXPECT_EQ(step["block"], 0);
+  EXPECT_EQ(step["rows"], 19);
+  EXPECT_EQ(step["logit_rows"], 16);
+  EXPECT_EQ(step["pairs"], 5);
+  EXPECT_EQ(step["dense_pairs"], 10);
+  EXPECT_EQ(step["commits"][0], json({{"sequence", 0},
+                                      {"position", 17},
+                                      {"token", 5},
+                                      {"confidence", 0.9375}}));
+  // Confidences survive the text exactly.
+  EXPECT_EQ(step["commits"][1]["confidence"].get<double>(), 1.0 / 3);
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_EQ(json::parse(line), json::parse(R"({"done": true, "complete": false,
+                            "sequences": [[1, 2], [3]]})"));
+  EXPECT_FALSE(std::getline(file, line));
+  std::filesystem::remove(path);
+}
+
+TEST(StepLogFile, SaysWhatCannotBeWritten) {
+  EXPECT_FALSE(StepLog::open("/nonexistent/steps.jsonl"));
+  // A device that is always full.
+  Result<StepLog> log = StepLog::open("/dev/full");
+  if (!log)
+    GTEST_SKIP() << "no /dev/full here";
+  Status status = log->finish({});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text().find("/dev/full: could not be written"), 0u);
+}
+
+TEST(ProgressLine, SaysWhatIsDoneAndLeft) {
+  Totals totals;
+  totals.steps = 58;
+  totals.tokens = 58;
+  totals.seconds = 5.8;
+  totals.attention = {.pairs = 34, .densePairs = 100};
+  EXPECT_EQ(progressLine(totals, 128, 100),
+            " 45% [##################                      ] step 58/128  "
+            "10.0 tok/s  attention 34%  0:07 left");
+  // The bar gives way, then the end of the line.
+  EXPECT_EQ(progressLine(totals, 128, 60),
+            " 45% step 58/128  10.0 tok/s  attention 34%  0:07 left");
+  for (int columns = 0; columns < 120; ++columns)
+    EXPECT_LE(progressLine(totals, 128, columns).size(),
+              static_cast<size_t>(std::max(columns - 1, 0)));
+  EXPECT_EQ(progressLine({}, 4, 60).find("  0% "), 0u);
+}
+
+TEST(Duration, Formats) {
+  EXPECT_EQ(formatDuration(0), "0:00");
+  EXPECT_EQ(formatDuration(7.4), "0:07");
+  EXPECT_EQ(formatDuration(59.6), "1:00");
+  EXPECT_EQ(formatDuration(3 * 3600 + 5 * 60), "3:05:00");
+}
+
+} // namespace

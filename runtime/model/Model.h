@@ -61,6 +61,10 @@ public:
   virtual const ModelConfig &config() const = 0;
   virtual DType dtype() const = 0;
 
+  /// How products are computed, for people: library, instruction set, and
+  /// whether bf16 had to be widened.
+  virtual std::string description() const { return {}; }
+
   /// Bytes of weights held.
   virtual int64_t weightBytes() const = 0;
 

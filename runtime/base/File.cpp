@@ -1,0 +1,99 @@
+//===- File.cpp - Reading files without surprises -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/File.h"
+
+#include "runtime/base/Machine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace heddle::rt {
+
+namespace {
+
+std::string lastError() { return std::generic_category().message(errno); }
+
+} // namespace
+
+Result<File> File::open(const std::string &path) {
+  // O_NONBLOCK: opening a named pipe without a writer would wait for ever.
+  int descriptor;
+  do
+    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0)
+    return Error(path + ": cannot open the file: " + lastError());
+  File file(path, descriptor, 0);
+  struct stat info;
+  if (::fstat(descriptor, &info) != 0)
+    return Error(path + ": cannot query the file: " + lastError());
+  if (!S_ISREG(info.st_mode))
+    return Error(path + ": expected a regular file, found a " +
+                 (S_ISDIR(info.st_mode) ? "folder" : "device or pipe"));
+  file.bytes = info.st_size;
+  return file;
+}
+
+File::File(File &&other) noexcept
+    : name(std::move(other.name)), descriptor(other.descriptor),
+      bytes(other.bytes) {
+  other.descriptor = -1;
+}
+
+File &File::operator=(File &&other) noexcept {
+  std::swap(name, other.name);
+  std::swap(descriptor, other.descriptor);
+  std::swap(bytes, other.bytes);
+  return *this;
+}
+
+File::~File() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+Status File::read(int64_t offset, int64_t count, void *out) const {
+  char *to = static_cast<char *>(out);
+  while (count > 0) {
+    ssize_t got = ::pread(descriptor, to, static_cast<size_t>(count), offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return Error(name + ": reading " + formatBytes(count) + " at offset " +
+                   std::to_string(offset) + " failed: " + lastError());
+    if (got == 0)
+      return Error(name + ": the file ends at byte " + std::to_string(offset) +
+                   ", " + std::to_string(bytes) +
+                   " bytes were there when it was opened: something truncated "
+                   "it meanwhile");
+    to += got;
+    offset += got;
+    count -= got;
+  }
+  return Status::success();
+}
+
+Result<std::string> readTextFile(const std::string &path, int64_t limit) {
+  Result<File> file = File::open(path);
+  if (!file)
+    return file.takeError();
+  if (file->size() > limit)
+    return Error(path + ": the file has " + formatBytes(file->size()) +
+                 ", at most " + formatBytes(limit) + " are expected here");
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  if (Status status = file->read(0, file->size(), text.data()); !status)
+    return status.takeError();
+  return text;
+}
+
+} // namespace heddle::rt

@@ -111,7 +111,10 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   Result<std::string> translated = translateOniguruma(pattern);
   if (!translated)
     return translated.takeError();
-  return compileOptions(*translated, PCRE2_UCP | PCRE2_MULTILINE);
+  // PCRE2 10.42 makes repeats possessive that must not be: in \P{N}*\P{L} it
+  // takes the two negated properties to have no character in common.
+  return compileOptions(*translated,
+                        PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_POSSESS);
 }
 
 Result<Regex> Regex::compileLiteral(std::string_view literal) {

@@ -48,8 +48,8 @@ private:
   }
   bool unsupported(size_t where, std::string_view construct) {
     return fail(where,
-                "'" + std::string(construct) +
-                    "' is not supported; rewrite the pattern without it");
+                std::string("'").append(construct).append(
+                    "' is not supported; rewrite the pattern without it"));
   }
   char peek(size_t ahead = 0) const {
     return at + ahead < in.size() ? in[at + ahead] : '\0';
@@ -73,8 +73,12 @@ private:
   size_t at = 0;
   std::string out;
   std::string message;
-  /// Where in `out` each open group starts.
-  std::vector<size_t> groups;
+  struct Group {
+    size_t start;  ///< in `out`
+    bool caseless; ///< outside of the group
+  };
+  std::vector<Group> groups;
+  bool caseless = false;
   /// Where in `out` the element starts that a quantifier would repeat.
   std::optional<size_t> atom;
 };
@@ -88,7 +92,8 @@ bool Translator::element() {
   case ')':
     if (groups.empty())
       return fail(at, "an unmatched ')'");
-    atom = groups.back();
+    atom = groups.back().start;
+    caseless = groups.back().caseless;
     groups.pop_back();
     copy(1);
     return true;
@@ -126,6 +131,7 @@ bool Translator::openGroup() {
   // Bare options act to the end of the group in one engine, and as a group of
   // their own alternatives in the other: alike only in front of everything.
   if (startsWith("(?i)") && at == 0) {
+    caseless = true;
     copy(4);
     return true;
   }
@@ -139,7 +145,9 @@ bool Translator::openGroup() {
     return unsupported(at, in.substr(at, 4));
   if (groups.size() >= 100)
     return fail(at, "more than 100 nested groups");
-  groups.push_back(out.size());
+  groups.push_back({out.size(), caseless});
+  if (startsWith("(?i:") || startsWith("(?-i:"))
+    caseless = startsWith("(?i:");
   atom.reset();
   copy(length);
   return true;
@@ -204,6 +212,9 @@ bool Translator::property(bool inClass) {
   for (char c : name)
     if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '_')
       return unsupported(begin, in.substr(begin, close + 1 - begin));
+  // In a class, Oniguruma adds the other cases of the characters, PCRE2 not.
+  if (caseless && (name == "Lu" || name == "Ll" || name == "Lt"))
+    return unsupported(begin, in.substr(begin, close + 1 - begin));
   // One or two letters are a general category, the rest are scripts.
   if (name.size() > 2 && name != "Any" && name != "Alphabetic" &&
       name != "White_Space")

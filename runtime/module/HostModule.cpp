@@ -1,0 +1,178 @@
+//===- HostModule.cpp - The code section of a bundle, loaded ----*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/module/HostModule.h"
+
+#include "runtime/module/CpuFeatures.h"
+
+#include <cassert>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint16_t hostElfMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr uint16_t hostElfMachine = EM_AARCH64;
+#else
+constexpr uint16_t hostElfMachine = EM_NONE;
+#endif
+
+/// The dynamic loader's messages about a broken file are hard to read and some
+/// old loaders crash on one; look at the header first.
+Status checkElf(std::string_view code) {
+  Elf64_Ehdr header;
+  if (code.size() < sizeof(header))
+    return Error("the section has " + std::to_string(code.size()) +
+                 " bytes, too few for a shared object");
+  std::memcpy(&header, code.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)
+    return Error("the section is not a 64-bit little-endian ELF shared object");
+  if (header.e_machine != hostElfMachine)
+    return Error("the shared object is for ELF machine " +
+                 std::to_string(header.e_machine) + ", this one is " +
+                 std::to_string(hostElfMachine));
+  // Mapping a segment beyond the end of the file succeeds; touching it is
+  // SIGBUS.
+  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
+      header.e_phoff > code.size() ||
+      header.e_phnum > (code.size() - header.e_phoff) / sizeof(Elf64_Phdr))
+    return Error("the shared object's program headers lie outside of it");
+  for (uint16_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, code.data() + header.e_phoff + i * sizeof(Elf64_Phdr),
+                sizeof(segment));
+    if (segment.p_offset > code.size() ||
+        segment.p_filesz > code.size() - segment.p_offset)
+      return Error("segment " + std::to_string(i) +
+                   " of the shared object lies outside of it");
+  }
+  return Status::success();
+}
+
+/// A file without a name in any folder, or -1. Falls back to an unlinked
+/// temporary file where memfd_create is forbidden (some sandboxes).
+int anonymousFile() {
+  int fd = memfd_create("heddle-kernels", MFD_CLOEXEC);
+  if (fd >= 0)
+    return fd;
+  const char *folder = std::getenv("TMPDIR");
+  std::string pattern =
+      std::string(folder && *folder ? folder : "/tmp") + "/heddle-XXXXXX";
+  fd = mkostemp(pattern.data(), O_CLOEXEC); // mode 0600
+  if (fd >= 0)
+    unlink(pattern.c_str());
+  return fd;
+}
+
+Status writeAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return Error(std::string("could not store the code: ") +
+                   std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return Status::success();
+}
+
+} // namespace
+
+Status HostModule::open(std::string_view code) {
+  descriptor = anonymousFile();
+  if (descriptor < 0)
+    return Error(std::string("no file for the code could be made: ") +
+                 std::strerror(errno));
+  if (Status status = writeAll(descriptor, code); !status)
+    return status;
+  // The loader takes an object of the same path for the same object, so the
+  // descriptor, whose number is the path, must not be reused while this object
+  // is loaded.
+  path = "/proc/self/fd/" + std::to_string(descriptor);
+  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *reason = dlerror();
+    return Error(std::string("the dynamic loader refused the code: ") +
+                 (reason ? reason : "no reason given"));
+  }
+  return Status::success();
+}
+
+Result<std::unique_ptr<HostModule>>
+HostModule::load(const bundle::Bundle &bundle) {
+  const bundle::Manifest &manifest = bundle.manifest();
+  if (Status status = checkTarget(manifest.target); !status)
+    return status.takeError();
+
+  std::string_view code = bundle.section(bundle::hostCodeSection);
+  if (code.empty())
+    return Error("the bundle has no section '" +
+                 std::string(bundle::hostCodeSection) +
+                 "', so nothing in it runs on a CPU; compile the schedule with "
+                 "`heddlec --target=host`");
+  std::string where = "section " + std::string(bundle::hostCodeSection);
+  if (Status status = checkElf(code); !status)
+    return status.takeError().withContext(where);
+
+  std::unique_ptr<HostModule> module(new HostModule());
+  if (Status status = module->open(code); !status)
+    return status.takeError().withContext(where);
+
+  for (const bundle::Kernel &kernel : manifest.kernels) {
+    for (const bundle::KernelVariant &variant : kernel.variants) {
+      void *address = dlsym(module->handle, variant.symbol.c_str());
+      if (!address)
+        return Error("kernel '" + kernel.name + "' should be at the symbol '" +
+                     variant.symbol +
+                     "', which the code does not export; the "
+                     "bundle is inconsistent, compile the schedule again")
+            .withContext(where);
+      module->symbols.emplace(variant.symbol, address);
+    }
+  }
+  return module;
+}
+
+HostModule::~HostModule() {
+  bool resident = false;
+  if (handle) {
+    dlclose(handle);
+    // Code that cannot be unloaded keeps its path taken, see open().
+    if (void *again = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
+      dlclose(again);
+      resident = true;
+    }
+  }
+  if (descriptor >= 0 && !resident)
+    close(descriptor);
+}
+
+abi::AttentionKernel HostModule::attention(const std::string &symbol) const {
+  auto found = symbols.find(symbol);
+  assert(found != symbols.end() && "not a symbol of the manifest");
+  return reinterpret_cast<abi::AttentionKernel>(found->second);
+}
+
+abi::SelectKernel HostModule::select(const std::string &symbol) const {
+  auto found = symbols.find(symbol);
+  assert(found != symbols.end() && "not a symbol of the manifest");
+  return reinterpret_cast<abi::SelectKernel>(found->second);
+}

@@ -1,0 +1,131 @@
+//===- HostModuleTest.cpp ---------------------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/module/HostModule.h"
+
+#include "runtime/test/schedule/HandBundle.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+/// The error of loading a manifest with some code; fails the test if it loads.
+static std::string refusal(const bundle::Manifest &manifest,
+                           const std::string &code) {
+  Result<bundle::Bundle> bundle = test::makeBundle(manifest, code);
+  if (!bundle)
+    return "the bundle itself: " + bundle.error().text();
+  Result<std::unique_ptr<HostModule>> module = HostModule::load(*bundle);
+  EXPECT_FALSE(module);
+  return module ? "" : module.error().text();
+}
+
+static bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(HostModule, ResolvesEveryVariantAndRuns) {
+  bundle::Bundle bundle = test::makeHandBundle(test::handManifest());
+  Result<std::unique_ptr<HostModule>> module = HostModule::load(bundle);
+  ASSERT_TRUE(module) << module.error().text();
+
+  // One key: the output is its value, the log-sum-exp its logit.
+  float q[8] = {1, 1}, k[8] = {2, 3}, v[8] = {0, 1, 2, 3, 4, 5, 6, 7}, o[8];
+  float lse = 0, scratch[64];
+  heddle::abi::AttentionArgs args{};
+  args.query = q;
+  args.key = k;
+  args.value = v;
+  args.output = o;
+  args.lse = &lse;
+  args.n = 1;
+  args.queryStride = args.keyStride = args.valueStride = args.outputStride = 8;
+  args.kvGroup = 1;
+  args.scale = 0.5f;
+  (*module)->attention("dense_lse_f32")(&args, 0, 0, scratch);
+  EXPECT_EQ(std::vector<float>(o, o + 8), std::vector<float>(v, v + 8));
+  EXPECT_FLOAT_EQ(lse, 2.5f * 1.44269504f);
+}
+
+TEST(HostModule, SeveralAtOnceAndAgain) {
+  bundle::Bundle bundle = test::makeHandBundle(test::handManifest());
+  for (int round = 0; round < 20; ++round) {
+    Result<std::unique_ptr<HostModule>> first = HostModule::load(bundle);
+    Result<std::unique_ptr<HostModule>> second = HostModule::load(bundle);
+    ASSERT_TRUE(first) << first.error().text();
+    ASSERT_TRUE(second) << second.error().text();
+    EXPECT_NE((*first)->attention("dense_f32"),
+              (*second)->attention("dense_f32"));
+  }
+}
+
+TEST(HostModule, RefusesAnotherAbi) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.abi = heddle::abi::abiVersion + 1;
+  std::string text = refusal(manifest, test::handCode());
+  EXPECT_TRUE(contains(text, "ABI version")) << text;
+  EXPECT_TRUE(contains(text, "recompile")) << text;
+}
+
+TEST(HostModule, RefusesAnotherMachine) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.target.triple = "s390x-unknown-linux-gnu";
+  EXPECT_TRUE(contains(refusal(manifest, test::handCode()), "s390x"));
+  manifest = test::handManifest();
+  manifest.target.features = {"warp-drive"};
+  EXPECT_TRUE(contains(refusal(manifest, test::handCode()), "warp-drive"));
+}
+
+TEST(HostModule, RefusesMissingCode) {
+  std::string text = refusal(test::handManifest(), "");
+  EXPECT_TRUE(contains(text, "no section 'code.host'")) << text;
+}
+
+TEST(HostModule, RefusesWhatIsNoSharedObject) {
+  bundle::Manifest manifest = test::handManifest();
+  EXPECT_TRUE(contains(refusal(manifest, "x"), "too few"));
+  EXPECT_TRUE(
+      contains(refusal(manifest, std::string(4096, 'x')), "not a 64-bit"));
+
+  std::string code = test::handCode();
+  auto *header = reinterpret_cast<Elf64_Ehdr *>(code.data());
+  header->e_machine = EM_S390;
+  EXPECT_TRUE(contains(refusal(manifest, code), "ELF machine"));
+
+  code = test::handCode();
+  reinterpret_cast<Elf64_Ehdr *>(code.data())->e_phoff = code.size() - 8;
+  EXPECT_TRUE(contains(refusal(manifest, code), "program headers"));
+}
+
+TEST(HostModule, RefusesTruncatedCodeAtAnyLength) {
+  bundle::Manifest manifest = test::handManifest();
+  std::string code = test::handCode();
+  // What comes after the last segment, debug information, nobody loads.
+  auto *header = reinterpret_cast<Elf64_Ehdr *>(code.data());
+  auto *segments =
+      reinterpret_cast<Elf64_Phdr *>(code.data() + header->e_phoff);
+  uint64_t end = 0;
+  for (int i = 0; i < header->e_phnum; ++i)
+    end = std::max(end, segments[i].p_offset + segments[i].p_filesz);
+  ASSERT_GT(end, 1000u);
+  for (size_t size = 64; size < end; size += end / 37)
+    EXPECT_TRUE(contains(refusal(manifest, code.substr(0, size)), "outside"))
+        << size;
+  EXPECT_TRUE(contains(refusal(manifest, code.substr(0, end - 1)), "outside"));
+}
+
+TEST(HostModule, RefusesAMissingSymbol) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.kernels[2].variants[1].symbol = "nowhere";
+  std::string text = refusal(manifest, test::handCode());
+  EXPECT_TRUE(contains(text, "kernel 'columns4'")) << text;
+  EXPECT_TRUE(contains(text, "'nowhere'")) << text;
+}

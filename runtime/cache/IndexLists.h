@@ -1,0 +1,97 @@
+//===- IndexLists.h - The column lists of a run -----------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One block of memory holds, in the order [layer][sequence][selection], an
+// abi::IndexList for every selection that the layer keeps. Each list starts on
+// a 64-byte boundary; inside it the layout is abi::IndexList's,
+// [queryHeads x groups x keep] int32.
+//
+// Worked example: 2 query heads; selection A keeps 1/2 of the keys for groups
+// of 4 rows, selection B one key for groups of 8 rows; layer 0 keeps A and B,
+// layer 1 keeps only A; sequences of 8 and 5 tokens.
+//
+//   layer  sequence  selection  groups  keep  bytes             offset
+//     0       0          A         2      4   2*2*4*4 = 64         0
+//     0       0          B         1      1   2*1*1*4 =  8        64
+//     0       1          A         2      2   2*2*2*4 = 32       128
+//     0       1          B         1      1   2*1*1*4 =  8       192
+//     1       0          A         2      4   64                 256
+//     1       1          A         2      2   32                 320
+//   total: 384 bytes, the last list padded to a cache line like the others
+//
+// In layer 0, the list of sequence 1, head 1, second group (row 4 alone) in A
+// starts at byte 128 + ((1 * 2 + 1) * 2) * 4 = 152.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
+#define HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+#include "runtime/base/Buffer.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::rt {
+
+/// What the lists of a run depend on.
+struct IndexListShape {
+  std::vector<bundle::Selection> selections;
+  /// keeps[layer][selection]: whether the layer keeps that selection.
+  std::vector<std::vector<bool>> keeps;
+  std::vector<int64_t> lengths; ///< tokens of each sequence, each at least 1
+  int64_t queryHeads = 0;
+};
+
+/// Storage of the index lists and which of them have been written.
+class IndexLists {
+public:
+  IndexLists() = default;
+
+  /// Bytes that allocate() takes for the lists, padding included. INT64_MAX
+  /// when the true number is larger.
+  static int64_t bytesFor(const IndexListShape &shape);
+
+  /// Memory for all lists, none of them filled.
+  static Result<IndexLists> allocate(const IndexListShape &shape);
+
+  int64_t bytes() const { return memory.size(); }
+
+  /// The list of a (layer, sequence, selection). `indices` is null when the
+  /// layer does not keep the selection.
+  const abi::IndexList &list(int64_t layer, int64_t sequence,
+                             int64_t selection) const {
+    return lists[slot(layer, sequence, selection)];
+  }
+
+  /// Whether the list has been written since allocate().
+  bool filled(int64_t layer, int64_t sequence, int64_t selection) const {
+    return written[slot(layer, sequence, selection)] != 0;
+  }
+  void markFilled(int64_t layer, int64_t sequence, int64_t selection) {
+    written[slot(layer, sequence, selection)] = 1;
+  }
+
+private:
+  size_t slot(int64_t layer, int64_t sequence, int64_t selection) const {
+    return static_cast<size_t>((layer * sequences + sequence) * selections +
+                               selection);
+  }
+
+  int64_t sequences = 0;
+  int64_t selections = 0;
+  Buffer memory;
+  std::vector<abi::IndexList> lists;
+  std::vector<uint8_t> written;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_CACHE_INDEXLISTS_H

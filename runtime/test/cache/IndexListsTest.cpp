@@ -1,0 +1,93 @@
+//===- IndexListsTest.cpp ---------------------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cache/IndexLists.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+/// The worked example of IndexLists.h.
+static IndexListShape example() {
+  IndexListShape shape;
+  shape.selections.resize(2);
+  shape.selections[0].keep = {1, 2};
+  shape.selections[0].group = 4;
+  shape.selections[1].keep = {1, 1000}; // at least one key is kept
+  shape.selections[1].group = 8;
+  shape.keeps = {{true, true}, {true, false}};
+  shape.lengths = {8, 5};
+  shape.queryHeads = 2;
+  return shape;
+}
+
+TEST(IndexLists, HaveTheDocumentedLayout) {
+  EXPECT_EQ(IndexLists::bytesFor(example()), 384);
+  Result<IndexLists> lists = IndexLists::allocate(example());
+  ASSERT_TRUE(lists) << lists.error().text();
+  EXPECT_EQ(lists->bytes(), 384);
+  struct {
+    int64_t layer, sequence, selection, groups, keep, offset;
+  } rows[] = {{0, 0, 0, 2, 4, 0},   {0, 0, 1, 1, 1, 64},  {0, 1, 0, 2, 2, 128},
+              {0, 1, 1, 1, 1, 192}, {1, 0, 0, 2, 4, 256}, {1, 1, 0, 2, 2, 320}};
+  const int32_t *base = lists->list(0, 0, 0).indices;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(base) % 64, 0u);
+  for (auto &row : rows) {
+    const heddle::abi::IndexList &list =
+        lists->list(row.layer, row.sequence, row.selection);
+    EXPECT_EQ(list.groups, row.groups);
+    EXPECT_EQ(list.keep, row.keep);
+    EXPECT_EQ((list.indices - base) * 4, row.offset);
+  }
+  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
+  EXPECT_EQ(lists->list(1, 1, 1).indices, nullptr);
+}
+
+TEST(IndexLists, RememberWhichAreFilled) {
+  Result<IndexLists> lists = IndexLists::allocate(example());
+  ASSERT_TRUE(lists);
+  EXPECT_FALSE(lists->filled(0, 1, 0));
+  lists->markFilled(0, 1, 0);
+  EXPECT_TRUE(lists->filled(0, 1, 0));
+  EXPECT_FALSE(lists->filled(0, 0, 0));
+  EXPECT_FALSE(lists->filled(1, 1, 0));
+  EXPECT_FALSE(lists->filled(0, 1, 1));
+}
+
+TEST(IndexLists, TakeNoMemoryWithoutSelections) {
+  IndexListShape shape;
+  shape.keeps = {{}, {}};
+  shape.lengths = {100};
+  shape.queryHeads = 4;
+  EXPECT_EQ(IndexLists::bytesFor(shape), 0);
+  EXPECT_TRUE(IndexLists::allocate(shape));
+}
+
+TEST(IndexLists, BytesDoNotWrapAround) {
+  IndexListShape shape = example();
+  shape.selections[0].keep = {1, 1};
+  shape.selections[0].group = 1;
+  shape.lengths.assign(8, std::numeric_limits<int32_t>::max());
+  shape.queryHeads = 128;
+  EXPECT_EQ(IndexLists::bytesFor(shape), std::numeric_limits<int64_t>::max());
+}
+
+TEST(IndexLists, AccountForTheDesignsExample) {
+  // 65,536 tokens, one fifth kept, 32 layers, 32 heads, groups of 128: 27 GB.
+  IndexListShape shape;
+  shape.selections.resize(1);
+  shape.selections[0].keep = {1, 5};
+  shape.selections[0].group = 128;
+  shape.keeps.assign(32, {true});
+  shape.lengths = {65536};
+  shape.queryHeads = 32;
+  int64_t exact = int64_t(32) * 32 * 512 * 13107 * 4;
+  EXPECT_EQ(IndexLists::bytesFor(shape), exact);
+}

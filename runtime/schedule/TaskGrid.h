@@ -1,0 +1,49 @@
+//===- TaskGrid.h - The tasks of one kernel launch --------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
+#define HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::rt {
+
+/// Numbers the tasks (sequence, head, tile) of a launch over a ragged batch.
+/// Longest sequences come first, since their tasks take longest and a loop that
+/// hands out tasks in order ends most evenly on short ones; the tiles of a head
+/// are consecutive, since they read the same keys and values.
+///
+/// Worked example: lengths {3, 5}, 2 heads, tiles of 2 rows: tasks 0 to 2 are
+/// the tiles of sequence 1, head 0; 3 to 5 those of sequence 1, head 1; 6 and 7
+/// sequence 0, head 0; 8 and 9 sequence 0, head 1.
+class TaskGrid {
+public:
+  struct Task {
+    int64_t sequence;
+    int64_t head;
+    int64_t tile;
+  };
+
+  /// `tileRows` rows a tile, at least 1; each length at least 1.
+  TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
+           int64_t tileRows);
+
+  int64_t size() const { return first.back(); }
+
+  /// `task` in [0, size()). Allocates nothing.
+  Task operator[](int64_t task) const;
+
+private:
+  std::vector<int64_t> order; // sequences, longest first
+  std::vector<int64_t> first; // first task of each, and the number of all
+  std::vector<int64_t> tiles; // tiles a head of each
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H

@@ -1,0 +1,298 @@
+//===- ExecutorTest.cpp -----------------------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/Executor.h"
+
+#include "runtime/base/Parallel.h"
+#include "runtime/test/schedule/HandBundle.h"
+#include "runtime/test/schedule/Tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Cadence;
+using bundle::When;
+
+namespace {
+
+ModelConfig model(int64_t layers) {
+  ModelConfig config;
+  config.layers = layers;
+  config.queryHeads = 4;
+  config.kvHeads = 2;
+  config.headDim = test::handHeadDim;
+  return config;
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Dense with a refresh of selection 0 on `cadence`, columns otherwise.
+bundle::Manifest columnsOn(const Cadence &cadence) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.selections[0].cadence = cadence;
+  bundle::Phase renew;
+  renew.when = {When::Kind::On, cadence};
+  renew.attention = test::kernelNamed(manifest, "dense_lse");
+  renew.refreshes = {{0, test::kernelNamed(manifest, "select4")}};
+  bundle::Phase otherwise;
+  otherwise.attention = test::kernelNamed(manifest, "columns4");
+  manifest.rules[0].phases = {renew, otherwise};
+  return manifest;
+}
+
+std::unique_ptr<ScheduleExecutor> make(const bundle::Manifest &manifest,
+                                       const ModelConfig &config) {
+  Result<std::unique_ptr<ScheduleExecutor>> result = ScheduleExecutor::create(
+      test::makeHandBundle(manifest), config, DType::F32);
+  EXPECT_TRUE(result) << result.error().text();
+  return result ? std::move(*result) : nullptr;
+}
+
+std::string createError(const bundle::Manifest &manifest,
+                        const ModelConfig &config, DType dtype) {
+  Result<std::unique_ptr<ScheduleExecutor>> result =
+      ScheduleExecutor::create(test::makeHandBundle(manifest), config, dtype);
+  EXPECT_FALSE(result);
+  return result ? "" : result.error().text();
+}
+
+/// Runs all steps with the same tensors; returns the counters of each.
+std::vector<StepCounters> play(ScheduleExecutor &executor,
+                               const ModelConfig &config,
+                               const std::vector<int64_t> &lengths,
+                               int64_t steps) {
+  std::mt19937 random(3);
+  PackedBatch batch = test::packed(lengths);
+  test::Tensors tensors(config, batch.rows(), 5, DType::F32, random);
+  std::vector<std::byte> output;
+  std::vector<StepCounters> result;
+  Status begun = executor.beginRun(lengths, steps);
+  EXPECT_TRUE(static_cast<bool>(begun)) << begun.error().text();
+  for (int64_t step = 1; begun && step <= steps; ++step) {
+    executor.beginStep(step);
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      Status status = executor.attend(layer, batch, tensors.into(output));
+      EXPECT_TRUE(static_cast<bool>(status)) << status.error().text();
+    }
+    result.push_back(executor.counters());
+  }
+  return result;
+}
+
+} // namespace
+
+TEST(Executor, RefreshesAtThePublishedSteps) {
+  // T = 64, window 0.3 T, 8 refreshes: PulseCol, equation 8.
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Uniform;
+  cadence.fraction = {3, 10};
+  cadence.count = 8;
+  ModelConfig config = model(2);
+  auto executor = make(columnsOn(cadence), config);
+  ASSERT_TRUE(executor);
+  std::vector<int64_t> refreshed;
+  std::vector<StepCounters> steps = play(*executor, config, {9, 20}, 64);
+  constexpr int64_t heads = 4, layers = 2, dense = 9 * 9 + 20 * 20;
+  constexpr int64_t kept = 9 * 4 + 20 * 10;
+  for (size_t t = 0; t < steps.size(); ++t) {
+    EXPECT_EQ(steps[t].densePairs, layers * heads * dense);
+    if (steps[t].refreshes == 0) {
+      EXPECT_EQ(steps[t].pairs, layers * heads * kept);
+      EXPECT_EQ(steps[t].scorePairs, 0);
+      continue;
+    }
+    refreshed.push_back(static_cast<int64_t>(t) + 1);
+    EXPECT_EQ(steps[t].refreshes, layers * 2);
+    EXPECT_EQ(steps[t].pairs, layers * heads * dense);
+    EXPECT_EQ(steps[t].scorePairs, layers * heads * dense);
+  }
+  EXPECT_EQ(refreshed, (std::vector<int64_t>{1, 3, 6, 8, 11, 13, 16, 19}));
+}
+
+TEST(Executor, PicksTheFirstPhaseThatHolds) {
+  // Window before step 5, dense at 5, columns later; layer 2 differs.
+  Cadence once;
+  once.kind = Cadence::Kind::At;
+  once.step = 5;
+  bundle::Manifest manifest = columnsOn(once);
+  bundle::Phase before;
+  before.when = {When::Kind::Before, once};
+  before.attention = test::kernelNamed(manifest, "window6");
+  auto &phases = manifest.rules[0].phases;
+  phases.insert(phases.begin() + 1, before);
+  bundle::Rule last;
+  last.isDefault = false;
+  last.firstLayer = last.lastLayer = -1;
+  last.phases.emplace_back().attention =
+      test::kernelNamed(manifest, "sinks3_lse");
+  manifest.rules.push_back(last);
+
+  ModelConfig config = model(3);
+  auto executor = make(manifest, config);
+  ASSERT_TRUE(executor);
+  std::vector<StepCounters> steps = play(*executor, config, {20}, 9);
+  constexpr int64_t heads = 4, n = 20, sinks = n * 3;
+  constexpr int64_t window = 7 * n - 2 * (3 + 2 + 1);
+  for (int64_t t = 1; t <= 9; ++t) {
+    int64_t expected = t < 5 ? window : t == 5 ? n * n : n * 10;
+    EXPECT_EQ(steps[t - 1].pairs, heads * (2 * expected + sinks)) << t;
+    EXPECT_EQ(steps[t - 1].refreshes, t == 5 ? 2 : 0) << t;
+  }
+}
+
+TEST(Executor, ShowsSelections) {
+  Cadence first;
+  first.kind = Cadence::Kind::First;
+  first.count = 1;
+  ModelConfig config = model(1);
+  auto executor = make(columnsOn(first), config);
+  ASSERT_TRUE(executor);
+  ASSERT_TRUE(executor->beginRun({10}, 4));
+  ASSERT_EQ(executor->selections(0, 0).size(), 1u); // selection 1 is not kept
+  EXPECT_EQ(executor->selections(0, 0)[0].indices, nullptr);
+  play(*executor, config, {10}, 4);
+  SelectionView view = executor->selections(0, 0).at(0);
+  EXPECT_EQ(view.group, 4);
+  EXPECT_EQ(view.groups, 3);
+  EXPECT_EQ(view.keep, 5);
+  ASSERT_NE(view.indices, nullptr);
+  for (int64_t list = 0; list < 4 * 3; ++list)
+    for (int64_t k = 0; k < 5; ++k) {
+      int32_t key = view.indices[list * 5 + k];
+      EXPECT_TRUE(key >= 0 && key < 10);
+      EXPECT_TRUE(k == 0 || view.indices[list * 5 + k - 1] < key);
+    }
+  EXPECT_TRUE(executor->selections(1, 0).empty());
+  EXPECT_TRUE(executor->selections(0, 1).empty());
+}
+
+TEST(Executor, RefusesModelsThatTheBundleDoesNotFit) {
+  bundle::Manifest manifest = test::handManifest();
+  ModelConfig config = model(2);
+  config.headDim = 64;
+  std::string text = createError(manifest, config, DType::F32);
+  EXPECT_TRUE(contains(text, "f32 and a head dim of 64")) << text;
+  EXPECT_TRUE(contains(text, "f32 with 8, bf16 with 8")) << text;
+  text = createError(manifest, model(2), DType::F16);
+  EXPECT_TRUE(contains(text, "f16")) << text;
+
+  bundle::Rule rule = manifest.rules[0];
+  rule.isDefault = false;
+  rule.firstLayer = rule.lastLayer = 7;
+  manifest.rules.push_back(rule);
+  text = createError(manifest, model(2), DType::F32);
+  EXPECT_TRUE(contains(text, "7")) << text;
+}
+
+TEST(Executor, RefusesRunsThatReadWhatNothingFilled) {
+  Cadence late;
+  late.kind = Cadence::Kind::At;
+  late.step = 3;
+  auto executor = make(columnsOn(late), model(1));
+  ASSERT_TRUE(executor);
+  Status status = executor->beginRun({8}, 10);
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(contains(status.error().text(), "step 1 reads selection "
+                                              "'groups4' in layer 0"))
+      << status.error().text();
+}
+
+TEST(Executor, RefusesLengthsAndStepsOutOfRange) {
+  auto executor = make(test::handManifest(), model(1));
+  ASSERT_TRUE(executor);
+  EXPECT_FALSE(executor->beginRun({}, 4));
+  EXPECT_FALSE(executor->beginRun({4, 0}, 4));
+  EXPECT_FALSE(executor->beginRun({4}, 0));
+  EXPECT_FALSE(executor->beginRun({4}, int64_t(1) << 40));
+  Status status = executor->beginRun({int64_t(1) << 31}, 4);
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(contains(status.error().text(), "32-bit"));
+}
+
+TEST(Executor, RefusesListsThatMemoryCannotHold) {
+  Cadence every;
+  every.kind = Cadence::Kind::Every;
+  every.period = 1;
+  auto executor = make(columnsOn(every), model(32));
+  ASSERT_TRUE(executor);
+  // Half of 50 million keys for 12.5 million groups, 4 heads and 32 layers.
+  Status status = executor->beginRun({50'000'000}, 4);
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(contains(status.error().text(), "index lists"))
+      << status.error().text();
+}
+
+TEST(Executor, SaysWhatARunTakes) {
+  Cadence every;
+  every.kind = Cadence::Kind::Every;
+  every.period = 2;
+  auto executor = make(columnsOn(every), model(2));
+  ASSERT_TRUE(executor);
+  setThreadCount(2);
+  // Two layers, one list of 4 heads x 25 groups x 50 keys each; log-sum-exp of
+  // 4 heads; 2 workers with 100 floats, in whole cache lines.
+  EXPECT_EQ(executor->runBytes({100}),
+            2 * ((4 * 25 * 50 * 4 + 63) / 64 * 64) + 4 * 100 * 4 + 2 * 448);
+  setThreadCount(0);
+}
+
+TEST(Executor, RefusesCallsOutOfOrder) {
+  Cadence first;
+  first.kind = Cadence::Kind::First;
+  first.count = 1;
+  ModelConfig config = model(2);
+  auto executor = make(columnsOn(first), config);
+  ASSERT_TRUE(executor);
+  std::mt19937 random(1);
+  PackedBatch batch = test::packed({8});
+  test::Tensors tensors(config, 8, 0, DType::F32, random);
+  std::vector<std::byte> output;
+  auto attend = [&](int64_t layer, const PackedBatch &with) {
+    return executor->attend(layer, with, tensors.into(output));
+  };
+  EXPECT_FALSE(attend(0, batch)) << "no run";
+  ASSERT_TRUE(executor->beginRun({8}, 2));
+  EXPECT_FALSE(attend(0, batch)) << "no step";
+  executor->beginStep(3);
+  EXPECT_FALSE(attend(0, batch)) << "no such step";
+  executor->beginStep(2);
+  EXPECT_FALSE(attend(0, batch)) << "step 1 was left out";
+  executor->beginStep(1);
+  EXPECT_FALSE(attend(2, batch)) << "no such layer";
+  EXPECT_FALSE(attend(0, test::packed({4, 4}))) << "other sequences";
+  AttentionTensors wrong = tensors.into(output);
+  wrong.dtype = DType::BF16;
+  EXPECT_FALSE(executor->attend(0, batch, wrong));
+  wrong = tensors.into(output);
+  wrong.outputStride = 8;
+  EXPECT_FALSE(executor->attend(0, batch, wrong));
+  EXPECT_TRUE(static_cast<bool>(attend(0, batch)));
+}
+
+TEST(Executor, FollowsALargerThreadCount) {
+  ModelConfig config = model(1);
+  auto executor = make(test::handManifest(), config);
+  ASSERT_TRUE(executor);
+  std::mt19937 random(1);
+  PackedBatch batch = test::packed({70});
+  test::Tensors tensors(config, 70, 0, DType::F32, random);
+  std::vector<std::byte> one, many;
+  setThreadCount(1);
+  ASSERT_TRUE(executor->beginRun({70}, 2));
+  executor->beginStep(1);
+  ASSERT_TRUE(executor->attend(0, batch, tensors.into(one)));
+  setThreadCount(5);
+  executor->beginStep(2);
+  ASSERT_TRUE(executor->attend(0, batch, tensors.into(many)));
+  setThreadCount(0);
+  EXPECT_EQ(one, many);
+}

@@ -1,0 +1,169 @@
+//===- HandKernels.cpp - Kernels as a person would write them ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A shared object that obeys the kernel ABI without a compiler of ours: plain
+// loops in fp32 over one row at a time. The runtime's tests put it into
+// bundles; HandBundle.cpp lists what it exports.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Abi.h"
+#include "runtime/tensor/DType.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+using namespace heddle;
+
+namespace {
+
+/// What a kernel attends to; -1 switches a term off.
+struct Pattern {
+  int64_t rows;
+  bool lse = false;
+  int64_t window = -1;
+  int64_t sinks = -1;
+  int64_t columns[2] = {0, 0}; ///< group sizes, 0: no such term
+  bool dense() const {
+    return window < 0 && sinks < 0 && columns[0] == 0 && columns[1] == 0;
+  }
+};
+
+float get(const float *data, int64_t at) { return data[at]; }
+float get(const uint16_t *data, int64_t at) { return rt::fromBF16(data[at]); }
+void put(float *data, int64_t at, float value) { data[at] = value; }
+void put(uint16_t *data, int64_t at, float value) {
+  data[at] = rt::toBF16(value);
+}
+
+constexpr float log2e = 1.44269504088896341f;
+
+template <typename T, int dim, typename Args>
+float logit2(const Args *args, int64_t head, int64_t row, int64_t key) {
+  const T *q = static_cast<const T *>(args->query) + row * args->queryStride +
+               head * dim;
+  const T *k = static_cast<const T *>(args->key) + key * args->keyStride +
+               head / args->kvGroup * dim;
+  float dot = 0;
+  for (int e = 0; e < dim; ++e)
+    dot += get(q, e) * get(k, e);
+  return dot * args->scale * log2e;
+}
+
+/// Scratch: n floats.
+template <typename T, int dim>
+void attend(const Pattern &pattern, const abi::AttentionArgs *args,
+            int64_t head, int64_t tile, void *scratch) {
+  constexpr float dropped = -std::numeric_limits<float>::infinity();
+  float *weight = static_cast<float *>(scratch);
+  int64_t n = args->n;
+  int64_t end = std::min((tile + 1) * pattern.rows, n);
+  for (int64_t row = tile * pattern.rows; row < end; ++row) {
+    for (int64_t key = 0; key < n; ++key) {
+      bool keep =
+          pattern.dense() ||
+          (pattern.window >= 0 && std::abs(row - key) <= pattern.window / 2) ||
+          key < pattern.sinks;
+      weight[key] = keep ? logit2<T, dim>(args, head, row, key) : dropped;
+    }
+    for (int c = 0; c < 2; ++c) {
+      if (pattern.columns[c] == 0)
+        continue;
+      const abi::IndexList &list = args->lists[c];
+      const int32_t *keys =
+          list.indices +
+          (head * list.groups + row / pattern.columns[c]) * list.keep;
+      for (int64_t k = 0; k < list.keep; ++k)
+        weight[keys[k]] = logit2<T, dim>(args, head, row, keys[k]);
+    }
+    float top = *std::max_element(weight, weight + n);
+    float sum = 0;
+    float result[dim] = {};
+    for (int64_t key = 0; key < n; ++key) {
+      if (weight[key] == dropped)
+        continue;
+      float p = std::exp2(weight[key] - top);
+      sum += p;
+      const T *v = static_cast<const T *>(args->value) +
+                   key * args->valueStride + head / args->kvGroup * dim;
+      for (int e = 0; e < dim; ++e)
+        result[e] += p * get(v, e);
+    }
+    T *out =
+        static_cast<T *>(args->output) + row * args->outputStride + head * dim;
+    for (int e = 0; e < dim; ++e)
+      put(out, e, result[e] / sum);
+    if (pattern.lse)
+      args->lse[head * n + row] = top + std::log2(sum);
+  }
+}
+
+/// Scratch: n floats.
+template <typename T, int dim>
+void select(int64_t group, const abi::SelectArgs *args, int64_t head,
+            int64_t tile, void *scratch) {
+  float *scores = static_cast<float *>(scratch);
+  int64_t n = args->n, begin = tile * group, end = std::min(begin + group, n);
+  for (int64_t key = 0; key < n; ++key) {
+    scores[key] = 0;
+    for (int64_t row = begin; row < end; ++row)
+      scores[key] += std::exp2(logit2<T, dim>(args, head, row, key) -
+                               args->lse[head * n + row]);
+    scores[key] /= static_cast<float>(end - begin);
+  }
+  int64_t list = head * args->list.groups + tile;
+  if (args->scores)
+    std::copy(scores, scores + n, args->scores + list * n);
+  // A key is kept if fewer than `keep` keys go before it.
+  int32_t *out = args->list.indices + list * args->list.keep;
+  for (int64_t key = 0; key < n; ++key) {
+    int64_t before = 0;
+    for (int64_t other = 0; other < n; ++other)
+      before += scores[other] > scores[key] ||
+                (scores[other] == scores[key] && other < key);
+    if (before < args->list.keep)
+      *out++ = static_cast<int32_t>(key);
+  }
+}
+
+} // namespace
+
+#define HEDDLE_ATTENTION(name, ...)                                            \
+  extern "C" void name##_f32(const abi::AttentionArgs *args, int64_t head,     \
+                             int64_t tile, void *scratch) {                    \
+    attend<float, 8>(Pattern{__VA_ARGS__}, args, head, tile, scratch);         \
+  }                                                                            \
+  extern "C" void name##_bf16(const abi::AttentionArgs *args, int64_t head,    \
+                              int64_t tile, void *scratch) {                   \
+    attend<uint16_t, 8>(Pattern{__VA_ARGS__}, args, head, tile, scratch);      \
+  }
+
+#define HEDDLE_SELECT(name, group)                                             \
+  extern "C" void name##_f32(const abi::SelectArgs *args, int64_t head,        \
+                             int64_t tile, void *scratch) {                    \
+    select<float, 8>(group, args, head, tile, scratch);                        \
+  }                                                                            \
+  extern "C" void name##_bf16(const abi::SelectArgs *args, int64_t head,       \
+                              int64_t tile, void *scratch) {                   \
+    select<uint16_t, 8>(group, args, head, tile, scratch);                     \
+  }
+
+HEDDLE_ATTENTION(dense, .rows = 8)
+HEDDLE_ATTENTION(dense_lse, .rows = 16, .lse = true)
+HEDDLE_ATTENTION(columns4, .rows = 4, .columns = {4, 0})
+HEDDLE_ATTENTION(columns8, .rows = 8, .columns = {8, 0})
+HEDDLE_ATTENTION(window6, .rows = 8, .window = 6)
+HEDDLE_ATTENTION(window5_sinks2, .rows = 3, .window = 5, .sinks = 2)
+HEDDLE_ATTENTION(sinks3_lse, .rows = 8, .lse = true, .sinks = 3)
+HEDDLE_ATTENTION(columns4_window6_sinks2, .rows = 4, .window = 6, .sinks = 2,
+                 .columns = {4, 0})
+HEDDLE_ATTENTION(columns4_columns8_lse, .rows = 4, .lse = true,
+                 .columns = {4, 8})
+HEDDLE_SELECT(select4, 4)
+HEDDLE_SELECT(select8, 8)

@@ -1,0 +1,256 @@
+//===- RandomProgramTest.cpp - Executor against reference -------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random manifests over random ragged batches: outputs, selections and counters
+// of the executor equal those of the reference executor, step by step, and are
+// bit for bit the same for every number of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Parallel.h"
+#include "runtime/reference/ReferenceExecutor.h"
+#include "runtime/test/schedule/HandBundle.h"
+#include "runtime/test/schedule/Tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Cadence;
+using bundle::Manifest;
+using bundle::Phase;
+using bundle::When;
+
+namespace {
+
+class Generator {
+public:
+  explicit Generator(uint32_t seed) : random(seed) {}
+
+  int64_t between(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+  bool chance(int64_t percent) { return between(1, 100) <= percent; }
+
+  Cadence cadence() {
+    Cadence result;
+    switch (between(0, 6)) {
+    case 0:
+      break;
+    case 1:
+      result.kind = Cadence::Kind::Every;
+      result.period = between(1, 4);
+      break;
+    case 2:
+      result.kind = Cadence::Kind::First;
+      result.count = between(1, 3);
+      break;
+    case 3:
+      result.kind = Cadence::Kind::At;
+      result.step = between(1, 6);
+      break;
+    case 4:
+      result.kind = Cadence::Kind::Uniform;
+      break;
+    case 5:
+      result.kind = Cadence::Kind::Random;
+      result.seed = between(0, 1000);
+      break;
+    default:
+      result.kind = Cadence::Kind::Power;
+      break;
+    }
+    if (result.kind >= Cadence::Kind::Uniform) {
+      result.fraction = {between(1, 10), 10};
+      for (int64_t divisor : {2, 5})
+        while (result.fraction.num % divisor == 0 &&
+               result.fraction.den % divisor == 0) {
+          result.fraction.num /= divisor;
+          result.fraction.den /= divisor;
+        }
+      result.count = between(1, 5);
+    }
+    return result;
+  }
+
+  /// Phases whose reads some phase of the same rule renews.
+  std::vector<Phase> phases(const Manifest &manifest) {
+    auto kernel = [&](const char *name) {
+      return test::kernelNamed(manifest, name);
+    };
+    std::vector<Phase> result;
+    std::set<int64_t> renewed;
+    for (int64_t count = between(0, 2); count > 0; --count) {
+      Phase phase;
+      phase.when.kind = chance(75) ? When::Kind::On : When::Kind::Before;
+      int64_t of = between(0, 1);
+      phase.when.cadence =
+          chance(75) ? manifest.selections[of].cadence : cadence();
+      phase.attention = kernel(chance(70) ? "dense_lse" : "sinks3_lse");
+      for (int64_t selection : {0, 1})
+        if (chance(70)) {
+          phase.refreshes.push_back(
+              {selection, kernel(selection == 0 ? "select4" : "select8")});
+          renewed.insert(selection);
+        }
+      result.push_back(phase);
+    }
+    std::vector<const char *> readers = {"dense", "window6", "window5_sinks2"};
+    if (renewed.count(0))
+      readers = {"columns4", "columns4_window6_sinks2"};
+    if (renewed.count(1))
+      readers.push_back("columns8");
+    if (renewed.size() == 2)
+      readers.push_back("columns4_columns8_lse");
+    Phase otherwise;
+    otherwise.attention = kernel(readers[between(0, readers.size() - 1)]);
+    result.push_back(otherwise);
+    return result;
+  }
+
+  Manifest manifest(int64_t layers) {
+    Manifest result = test::handManifest();
+    for (bundle::Selection &selection : result.selections) {
+      selection.cadence = cadence();
+      static constexpr bundle::Ratio ratios[] = {
+          {1, 1000}, {1, 5}, {1, 2}, {4, 5}, {1, 1}};
+      selection.keep = ratios[between(0, 4)];
+      selection.rule = static_cast<bundle::KeepRule>(between(0, 2));
+    }
+    result.rules.clear();
+    int64_t split = chance(50) ? between(0, layers - 1) : -1;
+    if (split >= 0) {
+      bundle::Rule &rule = result.rules.emplace_back();
+      rule.isDefault = false;
+      rule.firstLayer = chance(50) ? split : split - layers;
+      rule.lastLayer = chance(50) ? split : split - layers;
+      rule.phases = phases(result);
+    }
+    result.rules.emplace_back().phases = phases(result);
+    return result;
+  }
+
+  std::mt19937 random;
+};
+
+/// Fails unless every list holds keys of the largest scores, up to rounding.
+void expectLargest(const SelectionView &view, std::span<const double> scores,
+                   int64_t heads, int64_t n) {
+  for (int64_t list = 0; list < heads * view.groups; ++list) {
+    std::vector<bool> kept(n);
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (int64_t k = 0; k < view.keep; ++k) {
+      int32_t key = view.indices[list * view.keep + k];
+      ASSERT_TRUE(key >= 0 && key < n && !kept[key]);
+      kept[key] = true;
+    }
+    for (int64_t key = 0; key < n; ++key) {
+      double score = scores[list * n + key];
+      if (kept[key])
+        least = std::min(least, score);
+      else
+        most = std::max(most, score);
+    }
+    EXPECT_GE(least, most * (1 - 1e-5));
+  }
+}
+
+void playBoth(uint32_t seed, int64_t &played) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Generator generate(seed);
+  ModelConfig config;
+  config.layers = generate.between(1, 3);
+  config.kvHeads = generate.between(1, 2);
+  config.queryHeads = config.kvHeads * generate.between(1, 3);
+  config.headDim = test::handHeadDim;
+  DType dtype = generate.chance(50) ? DType::F32 : DType::BF16;
+  Manifest manifest = generate.manifest(config.layers);
+  std::vector<int64_t> lengths;
+  for (int64_t count = generate.between(1, 4); count > 0; --count)
+    lengths.push_back(generate.between(1, 40));
+  int64_t steps = generate.between(1, 9);
+
+  bundle::Bundle bundle = test::makeHandBundle(manifest);
+  auto one = ScheduleExecutor::create(bundle, config, dtype);
+  auto three = ScheduleExecutor::create(bundle, config, dtype);
+  auto reference = ReferenceExecutor::create(manifest, config, dtype);
+  ASSERT_TRUE(one) << one.error().text();
+  ASSERT_TRUE(three) << three.error().text();
+  ASSERT_TRUE(reference) << reference.error().text();
+  ASSERT_TRUE((*reference)->beginRun(lengths, steps));
+  setThreadCount(3);
+  bool accepted = static_cast<bool>((*three)->beginRun(lengths, steps));
+  setThreadCount(1);
+  EXPECT_EQ(accepted, static_cast<bool>((*one)->beginRun(lengths, steps)));
+  played += accepted;
+
+  PackedBatch batch = test::packed(lengths);
+  for (int64_t step = 1; step <= steps; ++step) {
+    (*one)->beginStep(step);
+    (*three)->beginStep(step);
+    (*reference)->beginStep(step);
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      test::Tensors tensors(config, batch.rows(), generate.between(0, 9), dtype,
+                            generate.random);
+      std::vector<std::byte> expected, serial, parallel;
+      Status status =
+          (*reference)->attend(layer, batch, tensors.into(expected));
+      if (!accepted) {
+        // Refused at the start: the reference must come to a halt somewhere.
+        if (!status)
+          return;
+        continue;
+      }
+      ASSERT_TRUE(static_cast<bool>(status)) << status.error().text();
+      setThreadCount(1);
+      ASSERT_TRUE((*one)->attend(layer, batch, tensors.into(serial)));
+      setThreadCount(3);
+      ASSERT_TRUE((*three)->attend(layer, batch, tensors.into(parallel)));
+      EXPECT_EQ(serial, parallel) << "step " << step << " layer " << layer;
+      EXPECT_LT(tensors.distance(serial, expected),
+                dtype == DType::F32 ? 1e-5 : 1e-2)
+          << "step " << step << " layer " << layer;
+
+      for (int64_t s = 0; s < batch.sequences(); ++s) {
+        for (const SelectionView &view : (*one)->selections(layer, s)) {
+          if (!view.indices)
+            continue;
+          size_t size = config.queryHeads * view.groups * view.keep;
+          std::span<const int32_t> indices(view.indices, size);
+          // A list from an earlier step is compared again, with its scores.
+          expectLargest(view, (*reference)->scores(layer, s, view.selection),
+                        config.queryHeads, lengths[s]);
+          ASSERT_TRUE((*reference)->adopt(layer, s, view.selection, indices));
+        }
+      }
+    }
+    StepCounters a = (*one)->counters(), b = (*reference)->counters();
+    EXPECT_EQ(a.pairs, accepted ? b.pairs : 0) << "step " << step;
+    EXPECT_EQ(a.densePairs, accepted ? b.densePairs : 0);
+    EXPECT_EQ(a.scorePairs, accepted ? b.scorePairs : 0);
+    EXPECT_EQ(a.refreshes, accepted ? b.refreshes : 0);
+  }
+  EXPECT_TRUE(accepted) << "refused, but the reference plays it";
+}
+
+} // namespace
+
+TEST(RandomProgram, ExecutorEqualsReference) {
+  constexpr uint32_t programs = 300;
+  int64_t played = 0;
+  for (uint32_t seed = 1; seed <= programs; ++seed) {
+    playBoth(seed, played);
+    if (testing::Test::HasFatalFailure())
+      break;
+  }
+  setThreadCount(0);
+  EXPECT_GT(played, programs / 3) << "too few programs were playable";
+  EXPECT_LT(played, programs) << "none was refused";
+}

@@ -1,0 +1,49 @@
+//===- TaskGridTest.cpp -----------------------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/TaskGrid.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+using namespace heddle::rt;
+
+using Place = std::tuple<int64_t, int64_t, int64_t>;
+
+static Place placeOf(const TaskGrid &grid, int64_t task) {
+  TaskGrid::Task at = grid[task];
+  return {at.sequence, at.head, at.tile};
+}
+
+TEST(TaskGrid, WorkedExample) {
+  TaskGrid grid({3, 5}, 2, 2);
+  ASSERT_EQ(grid.size(), 10);
+  EXPECT_EQ(placeOf(grid, 0), Place(1, 0, 0));
+  EXPECT_EQ(placeOf(grid, 2), Place(1, 0, 2));
+  EXPECT_EQ(placeOf(grid, 3), Place(1, 1, 0));
+  EXPECT_EQ(placeOf(grid, 5), Place(1, 1, 2));
+  EXPECT_EQ(placeOf(grid, 6), Place(0, 0, 0));
+  EXPECT_EQ(placeOf(grid, 9), Place(0, 1, 1));
+}
+
+TEST(TaskGrid, EveryTileOnceAndLongSequencesFirst) {
+  std::vector<int64_t> lengths = {7, 1, 64, 7, 65};
+  TaskGrid grid(lengths, 3, 16);
+  std::set<Place> seen;
+  int64_t previous = 1 << 20;
+  for (int64_t task = 0; task < grid.size(); ++task) {
+    auto [sequence, head, tile] = placeOf(grid, task);
+    EXPECT_TRUE(seen.insert({sequence, head, tile}).second);
+    EXPECT_LT(tile * 16, lengths[sequence]);
+    EXPECT_LT(head, 3);
+    EXPECT_LE(lengths[sequence], previous);
+    previous = lengths[sequence];
+  }
+  EXPECT_EQ(seen.size(), 3u * (1 + 1 + 4 + 1 + 5));
+}

@@ -1,0 +1,87 @@
+//===- Reference.h - What the kernels must compute --------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The definitions of attention, log-sum-exp, scores and selections, written as
+// the formulas read: float64, one loop a sum, no blocking. Every kernel and
+// fast path is compared with these, never only with another fast path.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
+#define HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace heddle::rt::reference {
+
+/// Element `index` of an array of `dtype`, exactly.
+double load(const void *array, int64_t index, DType dtype);
+
+/// Rounds `value` to `dtype` (nearest even, by way of fp32) and stores it.
+void store(void *array, int64_t index, DType dtype, double value);
+
+/// One query head of one sequence with its key/value head. Rows as the ABI
+/// lays them out: element e of row i is at [i * stride + e].
+struct Head {
+  const void *query = nullptr; ///< [n x headDim]
+  const void *key = nullptr;   ///< [n x headDim]
+  const void *value = nullptr; ///< [n x headDim]
+  int64_t queryStride = 0;
+  int64_t keyStride = 0;
+  int64_t valueStride = 0;
+  int64_t n = 0;
+  int64_t headDim = 0;
+  double scale = 1;
+  DType dtype = DType::F32;
+};
+
+/// Head `head` of the sequence that `args` describes.
+Head headOf(const abi::AttentionArgs &args, int64_t head, int64_t headDim,
+            DType dtype);
+
+/// Whether a query row attends to a key.
+using PairPredicate = std::function<bool(int64_t row, int64_t key)>;
+
+/// The pairs that a union of terms keeps in query head `head`; no terms means
+/// all. `lists[c]` belongs to the c-th column term, `groups[c]` is its group
+/// size; both are referred to, not copied.
+PairPredicate pairsOf(std::span<const bundle::Term> terms, int64_t head,
+                      std::span<const abi::IndexList> lists,
+                      std::span<const int64_t> groups);
+
+struct RowResult {
+  std::vector<double> output; ///< [headDim]
+  double lse = 0;             ///< log2(sum_j exp2(s_j)), see abi::AttentionArgs
+  int64_t pairs = 0;          ///< keys attended to
+};
+
+/// Attention of one row over the keys that `keeps` admits. A row without keys
+/// has output 0 and log-sum-exp minus infinity.
+RowResult attendRow(const Head &head, int64_t row, const PairPredicate &keeps);
+
+/// score_j = mean over rows i in [begin, end) of exp2(s_ij - lse_i), for all n
+/// keys. `lse` [n] of the head.
+/// Source: PulseCol, equation 5.
+std::vector<double> meanProbability(const Head &head, int64_t begin,
+                                    int64_t end, std::span<const float> lse);
+
+/// The `count` largest scores' indices, ascending; among equal scores the
+/// lowest index wins. `count` in [0, scores.size()]; no NaN.
+/// Source: PulseCol, equation 6; the tie rule is Heddle's.
+std::vector<int32_t> largest(std::span<const double> scores, int64_t count);
+std::vector<int32_t> largest(std::span<const float> scores, int64_t count);
+
+} // namespace heddle::rt::reference
+
+#endif // HEDDLE_RUNTIME_REFERENCE_REFERENCE_H

@@ -62,7 +62,6 @@ decimalFraction(double value) {
   exponentText.consume_front("+");
   if (exponentText.getAsInteger(10, exponent))
     return std::nullopt;
-  bool negative = mantissa.consume_front("-");
   auto [whole, decimals] = mantissa.split('.');
   std::string digits = (whole + decimals).str();
   exponent -= decimals.size();
@@ -79,13 +78,16 @@ decimalFraction(double value) {
     den *= 10;
   for (; exponent > 0; --exponent)
     num *= 10;
-  return std::pair(negative ? -num : num, den);
+  return std::pair(num, den);
 }
 
 ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio) {
   SMLoc loc = parser.getCurrentLocation();
   char next = *loc.getPointer();
-  if (!llvm::isDigit(next) && next != '-')
+  if (next == '-')
+    return parser.emitError(
+        loc, "a ratio must be more than 0 and at most 1, found a minus sign");
+  if (!llvm::isDigit(next))
     return parser.emitError(loc, "expected a ratio, such as 1/5, 0.2 or 20 "
                                  "percent");
 

@@ -20,10 +20,10 @@ class Heddle_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 
-// Prints its bare keyword wherever an op's format names it.
+// Prints a space and its bare keyword wherever an op's format names it.
 class Heddle_EnumAttr<EnumInfo info, string mnemonic>
     : EnumAttr<Heddle_Dialect, info, mnemonic> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def Heddle_KernelKind : Heddle_Enum<"KernelKind", "what a kernel computes", [

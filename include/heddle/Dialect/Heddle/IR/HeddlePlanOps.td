@@ -73,7 +73,7 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
     $sym_name `columns` `` custom<Columns>($keep, $group, $rounding)
-    `by` $scorer `on` custom<Cadence>($cadence) attr-dict
+    `by` `` $scorer `on` custom<Cadence>($cadence) attr-dict
   }];
   let hasVerifier = 1;
 }

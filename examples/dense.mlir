@@ -1,0 +1,7 @@
+// Dense attention: every query reads every key at every step.
+//
+// The reference that every other schedule is measured against.
+
+heddle.schedule @dense {
+  heddle.attend dense
+}

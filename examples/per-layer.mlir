@@ -1,0 +1,15 @@
+// Composed: dense in the first layers, a window in the last one, columns in all
+// others.
+//
+// Layers count from 0, or from the last one, which is -1: the schedule fits
+// models of any depth from 3 layers up. The one heddle.attend that names no
+// layers holds for those that no other one names.
+
+heddle.schedule @per_layer {
+  %refresh = heddle.cadence every(8)
+  %cols = heddle.select columns(keep = 1/8, group = 128) by mean_probability on %refresh
+  %near = heddle.window(256)
+  heddle.attend pairs(%cols)
+  heddle.attend dense in layers(0 to 1)
+  heddle.attend pairs(%near) in layers(-1 to -1)
+}

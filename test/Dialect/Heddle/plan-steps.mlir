@@ -1,0 +1,147 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --heddle-plan-steps --heddle-verify-plan | FileCheck %s
+// The same from canonical form.
+// RUN: heddle-opt %s --canonicalize --cse --heddle-plan-steps --heddle-verify-plan | FileCheck %s
+
+// CHECK-LABEL: heddle.plan @dense {
+// CHECK-NEXT:    heddle.kernel @attention_dense attention dense{{$}}
+// CHECK-NEXT:    heddle.rule default {
+// CHECK-NEXT:      heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_dense{{$}}
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+heddle.schedule @dense {
+  heddle.attend dense
+}
+
+// CHECK-LABEL: heddle.plan @columns {
+// CHECK-NEXT:    heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability on uniform(window = 0.3, count = 16){{$}}
+// CHECK-NEXT:    heddle.kernel @attention_dense_lse attention dense writes_lse{{$}}
+// CHECK-NEXT:    heddle.kernel @select_128 select(group = 128) by mean_probability{{$}}
+// CHECK-NEXT:    heddle.kernel @attention_cols attention [columns(@cols, group = 128)]{{$}}
+// CHECK-NEXT:    heddle.rule default {
+// CHECK-NEXT:      heddle.phase on uniform(window = 0.3, count = 16) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:        heddle.refresh @cols with @select_128
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_cols
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+heddle.schedule @columns {
+  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
+  %cols = heddle.select columns(keep = 20 percent, group = 128) by mean_probability on %refresh
+  heddle.attend pairs(%cols)
+}
+
+// Dense until the selection is first made: also with the kernel that writes
+// the log-sum-exp, so that there is one dense kernel.
+// CHECK-LABEL: heddle.plan @until {
+// CHECK:         heddle.rule default {
+// CHECK-NEXT:      heddle.phase on at(0.2) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:        heddle.refresh @cols with @select_32
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase before at(0.2) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_cols
+heddle.schedule @until {
+  %once = heddle.cadence at(0.2)
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %once
+  heddle.attend dense until(%once) then pairs(%cols)
+}
+
+// Dense for longer than the selection needs.
+// CHECK-LABEL: heddle.plan @until_later {
+// CHECK:           heddle.phase on every(4) {
+// CHECK:           heddle.phase before at(0.5) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK:           heddle.phase otherwise {
+heddle.schedule @until_later {
+  %often = heddle.cadence every(4)
+  %half = heddle.cadence at(0.5)
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %often
+  heddle.attend dense until(%half) then pairs(%cols)
+}
+
+// Windows need no log-sum-exp, in any layer.
+// CHECK-LABEL: heddle.plan @window_until {
+// CHECK-NEXT:    heddle.kernel @attention_dense attention dense{{$}}
+// CHECK-NEXT:    heddle.kernel @attention_window64_sinks4 attention [window(64), sinks(4)]{{$}}
+// CHECK-NEXT:    heddle.rule default {
+// CHECK-NEXT:      heddle.phase before at(step 8) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_window64_sinks4
+heddle.schedule @window_until {
+  %c = heddle.cadence at(step 8)
+  %w = heddle.window(64)
+  %s = heddle.sinks(4)
+  %p = heddle.union %s, %w, %s
+  heddle.attend dense until(%c) then pairs(%p)
+}
+
+// Two selections of one group size share a select kernel; one that is not of
+// the step's cadence is skipped at run time.
+// CHECK-LABEL: heddle.plan @two_cadences {
+// CHECK-NEXT:    heddle.selection @a columns(keep = 0.1, group = 64)
+// CHECK-NEXT:    heddle.selection @b columns(keep = 0.2, group = 64)
+// CHECK-NEXT:    heddle.selection @c columns(keep = 0.1, group = 32)
+// CHECK-NEXT:    heddle.kernel @attention_dense_lse
+// CHECK-NEXT:    heddle.kernel @select_64 select(group = 64)
+// CHECK-NEXT:    heddle.kernel @select_32 select(group = 32)
+// CHECK-NEXT:    heddle.kernel @attention_a_b_c attention [columns(@a, group = 64), columns(@b, group = 64), columns(@c, group = 32)]{{$}}
+// CHECK-NEXT:    heddle.rule default {
+// CHECK-NEXT:      heddle.phase on every(4) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:        heddle.refresh @a with @select_64
+// CHECK-NEXT:        heddle.refresh @b with @select_64
+// CHECK-NEXT:        heddle.refresh @c with @select_32
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase on every(6) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:        heddle.refresh @b with @select_64
+// CHECK-NEXT:      }
+// CHECK-NEXT:      heddle.phase otherwise {
+heddle.schedule @two_cadences {
+  %4 = heddle.cadence every(4)
+  %6 = heddle.cadence every(6)
+  %a = heddle.select columns(keep = 0.1, group = 64) by mean_probability on %4
+  %b = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %6
+  %c = heddle.select columns(keep = 0.1, group = 32) by mean_probability on %4
+  %p = heddle.union %a, %b, %c
+  heddle.attend pairs(%p)
+}
+
+// Layers: the default rule comes first, and what is alike is one across rules.
+// CHECK-LABEL: heddle.plan @layers {
+// CHECK-NEXT:    heddle.selection @x columns(keep = 0.125, group = 128)
+// CHECK-NEXT:    heddle.kernel @attention_dense_lse
+// CHECK-NEXT:    heddle.kernel @select_128
+// CHECK-NEXT:    heddle.kernel @attention_x attention [columns(@x, group = 128)]{{$}}
+// CHECK-NEXT:    heddle.kernel @attention_x_window256 attention [columns(@x, group = 128), window(256)]{{$}}
+// CHECK-NEXT:    heddle.rule default {
+// CHECK:         heddle.rule layers(0 to 1) {
+// CHECK-NEXT:      heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK:         heddle.rule layers(-1 to -1) {
+// CHECK-NEXT:      heddle.phase on every(8) {
+// CHECK-NEXT:        heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:        heddle.refresh @x with @select_128
+// CHECK:           heddle.phase otherwise {
+// CHECK-NEXT:        heddle.attend_with @attention_x_window256
+heddle.schedule @layers {
+  %c = heddle.cadence every(8)
+  %x = heddle.select columns(keep = 1/8, group = 128) by mean_probability on %c
+  %y = heddle.select columns(keep = 12.5 percent, group = 128) by mean_probability on %c
+  %w = heddle.window(256)
+  %p = heddle.union %w, %y
+  heddle.attend dense in layers(0 to 1)
+  heddle.attend pairs(%p) in layers(-1 to -1)
+  heddle.attend pairs(%x)
+}

@@ -1,0 +1,362 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// Ratios
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 6/5}}
+  %c = heddle.cadence at(6/5)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 0/1}}
+  %c = heddle.cadence at(0.0)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found a minus sign}}
+  %c = heddle.cadence at(-0.2)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 5/1}}
+  %c = heddle.cadence at(500 percent)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a ratio's denominator must not be 0}}
+  %c = heddle.cadence at(1/0)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a decimal ratio has at most 15 digits and lies in (0, 1]; write a fraction, such as 1/3}}
+  %c = heddle.cadence at(0.3333333333333333)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{a decimal ratio has at most 15 digits}}
+  %c = heddle.cadence at(1.0e300)
+}
+
+// -----
+
+heddle.schedule @P1 {
+  // expected-error@+1 {{expected a ratio, such as 1/5, 0.2 or 20 percent}}
+  %c = heddle.cadence at(half)
+}
+
+// -----
+
+// Groups
+
+heddle.schedule @P2 {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 100}}
+  %a = heddle.select columns(keep = 0.2, group = 100) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @P2 {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 8}}
+  %a = heddle.select columns(keep = 0.2, group = 8) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @P2 {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 2048}}
+  %a = heddle.select columns(keep = 0.2, group = 2048) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @P2 {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{'heddle.select' op a group must be a power of two from 16 to 1024 rows, found -16}}
+  %a = "heddle.select"(%c) <{keep = #heddle.ratio<0.2>, group = -16 : i64, scorer = #heddle<scorer mean_probability>}> : (!heddle.cadence) -> !heddle.pairs
+}
+
+// -----
+
+// Selections as text
+
+heddle.schedule @text {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{columns needs argument 'group'}}
+  %a = heddle.select columns(keep = 0.2) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @text {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{columns has no argument 'drop'; it takes keep, group, rounding}}
+  %a = heddle.select columns(drop = 0.8, group = 32) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @text {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{argument 'keep' is given twice}}
+  %a = heddle.select columns(keep = 0.8, keep = 0.2) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @text {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{columns takes named arguments: keep, group, rounding}}
+  %a = heddle.select columns(0.2, 32) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @text {
+  %c = heddle.cadence every(1)
+  // expected-error@+1 {{rounding is floor, ceil or round}}
+  %a = heddle.select columns(keep = 0.2, group = 32, rounding = up) by mean_probability on %c
+}
+
+// -----
+
+// Windows, sinks, unions
+
+heddle.schedule @P3 {
+  // expected-error@+1 {{the size of a window must be at least 1, found 0}}
+  %w = heddle.window(0)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{the size of sinks must be at least 1, found -4}}
+  %w = heddle.sinks(-4)
+}
+
+// -----
+
+heddle.schedule @P5 {
+  // expected-error@+1 {{needs at least one set of pairs}}
+  %w = heddle.union
+}
+
+// -----
+
+// Cadences
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the period of every must be at least 1, found 0}}
+  %c = heddle.cadence every(0)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the count of first must be at least 1, found -3}}
+  %c = heddle.cadence first(-3)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{a step must be at least 1, found 0}}
+  %c = heddle.cadence at(step 0)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the count of uniform must be at least 1, found 0}}
+  %c = heddle.cadence uniform(window = 0.3, count = 0)
+}
+
+// -----
+
+heddle.schedule @C2 {
+  // expected-error@+1 {{a seed must not be negative, found -1}}
+  %c = heddle.cadence random(window = 0.3, count = 4, seed = -1)
+}
+
+// -----
+
+heddle.schedule @text {
+  // expected-error@+1 {{uniform has no argument 'seed'; it takes window, count}}
+  %c = heddle.cadence uniform(window = 0.3, count = 4, seed = 1)
+}
+
+// -----
+
+heddle.schedule @text {
+  // expected-error@+1 {{random needs argument 'seed'}}
+  %c = heddle.cadence random(window = 0.3, count = 4)
+}
+
+// -----
+
+heddle.schedule @text {
+  // expected-error@+1 {{unknown cadence 'sometimes': one of never, every, first, at, uniform, random, power}}
+  %c = heddle.cadence sometimes(3)
+}
+
+// -----
+
+// Layers
+
+heddle.schedule @L1 {
+  // expected-error@+1 {{both ends of a layer range must count from the same end of the model, found 1 to -1; write two ranges instead}}
+  heddle.attend dense in layers(1 to -1)
+}
+
+// -----
+
+heddle.schedule @L1 {
+  // expected-error@+1 {{a layer range must not be empty, found 3 to 1}}
+  heddle.attend dense in layers(3 to 1)
+}
+
+// -----
+
+heddle.schedule @L2 {
+  heddle.attend dense
+  // expected-note@+1 {{they are named here}}
+  heddle.attend dense in layers(0 to 3)
+  // expected-error@+1 {{names layers that another one has}}
+  heddle.attend dense in layers(3 to 5)
+}
+
+// -----
+
+heddle.schedule @L2 {
+  heddle.attend dense
+  // expected-note@+1 {{they are named here}}
+  heddle.attend dense in layers(-4 to -1)
+  // expected-error@+1 {{names layers that another one has}}
+  heddle.attend dense in layers(-2 to -2)
+}
+
+// -----
+
+// Schedules
+
+heddle.schedule @S1 {
+  // expected-error@+1 {{does not belong in a heddle.schedule}}
+  %c = arith.constant 1 : i32
+  heddle.attend dense
+}
+
+// -----
+
+// expected-error@+1 {{needs a heddle.attend that names no layers}}
+heddle.schedule @S2 {
+  heddle.attend dense in layers(0 to 1)
+}
+
+// -----
+
+heddle.schedule @S2 {
+  // expected-note@+1 {{the first one is here}}
+  heddle.attend dense
+  // expected-error@+1 {{is the schedule's second one that names no layers}}
+  heddle.attend dense
+}
+
+// -----
+
+// S3: a selection that need not exist at step 1.
+heddle.schedule @S3 {
+  %once = heddle.cadence at(0.2)
+  // expected-note@+1 {{the selection is here}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %once
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, at(0.2), need not include step 1; write `dense until(...) then pairs(...)` with that cadence}}
+  heddle.attend pairs(%cols)
+}
+
+// -----
+
+// S3, through a union, in one layer.
+heddle.schedule @S3 {
+  %some = heddle.cadence random(window = 0.3, count = 4, seed = 0)
+  // expected-note@+1 {{the selection is here}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %some
+  %near = heddle.window(32)
+  %pairs = heddle.union %near, %cols
+  heddle.attend dense
+  // expected-error@+1 {{its cadence, random(window = 0.3, count = 4, seed = 0), need not include step 1}}
+  heddle.attend pairs(%pairs) in layers(0 to 0)
+}
+
+// -----
+
+// S3: dense until something that may come earlier.
+heddle.schedule @S3 {
+  %early = heddle.cadence at(0.2)
+  %late = heddle.cadence at(0.3)
+  // expected-note@+1 {{the selection is here}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %late
+  // expected-error@+1 {{its cadence, at(0.3), need not include step 1, and may begin after at(0.2)}}
+  heddle.attend dense until(%early) then pairs(%cols)
+}
+
+// -----
+
+heddle.schedule @S3 {
+  %never = heddle.cadence never
+  %early = heddle.cadence at(0.2)
+  // expected-note@+1 {{the selection is here}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %never
+  // expected-error@+1 {{its cadence, never, has no steps}}
+  heddle.attend dense until(%early) then pairs(%cols)
+}
+
+// -----
+
+heddle.schedule @S4 {
+  // expected-note@+1 {{the cadence is here}}
+  %never = heddle.cadence never
+  %near = heddle.window(32)
+  // expected-error@+1 {{is dense until a cadence that never comes; write `heddle.attend dense`}}
+  heddle.attend dense until(%never) then pairs(%near)
+}
+
+// -----
+
+heddle.schedule @S5 {
+  %c = heddle.cadence every(4)
+  %0 = heddle.select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %1 = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %c
+  %2 = heddle.select columns(keep = 0.3, group = 32) by mean_probability on %c
+  %3 = heddle.select columns(keep = 0.4, group = 32) by mean_probability on %c
+  %4 = heddle.select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %ab = heddle.union %0, %1
+  %pairs = heddle.union %ab, %2, %3, %4
+  // expected-error@+1 {{reads 5 selections; a kernel reads at most 4}}
+  heddle.attend pairs(%pairs)
+}
+
+// -----
+
+heddle.schedule @text {
+  // expected-error@+1 {{expected dense, pairs(%value) or dense until(%cadence) then pairs(%value)}}
+  heddle.attend sparse
+}
+
+// -----
+
+// expected-error@+1 {{expects parent op 'heddle.schedule'}}
+heddle.attend dense

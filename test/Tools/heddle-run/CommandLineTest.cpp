@@ -131,10 +131,11 @@ TEST(CommandLine, WhatContradicts) {
 
 TEST(CommandLine, WhatIsNoNumberOrName) {
   for (const char *arguments :
-       {"--gen-length abc", "--gen-length 1.5", "--steps ''", "--seed -1",
-        "--threads -1", "--threads 99999", "--temperature warm", "--dtype fp8",
-        "--remasking sometimes", "--no-such-option", "--system hi",
-        "--model"}) {
+       {"--gen-length abc", "--gen-length 1.5", "--steps ''",
+        "--temperature ''", "--seed -1", "--seed 18446744073709551616",
+        "--eot-id 3000000000", "--threads -1", "--threads 99999",
+        "--temperature warm", "--dtype fp8", "--remasking sometimes",
+        "--no-such-option", "--system hi", "--model"}) {
     Outcome outcome =
         heddleRun(std::string("-b y hello ") + arguments +
                   (std::string(arguments) == "--model" ? "" : " -m x"));
@@ -142,6 +143,17 @@ TEST(CommandLine, WhatIsNoNumberOrName) {
     EXPECT_EQ(outcome.out, "") << arguments;
     EXPECT_EQ(outcome.err.find("heddle-run: error: "), 0u) << outcome.err;
   }
+}
+
+TEST(CommandLine, NamesWhatWouldDo) {
+  expectUsageError("-m x -b y hello --dtype fp8",
+                   "--dtype: 'fp8' is neither fp32 nor bf16");
+  expectUsageError("-m x -b y hello --remasking best",
+                   "--remasking: 'best' is neither low_confidence nor random");
+  expectUsageError("-m x -b y hello --seed -1",
+                   "--seed: '-1' is not a whole number");
+  expectUsageError("-m x -b y hello --steps 9223372036854775808",
+                   "--steps: 9223372036854775808 is too large or too small");
 }
 
 TEST(CommandLine, AModelThatIsNotThere) {

@@ -1,0 +1,106 @@
+//===- Info.cpp - What a model and a bundle are -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Info.h"
+
+#include "bundle/Bundle.h"
+#include "bundle/Explain.h"
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace heddle::run {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json modelJson(const rt::ModelConfig &config, const std::string &folder) {
+  return Json{{"folder", folder},
+              {"architecture", config.architecture},
+              {"layers", config.layers},
+              {"hidden", config.hidden},
+              {"query_heads", config.queryHeads},
+              {"kv_heads", config.kvHeads},
+              {"head_dim", config.headDim},
+              {"mlp_hidden", config.mlpHidden},
+              {"vocabulary", config.vocabSize},
+              {"max_sequence_length", config.maxSequenceLength},
+              {"mask_token", config.maskToken},
+              {"eos_token", config.eosToken}};
+}
+
+/// "head dim    64", a line a field.
+std::string modelText(const Json &model) {
+  std::string text;
+  for (auto &[key, value] : model.items()) {
+    std::string label = key;
+    for (char &c : label)
+      c = c == '_' ? ' ' : c;
+    label.resize(20, ' ');
+    text += label +
+            (value.is_string() ? value.get<std::string>() : value.dump()) +
+            "\n";
+  }
+  return text;
+}
+
+std::string headText(const bundle::Manifest &manifest,
+                     const std::string &path) {
+  std::string text = "bundle              " + path + "\nschedule            " +
+                     manifest.schedule + "\nproducer            " +
+                     manifest.producer + "\ntarget              " +
+                     manifest.target.triple + ", " + manifest.target.cpu +
+                     "\nneeds              ";
+  for (const std::string &feature : manifest.target.features)
+    text += " " + feature;
+  return text +
+         (manifest.target.features.empty() ? " nothing special\n" : "\n");
+}
+
+} // namespace
+
+Status printInfo(const RunOptions &options) {
+  std::string text;
+  Json all = Json::object();
+  bundle::ExplainRequest request;
+  if (!options.model.empty()) {
+    Result<rt::ModelConfig> config = rt::ModelConfig::load(options.model);
+    if (!config)
+      return config.takeError();
+    all["model"] = modelJson(*config, options.model);
+    text += modelText(all["model"]);
+    request.layers = config->layers;
+    request.heads = config->queryHeads;
+    request.length = config->maxSequenceLength;
+    rt::GenerateOptions lengths;
+    resolveLengths(options, config->maxSequenceLength - 1, lengths);
+    request.steps = lengths.steps;
+  }
+  if (!options.bundle.empty()) {
+    Result<bundle::Bundle> read = bundle::Bundle::read(options.bundle);
+    if (!read)
+      return read.takeError();
+    Result<bundle::Explanation> explanation =
+        bundle::explain(read->manifest(), request);
+    if (!explanation)
+      return explanation.takeError().withContext(options.bundle);
+    all["bundle"] = Json::parse(bundle::toJson(*explanation));
+    text += (text.empty() ? "" : "\n") +
+            headText(read->manifest(), options.bundle) + "\n" +
+            bundle::toText(*explanation);
+  }
+  if (options.json)
+    text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return Error("standard output could not be written");
+  return Status::success();
+}
+
+} // namespace heddle::run

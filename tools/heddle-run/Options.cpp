@@ -1,0 +1,394 @@
+//===- Options.cpp - The command line of heddle-run -----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "bundle/Abi.h"
+#include "bundle/Bundle.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+namespace heddle::run {
+
+namespace {
+
+const char description[] =
+    "Generates text with a diffusion language model under a compiled schedule.";
+
+const char examples[] = R"(Examples:
+  heddle-run --model DIR --bundle pulsecol.hdl "Sort: 3 1 2"
+  heddle-run -m DIR -b dense.hdl --chat --visual "What is 12 plus 30?"
+  echo "Sort: 3 1 2" | heddle-run -m DIR -b dense.hdl --json
+  heddle-run -m DIR -b pulsecol.hdl --compare-dense dense.hdl "Sort: 3 1 2"
+  heddle-run -m DIR -b dense.hdl --prompt-ids 1,2,3 --steps-json -
+  heddle-run -m DIR -b dense.hdl --info
+
+Exit codes: 0 success; 1 bad model, bundle or prompt, or too little memory;
+2 bad command line; 130 interrupted (what was generated is printed, marked).)";
+
+std::string versionText() {
+  return "heddle-run " HEDDLE_VERSION " (bundle format " +
+         std::to_string(bundle::formatVersion) + ", kernel ABI " +
+         std::to_string(abi::abiVersion) + ")";
+}
+
+/// What the parser fills in before sources and devices are settled.
+struct Parsed {
+  RunOptions options;
+  std::string prompt, promptFile, promptsFile;
+  std::string device = "cpu", dtype = "fp32", remasking = "low_confidence";
+  std::vector<std::string> promptIds;
+};
+
+/// Wraps descriptions at 80 columns and leaves out what the library says of its
+/// checks.
+class HelpFormatter : public CLI::Formatter {
+public:
+  std::string make_option_opts(const CLI::Option *option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+  std::string make_option_name(const CLI::Option *option,
+                               bool isPositional) const override {
+    if (isPositional)
+      return option->get_name(true, false);
+    std::string name = option->get_name(false, true);
+    return name.substr(0, name.find('{')); // "--no-progress{false}"
+  }
+  std::string make_option_desc(const CLI::Option *option) const override {
+    std::istringstream words(option->get_description());
+    std::string text, word;
+    size_t used = 0, room = 79 - column_width_;
+    while (words >> word) {
+      if (used > 0 && used + 1 + word.size() > room) {
+        text += '\n';
+        used = 0;
+      } else if (used > 0) {
+        text += ' ';
+        ++used;
+      }
+      text += word;
+      used += word.size();
+    }
+    return text;
+  }
+};
+
+// The library takes "" for 0, -1 for a large unsigned number and what is too
+// large for the largest; these checks see the text first.
+template <typename T> CLI::Validator isWhole() {
+  auto check = [](std::string &text) -> std::string {
+    T value;
+    const char *end = text.data() + text.size();
+    auto [stop, code] = std::from_chars(text.data(), end, value);
+    if (code == std::errc::result_out_of_range)
+      return text + " is too large or too small";
+    bool good = code == std::errc() && stop == end;
+    return good ? "" : "'" + text + "' is not a whole number";
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator isOneOf(std::string first, std::string second) {
+  auto check = [=](std::string &text) -> std::string {
+    bool good = text == first || text == second;
+    return good ? "" : "'" + text + "' is neither " + first + " nor " + second;
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator isNumber() {
+  auto check = [](std::string &text) -> std::string {
+    char *end = nullptr;
+    std::strtod(text.c_str(), &end);
+    bool good = !text.empty() && end == text.c_str() + text.size();
+    return good ? "" : "'" + text + "' is not a number";
+  };
+  return CLI::Validator(check, "");
+}
+
+void addPromptOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] = "Prompt (one of the first four, or standard input)";
+  app.add_option("PROMPT", parsed.prompt, "The text to continue")->group(group);
+  app.add_option("--prompt-file", parsed.promptFile,
+                 "A file that is one prompt (one final line break is dropped; "
+                 "'-' is standard input)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--prompts-file", parsed.promptsFile,
+                 "Several prompts as one batch: a line each, or, if the name "
+                 "ends in .jsonl, a JSON value a line: a string or an object "
+                 "with \"prompt\", \"prompt_ids\" or \"messages\"")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--prompt-ids", parsed.promptIds,
+                 "Token ids instead of text, as 1,2,3; may be repeated for a "
+                 "batch. Needs no tokenizer")
+      ->type_name("IDS")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_flag("--chat", parsed.options.chat,
+               "The prompt is a user's message: put it into the chat template")
+      ->group(group);
+  app.add_option("--system", parsed.options.system,
+                 "With --chat: the system message")
+      ->type_name("TEXT")
+      ->needs("--chat")
+      ->group(group);
+}
+
+void addGenerationOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] = "Generation (LLaDA's sampler)";
+  RunOptions &options = parsed.options;
+  rt::SampleOptions &sampling = options.sampling;
+  app.add_option("--gen-length", options.genLength,
+                 "Tokens to generate (default: 128, or what the model has room "
+                 "for)")
+      ->check(isWhole<int64_t>())
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--steps", options.steps,
+                 "Denoising steps in all; blocks share them equally (default: "
+                 "gen-length, one token a step)")
+      ->check(isWhole<int64_t>())
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--block-length", options.blockLength,
+                 "Tokens that are unmasked together before the next ones "
+                 "(default: the largest divisor of gen-length up to 32 that "
+                 "fits the steps)")
+      ->check(isWhole<int64_t>())
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--temperature", sampling.temperature,
+                 "0 takes the likeliest token; more adds noise (default: 0)")
+      ->check(isNumber())
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--seed", sampling.seed,
+                 "Of the noise; same seed, same tokens (default: 0)")
+      ->check(isWhole<uint64_t>())
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--cfg-scale", sampling.cfgScale,
+                 "Classifier-free guidance; above 0 every prompt runs a second "
+                 "time, masked (default: 0)")
+      ->check(isNumber())
+      ->type_name("S")
+      ->group(group);
+  app.add_option("--remasking", parsed.remasking,
+                 "Which predictions stay: low_confidence keeps the surest, "
+                 "random any (default: low_confidence)")
+      ->check(isOneOf("low_confidence", "random"))
+      ->type_name("RULE")
+      ->group(group);
+  app.add_flag("--logits-eos-inf", sampling.logitsEosInf,
+               "Never draw the end-of-sequence token")
+      ->group(group);
+  app.add_flag("--confidence-eos-eot-inf", sampling.confidenceEosEotInf,
+               "Commit end-of-sequence and end-of-turn last (as the released "
+               "code does it: above temperature 0, end-of-turn only)")
+      ->group(group);
+  app.add_option("--eot-id", options.eotToken,
+                 "The end-of-turn token, if tokenizer.json has no <|eot_id|>; "
+                 "-1 for none")
+      ->check(isWhole<int32_t>())
+      ->type_name("ID")
+      ->group(group);
+}
+
+void addOutputOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] = "Output";
+  RunOptions &options = parsed.options;
+  app.add_flag("--json", options.json,
+               "One JSON object on standard output: ids, text, timings, "
+               "counters, \"complete\"")
+      ->group(group);
+  app.add_option("--steps-json", options.stepsJson,
+                 "A JSON object a line for each step: rows computed, tokens "
+                 "committed, confidences; '-' is standard output, in place of "
+                 "the text")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--visual", options.visual,
+               "Watch the sequence being unmasked (on a terminal)")
+      ->group(group);
+  app.add_flag("--raw", options.raw,
+               "Print special tokens and what follows the end of the text")
+      ->group(group);
+  app.add_option("--compare-dense", options.compareDense,
+                 "A dense bundle to run as well; says how many tokens differ")
+      ->type_name("BUNDLE")
+      ->group(group);
+  app.add_flag("--info", options.info,
+               "Say what the model and the bundle are, and end")
+      ->group(group);
+  app.add_flag("-q,--quiet", options.quiet,
+               "Nothing on standard error but errors")
+      ->group(group);
+  app.add_flag("!--no-progress", options.progress, "No progress bar")
+      ->group(group);
+}
+
+void addMachineOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] = "Machine";
+  RunOptions &options = parsed.options;
+  app.add_option("--dtype", parsed.dtype,
+                 "Type of weights and activations: fp32 or bf16 (default: "
+                 "fp32)")
+      ->check(isOneOf("fp32", "bf16"))
+      ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--threads", options.threads,
+                 "Threads to use (default: 0, one per core)")
+      ->check(isWhole<int32_t>() & CLI::Range(0, 4096))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--device", parsed.device,
+                 "Where to run; this version has cpu alone")
+      ->type_name("NAME")
+      ->group(group);
+}
+
+/// The one source of prompts, or a sentence that says why there is none.
+Result<PromptSource> choosePromptSource(const CLI::App &app,
+                                        const Parsed &parsed) {
+  using Kind = PromptSource::Kind;
+  PromptSource source;
+  std::string given;
+  auto take = [&](const char *name, Kind kind, const std::string &value) {
+    if (app.count(name) == 0)
+      return;
+    given += given.empty() ? name : std::string(" and ") + name;
+    source.kind = kind;
+    source.value = value;
+  };
+  take("PROMPT", Kind::Argument, parsed.prompt);
+  take("--prompt-file", Kind::File, parsed.promptFile);
+  take("--prompts-file", Kind::Lines, parsed.promptsFile);
+  take("--prompt-ids", Kind::Ids, "");
+  if (given.find(" and ") != std::string::npos)
+    return Error(given + " are given; prompts come from one of them");
+  if (given.empty() && isatty(STDIN_FILENO))
+    return Error("no prompt: give a text, --prompt-file, --prompts-file or "
+                 "--prompt-ids, or pipe a text to standard input");
+  if (source.kind == Kind::File && source.value == "-")
+    source.kind = Kind::StandardInput;
+  source.ids = parsed.promptIds;
+  return source;
+}
+
+Status settle(const CLI::App &app, Parsed &parsed) {
+  RunOptions &options = parsed.options;
+  if (parsed.device != "cpu")
+    return Error("device '" + parsed.device +
+                 "' is not available: this version of heddle-run runs on the "
+                 "host CPU only; use --device=cpu or leave it out");
+  options.dtype = parsed.dtype == "fp32" ? rt::DType::F32 : rt::DType::BF16;
+  options.sampling.remasking = parsed.remasking == "random"
+                                   ? rt::Remasking::Random
+                                   : rt::Remasking::LowConfidence;
+  if (options.info) {
+    if (options.model.empty() && options.bundle.empty())
+      return Error("--info needs --model, --bundle or both");
+    return Status::success();
+  }
+  if (options.model.empty())
+    return Error("no model: give --model with a folder that holds config.json "
+                 "and safetensors");
+  if (options.bundle.empty())
+    return Error("no schedule: give --bundle with a file that heddlec made, as "
+                 "by 'heddlec examples/dense.mlir -o dense.hdl'");
+  if (options.json && options.visual)
+    return Error("--visual draws on standard output, where --json writes; "
+                 "leave one out");
+  if (options.stepsJson == "-" && (options.json || options.visual))
+    return Error(
+        std::string("--steps-json - writes to standard output, where ") +
+        (options.json ? "--json writes" : "--visual draws") +
+        "; give it a file");
+  if (options.chat && app.count("--prompt-ids"))
+    return Error("--chat puts text into the chat template; --prompt-ids are "
+                 "taken as they are: leave one out");
+  Result<PromptSource> source = choosePromptSource(app, parsed);
+  if (!source)
+    return source.takeError();
+  options.prompt = std::move(*source);
+  return Status::success();
+}
+
+} // namespace
+
+std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
+  Parsed parsed;
+  CLI::App app(description, "heddle-run");
+  app.footer(examples);
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(28);
+  app.formatter(formatter);
+  app.set_version_flag("--version", versionText());
+  app.add_option("-m,--model", parsed.options.model,
+                 "Folder of a model: config.json, safetensors, tokenizer.json")
+      ->type_name("DIR");
+  app.add_option("-b,--bundle", parsed.options.bundle,
+                 "Schedule compiled by heddlec")
+      ->type_name("FILE");
+  addPromptOptions(app, parsed);
+  addGenerationOptions(app, parsed);
+  addOutputOptions(app, parsed);
+  addMachineOptions(app, parsed);
+
+  auto refuse = [](const std::string &message) {
+    std::fprintf(
+        stderr,
+        "heddle-run: error: %s\nTry 'heddle-run --help' for all options.\n",
+        message.c_str());
+    return exitUsage;
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) { // --help, --version
+    return app.exit(success);
+  } catch (const CLI::Error &error) {
+    return refuse(error.what());
+  }
+  if (Status status = settle(app, parsed); !status)
+    return refuse(status.error().text());
+  return std::move(parsed.options);
+}
+
+void resolveLengths(const RunOptions &options, int64_t room,
+                    rt::GenerateOptions &lengths) {
+  constexpr int64_t usualLength = 128, usualBlock = 32;
+  lengths.genLength =
+      options.genLength.value_or(std::clamp<int64_t>(room, 1, usualLength));
+  lengths.steps = options.steps.value_or(lengths.genLength);
+  lengths.blockLength = options.blockLength.value_or(lengths.genLength);
+  if (options.blockLength)
+    return;
+  int64_t best = 0;
+  for (int64_t block = 1; block <= lengths.genLength; ++block) {
+    if (block > usualBlock && best > 0)
+      break;
+    if (lengths.genLength % block == 0 &&
+        lengths.steps % (lengths.genLength / block) == 0)
+      best = block;
+  }
+  // A single block takes any number of steps, so only senseless lengths (which
+  // the loop refuses) leave none.
+  if (best > 0)
+    lengths.blockLength = best;
+}
+
+} // namespace heddle::run

@@ -1,0 +1,76 @@
+//===- Options.h - The command line of heddle-run ---------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_RUN_OPTIONS_H
+#define HEDDLE_TOOLS_HEDDLE_RUN_OPTIONS_H
+
+#include "bundle/Result.h"
+#include "runtime/denoise/Denoise.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace heddle::run {
+
+/// Exit codes; 0 is success.
+inline constexpr int exitFailure = 1; ///< bad model, bundle, prompt; no memory
+inline constexpr int exitUsage = 2;   ///< the command line makes no sense
+inline constexpr int exitInterrupted = 130;
+
+/// Where prompts come from. Exactly one source is used.
+struct PromptSource {
+  enum class Kind { Argument, File, Lines, Ids, StandardInput };
+  Kind kind = Kind::StandardInput;
+  std::string value;            ///< the prompt, or a file's path ("-": stdin)
+  std::vector<std::string> ids; ///< "1,2,3", one a sequence
+};
+
+struct RunOptions {
+  std::string model;
+  std::string bundle;
+  std::string compareDense; ///< empty: no comparison
+
+  PromptSource prompt;
+  bool chat = false;
+  std::string system;
+
+  std::optional<int64_t> genLength, steps, blockLength;
+  rt::SampleOptions sampling;
+  std::optional<int32_t> eotToken; ///< when the tokenizer does not say
+
+  rt::DType dtype = rt::DType::F32;
+  int threads = 0; ///< 0: one per core
+
+  bool json = false;
+  std::string stepsJson; ///< a path, "-" for standard output, or empty
+  bool visual = false;
+  bool quiet = false;
+  bool progress = true;
+  bool raw = false;
+  bool info = false;
+};
+
+/// The options, or the exit code of a program that ends here (after --help,
+/// --version or a message on standard error).
+std::variant<RunOptions, int> parseCommandLine(int argc, char **argv);
+
+/// Fills in the lengths that were not given, for a model with `room` positions
+/// behind its longest prompt:
+///   gen-length    128, or the room if that is less;
+///   steps         gen-length (one token a step);
+///   block-length  the largest divisor of gen-length up to 32 whose number of
+///                 blocks divides steps, else the smallest such divisor.
+void resolveLengths(const RunOptions &options, int64_t room,
+                    rt::GenerateOptions &lengths);
+
+} // namespace heddle::run
+
+#endif // HEDDLE_TOOLS_HEDDLE_RUN_OPTIONS_H

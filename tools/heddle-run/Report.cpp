@@ -1,0 +1,186 @@
+//===- Report.cpp - What a run says at its end -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include "Progress.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace heddle::run {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+std::string dump(const Json &value) {
+  // Paths need not be UTF-8.
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::span<const int32_t> responseOf(const RunResult &result, size_t s) {
+  return std::span(result.generation.sequences[s])
+      .subspan(result.promptLengths[s]);
+}
+
+Json sequenceJson(const RunResult &result, size_t s) {
+  std::span<const int32_t> response = responseOf(result, s);
+  std::span<const int32_t> prompt =
+      std::span(result.generation.sequences[s]).first(result.promptLengths[s]);
+  Json json{{"prompt_ids", std::vector<int32_t>(prompt.begin(), prompt.end())},
+            {"ids", std::vector<int32_t>(response.begin(), response.end())},
+            {"ids_before_end", cutAtEnd(response, result.rules).size()}};
+  if (result.rules.tokenizer)
+    json["text"] = responseText(response, result.rules);
+  return json;
+}
+
+Json optionsJson(const RunResult &result) {
+  const rt::SampleOptions &sampling = result.lengths.sampling;
+  return Json{
+      {"gen_length", result.lengths.genLength},
+      {"steps", result.lengths.steps},
+      {"block_length", result.lengths.blockLength},
+      {"temperature", sampling.temperature},
+      {"seed", sampling.seed},
+      {"cfg_scale", sampling.cfgScale},
+      {"remasking", sampling.remasking == rt::Remasking::LowConfidence
+                        ? "low_confidence"
+                        : "random"},
+      {"logits_eos_inf", sampling.logitsEosInf},
+      {"confidence_eos_eot_inf", sampling.confidenceEosEotInf},
+      {"dtype", result.options->dtype == rt::DType::F32 ? "fp32" : "bf16"},
+      {"threads", result.threads}};
+}
+
+} // namespace
+
+Comparison compareResponses(const rt::Generation &run,
+                            const rt::Generation &dense,
+                            const std::vector<int64_t> &promptLengths) {
+  Comparison comparison;
+  for (size_t s = 0; s < promptLengths.size(); ++s) {
+    int64_t size = static_cast<int64_t>(run.sequences[s].size());
+    for (int64_t i = promptLengths[s]; i < size; ++i) {
+      ++comparison.tokens;
+      if (run.sequences[s][i] == dense.sequences[s][i])
+        continue;
+      ++comparison.differing;
+      int64_t position = i - promptLengths[s];
+      if (comparison.firstPosition < 0 || position < comparison.firstPosition) {
+        comparison.firstPosition = position;
+        comparison.firstSequence = static_cast<int64_t>(s);
+      }
+    }
+  }
+  return comparison;
+}
+
+std::string textReport(const RunResult &result) {
+  std::string report;
+  size_t count = result.promptLengths.size();
+  for (size_t s = 0; s < count; ++s) {
+    if (count > 1)
+      report += "--- " + std::to_string(s + 1) + " of " +
+                std::to_string(count) + "\n";
+    report += responseText(responseOf(result, s), result.rules);
+    report += "\n";
+  }
+  return report;
+}
+
+std::string jsonReport(const RunResult &result) {
+  const Totals &totals = result.totals;
+  Json json{{"complete", result.generation.complete},
+            {"steps_done", result.generation.stepsDone},
+            {"model", result.options->model},
+            {"bundle", result.options->bundle},
+            {"schedule", result.schedule},
+            {"options", optionsJson(result)}};
+  json["results"] = Json::array();
+  for (size_t s = 0; s < result.promptLengths.size(); ++s)
+    json["results"].push_back(sequenceJson(result, s));
+  json["timing"] = {{"load_seconds", result.loadSeconds},
+                    {"first_step_seconds", result.firstStepSeconds},
+                    {"generate_seconds", totals.seconds},
+                    {"tokens_per_second", totals.tokensPerSecond()}};
+  json["counters"] = {{"tokens", totals.tokens},
+                      {"rows", totals.rows},
+                      {"logit_rows", totals.logitRows},
+                      {"pairs", totals.attention.pairs},
+                      {"dense_pairs", totals.attention.densePairs},
+                      {"score_pairs", totals.attention.scorePairs},
+                      {"refreshes", totals.attention.refreshes},
+                      {"attention_share", totals.attentionShare()}};
+  if (const auto &comparison = result.comparison) {
+    Json entry{{"bundle", comparison->bundle},
+               {"tokens", comparison->tokens},
+               {"differing", comparison->differing},
+               {"seconds", comparison->seconds}};
+    if (comparison->differing > 0)
+      entry["first"] = {{"sequence", comparison->firstSequence},
+                        {"position", comparison->firstPosition}};
+    json["compare_dense"] = std::move(entry);
+  }
+  return dump(json);
+}
+
+std::string jsonFailure(const std::string &error) {
+  return dump(Json{{"complete", false}, {"error", error}});
+}
+
+std::string summary(const RunResult &result) {
+  const Totals &totals = result.totals;
+  std::string text;
+  if (!result.generation.complete)
+    text += "interrupted after step " +
+            std::to_string(result.generation.stepsDone) + " of " +
+            std::to_string(result.lengths.steps) +
+            ": the text is incomplete, " + maskSign +
+            " marks masked positions\n";
+  text += std::to_string(totals.tokens) + " tokens in " +
+          number(totals.seconds, 2) + " s (" +
+          number(totals.tokensPerSecond(), 1) + " tok/s), " +
+          std::to_string(totals.steps) + " steps of " + result.schedule +
+          ", attention " + number(100 * totals.attentionShare(), 1) +
+          "% of dense";
+  if (totals.attention.scorePairs > 0)
+    text +=
+        " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
+  text += ", " + std::to_string(result.threads) +
+          (result.threads == 1 ? " thread\n" : " threads\n");
+  if (const auto &comparison = result.comparison) {
+    text += "against " + comparison->bundle + ": ";
+    if (comparison->differing == 0)
+      text +=
+          "all " + std::to_string(comparison->tokens) + " tokens are the same";
+    else
+      text +=
+          std::to_string(comparison->differing) + " of " +
+          std::to_string(comparison->tokens) + " tokens differ (" +
+          number(100.0 * static_cast<double>(comparison->differing) /
+                     static_cast<double>(comparison->tokens),
+                 1) +
+          "%), first token " + std::to_string(comparison->firstPosition + 1) +
+          (result.promptLengths.size() > 1
+               ? " of response " + std::to_string(comparison->firstSequence + 1)
+               : "");
+    text += "; dense took " + number(comparison->seconds, 2) + " s\n";
+  }
+  return text;
+}
+
+} // namespace heddle::run

@@ -1,0 +1,334 @@
+//===- Session.cpp - One run, from files to reports -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Session.h"
+
+#include "Canvas.h"
+#include "Info.h"
+#include "Interrupt.h"
+#include "Progress.h"
+#include "Prompts.h"
+#include "Report.h"
+#include "StepLog.h"
+#include "runtime/base/Parallel.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include <unistd.h>
+
+namespace heddle::run {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Why a session ended early.
+struct Failure {
+  int code = exitFailure;
+  Error error;
+
+  Failure(Error error) : error(std::move(error)) {}
+  Failure(int code, Error error) : code(code), error(std::move(error)) {}
+};
+
+class Session {
+public:
+  Session(const RunOptions &options, Clock::time_point start)
+      : options(options), start(start),
+        progress(options.progress && !options.quiet) {}
+
+  /// The exit code, or what went wrong.
+  std::variant<int, Failure> run();
+
+private:
+  std::optional<Failure> preparePrompts();
+  Status prepareTokenizer(const std::vector<Prompt> &texts);
+  std::optional<Failure> prepareLengths();
+  Result<bundle::Bundle> readBundle(const std::string &path, bool dense);
+  Result<std::unique_ptr<rt::ScheduleExecutor>>
+  loadExecutor(const std::string &path, bool dense, std::string *name);
+  Status loadModel();
+  Status openSinks();
+  Status generate(rt::ScheduleExecutor &executor);
+  Status compareWithDense();
+  Status report();
+  bool observe(const rt::StepRecord &record);
+
+  const RunOptions &options;
+  Clock::time_point start;
+  Progress progress;
+  std::optional<StepLog> stepLog;
+  std::optional<Canvas> canvas;
+
+  rt::ModelConfig config;
+  std::unique_ptr<rt::Tokenizer> tokenizer;
+  std::vector<std::vector<int32_t>> prompts;
+  std::unique_ptr<rt::Model> model;
+  RunResult result;
+};
+
+std::variant<int, Failure> Session::run() {
+  rt::setThreadCount(options.threads);
+  result.options = &options;
+  result.threads = rt::threadCount();
+
+  Result<rt::ModelConfig> loaded = rt::ModelConfig::load(options.model);
+  if (!loaded)
+    return Failure(loaded.takeError());
+  config = std::move(*loaded);
+  if (std::optional<Failure> failure = preparePrompts())
+    return std::move(*failure);
+  if (std::optional<Failure> failure = prepareLengths())
+    return std::move(*failure);
+
+  auto executor =
+      loadExecutor(options.bundle, /*dense=*/false, &result.schedule);
+  if (!executor)
+    return Failure(executor.takeError());
+  if (Status status = openSinks(); !status)
+    return Failure(status.takeError());
+  if (Status status = loadModel(); !status)
+    return Failure(interrupted() ? exitInterrupted : exitFailure,
+                   status.takeError());
+  result.loadSeconds = secondsSince(start);
+
+  if (Status status = generate(**executor); !status)
+    return Failure(status.takeError());
+  executor->reset();
+  if (!options.compareDense.empty() && result.generation.complete)
+    if (Status status = compareWithDense(); !status)
+      return Failure(status.takeError());
+  if (Status status = report(); !status)
+    return Failure(status.takeError());
+  return interrupted() ? exitInterrupted : 0;
+}
+
+/// Reads and encodes the prompts.
+std::optional<Failure> Session::preparePrompts() {
+  Result<std::vector<Prompt>> texts = readPrompts(options);
+  if (!texts)
+    return Failure(interrupted() ? exitInterrupted : exitFailure,
+                   texts.takeError());
+  if (Status status = prepareTokenizer(*texts); !status)
+    return Failure(status.takeError());
+  auto encoded = encodePrompts(*texts, tokenizer.get());
+  if (!encoded)
+    return Failure(encoded.takeError());
+  prompts = std::move(*encoded);
+  for (const std::vector<int32_t> &prompt : prompts)
+    result.promptLengths.push_back(static_cast<int64_t>(prompt.size()));
+  return std::nullopt;
+}
+
+/// Loads the tokenizer unless nothing in this run is text. Ids alone work
+/// without one: a folder that has none then is no error.
+Status Session::prepareTokenizer(const std::vector<Prompt> &texts) {
+  bool anyText =
+      std::any_of(texts.begin(), texts.end(),
+                  [](const Prompt &prompt) { return prompt.isText; });
+  bool needsEot =
+      options.sampling.confidenceEosEotInf && !options.eotToken.has_value();
+  bool writesText = options.stepsJson != "-";
+  bool exists =
+      ::access((options.model + "/tokenizer.json").c_str(), F_OK) == 0;
+  if (exists && (anyText || needsEot || writesText)) {
+    Result<std::unique_ptr<rt::Tokenizer>> loaded =
+        rt::Tokenizer::load(options.model);
+    if (!loaded)
+      return loaded.takeError();
+    tokenizer = std::move(*loaded);
+  }
+
+  int32_t endOfTurn = options.eotToken.value_or(-1);
+  if (tokenizer && !options.eotToken)
+    endOfTurn = tokenizer->tokenId("<|eot_id|>");
+  if (needsEot && endOfTurn < 0)
+    return Error("--confidence-eos-eot-inf needs the end-of-turn token, and "
+                 "tokenizer.json has no <|eot_id|>; give --eot-id (-1: the "
+                 "model has none)");
+  result.lengths.sampling = options.sampling;
+  result.lengths.sampling.eosToken = config.eosToken;
+  result.lengths.sampling.eotToken = endOfTurn;
+  result.rules = {.tokenizer = tokenizer.get(),
+                  .maskToken = config.maskToken,
+                  .eosToken = config.eosToken,
+                  .endOfTurn = endOfTurn,
+                  .raw = options.raw};
+  return Status::success();
+}
+
+std::optional<Failure> Session::prepareLengths() {
+  int64_t longest = *std::max_element(result.promptLengths.begin(),
+                                      result.promptLengths.end());
+  resolveLengths(options, config.maxSequenceLength - longest, result.lengths);
+  if (Status status = rt::checkOptions(result.lengths); !status)
+    return Failure(exitUsage, status.takeError());
+  if (Status status = rt::checkPrompts(config, prompts, result.lengths);
+      !status)
+    return Failure(status.takeError());
+  return std::nullopt;
+}
+
+Result<bundle::Bundle> Session::readBundle(const std::string &path,
+                                           bool dense) {
+  Result<bundle::Bundle> read = bundle::Bundle::read(path);
+  if (!read || !dense)
+    return read;
+  for (const bundle::Kernel &kernel : read->manifest().kernels)
+    if (kernel.kind == bundle::Kernel::Kind::Attention && !kernel.terms.empty())
+      return Error(path + ": --compare-dense takes a dense schedule, but '" +
+                   read->manifest().schedule + "' has the sparse kernel '" +
+                   kernel.name + "'");
+  return read;
+}
+
+Result<std::unique_ptr<rt::ScheduleExecutor>>
+Session::loadExecutor(const std::string &path, bool dense, std::string *name) {
+  Result<bundle::Bundle> read = readBundle(path, dense);
+  if (!read)
+    return read.takeError();
+  if (name)
+    *name = read->manifest().schedule;
+  auto executor = rt::ScheduleExecutor::create(*read, config, options.dtype);
+  if (!executor)
+    return executor.takeError().withContext(path);
+  return std::move(*executor);
+}
+
+Status Session::loadModel() {
+  rt::LoadOptions load;
+  load.dtype = options.dtype;
+  load.progress = [&](int64_t done, int64_t total) {
+    progress.loading(done, total);
+  };
+  load.interrupted = interrupted;
+  Result<std::unique_ptr<rt::Model>> loaded =
+      rt::Model::load(options.model, load);
+  progress.clear();
+  if (!loaded)
+    return loaded.takeError();
+  model = std::move(*loaded);
+  return Status::success();
+}
+
+Status Session::openSinks() {
+  if (!options.stepsJson.empty()) {
+    Result<StepLog> log = StepLog::open(options.stepsJson);
+    if (!log)
+      return log.takeError();
+    stepLog.emplace(std::move(*log));
+  }
+  if (!options.visual)
+    return Status::success();
+  if (!isatty(STDOUT_FILENO)) {
+    if (!options.quiet)
+      std::fputs("heddle-run: --visual needs a terminal on standard output; "
+                 "going on without it\n",
+                 stderr);
+    return Status::success();
+  }
+  canvas.emplace(result.rules, result.promptLengths,
+                 result.lengths.blockLength);
+  return Status::success();
+}
+
+bool Session::observe(const rt::StepRecord &record) {
+  if (result.totals.steps == 0)
+    result.firstStepSeconds = secondsSince(start);
+  result.totals.add(record);
+  if (stepLog)
+    stepLog->step(record);
+  if (canvas)
+    canvas->step(record, progressLine(result.totals, record.totalSteps,
+                                      terminalSize(STDOUT_FILENO).columns));
+  else
+    progress.step(result.totals, record.totalSteps);
+  return !interrupted();
+}
+
+Status Session::generate(rt::ScheduleExecutor &executor) {
+  Result<rt::Generation> generation = rt::generate(
+      *model, executor, prompts, result.lengths,
+      [&](const rt::StepRecord &record) { return observe(record); });
+  progress.clear();
+  canvas.reset();
+  if (!generation)
+    return generation.takeError();
+  result.generation = std::move(*generation);
+  if (stepLog)
+    return stepLog->finish(result.generation);
+  return Status::success();
+}
+
+Status Session::compareWithDense() {
+  auto executor = loadExecutor(options.compareDense, /*dense=*/true, nullptr);
+  if (!executor)
+    return executor.takeError();
+  Totals totals;
+  Result<rt::Generation> dense =
+      rt::generate(*model, **executor, prompts, result.lengths,
+                   [&](const rt::StepRecord &record) {
+                     totals.add(record);
+                     progress.step(totals, record.totalSteps);
+                     return !interrupted();
+                   });
+  progress.clear();
+  if (!dense)
+    return dense.takeError().withContext(options.compareDense);
+  if (!dense->complete)
+    return Status::success(); // interrupted: nothing to compare with
+  result.comparison =
+      compareResponses(result.generation, *dense, result.promptLengths);
+  result.comparison->bundle = options.compareDense;
+  result.comparison->seconds = totals.seconds;
+  return Status::success();
+}
+
+Status Session::report() {
+  std::string text = options.json               ? jsonReport(result)
+                     : options.stepsJson != "-" ? textReport(result)
+                                                : std::string();
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return Error(std::string("standard output could not be written: ") +
+                 std::strerror(errno));
+  if (!options.quiet)
+    std::fprintf(stderr, "heddle-run: %s", summary(result).c_str());
+  return Status::success();
+}
+
+} // namespace
+
+int runSession(const RunOptions &options, Clock::time_point start) {
+  installInterruptHandler();
+  std::variant<int, Failure> outcome =
+      options.info ? [&]() -> std::variant<int, Failure> {
+    if (Status status = printInfo(options); !status)
+      return Failure(status.takeError());
+    return 0;
+  }()
+      : Session(options, start).run();
+  if (const int *code = std::get_if<int>(&outcome))
+    return *code;
+  const Failure &failure = std::get<Failure>(outcome);
+  if (options.json) {
+    std::fputs(jsonFailure(failure.error.text()).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  std::fprintf(stderr, "heddle-run: error: %s\n", failure.error.text().c_str());
+  return failure.code;
+}
+
+} // namespace heddle::run

@@ -1,0 +1,55 @@
+//===- StepLog.h - A JSON line for every step -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_RUN_STEPLOG_H
+#define HEDDLE_TOOLS_HEDDLE_RUN_STEPLOG_H
+
+#include "bundle/Result.h"
+#include "runtime/denoise/Denoise.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace heddle::run {
+
+/// Writes --steps-json. One line a forward pass:
+///   {"step":1,"block":0,"rows":19,"logit_rows":16,"pairs":..,
+///    "dense_pairs":..,"score_pairs":..,"refreshes":..,"seconds":..,
+///    "commits":[{"sequence":0,"position":17,"token":5,"confidence":0.93}]}
+/// and at the end
+///   {"done":true,"complete":true,"sequences":[[ids, prompt included]]}
+/// where "complete" is false after an interrupt. A file without that last line
+/// is of a run that failed.
+class StepLog {
+public:
+  /// `path` may be "-" for standard output.
+  static Result<StepLog> open(const std::string &path);
+
+  void step(const rt::StepRecord &record);
+
+  /// Writes the last line; fails if anything could not be written.
+  Status finish(const rt::Generation &generation);
+
+private:
+  struct Closer {
+    void operator()(std::FILE *file) const {
+      if (file != stdout)
+        std::fclose(file);
+    }
+  };
+  StepLog(std::string path, std::FILE *file)
+      : path(std::move(path)), file(file) {}
+  void write(const std::string &line);
+
+  std::string path;
+  std::unique_ptr<std::FILE, Closer> file;
+};
+
+} // namespace heddle::run
+
+#endif // HEDDLE_TOOLS_HEDDLE_RUN_STEPLOG_H

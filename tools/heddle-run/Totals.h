@@ -1,0 +1,60 @@
+//===- Totals.h - What a run has done so far -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_RUN_TOTALS_H
+#define HEDDLE_TOOLS_HEDDLE_RUN_TOTALS_H
+
+#include "runtime/denoise/Denoise.h"
+
+#include <cstdint>
+
+namespace heddle::run {
+
+/// Sums over the steps of a run.
+struct Totals {
+  int64_t steps = 0;
+  int64_t tokens = 0; ///< committed
+  int64_t rows = 0;
+  int64_t logitRows = 0;
+  rt::StepCounters attention;
+  double seconds = 0;
+
+  void add(const rt::StepRecord &record) {
+    steps = record.step;
+    tokens += static_cast<int64_t>(record.commits.size());
+    rows += record.rowsComputed;
+    logitRows += record.logitRows;
+    attention.pairs += record.counters.pairs;
+    attention.densePairs += record.counters.densePairs;
+    attention.scorePairs += record.counters.scorePairs;
+    attention.refreshes += record.counters.refreshes;
+    seconds += record.seconds;
+  }
+
+  double tokensPerSecond() const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
+
+  /// Pairs computed as a share of what dense attention computes.
+  double attentionShare() const {
+    return attention.densePairs > 0
+               ? static_cast<double>(attention.pairs) /
+                     static_cast<double>(attention.densePairs)
+               : 1;
+  }
+  /// Pairs visited a second time to score selections, as the same share.
+  double scoringShare() const {
+    return attention.densePairs > 0
+               ? static_cast<double>(attention.scorePairs) /
+                     static_cast<double>(attention.densePairs)
+               : 0;
+  }
+};
+
+} // namespace heddle::run
+
+#endif // HEDDLE_TOOLS_HEDDLE_RUN_TOTALS_H

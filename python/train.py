@@ -286,7 +286,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("--model", required=True, help="folder with tokenizer.json")
     p.add_argument("--out", required=True)
-    p.add_argument("--minutes", type=float, default=8)
+    p.add_argument("--minutes", type=float, default=8.3)
     p.add_argument("--save-minutes", type=float, default=2)
     p.add_argument("--init", help="start from this folder's model.safetensors")
     p.add_argument("--tokens", type=int, default=16384, help="tokens a batch")

@@ -23,13 +23,15 @@ def main():
     p.add_argument("--prompt-ids", action="append", default=[],
                    help="token ids with commas between; repeat for a batch")
     p.add_argument("--prompt", action="append", default=[], help="text; may be repeated")
-    p.add_argument("--gen-length", type=int, default=128)
-    p.add_argument("--steps", type=int, default=128)
-    p.add_argument("--block-length", type=int, default=128)
-    p.add_argument("--temperature", type=float, default=0.0)
-    p.add_argument("--remasking", choices=("low_confidence", "random"),
-                   default="low_confidence")
-    p.add_argument("--seed", type=int, default=0)
+    for name, kind in sampler.Options.__annotations__.items():
+        flag = "--" + name.replace("_", "-")
+        default = getattr(sampler.Options, name)
+        if kind is bool:
+            p.add_argument(flag, action="store_true")
+        elif name == "eot":
+            p.add_argument("--eot-id", dest="eot", type=int, default=default)
+        else:
+            p.add_argument(flag, type=kind, default=default)
     p.add_argument("--schedule", default="dense",
                    help="e.g. columns:keep=1/5,group=32,window=3/10,count=16+sinks:size=4")
     p.add_argument("--steps-json", default="-", help="file, or - for standard output")
@@ -43,10 +45,10 @@ def main():
         parser.error("give at least one non-empty --prompt-ids or --prompt")
     out = sys.stdout if args.steps_json == "-" else open(args.steps_json, "w")
     write = lambda record: print(json.dumps(record, separators=(",", ":")), file=out, flush=True)
+    options = sampler.Options(**{name: getattr(args, name)
+                                 for name in sampler.Options.__annotations__})
     try:
-        done = sampler.generate(
-            model, prompts, args.gen_length, args.steps, args.block_length,
-            args.schedule, args.temperature, args.remasking, args.seed, write)
+        done = sampler.generate(model, prompts, options, args.schedule, write)
     except ValueError as error:
         sys.exit(f"heddle_reference: {error}")
     write({"done": True, "complete": True, "sequences": done})

@@ -59,8 +59,7 @@ class Schedule:
     """One run's attention; keeps the columns of every layer and sequence."""
 
     def __init__(self, text, total_steps):
-        self.terms, self.step, self.columns = [], 0, {}
-        self.refresh = set()
+        self.terms, self.columns = [], {}
         for term in [] if text == "dense" else text.split("+"):
             kind, _, rest = term.partition(":")
             values = dict(item.split("=") for item in rest.split(",") if item)
@@ -70,7 +69,6 @@ class Schedule:
                 else:
                     steps = uniform_steps(Fraction(values.pop("window")),
                                           int(values.pop("count")), total_steps)
-                self.refresh |= set(steps)
                 known = {"keep": Fraction(values.pop("keep")),
                          "group": int(values.pop("group")),
                          "rule": values.pop("rule", "floor"), "steps": set(steps)}
@@ -84,7 +82,10 @@ class Schedule:
             self.terms.append((kind, known))
 
     def begin_step(self, step, sequence):
+        """Names the step (1-based) and the sequence of the next forward pass,
+        and counts anew: pairs attended, lists of columns renewed."""
         self.step, self.sequence = step, sequence
+        self.pairs = self.refreshes = 0
 
     def mask(self, layer, q, k):
         """Allowed pairs [heads, n, n] or [n, n]; None when all are."""
@@ -98,6 +99,7 @@ class Schedule:
                     p = probabilities(q, k) if p is None else p
                     self.columns[key] = select_columns(
                         p, values["group"], keep_count(values["keep"], n, values["rule"]))
+                    self.refreshes += 1
                     dense = True
                 elif key not in self.columns:
                     dense = True
@@ -114,4 +116,8 @@ class Schedule:
         """Attention of the current step and sequence, for Model.forward."""
         repeat = q.shape[0] // k.shape[0]
         k, v = k.repeat_interleave(repeat, 0), v.repeat_interleave(repeat, 0)
-        return probabilities(q, k, self.mask(layer, q, k)) @ v
+        heads, n, _ = q.shape
+        allowed = self.mask(layer, q, k)
+        self.pairs += (heads * n * n if allowed is None
+                       else int(allowed.expand(heads, n, n).sum()))
+        return probabilities(q, k, allowed) @ v

@@ -16,6 +16,7 @@
 
 #include "nlohmann/json.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 #include <set>
@@ -245,14 +246,12 @@ Selection readSelection(Reader &in, const ordered_json &json,
   return selection;
 }
 
+/// Kernels are named after what the user called a selection, so anything that
+/// prints goes.
 bool isSymbol(const std::string &text) {
-  if (text.empty() || text.size() > 255)
-    return false;
-  for (char c : text)
-    if (!(c == '_' || c == '.' || c == '$' || (c >= '0' && c <= '9') ||
-          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
-      return false;
-  return true;
+  return !text.empty() && text.size() <= 255 &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 KernelVariant readVariant(Reader &in, const ordered_json &json,
@@ -265,8 +264,8 @@ KernelVariant readVariant(Reader &in, const ordered_json &json,
   variant.symbol = in.string(json["symbol"], path + ".symbol");
   if (!in.failed() && !isSymbol(variant.symbol))
     in.fail(path + ".symbol", "\"" + printable(variant.symbol) +
-                                  "\" is no symbol name (letters, digits and "
-                                  "_ . $, at most 255)");
+                                  "\" is no symbol name (1 to 255 printable "
+                                  "characters, no spaces)");
   variant.dtype = in.string(json["dtype"], path + ".dtype");
   if (!in.failed() && variant.dtype != "f32" && variant.dtype != "bf16")
     in.fail(path + ".dtype", "\"" + printable(variant.dtype) +

@@ -1,0 +1,182 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+heddle.plan @N1 {
+  // expected-error@+1 {{does not belong in a heddle.plan}}
+  %c = arith.constant 1 : i32
+  heddle.rule default {}
+}
+
+// -----
+
+// expected-error@+1 {{needs a default rule}}
+heddle.plan @N2 {
+}
+
+// -----
+
+heddle.plan @N2 {
+  // expected-note@+1 {{the first one is here}}
+  heddle.rule default {}
+  // expected-error@+1 {{is the plan's second default rule}}
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N2 {
+  heddle.rule default {}
+  // expected-note@+1 {{they are named here}}
+  heddle.rule layers(0 to 4) {}
+  // expected-error@+1 {{names layers that another rule has}}
+  heddle.rule layers(2 to 2) {}
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 48}}
+  heddle.kernel @k select(group = 48) by mean_probability
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a scorer is mean_probability}}
+  heddle.kernel @k select(group = 64) by chance
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a kernel is attention or select}}
+  heddle.kernel @k gemm
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a term is columns(...), window(...) or sinks(...)}}
+  heddle.kernel @k attention [diagonal(3)]
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{the size of window must be at least 1, found 0}}
+  heddle.kernel @k attention [window(0)]
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{selects, which needs a group and a scorer}}
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>}> : () -> ()
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{computes attention, which has no group or scorer}}
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind attention>, group = 64 : i64}> : () -> ()
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp}}
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>, group = 64 : i64, scorer = #heddle<scorer mean_probability>, writes_lse}> : () -> ()
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  // expected-error@+1 {{names @nothing, which is no heddle.selection of the plan}}
+  heddle.kernel @k attention [columns(@nothing, group = 64)]
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 128) by mean_probability on every(1)
+  // expected-error@+1 {{reads @s in groups of 64, it is made in groups of 128}}
+  heddle.kernel @k attention [columns(@s, group = 64)]
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @k select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      // expected-error@+1 {{needs an attention kernel, found @k}}
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.selection @s columns(keep = 0.2, group = 128) by mean_probability on every(1)
+  heddle.kernel @a attention dense writes_lse
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @k select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @a
+      // expected-error@+1 {{needs a select kernel of group 128 by mean_probability}}
+      heddle.refresh @s with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @a attention dense
+  heddle.rule default {
+    // expected-error@+1 {{must begin with heddle.attend_with}}
+    heddle.phase otherwise {
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @a attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @a
+      // expected-error@+1 {{cannot follow a phase's heddle.attend_with; only heddle.refresh can}}
+      heddle.attend_with @a
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.rule default {
+    // expected-error@+1 {{a phase is `on` a cadence, `before` a cadence, or `otherwise`}}
+    heddle.phase while every(3) {
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.rule default {
+    // expected-error@+1 {{needs a cadence}}
+    "heddle.phase"() <{when = #heddle<when_kind on>}> ({^bb0:}) : () -> ()
+  }
+}

@@ -1,0 +1,235 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --heddle-verify-plan --split-input-file --verify-diagnostics
+
+heddle.plan @N6 {
+  // expected-note@+1 {{the other one is here}}
+  heddle.kernel @a attention [window(64)]
+  // expected-error@+1 {{is like another one but for its name; one is enough}}
+  heddle.kernel @b attention [window(64)]
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @a
+    }
+  }
+  heddle.rule layers(0 to 0) {
+    heddle.phase otherwise {
+      heddle.attend_with @b
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N7 {
+  heddle.kernel @a attention [window(64)]
+  // expected-error@+1 {{'heddle.kernel' op is used by no phase}}
+  heddle.kernel @b attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @a
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N7 {
+  // expected-error@+1 {{'heddle.selection' op is used by no kernel}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(1)
+  heddle.kernel @a attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @a
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8_no_lse {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @dense attention dense
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      // expected-error@+1 {{must follow dense attention that writes the log-sum-exp}}
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8_sparse {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @near attention [window(64)] writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(4) {
+      heddle.attend_with @near
+      // expected-error@+1 {{must follow dense attention that writes the log-sum-exp}}
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// N9: nothing renews the selection.
+heddle.plan @N9_never_written {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.rule default {
+    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// N9: another phase may take step 1 away.
+heddle.plan @N9_stolen {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on first(2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not renew}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// N9: the step of the first write may be 2 or later.
+heddle.plan @N9_too_early {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.2)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on at(0.2) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase before at(0.1) {
+      heddle.attend_with @dense
+    }
+    // expected-error@+1 {{may read a selection before it is first written}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// N9: dense until a step that is certainly not before the first write.
+heddle.plan @N9_fine {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on random(window = 0.3, count = 4, seed = 1)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on random(window = 0.3, count = 4, seed = 1) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase before at(3/10) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// N9 holds for each layer range on its own: a write in other layers is none.
+heddle.plan @N9_other_layers {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  heddle.rule layers(0 to 0) {
+    // expected-error@+1 {{reads a selection that the phases before it do not renew}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N10 {
+  heddle.kernel @a attention [window(64)]
+  // expected-error@+1 {{must end with a phase `otherwise`, so that every step has a phase}}
+  heddle.rule default {
+    heddle.phase on every(2) {
+      heddle.attend_with @a
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N10 {
+  heddle.kernel @a attention [window(64)]
+  heddle.rule default {
+    // expected-error@+1 {{takes every step, so that the phases after it never run}}
+    heddle.phase otherwise {
+      heddle.attend_with @a
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @a
+    }
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected a heddle.plan, found none}}
+module {}
+
+// -----
+
+// expected-error@+1 {{does not belong at the plan level; a module holds heddle.plan ops}}
+heddle.schedule @s {
+  heddle.attend dense
+}

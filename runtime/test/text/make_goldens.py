@@ -1,4 +1,6 @@
 #!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains small byte-level BPE tokenizers with Hugging Face `tokenizers` and
 records what it makes of awkward strings.
 

@@ -1,0 +1,211 @@
+//===- AttentionCheck.cpp - One attention kernel ----------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Parallel.h"
+#include "runtime/reference/Reference.h"
+#include "runtime/test/conformance/Conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+using namespace heddle;
+using namespace heddle::conformance;
+using bundle::Term;
+
+namespace {
+
+/// One variant of one kernel on one problem.
+class AttentionCase {
+public:
+  AttentionCase(const bundle::Kernel &kernel,
+                const bundle::KernelVariant &variant,
+                abi::AttentionKernel entry, Problem &problem, Finding &finding,
+                const std::string &name)
+      : kernel(kernel), variant(variant), entry(entry), problem(problem),
+        finding(finding), name(name),
+        scratch(scratchFor(variant, problem.shape.n)) {
+    if (!kernel.writesLse)
+      problem.args.lse = nullptr;
+  }
+
+  void addList(const abi::IndexList &list, int64_t group) {
+    problem.args.lists[lists.size()] = list;
+    lists.push_back(list);
+    groups.push_back(group);
+  }
+
+  void check(std::mt19937_64 &random) {
+    nowTesting(name);
+    ++finding.cases;
+    checkOneTask(random);
+    runAll(random);
+    compare();
+    if (!problem.output.intact() || !problem.lse.intact() || !scratch->intact())
+      finding.fail(name + ": bytes in front of an output or around the scratch "
+                          "memory were overwritten");
+  }
+
+private:
+  int64_t tiles() const {
+    return (problem.shape.n - 1) / variant.queryRows + 1;
+  }
+
+  void run(int64_t head, int64_t tile) {
+    scratch->poison();
+    entry(&problem.args, head, tile, scratch->data());
+  }
+
+  /// A task leaves everything but its own rows as it was.
+  void checkOneTask(std::mt19937_64 &random) {
+    problem.poisonOutputs();
+    int64_t head = below(random, problem.shape.queryHeads());
+    int64_t tile = below(random, tiles());
+    run(head, tile);
+    int64_t begin = tile * variant.queryRows;
+    int64_t end = std::min(begin + variant.queryRows, problem.shape.n);
+    int64_t element = byteSize(problem.shape.dtype);
+    int64_t width = problem.shape.headDim * element;
+    std::vector<std::byte> seen(problem.output.data(),
+                                problem.output.data() + problem.output.size());
+    for (int64_t row = begin; row < end; ++row)
+      std::fill_n(seen.begin() + row * problem.args.outputStride * element +
+                      head * width,
+                  width, std::byte{0xff});
+    std::vector<std::byte> seenLse(problem.lse.data(),
+                                   problem.lse.data() + problem.lse.size());
+    std::fill(seenLse.begin() + (head * problem.shape.n + begin) * 4,
+              seenLse.begin() + (head * problem.shape.n + end) * 4,
+              std::byte{0xff});
+    auto poisoned = [](std::byte byte) { return byte == std::byte{0xff}; };
+    if (!std::all_of(seen.begin(), seen.end(), poisoned) ||
+        !std::all_of(seenLse.begin(), seenLse.end(), poisoned))
+      finding.fail(name + ": the task of head " + std::to_string(head) +
+                   ", tile " + std::to_string(tile) +
+                   " wrote outside of its rows");
+  }
+
+  void runAll(std::mt19937_64 &random) {
+    problem.poisonOutputs();
+    std::vector<int64_t> tasks(
+        static_cast<size_t>(problem.shape.queryHeads() * tiles()));
+    std::iota(tasks.begin(), tasks.end(), 0);
+    std::shuffle(tasks.begin(), tasks.end(), random);
+    for (int64_t task : tasks)
+      run(task / tiles(), task % tiles());
+  }
+
+  void compare() {
+    int64_t rows = problem.shape.queryHeads() * problem.shape.n;
+    std::vector<rt::reference::RowResult> expected(static_cast<size_t>(rows));
+    rt::parallelFor(rows, [&](int64_t at, int) {
+      int64_t head = at / problem.shape.n;
+      expected[at] = rt::reference::attendRow(
+          rt::reference::headOf(problem.args, head, problem.shape.headDim,
+                                problem.shape.dtype),
+          at % problem.shape.n,
+          rt::reference::pairsOf(kernel.terms, head, lists, groups));
+    });
+    for (int64_t at = 0; at < rows && finding.ok(); ++at)
+      compareRow(at / problem.shape.n, at % problem.shape.n, expected[at]);
+  }
+
+  void compareRow(int64_t head, int64_t row,
+                  const rt::reference::RowResult &expected) {
+    double difference = 0, norm = 0;
+    for (int64_t e = 0; e < problem.shape.headDim; ++e) {
+      double found = rt::reference::load(problem.output.data(),
+                                         row * problem.args.outputStride +
+                                             head * problem.shape.headDim + e,
+                                         problem.shape.dtype);
+      difference += (found - expected.output[e]) * (found - expected.output[e]);
+      norm += expected.output[e] * expected.output[e];
+    }
+    std::string where = name + ": head " + std::to_string(head) + ", row " +
+                        std::to_string(row);
+    double allowed = allowedError(problem.shape.dtype, expected.lse);
+    finding.measure(std::sqrt(difference / norm), allowed, where + ", output");
+    if (!kernel.writesLse)
+      return;
+    // An absolute error in the log-sum-exp is a relative one in probabilities.
+    double lse = problem.lse.as<float>()[head * problem.shape.n + row];
+    finding.measure(std::abs(lse - expected.lse), allowed,
+                    where + ", log-sum-exp");
+  }
+
+  static int64_t below(std::mt19937_64 &random, int64_t bound) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+  }
+
+  const bundle::Kernel &kernel;
+  const bundle::KernelVariant &variant;
+  abi::AttentionKernel entry;
+  Problem &problem;
+  Finding &finding;
+  std::string name;
+  std::unique_ptr<GuardedBuffer> scratch;
+  std::vector<abi::IndexList> lists;
+  std::vector<int64_t> groups;
+};
+
+} // namespace
+
+Finding conformance::checkAttention(const bundle::Manifest &manifest,
+                                    const bundle::Kernel &kernel,
+                                    const bundle::KernelVariant &variant,
+                                    abi::AttentionKernel entry,
+                                    const Options &options) {
+  Finding finding;
+  std::mt19937_64 random(options.seed);
+  bool columns =
+      std::any_of(kernel.terms.begin(), kernel.terms.end(),
+                  [](const Term &t) { return t.kind == Term::Kind::Columns; });
+  size_t turn = 0;
+  for (int64_t ratio : options.ratios) {
+    for (int64_t n : options.lengths) {
+      // One key, some, all; without columns once.
+      std::vector<int64_t> keeps = {
+          1, 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(n)), n};
+      if (!columns)
+        keeps.resize(1);
+      for (int64_t keep : keeps) {
+        Shape shape;
+        shape.n = n;
+        shape.kvHeads = ratio == 1 ? 2 : 1;
+        shape.ratio = ratio;
+        shape.headDim = variant.headDim;
+        shape.padding = static_cast<int64_t>(turn % 4) * 7; // 0, 7, 14, 21
+        shape.values = allValues[turn++ % std::size(allValues)];
+        if (!parseDType(variant.dtype, shape.dtype)) {
+          finding.fail("element type " + variant.dtype + " has no reference");
+          return finding;
+        }
+        Problem problem(shape, random);
+        std::string name = kernel.name + " " + variant.dtype +
+                           " d=" + std::to_string(variant.headDim) + " " +
+                           toString(shape);
+        if (columns)
+          name += " keep=" + std::to_string(keep);
+        AttentionCase one(kernel, variant, entry, problem, finding, name);
+        std::vector<std::unique_ptr<RandomLists>> lists;
+        for (const Term &term : kernel.terms) {
+          if (term.kind != Term::Kind::Columns)
+            continue;
+          int64_t group = manifest.selections[term.selection].group;
+          lists.push_back(
+              std::make_unique<RandomLists>(shape, group, keep, random));
+          one.addList(lists.back()->list, group);
+        }
+        one.check(random);
+        if (!finding.ok())
+          return finding;
+      }
+    }
+  }
+  return finding;
+}

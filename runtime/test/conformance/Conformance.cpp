@@ -1,0 +1,61 @@
+//===- Conformance.cpp - Kernels of a bundle against float64 ----*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/conformance/Conformance.h"
+
+#include <cstdio>
+
+using namespace heddle;
+using namespace heddle::conformance;
+
+static std::string lineOf(const std::string &name, const Finding &finding) {
+  char figures[96];
+  std::snprintf(figures, sizeof(figures), "%5lld cases, worst error %.2e",
+                static_cast<long long>(finding.cases), finding.worst);
+  std::string line =
+      (finding.ok() ? "ok    " : "FAIL  ") + name + ": " + figures;
+  if (!finding.ok())
+    line += "\n      " + finding.failure;
+  return line;
+}
+
+Result<bool> conformance::checkBundle(
+    const bundle::Bundle &bundle, const Options &options,
+    const std::function<void(const std::string &)> &report) {
+  Result<std::unique_ptr<rt::HostModule>> module = rt::HostModule::load(bundle);
+  if (!module)
+    return module.takeError();
+  const bundle::Manifest &manifest = bundle.manifest();
+  bool ok = true;
+  auto add = [&](const std::string &name, const Finding &finding) {
+    report(lineOf(name, finding));
+    ok &= finding.ok();
+  };
+  for (const bundle::Kernel &kernel : manifest.kernels) {
+    for (const bundle::KernelVariant &variant : kernel.variants) {
+      std::string name = kernel.name + " " + variant.dtype +
+                         " d=" + std::to_string(variant.headDim);
+      add(name,
+          kernel.kind == bundle::Kernel::Kind::Attention
+              ? checkAttention(manifest, kernel, variant,
+                               (*module)->attention(variant.symbol), options)
+              : checkSelect(kernel, variant, (*module)->select(variant.symbol),
+                            options));
+    }
+  }
+  if (!ok) // the program would fail for the same reason, less clearly
+    return false;
+  for (const bundle::KernelVariant &variant :
+       manifest.kernels.front().variants) {
+    rt::DType dtype = rt::DType::F32;
+    if (parseDType(variant.dtype, dtype))
+      add("step program " + variant.dtype +
+              " d=" + std::to_string(variant.headDim),
+          checkProgram(bundle, dtype, variant.headDim, options));
+  }
+  return ok;
+}

@@ -1,0 +1,59 @@
+//===- Conformance.h - Kernels of a bundle against float64 ------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_CONFORMANCE_CONFORMANCE_H
+#define HEDDLE_RUNTIME_TEST_CONFORMANCE_CONFORMANCE_H
+
+#include "bundle/Bundle.h"
+#include "bundle/Result.h"
+#include "runtime/module/HostModule.h"
+#include "runtime/test/conformance/Problem.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace heddle::conformance {
+
+struct Options {
+  uint64_t seed = 1;
+  std::vector<int64_t> lengths = {1,  2,   15,  16,  17,  63,  64,
+                                  65, 100, 127, 128, 129, 257, 500};
+  std::vector<int64_t> ratios = {1, 7}; ///< query heads per key/value head
+};
+
+/// Outputs and log-sum-exp of one attention kernel variant: relative error, no
+/// write outside of a task's rows, none outside of the tensors, no dependence
+/// on scratch contents or task order, every element written. Column terms get
+/// random lists of one key, of some and of all keys.
+Finding checkAttention(const bundle::Manifest &manifest,
+                       const bundle::Kernel &kernel,
+                       const bundle::KernelVariant &variant,
+                       abi::AttentionKernel entry, const Options &options);
+
+/// Scores and lists of one select kernel variant: scores against float64, lists
+/// against brute force on the kernel's own scores, the same lists when no
+/// scores are asked for.
+Finding checkSelect(const bundle::Kernel &kernel,
+                    const bundle::KernelVariant &variant,
+                    abi::SelectKernel entry, const Options &options);
+
+/// The whole step program through ScheduleExecutor on a ragged batch against
+/// ReferenceExecutor, with the lists that the select kernels choose.
+Finding checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
+                     int64_t headDim, const Options &options);
+
+/// Everything above for all variants of a bundle. `report` gets one line each.
+/// An error when the bundle cannot be run here; else whether all conform.
+Result<bool>
+checkBundle(const bundle::Bundle &bundle, const Options &options,
+            const std::function<void(const std::string &)> &report);
+
+} // namespace heddle::conformance
+
+#endif // HEDDLE_RUNTIME_TEST_CONFORMANCE_CONFORMANCE_H

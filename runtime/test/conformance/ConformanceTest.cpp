@@ -1,0 +1,161 @@
+//===- ConformanceTest.cpp - Does the suite notice? -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Hand-written kernels conform; a manifest that says something else of them
+// does not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/conformance/Conformance.h"
+
+#include "runtime/test/schedule/HandBundle.h"
+
+#include <gtest/gtest.h>
+
+using namespace heddle;
+using namespace heddle::conformance;
+using bundle::Kernel;
+using bundle::Term;
+
+namespace {
+
+Options quick() {
+  Options options;
+  options.lengths = {1, 2, 15, 16, 17, 33};
+  options.ratios = {1, 7};
+  return options;
+}
+
+/// The finding for one kernel's f32 variant after `change`.
+Finding findingOf(const std::string &name,
+                  const std::function<void(Kernel &)> &change) {
+  bundle::Manifest manifest = test::handManifest();
+  bundle::Bundle bundle = test::makeHandBundle(manifest);
+  auto module = rt::HostModule::load(bundle);
+  EXPECT_TRUE(module) << module.error().text();
+  Kernel kernel = manifest.kernels[test::kernelNamed(manifest, name)];
+  change(kernel);
+  const bundle::KernelVariant &variant = kernel.variants.front();
+  if (kernel.kind == Kernel::Kind::Select)
+    return checkSelect(kernel, variant, (*module)->select(variant.symbol),
+                       quick());
+  return checkAttention(manifest, kernel, variant,
+                        (*module)->attention(variant.symbol), quick());
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST(Conformance, HandWrittenKernelsConform) {
+  bundle::Manifest manifest = test::handManifest();
+  // A program that uses most of them.
+  bundle::Phase renew;
+  renew.when.kind = bundle::When::Kind::On;
+  renew.when.cadence.kind = bundle::Cadence::Kind::Every;
+  renew.when.cadence.period = 4;
+  for (bundle::Selection &selection : manifest.selections)
+    selection.cadence = renew.when.cadence;
+  renew.attention = test::kernelNamed(manifest, "dense_lse");
+  renew.refreshes = {{0, test::kernelNamed(manifest, "select4")},
+                     {1, test::kernelNamed(manifest, "select8")}};
+  bundle::Phase otherwise;
+  otherwise.attention = test::kernelNamed(manifest, "columns4_columns8_lse");
+  manifest.rules[0].phases = {renew, otherwise};
+  std::vector<std::string> lines;
+  Result<bool> conforms =
+      checkBundle(test::makeHandBundle(manifest), quick(),
+                  [&](const std::string &line) { lines.push_back(line); });
+  ASSERT_TRUE(conforms) << conforms.error().text();
+  for (const std::string &line : lines)
+    EXPECT_TRUE(line.starts_with("ok")) << line;
+  EXPECT_TRUE(*conforms);
+  // Two element types of every kernel and of the program.
+  EXPECT_EQ(lines.size(), 2 * (manifest.kernels.size() + 1));
+}
+
+TEST(Conformance, NoticesAnotherPattern) {
+  EXPECT_FALSE(
+      findingOf("window6", [](Kernel &kernel) { kernel.terms.clear(); }).ok());
+  EXPECT_FALSE(findingOf("window6", [](Kernel &kernel) {
+                 kernel.terms[0].size = 4;
+               }).ok());
+  EXPECT_FALSE(findingOf("columns4_window6_sinks2", [](Kernel &kernel) {
+                 kernel.terms.pop_back();
+               }).ok());
+  EXPECT_FALSE(findingOf("columns8", [](Kernel &kernel) {
+                 kernel.terms[0].selection = 0;
+               }).ok());
+}
+
+TEST(Conformance, NoticesWritesOutsideOfATask) {
+  // The kernel writes 8 rows where the manifest gives it 4.
+  Finding finding = findingOf(
+      "dense", [](Kernel &kernel) { kernel.variants[0].queryRows = 4; });
+  EXPECT_TRUE(contains(finding.failure, "outside of its rows"))
+      << finding.failure;
+}
+
+TEST(Conformance, NoticesRowsLeftOut) {
+  // The kernel writes 8 rows where the manifest gives it 16.
+  Finding finding = findingOf(
+      "dense", [](Kernel &kernel) { kernel.variants[0].queryRows = 16; });
+  EXPECT_TRUE(contains(finding.failure, "nan, allowed")) << finding.failure;
+}
+
+TEST(Conformance, NoticesAMissingLogSumExp) {
+  EXPECT_FALSE(
+      findingOf("dense", [](Kernel &kernel) { kernel.writesLse = true; }).ok());
+}
+
+TEST(Conformance, NoticesOtherGroups) {
+  EXPECT_FALSE(
+      findingOf("select8", [](Kernel &kernel) { kernel.group = 16; }).ok());
+}
+
+using ConformanceDeathTest = testing::Test;
+
+TEST(ConformanceDeathTest, NoticesTooMuchScratch) {
+  EXPECT_EXIT(
+      {
+        describeFaults();
+        findingOf("dense", [](Kernel &kernel) {
+          kernel.variants[0].scratchBytesPerKey = 0;
+        });
+      },
+      testing::ExitedWithCode(1), "memory outside of the kernel's buffers");
+}
+
+TEST(ConformanceDeathTest, NoticesReadsBeyondATensor) {
+  EXPECT_EXIT(
+      {
+        describeFaults();
+        GuardedBuffer buffer(12);
+        nowTesting("a test");
+        volatile int32_t *end = buffer.as<int32_t>() + 3;
+        std::fprintf(stderr, "%d", *end);
+      },
+      testing::ExitedWithCode(1), "in a test");
+}
+
+TEST(GuardedBuffer, NoticesBytesInFront) {
+  GuardedBuffer buffer(100);
+  EXPECT_TRUE(buffer.intact());
+  buffer.data()[0] = std::byte{1};
+  EXPECT_TRUE(buffer.intact());
+  buffer.data()[-1] = std::byte{1};
+  EXPECT_FALSE(buffer.intact());
+}
+
+TEST(GuardedBuffer, NoticesBytesInAnAlignmentGap) {
+  GuardedBuffer buffer(100, 64);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
+  buffer.data()[100] = std::byte{1};
+  EXPECT_FALSE(buffer.intact());
+}

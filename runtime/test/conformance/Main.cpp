@@ -1,0 +1,57 @@
+//===- Main.cpp - heddle-conformance ----------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Bundle.h"
+#include "runtime/test/conformance/Conformance.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+using namespace heddle;
+
+int main(int argc, char **argv) {
+  CLI::App app("Compares every kernel of bundles with float64 definitions, on "
+               "this machine.");
+  conformance::Options options;
+  std::vector<std::string> paths;
+  app.add_option("bundles", paths, "Bundles to check")->required();
+  app.add_option("--seed", options.seed, "Seed of the random inputs")
+      ->capture_default_str();
+  app.add_option("--lengths", options.lengths, "Sequence lengths, n")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  app.add_option("--ratios", options.ratios,
+                 "Query heads per key/value head (1,7)")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
+  CLI11_PARSE(app, argc, argv);
+
+  conformance::describeFaults();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
+  bool ok = true;
+  for (const std::string &path : paths) {
+    Result<bundle::Bundle> bundle = bundle::Bundle::read(path);
+    if (!bundle) {
+      std::fprintf(stderr, "error: %s\n", bundle.error().text().c_str());
+      return 1;
+    }
+    std::printf("%s\n", path.c_str());
+    Result<bool> conforms =
+        conformance::checkBundle(*bundle, options, [](const std::string &line) {
+          std::printf("  %s\n", line.c_str());
+          std::fflush(stdout);
+        });
+    if (!conforms) {
+      std::fprintf(stderr, "error: %s: %s\n", path.c_str(),
+                   conforms.error().text().c_str());
+      return 1;
+    }
+    ok &= *conforms;
+  }
+  return ok ? 0 : 1;
+}

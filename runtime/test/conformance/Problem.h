@@ -1,0 +1,105 @@
+//===- Problem.h - Random inputs of a kernel --------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_CONFORMANCE_PROBLEM_H
+#define HEDDLE_RUNTIME_TEST_CONFORMANCE_PROBLEM_H
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+#include "runtime/tensor/DType.h"
+#include "runtime/test/conformance/GuardedBuffer.h"
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace heddle::conformance {
+
+/// What the values look like.
+enum class Values {
+  Normal,    ///< all normally distributed, logits of size 1
+  Peaked,    ///< logits of size 4: few keys matter
+  Rising,    ///< logits grow with the key: every tile raises the maximum
+  Shifted,   ///< logits near 200: exp overflows unless the maximum is taken off
+  EqualKeys, ///< all keys are the same: every score ties
+  Twins,     ///< the second half of the keys repeats the first
+};
+inline constexpr Values allValues[] = {Values::Normal,    Values::Peaked,
+                                       Values::Rising,    Values::Shifted,
+                                       Values::EqualKeys, Values::Twins};
+std::string toString(Values values);
+
+/// Shape of one sequence.
+struct Shape {
+  int64_t n = 1;
+  int64_t kvHeads = 1;
+  int64_t ratio = 1; ///< query heads per key/value head
+  int64_t headDim = 64;
+  int64_t padding = 0; ///< elements between rows
+  rt::DType dtype = rt::DType::F32;
+  Values values = Values::Normal;
+  int64_t queryHeads() const { return kvHeads * ratio; }
+};
+std::string toString(const Shape &shape);
+
+/// Q, K and V of one sequence in guarded, read-only memory; what lies between
+/// their rows is NaN. Output and log-sum-exp are poisoned.
+class Problem {
+public:
+  Problem(const Shape &shape, std::mt19937_64 &random);
+
+  const Shape shape;
+  /// Output and lse point to the buffers below; no lists.
+  abi::AttentionArgs args{};
+  GuardedBuffer query, key, value, output, lse;
+
+  void poisonOutputs() {
+    output.poison();
+    lse.poison();
+  }
+};
+
+/// Index lists of random keys in guarded memory.
+struct RandomLists {
+  RandomLists(const Shape &shape, int64_t group, int64_t keep,
+              std::mt19937_64 &random);
+  GuardedBuffer memory;
+  abi::IndexList list;
+};
+
+/// Scratch memory as a manifest's variant asks for it.
+std::unique_ptr<GuardedBuffer> scratchFor(const bundle::KernelVariant &variant,
+                                          int64_t n);
+
+/// What a comparison found.
+struct Finding {
+  int64_t cases = 0;
+  double worst = 0;    ///< largest relative error
+  std::string failure; ///< the first one, empty if none
+
+  bool ok() const { return failure.empty(); }
+  void fail(const std::string &what) {
+    if (failure.empty())
+      failure = what;
+  }
+  /// Records an error and fails if it is above `allowed` (or NaN).
+  void measure(double error, double allowed, const std::string &what);
+};
+
+/// Largest relative error that a result may have. Rounding in a logit becomes a
+/// relative error of a probability that grows with the logit, so results with a
+/// large log-sum-exp (in powers of two) are allowed more.
+double allowedError(rt::DType dtype, double lse);
+
+/// False if `name` is no element type that attention is defined for.
+bool parseDType(const std::string &name, rt::DType &dtype);
+
+} // namespace heddle::conformance
+
+#endif // HEDDLE_RUNTIME_TEST_CONFORMANCE_PROBLEM_H

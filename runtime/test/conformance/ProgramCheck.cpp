@@ -1,0 +1,139 @@
+//===- ProgramCheck.cpp - A whole step program ------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Program.h"
+#include "runtime/reference/ReferenceExecutor.h"
+#include "runtime/schedule/Executor.h"
+#include "runtime/test/conformance/Conformance.h"
+#include "runtime/test/schedule/Tensors.h"
+
+#include <limits>
+
+using namespace heddle;
+using namespace heddle::conformance;
+
+/// The fewest layers that the rules fit, or 0.
+static int64_t layersFor(const bundle::Manifest &manifest) {
+  constexpr int64_t most = 128;
+  for (int64_t layers = 1; layers <= most; ++layers)
+    if (bundle::rulesOfLayers(manifest, layers))
+      return layers;
+  return 0;
+}
+
+/// Every list holds the keys of largest score, but for scores that rounding may
+/// have exchanged.
+static void compareLists(const rt::SelectionView &view,
+                         std::span<const double> scores, int64_t heads,
+                         int64_t n, double tolerance, const std::string &where,
+                         Finding &finding) {
+  for (int64_t list = 0; list < heads * view.groups; ++list) {
+    std::vector<bool> kept(static_cast<size_t>(n));
+    for (int64_t k = 0; k < view.keep; ++k) {
+      int32_t key = view.indices[list * view.keep + k];
+      if (key < 0 || key >= n || kept[key])
+        return finding.fail(where + ": a list holds key " +
+                            std::to_string(key) + " twice or out of range");
+      kept[key] = true;
+    }
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (int64_t key = 0; key < n; ++key) {
+      double score = scores[list * n + key];
+      if (kept[key])
+        least = std::min(least, score);
+      else
+        most = std::max(most, score);
+    }
+    if (least < most * (1 - tolerance))
+      return finding.fail(where + ": a key of score " + std::to_string(least) +
+                          " is kept, one of score " + std::to_string(most) +
+                          " is not");
+  }
+}
+
+static std::string describe(const rt::StepCounters &counters) {
+  return std::to_string(counters.pairs) + " pairs, " +
+         std::to_string(counters.scorePairs) + " score pairs, " +
+         std::to_string(counters.refreshes) + " refreshes";
+}
+
+Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
+                                  int64_t headDim, const Options &options) {
+  Finding finding;
+  constexpr int64_t steps = 10;
+  const std::vector<int64_t> lengths = {17, 1, 130, 64};
+  rt::ModelConfig config;
+  config.layers = layersFor(bundle.manifest());
+  config.kvHeads = 2;
+  config.queryHeads = 4;
+  config.headDim = headDim;
+
+  auto executor = rt::ScheduleExecutor::create(bundle, config, dtype);
+  auto reference =
+      rt::ReferenceExecutor::create(bundle.manifest(), config, dtype);
+  if (!executor || !reference) {
+    finding.fail("the step program is refused: " +
+                 (!executor ? executor.error() : reference.error()).text());
+    return finding;
+  }
+  Status begun = (*executor)->beginRun(lengths, steps);
+  if (begun)
+    begun = (*reference)->beginRun(lengths, steps);
+  if (!begun) {
+    finding.fail("a run is refused: " + begun.error().text());
+    return finding;
+  }
+
+  std::mt19937 random(static_cast<uint32_t>(options.seed));
+  rt::PackedBatch batch = test::packed(lengths);
+  double allowed = allowedError(dtype, 0);
+  for (int64_t step = 1; step <= steps; ++step) {
+    (*executor)->beginStep(step);
+    (*reference)->beginStep(step);
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      ++finding.cases;
+      std::string where = "step " + std::to_string(step) + " of " +
+                          std::to_string(steps) + ", layer " +
+                          std::to_string(layer);
+      nowTesting(where);
+      test::Tensors tensors(config, batch.rows(), 8, dtype, random);
+      std::vector<std::byte> found, expected;
+      Status one = (*executor)->attend(layer, batch, tensors.into(found));
+      Status two = (*reference)->attend(layer, batch, tensors.into(expected));
+      if (!one || !two) {
+        finding.fail(where + ": " + (!one ? one : two).error().text());
+        return finding;
+      }
+      finding.measure(tensors.distance(found, expected), allowed, where);
+      for (int64_t s = 0; s < batch.sequences(); ++s) {
+        for (const rt::SelectionView &view :
+             (*executor)->selections(layer, s)) {
+          if (!view.indices)
+            continue;
+          compareLists(view, (*reference)->scores(layer, s, view.selection),
+                       config.queryHeads, lengths[s], allowed,
+                       where + ", sequence " + std::to_string(s), finding);
+          std::span<const int32_t> indices(
+              view.indices,
+              static_cast<size_t>(config.queryHeads * view.groups * view.keep));
+          Status adopted =
+              (*reference)->adopt(layer, s, view.selection, indices);
+          if (!adopted)
+            finding.fail(where + ": " + adopted.error().text());
+        }
+      }
+      if (!finding.ok())
+        return finding;
+    }
+    std::string a = describe((*executor)->counters());
+    std::string b = describe((*reference)->counters());
+    if (a != b)
+      finding.fail("step " + std::to_string(step) + ": the executor counts " +
+                   a + "; there are " + b);
+  }
+  return finding;
+}

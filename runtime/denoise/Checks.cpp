@@ -38,7 +38,7 @@ std::string divisorsAround(int64_t number, int64_t value) {
 }
 
 /// So that a divisor search ends soon and rows are counted without overflow.
-constexpr int64_t largestLength = int64_t(1) << 24;
+constexpr int64_t largestLength = int64_t(1) << 20;
 
 Status checkRange(const char *name, int64_t value) {
   if (value < 1 || value > largestLength)

@@ -73,12 +73,12 @@ TEST(CheckOptions, EverySuggestionHolds) {
 
 TEST(CheckOptions, RefusesSenselessNumbers) {
   EXPECT_EQ(optionsRefusal(0, 1, 1),
-            "gen-length is 0; it must be at least 1 and at most 16777216");
+            "gen-length is 0; it must be at least 1 and at most 1048576");
   EXPECT_EQ(optionsRefusal(1, -1, 1),
-            "block-length is -1; it must be at least 1 and at most 16777216");
+            "block-length is -1; it must be at least 1 and at most 1048576");
   EXPECT_EQ(optionsRefusal(1, 1, INT64_MAX),
             "steps is 9223372036854775807; it must be at least 1 and at most "
-            "16777216");
+            "1048576");
   GenerateOptions options;
   options.sampling.temperature = -1;
   EXPECT_EQ(refusal(checkOptions(options)),

@@ -6,46 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Program.h"
+
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <string>
-
-#include <sys/wait.h>
-#include <unistd.h>
+using namespace heddle::run::test;
 
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string contents(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// Runs heddle-run with the arguments as a shell reads them.
-Outcome heddleRun(const std::string &arguments,
-                  const std::string &input = "/dev/null") {
-  std::string base =
-      testing::TempDir() + "heddle-run-" + std::to_string(::getpid());
-  std::string command = std::string("'" HEDDLE_RUN_PROGRAM "' ") + arguments +
-                        " < " + input + " > " + base + ".out 2> " + base +
-                        ".err";
-  int status = std::system(command.c_str());
-  Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  outcome.out = contents(base + ".out");
-  outcome.err = contents(base + ".err");
-  std::filesystem::remove(base + ".out");
-  std::filesystem::remove(base + ".err");
-  return outcome;
-}
 
 void expectUsageError(const std::string &arguments,
                       const std::string &message) {

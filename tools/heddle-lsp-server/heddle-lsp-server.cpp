@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -14,6 +15,6 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
-  registry.insert<mlir::heddle::HeddleDialect>();
+  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

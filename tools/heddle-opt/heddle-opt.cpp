@@ -6,8 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -24,10 +27,12 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<mlir::heddle::HeddleDialect>();
+  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
 
   mlir::registerAllPasses();
   mlir::heddle::registerHeddlePasses();
+  mlir::heddle::registerHeddleConversionPasses();
+  mlir::shed::registerShedPasses();
 
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Heddle's pass driver\n", registry));

@@ -42,7 +42,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{a scorer is mean_probability}}
+  // expected-error@+1 {{unknown scorer 'chance'; there is mean_probability}}
   heddle.kernel @k select(group = 64) by chance
 }
 

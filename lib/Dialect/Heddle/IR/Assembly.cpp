@@ -402,6 +402,25 @@ void mlir::heddle::printColumns(AsmPrinter &printer, Operation *,
   printer << ')';
 }
 
+ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  std::optional<Scorer> value = symbolizeScorer(word);
+  if (!value)
+    return parser.emitError(loc)
+           << (word.empty() ? "expected a scorer"
+                            : "unknown scorer '" + word.str() + "'")
+           << "; there is mean_probability";
+  scorer = ScorerAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+void mlir::heddle::printScorer(AsmPrinter &printer, Operation *,
+                               ScorerAttr scorer) {
+  printer << stringifyScorer(scorer.getValue());
+}
+
 static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;

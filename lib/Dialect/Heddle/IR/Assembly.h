@@ -61,6 +61,10 @@ ParseResult parseColumns(AsmParser &parser, RatioAttr &keep, IntegerAttr &group,
 void printColumns(AsmPrinter &printer, Operation *, RatioAttr keep,
                   IntegerAttr group, KeepRuleAttr rounding);
 
+/// The word for a scorer.
+ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
+void printScorer(AsmPrinter &printer, Operation *, ScorerAttr scorer);
+
 /// `dense` or `[columns(@cols, group = 128), window(256), sinks(4)]`.
 ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms);
 void printTerms(AsmPrinter &printer, ArrayAttr terms);

@@ -87,13 +87,10 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
     properties.group = parser.getBuilder().getI64IntegerAttr(group);
     properties.terms = parser.getBuilder().getArrayAttr({});
-    loc = parser.getCurrentLocation();
-    StringRef scorerWord;
-    (void)parser.parseOptionalKeyword(&scorerWord);
-    std::optional<Scorer> scorer = symbolizeScorer(scorerWord);
-    if (!scorer)
-      return parser.emitError(loc, "a scorer is mean_probability");
-    properties.scorer = ScorerAttr::get(context, *scorer);
+    ScorerAttr scorer;
+    if (parseScorer(parser, scorer))
+      return failure();
+    properties.scorer = scorer;
   }
   return parser.parseOptionalAttrDict(result.attributes);
 }

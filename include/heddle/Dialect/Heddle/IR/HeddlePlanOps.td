@@ -31,9 +31,9 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     heddle.plan @pulsecol {
       heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
           on uniform(window = 0.3, count = 16)
-      heddle.kernel @attention_dense_lse attention [] writes_lse
-      heddle.kernel @attention_cols attention [columns(@cols, group = 128)]
+      heddle.kernel @attention_dense_lse attention dense writes_lse
       heddle.kernel @select_128 select(group = 128) by mean_probability
+      heddle.kernel @attention_cols attention [columns(@cols, group = 128)]
       heddle.rule default {
         heddle.phase on uniform(window = 0.3, count = 16) {
           heddle.attend_with @attention_dense_lse
@@ -73,7 +73,7 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
     $sym_name `columns` `` custom<Columns>($keep, $group, $rounding)
-    `by` `` $scorer `on` custom<Cadence>($cadence) attr-dict
+    `by` custom<Scorer>($scorer) `on` custom<Cadence>($cadence) attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -89,7 +89,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     of rows and keeps the best.
 
     ```mlir
-    heddle.kernel @dense attention [] writes_lse
+    heddle.kernel @all attention dense writes_lse
     heddle.kernel @mixed attention [columns(@cols, group = 128), window(256), sinks(4)]
     heddle.kernel @pick select(group = 128) by mean_probability
     ```

@@ -95,7 +95,7 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
   let assemblyFormat = [{
     `` custom<ResultName>($name)
     `columns` `` custom<Columns>($keep, $group, $rounding)
-    `by` `` $scorer `on` $cadence attr-dict
+    `by` custom<Scorer>($scorer) `on` $cadence attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -48,8 +48,8 @@ def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
     heddle.plan @s {
       heddle.selection @cols columns(keep = 0.2, group = 64) by mean_probability on every(8)
       heddle.kernel @attention_dense_lse attention dense writes_lse
-      heddle.kernel @attention_cols attention [columns(@cols, group = 64)]
       heddle.kernel @select_64 select(group = 64) by mean_probability
+      heddle.kernel @attention_cols attention [columns(@cols, group = 64)]
       heddle.rule default {
         heddle.phase on every(8) {
           heddle.attend_with @attention_dense_lse

@@ -34,11 +34,14 @@ public:
     }
   }
   float operator[](size_t i) const {
+    if (type == DType::BF16) {
+      uint16_t half;
+      std::memcpy(&half, &bytes[i * 2], 2);
+      return fromBF16(half);
+    }
     float value;
-    uint16_t half;
-    std::memcpy(&value, &bytes[type == DType::F32 ? i * 4 : 0], 4);
-    std::memcpy(&half, &bytes[type == DType::F32 ? 0 : i * 2], 2);
-    return type == DType::F32 ? value : fromBF16(half);
+    std::memcpy(&value, &bytes[i * 4], 4);
+    return value;
   }
   void *data() { return bytes.data(); }
 

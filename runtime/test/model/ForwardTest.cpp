@@ -129,9 +129,10 @@ TEST_P(Forward, AgreesWithFP64) {
           << name(dtype) << ", sequence of " << sequence.size();
       at += expected.size();
     }
-    if (dtype == DType::BF16)
+    if (dtype == DType::BF16) {
       for (float logit : logits)
         ASSERT_EQ(logit, fromBF16(toBF16(logit))) << "not rounded to bf16";
+    }
   }
 }
 

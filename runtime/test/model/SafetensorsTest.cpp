@@ -187,8 +187,9 @@ TEST(Safetensors, SurvivesDamage) {
       damaged[i] ^= change;
       Result<Checkpoint> result =
           Checkpoint::openFile(folder.write("x", damaged));
-      if (!result)
+      if (!result) {
         EXPECT_FALSE(result.error().text().empty());
+      }
     }
 }
 

@@ -9,6 +9,7 @@
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -26,19 +27,29 @@ bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
           a.getRounding() == b.getRounding() && a.getScorer() == b.getScorer());
 }
 
+// Unions that share operands can be exponentially many paths, and long chains:
+// each op is visited once, without recursion.
 PairSet PairSet::of(Value pairs) {
   PairSet set;
+  SmallPtrSet<Operation *, 8> seen;
+  SmallVector<Value> left;
   if (pairs)
-    set.add(pairs);
+    left.push_back(pairs);
+  while (!left.empty()) {
+    Operation *op = left.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (auto both = dyn_cast<UnionOp>(op))
+      llvm::append_range(left, llvm::reverse(both.getOperands()));
+    else
+      set.addPart(op);
+  }
   return set;
 }
 
-void PairSet::add(Value value) {
-  // A foreign op is reported by the schedule's verifier.
-  Operation *source = value.getDefiningOp();
-  if (!source)
-    return;
-  llvm::TypeSwitch<Operation *>(source)
+// A foreign op adds nothing: the schedule's verifier reports it.
+void PairSet::addPart(Operation *part) {
+  llvm::TypeSwitch<Operation *>(part)
       .Case([&](DenseOp op) {
         if (!dense)
           dense = op;
@@ -56,10 +67,6 @@ void PairSet::add(Value value) {
       .Case([&](SinksOp op) {
         if (!sinks || sinks.getSize() < op.getSize())
           sinks = op;
-      })
-      .Case([&](UnionOp op) {
-        for (Value operand : op.getOperands())
-          add(operand);
       });
 }
 

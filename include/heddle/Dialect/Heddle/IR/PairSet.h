@@ -25,12 +25,13 @@ struct PairSet {
   /// Looks through unions. A null value means all pairs.
   static PairSet of(Value pairs);
 
-  /// Adds the pairs of `value`.
-  void add(Value value);
-
   /// The values whose union this is, in canonical order; just the dense part
   /// when there is one.
   SmallVector<Value> parts();
+
+private:
+  /// Adds what one op other than a union holds.
+  void addPart(Operation *op);
 };
 
 /// The cadence on which a selection is renewed; null when its operand is not

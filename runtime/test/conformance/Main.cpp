@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
   std::vector<std::string> paths;
   app.add_option("bundles", paths, "Bundles to check")->required();
   app.add_option("--seed", options.seed, "Seed of the random inputs")
+      ->envname("HEDDLE_SEED")
       ->capture_default_str();
   app.add_option("--lengths", options.lengths, "Sequence lengths, n")
       ->delimiter(',')

@@ -1,0 +1,294 @@
+//===- KernelBench.cpp - Timing the kernels of bundles ----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/bench/KernelBench.h"
+
+#include "runtime/base/Buffer.h"
+#include "runtime/base/Parallel.h"
+#include "runtime/bench/PeakLoops.h"
+#include "runtime/schedule/PairCount.h"
+#include "runtime/schedule/TaskGrid.h"
+#include "runtime/tensor/DType.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <random>
+
+using namespace heddle;
+using namespace heddle::bench;
+using bundle::Kernel;
+using bundle::KernelVariant;
+using bundle::Term;
+
+Result<Subject> bench::loadSubject(const std::string &path) {
+  Result<bundle::Bundle> bundle = bundle::Bundle::read(path);
+  if (!bundle)
+    return bundle.takeError();
+  Subject subject;
+  subject.name = std::filesystem::path(path).stem().string();
+  subject.bundle = std::make_unique<bundle::Bundle>(std::move(*bundle));
+  Result<std::unique_ptr<rt::HostModule>> module =
+      rt::HostModule::load(*subject.bundle);
+  if (!module)
+    return module.takeError().withContext(path);
+  subject.module = std::move(*module);
+  return subject;
+}
+
+static std::string registerOne(const std::string &name, int repetitions,
+                               std::function<void(benchmark::State &)> body) {
+  constexpr double seconds = 0.1; // at least, a repetition
+  benchmark::RegisterBenchmark(name.c_str(), std::move(body))
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime()
+      ->MinTime(seconds)
+      ->Repetitions(repetitions)
+      ->ReportAggregatesOnly(false);
+  return name;
+}
+
+void bench::registerPeaks(int repetitions, std::vector<Row> &rows) {
+  for (const PeakLoop &loop : peakLoops()) {
+    // Short tasks, many for each thread, even out what threads lose to others.
+    int64_t iterations = int64_t(100'000'000) / loop.operations;
+    std::vector<int> counts = {1};
+    if (rt::threadCount() > 1)
+      counts.push_back(rt::threadCount());
+    for (int threads : counts) {
+      int64_t tasks = threads * 8;
+      Row row;
+      if (threads == rt::threadCount())
+        row.loop = loop.name;
+      row.operations =
+          static_cast<double>(loop.operations * iterations * tasks);
+      row.benchmark = registerOne(
+          "peak/" + loop.name + "/threads:" + std::to_string(threads),
+          repetitions, [=](benchmark::State &state) {
+            for (auto _ : state) {
+              if (threads == 1)
+                for (int64_t task = 0; task < tasks; ++task)
+                  loop.run(iterations);
+              else
+                rt::parallelFor(tasks,
+                                [&](int64_t, int) { loop.run(iterations); });
+            }
+          });
+      rows.push_back(row);
+    }
+  }
+}
+
+namespace {
+
+/// The tensors and lists that one kernel variant is timed on; Q, K and V of one
+/// sequence, rows of all heads together as in a model.
+class Workload {
+public:
+  Workload(const Subject &subject, const Kernel &kernel,
+           const KernelVariant &variant, int64_t n, int64_t heads)
+      : variant(variant), n(n), heads(heads),
+        grid({n}, heads,
+             kernel.kind == Kernel::Kind::Select ? kernel.group
+                                                 : variant.queryRows) {
+    const std::vector<bundle::Selection> &selections =
+        subject.bundle->manifest().selections;
+    std::mt19937 random(1);
+    int64_t elements = n * heads * variant.headDim;
+    for (std::vector<std::byte> *tensor : {&query, &key, &value, &output})
+      fill(*tensor, elements, random);
+    // About what a dense row of such logits has; the time does not depend on
+    // it.
+    lse.assign(static_cast<size_t>(n * heads),
+               std::log2(static_cast<float>(n)) + 0.7f);
+    bool listed = rt::pairsDependOnLists(kernel.terms);
+    std::vector<abi::IndexList> lists;
+    std::vector<int64_t> groups;
+    for (const Term &term : kernel.terms)
+      if (term.kind == Term::Kind::Columns)
+        addList(selections[term.selection], random, lists, groups);
+
+    attention.query = query.data();
+    attention.key = key.data();
+    attention.value = value.data();
+    attention.output = output.data();
+    attention.lse = lse.data();
+    attention.n = n;
+    attention.queryStride = attention.keyStride = attention.valueStride =
+        attention.outputStride = heads * variant.headDim;
+    attention.kvGroup = 1;
+    attention.scale =
+        static_cast<float>(1 / std::sqrt(static_cast<double>(variant.headDim)));
+    std::copy(lists.begin(), lists.end(), attention.lists);
+    if (listed) {
+      int64_t room = 0;
+      for (const abi::IndexList &list : lists)
+        room += list.keep;
+      std::vector<int32_t> merged(static_cast<size_t>(room));
+      for (int64_t head = 0; head < heads; ++head)
+        pairs += rt::listedPairs(kernel.terms, n, head, lists, groups, merged);
+    } else {
+      pairs = heads * rt::fixedPairs(kernel.terms, n,
+                                     lists.empty() ? 0 : lists.front().keep);
+    }
+
+    select.query = query.data();
+    select.key = key.data();
+    select.lse = lse.data();
+    select.n = n;
+    select.queryStride = select.keyStride = attention.queryStride;
+    select.kvGroup = 1;
+    select.scale = attention.scale;
+    if (kernel.kind == Kernel::Kind::Select) {
+      // As much as the bundle's selection of that group size keeps.
+      for (const bundle::Selection &selection : selections)
+        if (selection.group == kernel.group && !select.list.indices)
+          addList(selection, random, lists, groups);
+      if (!lists.empty())
+        select.list = lists.back();
+    }
+    stride =
+        (variant.scratchBytes + variant.scratchBytesPerKey * n + 63) / 64 * 64;
+  }
+
+  /// False when the scratch memory is not to be had.
+  bool reserve() {
+    Result<rt::Buffer> memory =
+        rt::Buffer::allocate(std::max<int64_t>(64, stride * rt::threadCount()));
+    if (!memory)
+      return false;
+    scratch = std::move(*memory);
+    return true;
+  }
+
+  void run(abi::AttentionKernel entry) {
+    rt::parallelFor(grid.size(), [&](int64_t task, int worker) {
+      rt::TaskGrid::Task at = grid[task];
+      entry(&attention, at.head, at.tile, scratch.data() + worker * stride);
+    });
+  }
+
+  void run(abi::SelectKernel entry) {
+    rt::parallelFor(grid.size(), [&](int64_t task, int worker) {
+      rt::TaskGrid::Task at = grid[task];
+      entry(&select, at.head, at.tile, scratch.data() + worker * stride);
+    });
+  }
+
+  /// Two multiply-adds for each element of a pair's query: Q K^T and P V.
+  double attentionOperations() const {
+    return 4.0 * static_cast<double>(pairs * variant.headDim);
+  }
+  /// One: Q K^T.
+  double selectOperations() const {
+    return 2.0 * static_cast<double>(n * n * heads * variant.headDim);
+  }
+
+private:
+  void fill(std::vector<std::byte> &tensor, int64_t elements,
+            std::mt19937 &random) const {
+    std::normal_distribution<float> normal;
+    if (variant.dtype == "f32") {
+      tensor.resize(static_cast<size_t>(elements) * sizeof(float));
+      auto *data = reinterpret_cast<float *>(tensor.data());
+      std::generate_n(data, elements, [&] { return normal(random); });
+    } else {
+      tensor.resize(static_cast<size_t>(elements) * sizeof(uint16_t));
+      auto *data = reinterpret_cast<uint16_t *>(tensor.data());
+      std::generate_n(data, elements,
+                      [&] { return rt::toBF16(normal(random)); });
+    }
+  }
+
+  void addList(const bundle::Selection &selection, std::mt19937 &random,
+               std::vector<abi::IndexList> &lists,
+               std::vector<int64_t> &groups) {
+    int64_t keep = bundle::keepCount(selection.keep, selection.rule, n);
+    int64_t count = (n - 1) / selection.group + 1;
+    std::vector<int32_t> all(static_cast<size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<int32_t> &indices = memory.emplace_back();
+    indices.reserve(static_cast<size_t>(heads * count * keep));
+    for (int64_t list = 0; list < heads * count; ++list)
+      std::sample(all.begin(), all.end(), std::back_inserter(indices), keep,
+                  random);
+    lists.push_back({indices.data(), count, keep});
+    groups.push_back(selection.group);
+  }
+
+  const KernelVariant &variant;
+  int64_t n, heads;
+  rt::TaskGrid grid;
+  std::vector<std::byte> query, key, value, output;
+  std::vector<float> lse;
+  std::vector<std::vector<int32_t>> memory;
+  abi::AttentionArgs attention{};
+  abi::SelectArgs select{};
+  int64_t pairs = 0;
+  int64_t stride = 0;
+  rt::Buffer scratch;
+};
+
+template <typename T> bool admits(const std::vector<T> &list, const T &value) {
+  return list.empty() ||
+         std::find(list.begin(), list.end(), value) != list.end();
+}
+
+} // namespace
+
+void bench::registerKernels(const Subject &subject, const Request &request,
+                            std::vector<Row> &rows) {
+  const bundle::Manifest &manifest = subject.bundle->manifest();
+  for (const Kernel &kernel : manifest.kernels) {
+    for (const KernelVariant &variant : kernel.variants) {
+      if (!admits(request.dtypes, variant.dtype) ||
+          !admits(request.headDims, variant.headDim))
+        continue;
+      for (int64_t n : request.lengths) {
+        bool select = kernel.kind == Kernel::Kind::Select;
+        size_t at = rows.size();
+        Row &row = rows.emplace_back();
+        row.kind = select ? Row::Kind::Select : Row::Kind::Attention;
+        row.dtype = variant.dtype;
+        row.headDim = variant.headDim;
+        row.length = n;
+        row.dense = !select && kernel.terms.empty();
+        row.writesLse = kernel.writesLse;
+        // Made when first timed: all workloads at once could need more memory
+        // than there is. Interleaved repetitions come back to them.
+        auto work = std::make_shared<std::unique_ptr<Workload>>();
+        row.benchmark = registerOne(
+            subject.name + ":" + kernel.name + "/" + variant.dtype + "/d" +
+                std::to_string(variant.headDim) + "/n" + std::to_string(n),
+            request.repetitions,
+            [=, &subject, &kernel, &variant, &rows,
+             heads = request.heads](benchmark::State &state) {
+              if (!*work) {
+                *work = std::make_unique<Workload>(subject, kernel, variant, n,
+                                                   heads);
+                rows[at].operations = select ? (*work)->selectOperations()
+                                             : (*work)->attentionOperations();
+              }
+              if (!(*work)->reserve()) {
+                state.SkipWithError("not enough memory for scratch");
+                return;
+              }
+              for (auto _ : state) {
+                if (select)
+                  (*work)->run(subject.module->select(variant.symbol));
+                else
+                  (*work)->run(subject.module->attention(variant.symbol));
+              }
+            });
+      }
+    }
+  }
+}

@@ -32,7 +32,10 @@ const char *code(Ink ink) {
   return "";
 }
 
-bool isMask(Ink ink) { return ink == Ink::Open || ink == Ink::Later; }
+/// Moves up over the lines drawn before and erases them.
+std::string eraseCode(size_t lines) {
+  return lines == 0 ? "" : "\x1b[" + std::to_string(lines) + "A\r\x1b[J";
+}
 
 } // namespace
 
@@ -55,15 +58,26 @@ std::vector<Piece> sequencePieces(std::span<const int32_t> tokens,
     return inkOf(i, tokens[i], fresh[i], promptLength, blockEnd,
                  rules.maskToken);
   };
+  auto signAt = [&](int64_t i) -> const char * {
+    if (i < promptLength)
+      return nullptr;
+    if (tokens[i] == rules.maskToken)
+      return maskSign;
+    bool hidden =
+        rules.tokenizer && !rules.raw && rules.tokenizer->isSpecial(tokens[i]);
+    return hidden ? specialSign : nullptr;
+  };
   for (int64_t first = 0, end; first < size; first = end) {
     Ink ink = inkAt(first);
-    for (end = first + 1; end < size && inkAt(end) == ink; ++end)
+    const char *sign = signAt(first);
+    for (end = first + 1;
+         end < size && inkAt(end) == ink && signAt(end) == sign; ++end)
       ;
     Piece piece;
     piece.ink = ink;
-    if (isMask(ink))
+    if (sign)
       for (int64_t i = first; i < end; ++i)
-        piece.text += maskSign;
+        piece.text += sign;
     else
       piece.text = idsText(tokens.subspan(first, end - first), rules);
     if (!rules.tokenizer && !pieces.empty())
@@ -155,9 +169,7 @@ void Canvas::step(const rt::StepRecord &record, const std::string &status) {
   std::vector<std::string> lines = cropTo(all, size.rows - 2);
   lines.push_back("\x1b[2m" + status.substr(0, size.columns - 1) + "\x1b[0m");
 
-  clear();
-  hideCursor();
-  std::string frame;
+  std::string frame = eraseCode(drawnLines);
   for (const std::string &line : lines)
     frame += line + "\n";
   std::fwrite(frame.data(), 1, frame.size(), stdout);
@@ -166,11 +178,9 @@ void Canvas::step(const rt::StepRecord &record, const std::string &status) {
 }
 
 void Canvas::clear() {
-  if (drawnLines > 0) {
-    std::printf("\x1b[%zuA\r\x1b[J", drawnLines);
-    std::fflush(stdout);
-    drawnLines = 0;
-  }
+  std::fputs(eraseCode(drawnLines).c_str(), stdout);
+  std::fflush(stdout);
+  drawnLines = 0;
   restoreTerminal();
 }
 

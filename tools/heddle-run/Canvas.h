@@ -37,6 +37,9 @@ struct Piece {
   Ink ink = Ink::Kept;
 };
 
+/// Shown for a special token of a response, such as the end of the text.
+inline constexpr const char *specialSign = "\u00b7";
+
 /// One sequence in pieces of equal ink, prompt first. `fresh` [tokens].
 std::vector<Piece> sequencePieces(std::span<const int32_t> tokens,
                                   const std::vector<bool> &fresh,

@@ -26,6 +26,12 @@ std::string number(double value, int digits) {
   return text;
 }
 
+/// "6.9 ms", "0.52 s", "75.31 s".
+std::string seconds(double value) {
+  return value < 0.1 ? number(1000 * value, 1) + " ms"
+                     : number(value, 2) + " s";
+}
+
 std::string dump(const Json &value) {
   // Paths need not be UTF-8.
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -152,11 +158,10 @@ std::string summary(const RunResult &result) {
             ": the text is incomplete, " + maskSign +
             " marks masked positions\n";
   text += std::to_string(totals.tokens) + " tokens in " +
-          number(totals.seconds, 2) + " s (" +
-          number(totals.tokensPerSecond(), 1) + " tok/s), " +
-          std::to_string(totals.steps) + " steps of " + result.schedule +
-          ", attention " + number(100 * totals.attentionShare(), 1) +
-          "% of dense";
+          seconds(totals.seconds) + " (" + number(totals.tokensPerSecond(), 1) +
+          " tok/s), " + std::to_string(totals.steps) + " steps of " +
+          result.schedule + ", attention " +
+          number(100 * totals.attentionShare(), 1) + "% of dense";
   if (totals.attention.scorePairs > 0)
     text +=
         " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
@@ -178,7 +183,7 @@ std::string summary(const RunResult &result) {
           (result.promptLengths.size() > 1
                ? " of response " + std::to_string(comparison->firstSequence + 1)
                : "");
-    text += "; dense took " + number(comparison->seconds, 2) + " s\n";
+    text += "; dense took " + seconds(comparison->seconds) + "\n";
   }
   return text;
 }

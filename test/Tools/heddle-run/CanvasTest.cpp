@@ -60,12 +60,13 @@ TEST(Cells, WidthsAndControls) {
 
 TEST(Pieces, InkFollowsTheState) {
   FakeTokenizer tokenizer;
-  // Prompt "hi", response of two blocks of 3, its second token fresh.
-  std::vector<int32_t> tokens = {7, 8, 0, 1, mask, mask, mask, 2};
-  std::vector<bool> fresh(8);
-  fresh[3] = true;
+  // Prompt "hi" and a special token, response of two blocks of 3, its second
+  // token fresh, its last one special.
+  std::vector<int32_t> tokens = {7, 8, 33, 0, 1, mask, mask, mask, 2, 33};
+  std::vector<bool> fresh(10);
+  fresh[4] = true;
   std::vector<Piece> pieces =
-      sequencePieces(tokens, fresh, 2, 5, rulesOf(&tokenizer));
+      sequencePieces(tokens, fresh, 3, 6, rulesOf(&tokenizer));
   std::vector<std::pair<std::string, Ink>> got;
   for (const Piece &piece : pieces)
     got.push_back({piece.text, piece.ink});
@@ -75,7 +76,8 @@ TEST(Pieces, InkFollowsTheState) {
                      {"b", Ink::Fresh},
                      {"\u2591", Ink::Open},
                      {"\u2591\u2591", Ink::Later},
-                     {"c", Ink::Kept}}));
+                     {"c", Ink::Kept},
+                     {"\u00b7", Ink::Kept}}));
 }
 
 TEST(Layout, WrapsAtTheWidth) {

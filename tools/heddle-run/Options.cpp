@@ -377,8 +377,11 @@ void resolveLengths(const RunOptions &options, int64_t room,
   lengths.blockLength = options.blockLength.value_or(lengths.genLength);
   if (options.blockLength)
     return;
+  // Longer ones are refused by the loop's checks; none is searched for here.
+  constexpr int64_t longest = int64_t(1) << 20;
   int64_t best = 0;
-  for (int64_t block = 1; block <= lengths.genLength; ++block) {
+  for (int64_t block = 1; block <= std::min(lengths.genLength, longest);
+       ++block) {
     if (block > usualBlock && best > 0)
       break;
     if (lengths.genLength % block == 0 &&

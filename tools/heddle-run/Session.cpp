@@ -112,7 +112,9 @@ std::variant<int, Failure> Session::run() {
       return Failure(status.takeError());
   if (Status status = report(); !status)
     return Failure(status.takeError());
-  return interrupted() ? exitInterrupted : 0;
+  bool complete = result.generation.complete &&
+                  (options.compareDense.empty() || result.comparison);
+  return complete ? 0 : exitInterrupted;
 }
 
 /// Reads and encodes the prompts.
@@ -287,8 +289,11 @@ Status Session::compareWithDense() {
   progress.clear();
   if (!dense)
     return dense.takeError().withContext(options.compareDense);
-  if (!dense->complete)
-    return Status::success(); // interrupted: nothing to compare with
+  if (!dense->complete) {
+    if (!options.quiet)
+      std::fputs("heddle-run: the comparison was interrupted\n", stderr);
+    return Status::success();
+  }
   result.comparison =
       compareResponses(result.generation, *dense, result.promptLengths);
   result.comparison->bundle = options.compareDense;

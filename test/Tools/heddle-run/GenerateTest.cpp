@@ -202,6 +202,11 @@ TEST(Run, LengthsThatDoNotDivide) {
                 "64 / block-length 16); steps 28 and 32 would work");
   expectFailure(heddleRun(setup.dense() + "abc --gen-length 0"), 2,
                 "gen-length is 0; it must be at least 1 and at most 1048576");
+  expectFailure(heddleRun(setup.dense() + "abc --steps 7 --gen-length "
+                                          "9223372036854775807"),
+                2,
+                "gen-length is 9223372036854775807; it must be at least 1 and "
+                "at most 1048576");
   expectFailure(heddleRun(setup.dense() + "abc --temperature nan"), 2,
                 "temperature is nan; it must be a finite number that is not "
                 "negative");

@@ -11,6 +11,8 @@
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"
+#include "heddle/Target/Host/HostCodegen.h"
+#include "heddle/Target/Host/HostTarget.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
@@ -39,6 +41,7 @@ StringRef mlir::heddle::stringifyLevel(Level level) {
 
 void mlir::heddle::registerCompilerDialects(DialectRegistry &registry) {
   registry.insert<HeddleDialect>();
+  registerHostCodegenDialects(registry);
 }
 
 namespace {
@@ -46,9 +49,11 @@ namespace {
 /// One compilation: the levels in order, until the one asked for.
 class Compilation {
 public:
-  Compilation(ModuleOp module, StringRef source, const CompilerOptions &options,
-              TimingScope &timing)
-      : module(module), source(source), options(options), timing(timing) {}
+  Compilation(ModuleOp module, StringRef source,
+              const ::heddle::HostTarget &target,
+              const CompilerOptions &options, TimingScope &timing)
+      : module(module), source(source), target(target), options(options),
+        timing(timing) {}
 
   FailureOr<Compiled> run();
 
@@ -56,15 +61,28 @@ private:
   LogicalResult runPasses(Level level,
                           function_ref<void(OpPassManager &)> populate);
   LogicalResult reach(Level level, std::string contents);
+  LogicalResult runSchedule();
+  LogicalResult runPlan();
+  LogicalResult runShed();
+  LogicalResult runMachine();
+  LogicalResult runCode();
+  LogicalResult runBundle();
   bool isDone() const { return reached == options.level; }
+  /// Kernels print to megabytes, so only on demand.
+  bool needsText(Level level) const {
+    return options.observer || options.level == level;
+  }
   std::string print();
 
   ModuleOp module;
   StringRef source;
+  const ::heddle::HostTarget &target;
   const CompilerOptions &options;
   TimingScope &timing;
   Compiled result;
   std::optional<Level> reached;
+  std::string plan; ///< the IR at Level::Plan
+  std::string code; ///< the shared object
 };
 
 } // namespace
@@ -99,26 +117,93 @@ LogicalResult Compilation::reach(Level level, std::string contents) {
   return success();
 }
 
-FailureOr<Compiled> Compilation::run() {
-  if (failed(runPasses(Level::Schedule, populateSchedulePipeline)) ||
-      failed(reach(Level::Schedule, print())))
+LogicalResult Compilation::runSchedule() {
+  if (failed(runPasses(Level::Schedule, populateSchedulePipeline)))
     return failure();
-  if (isDone())
-    return std::move(result);
+  return reach(Level::Schedule, print());
+}
 
+LogicalResult Compilation::runPlan() {
   if (failed(runPasses(Level::Plan, populatePlanPipeline)))
     return failure();
   auto plans = module.getOps<PlanOp>();
   assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
   result.manifest = exportManifest(*plans.begin());
   result.manifest.producer = options.producer;
-  if (failed(reach(Level::Plan, print())) || isDone())
-    return std::move(result);
-  return failure();
+  result.manifest.target = target.description();
+  plan = print();
+  return reach(Level::Plan, plan);
+}
+
+LogicalResult Compilation::runShed() {
+  ShedPipelineOptions forms{options.elementTypes, options.headDims};
+  if (failed(runPasses(Level::Shed, [&](OpPassManager &pm) {
+        populateShedPipeline(pm, target, forms);
+      })))
+    return failure();
+  // The plan has been exported; below this level only kernels are left.
+  for (PlanOp op : llvm::make_early_inc_range(module.getOps<PlanOp>()))
+    op.erase();
+  return reach(Level::Shed, needsText(Level::Shed) ? print() : "");
+}
+
+LogicalResult Compilation::runMachine() {
+  if (failed(runPasses(Level::Machine, populateMachinePipeline)) ||
+      failed(exportVariants(collectHostKernels(module), options.elementTypes,
+                            options.headDims, result.manifest,
+                            module.getLoc())))
+    return failure();
+  return reach(Level::Machine, needsText(Level::Machine) ? print() : "");
+}
+
+LogicalResult Compilation::runCode() {
+  TimingScope scope = timing.nest(stringifyLevel(Level::Code));
+  // Kernels compile in threads, in which no dialect can be loaded: an empty
+  // module takes the same passes first and loads all that they need.
+  OwningOpRef<ModuleOp> empty(ModuleOp::create(module.getLoc()));
+  if (failed(emitHostLLVMIR(*empty, target)))
+    return failure();
+  FailureOr<std::string> object = emitHostSharedObject(module, target);
+  if (failed(object))
+    return failure();
+  code = std::move(*object);
+  return reach(Level::Code, code);
+}
+
+LogicalResult Compilation::runBundle() {
+  TimingScope scope = timing.nest(stringifyLevel(Level::Bundle));
+  auto bytes = bundle::Bundle::serialize(
+      result.manifest,
+      {{std::string(bundle::scheduleSection), source.str()},
+       {std::string(bundle::planSection), plan},
+       {std::string(bundle::hostCodeSection), std::move(code)}});
+  if (!bytes)
+    return module.emitError(bytes.error().text());
+  return reach(Level::Bundle, std::move(*bytes));
+}
+
+FailureOr<Compiled> Compilation::run() {
+  using Stage = LogicalResult (Compilation::*)();
+  for (Stage stage : {&Compilation::runSchedule, &Compilation::runPlan,
+                      &Compilation::runShed, &Compilation::runMachine,
+                      &Compilation::runCode, &Compilation::runBundle}) {
+    if (failed((this->*stage)()))
+      return failure();
+    if (isDone())
+      break;
+  }
+  return std::move(result);
 }
 
 FailureOr<Compiled> mlir::heddle::compile(ModuleOp module, StringRef source,
                                           const CompilerOptions &options,
                                           TimingScope &timing) {
-  return Compilation(module, source, options, timing).run();
+  llvm::Expected<::heddle::HostTarget> target =
+      ::heddle::HostTarget::get(options.cpu);
+  if (!target) {
+    emitError(UnknownLoc::get(module.getContext()))
+        << llvm::toString(target.takeError());
+    return failure();
+  }
+  return Compilation(module, source, *target, options, timing).run();
 }

@@ -28,12 +28,13 @@ constexpr StringLiteral example =
 bool isNestedTooDeep(StringRef text) {
   constexpr int mostDepth = 200;
   int depth = 0;
-  for (char c : text) {
-    if (StringRef("{([<").contains(c) && ++depth > mostDepth)
-      return true;
-    if (StringRef("})]>").contains(c) && depth > 0)
-      --depth;
-  }
+  for (StringRef line : llvm::split(text, '\n'))
+    for (char c : line.split("//").first) {
+      if (StringRef("{([<").contains(c) && ++depth > mostDepth)
+        return true;
+      if (StringRef("})]>").contains(c) && depth > 0)
+        --depth;
+    }
   return false;
 }
 

@@ -7,7 +7,9 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 
+#include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -24,4 +26,21 @@ void mlir::heddle::populateSchedulePipeline(OpPassManager &pm) {
 void mlir::heddle::populatePlanPipeline(OpPassManager &pm) {
   pm.addPass(createHeddlePlanSteps());
   pm.addPass(createHeddleVerifyPlan());
+}
+
+void mlir::heddle::populateShedPipeline(OpPassManager &pm,
+                                        const ::heddle::TargetInfo &target,
+                                        const ShedPipelineOptions &options) {
+  ConvertHeddleToShedOptions kernels;
+  kernels.dtypes = options.elementTypes;
+  kernels.headDims = options.headDims;
+  pm.addPass(createConvertHeddleToShed(kernels));
+  pm.addPass(shed::createShedChooseTiles(target));
+  pm.addPass(shed::createShedVerifyKernels(target));
+}
+
+void mlir::heddle::populateMachinePipeline(OpPassManager &pm) {
+  pm.addPass(createConvertShedToVector());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
 }

@@ -13,7 +13,11 @@
 #ifndef HEDDLE_PIPELINES_PIPELINES_H
 #define HEDDLE_PIPELINES_PIPELINES_H
 
+#include "heddle/Target/TargetInfo.h"
+
 #include "mlir/Pass/PassManager.h"
+
+#include <string>
 
 namespace mlir::heddle {
 
@@ -25,6 +29,23 @@ void populateSchedulePipeline(OpPassManager &pm);
 /// every read of a selection has an earlier write, each distinct kernel is
 /// named once.
 void populatePlanPipeline(OpPassManager &pm);
+
+/// Which forms of each kernel are made.
+struct ShedPipelineOptions {
+  /// One for each pair of an element type ("f32", "bf16") and a head dim.
+  SmallVector<std::string> elementTypes;
+  SmallVector<int64_t> headDims;
+};
+
+/// Afterwards the module also holds a `shed.kernel` for every kernel of its
+/// plans, element type and head dim, all with static tile shapes that fit the
+/// machine `target`.
+void populateShedPipeline(OpPassManager &pm, const ::heddle::TargetInfo &target,
+                          const ShedPipelineOptions &options);
+
+/// Afterwards each `shed.kernel` is a function of the kernel ABI in upstream
+/// dialects (func, scf, arith, vector, llvm), simplified. Plans stay.
+void populateMachinePipeline(OpPassManager &pm);
 
 } // namespace mlir::heddle
 

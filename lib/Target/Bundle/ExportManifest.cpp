@@ -171,3 +171,29 @@ bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
   }
   return manifest;
 }
+
+LogicalResult mlir::heddle::exportVariants(ArrayRef<HostKernel> compiled,
+                                           ArrayRef<std::string> types,
+                                           ArrayRef<int64_t> headDims,
+                                           bundle::Manifest &manifest,
+                                           Location loc) {
+  llvm::StringMap<const HostKernel *> bySymbol;
+  for (const HostKernel &kernel : compiled)
+    bySymbol[kernel.symbol] = &kernel;
+  for (bundle::Kernel &kernel : manifest.kernels)
+    for (const std::string &type : types)
+      for (int64_t headDim : headDims) {
+        std::string symbol =
+            kernel.name + "_" + type + "_d" + std::to_string(headDim);
+        const HostKernel *code = bySymbol.lookup(symbol);
+        if (!code)
+          return emitError(loc)
+                 << "kernel " << kernel.name << " was not compiled for " << type
+                 << " and head dim " << headDim << ": there is no function @"
+                 << symbol;
+        kernel.variants.push_back({symbol, type, headDim, code->queryRows,
+                                   code->scratchBytes,
+                                   code->scratchBytesPerKey});
+      }
+  return success();
+}

@@ -10,6 +10,9 @@
 
 #include "bundle/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Target/Host/HostCodegen.h"
+
+#include <string>
 
 namespace mlir::heddle {
 
@@ -17,6 +20,14 @@ namespace mlir::heddle {
 /// variants) and rules, in the order of the plan's ops; `schedule` is the
 /// plan's name and `abi` this build's. Producer and target stay empty.
 ::heddle::bundle::Manifest exportManifest(PlanOp plan);
+
+/// Adds to each kernel of `manifest` its compiled forms, which are called
+/// KERNEL_TYPE_dHEADDIM. An error at `loc` when one is missing.
+LogicalResult exportVariants(ArrayRef<HostKernel> compiled,
+                             ArrayRef<std::string> types,
+                             ArrayRef<int64_t> headDims,
+                             ::heddle::bundle::Manifest &manifest,
+                             Location loc);
 
 } // namespace mlir::heddle
 

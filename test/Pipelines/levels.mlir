@@ -1,0 +1,38 @@
+// REQUIRES: heddlec
+// Each level of one schedule, and that heddlec stops where it is told to.
+
+// RUN: heddlec %s --compile-to=schedule | FileCheck %s --check-prefix=SCHEDULE
+// RUN: heddlec %s --compile-to=plan --verify-each | FileCheck %s --check-prefix=PLAN
+// RUN: heddlec %s --compile-to=shed --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 | FileCheck %s --check-prefix=SHED
+// RUN: heddlec %s --compile-to=machine --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 | FileCheck %s --check-prefix=MACHINE
+// RUN: heddlec %s --compile-to=code --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 -o %t.so
+// RUN: %python -c "assert open(r'%t.so', 'rb').read(4) == b'\x7fELF'"
+
+heddle.schedule @mixed {
+  %refresh = heddle.cadence every(8)
+  %cols = heddle.select columns(keep = 1/4, group = 64) by mean_probability on %refresh
+  %first = heddle.sinks(4)
+  %again = heddle.sinks(2)
+  %pairs = heddle.union %first, %cols, %again
+  heddle.attend pairs(%pairs)
+}
+
+// The union is in canonical form: selections first, one sinks.
+// SCHEDULE: heddle.schedule @mixed
+// SCHEDULE-NOT: heddle.sinks(2)
+// SCHEDULE: heddle.union %cols, %{{.*}}{{$}}
+
+// PLAN-NOT: heddle.schedule
+// PLAN: heddle.plan @mixed
+// PLAN: heddle.phase on every(8)
+// PLAN: heddle.phase otherwise
+
+// SHED-NOT: heddle.plan
+// SHED-DAG: shed.kernel @attention_dense_lse_f32_d64 attention {{.*}} tiling(
+// SHED-DAG: shed.kernel @select_64_f32_d64 select {{.*}} tiling(
+// SHED-DAG: shed.kernel @attention_cols_sinks4_f32_d64 attention {{.*}} tiling(
+
+// MACHINE-NOT: shed.
+// MACHINE-DAG: func.func @attention_dense_lse_f32_d64({{.*}}heddle.query_rows
+// MACHINE-DAG: func.func @attention_cols_sinks4_f32_d64(
+// MACHINE-DAG: func.func @select_64_f32_d64(

@@ -1,0 +1,59 @@
+// REQUIRES: heddlec, heddle-bundle
+// Every field of the plan arrives in the manifest, and the source as written.
+
+// RUN: heddlec %s --target=x86-64-v3 --dtype=bf16,f32,f32 --head-dim=128,64 -o %t.hdl
+// RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
+// RUN: heddle-bundle dump %t.hdl --section=schedule > %t.mlir
+// RUN: cmp %s %t.mlir
+// RUN: heddle-bundle dump %t.hdl --section=plan | FileCheck %s --check-prefix=PLAN
+
+heddle.schedule @everything {
+  %often = heddle.cadence power(window = 1/2, count = 5)
+  %once = heddle.cadence at(step 3)
+  %cols = heddle.select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %often
+  %more = heddle.select columns(keep = 20 percent, group = 64) by mean_probability on %once
+  %near = heddle.window(128)
+  %first = heddle.sinks(4)
+  %pairs = heddle.union %cols, %more, %near, %first
+  heddle.attend dense until(%once) then pairs(%pairs)
+  heddle.attend pairs(%near) in layers(-2 to -1)
+}
+
+// CHECK: "producer": "heddlec
+// CHECK: "schedule": "everything"
+// CHECK: "abi": 1
+// CHECK: "triple": "x86_64-unknown-linux-gnu"
+// CHECK-NEXT: "cpu": "x86-64-v3"
+// CHECK: "avx2"
+// CHECK: "selections": [
+// CHECK: "name": "cols"
+// CHECK-NEXT: "keep": "1/3"
+// CHECK-NEXT: "rounding": "ceil"
+// CHECK-NEXT: "group": 32
+// CHECK-NEXT: "scorer": "mean_probability"
+// CHECK: "kind": "power"
+// CHECK-NEXT: "window": "1/2"
+// CHECK-NEXT: "count": 5
+// CHECK: "name": "more"
+// CHECK-NEXT: "keep": "1/5"
+// CHECK-NEXT: "rounding": "floor"
+// CHECK-NEXT: "group": 64
+// CHECK: "kind": "at"
+// CHECK-NEXT: "step": 3
+// CHECK: "kernels": [
+// CHECK: "writes_lse": true
+// CHECK: "dtype": "f32"
+// CHECK-NEXT: "head_dim": 64
+// CHECK: "dtype": "f32"
+// CHECK-NEXT: "head_dim": 128
+// CHECK: "dtype": "bf16"
+// CHECK-NEXT: "head_dim": 64
+// CHECK: "dtype": "bf16"
+// CHECK-NEXT: "head_dim": 128
+// CHECK: "rules": [
+// CHECK-DAG: "kind": "before"
+// CHECK-DAG: "kind": "otherwise"
+// CHECK-DAG: "first": -2
+// CHECK-DAG: "last": -1
+
+// PLAN: heddle.plan @everything

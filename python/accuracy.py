@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prints one table: exact-match accuracy of the model on every task, by schedule.
+
+  python3 python/accuracy.py --heddlec build/release/bin/heddlec \\
+      --heddle-run build/release/bin/heddle-run --model models/heddle-4m
+  python3 python/accuracy.py --backend=reference --model models/heddle-4m --quick
+
+An answer counts when the text before the end-of-text token is the expected one,
+letter for letter. Test sets are fixed (tasks.test_set), temperature is 0. The
+reference backend computes the same in PyTorch and needs neither program.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+
+import schedules
+import tasks
+
+
+class HeddleRun:
+    def __init__(self, args, folder):
+        self.args, self.folder, self.bundles = args, folder, {}
+
+    def answers(self, schedule, examples):
+        """(texts, pairs computed, pairs of dense attention) of one batch."""
+        a = self.args
+        if schedule not in self.bundles:
+            self.bundles[schedule] = schedules.compile_bundle(a.heddlec, schedule, self.folder)
+        path = os.path.join(self.folder, "prompts.jsonl")
+        with open(path, "w", encoding="utf-8") as out:
+            for example in examples:
+                out.write(json.dumps({"prompt": example.prompt}) + "\n")
+        done = subprocess.run(
+            [a.heddle_run, "--model", a.model, "--bundle", self.bundles[schedule],
+             "--prompts-file", path, f"--gen-length={a.gen_length}", f"--steps={a.steps}",
+             f"--block-length={a.block_length}", f"--dtype={a.dtype}",
+             f"--threads={a.threads}", "--json", "--quiet"],
+            capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"accuracy.py: heddle-run exited with {done.returncode}: {done.stderr.strip()}")
+        report = json.loads(done.stdout)
+        counters = report["counters"]
+        return ([r["text"] for r in report["results"]], counters["pairs"], counters["dense_pairs"])
+
+
+class Reference:
+    def __init__(self, args):
+        from heddle_reference import sampler, weights
+        from heddle_reference.model import Model
+        from heddle_reference.tokenizer import Tokenizer
+        self.generate = sampler.generate
+        self.options = sampler.Options(args.gen_length, args.steps, args.block_length)
+        self.model = Model(*weights.load(args.model))
+        self.tokenizer = Tokenizer(args.model)
+
+    def answers(self, schedule, examples):
+        prompts = [self.tokenizer.encode(e.prompt) for e in examples]
+        records = []
+        done = self.generate(self.model, prompts, self.options,
+                             schedules.BY_NAME[schedule].reference, records.append)
+        end = self.model.config["eos_token_id"]
+        texts = []
+        for prompt, tokens in zip(prompts, done):
+            response = tokens[len(prompt):] + [end]
+            texts.append(self.tokenizer.decode(response[:response.index(end)]))
+        return (texts, sum(r["pairs"] for r in records), sum(r["dense_pairs"] for r in records))
+
+
+def measure(backend, names, count):
+    """One row a schedule: accuracy by task, share of pairs computed."""
+    rows = []
+    for name in names:
+        row = {"schedule": name, "title": schedules.BY_NAME[name].title, "tasks": {}, "share": {}}
+        pairs = dense = 0
+        for task in tasks.TASKS:
+            examples = tasks.test_set(task, count)
+            begin = time.time()
+            texts, computed, full = backend.answers(name, examples)
+            right = sum(t == e.answer for t, e in zip(texts, examples))
+            row["tasks"][task] = right / count
+            row["share"][task] = computed / full
+            pairs, dense = pairs + computed, dense + full
+            print(f"{name} {task}: {right} of {count} right, {time.time() - begin:.0f} s",
+                  file=sys.stderr, flush=True)
+        row["mean"] = sum(row["tasks"].values()) / len(tasks.TASKS)
+        row["pairs_share"] = pairs / dense
+        rows.append(row)
+    return rows
+
+
+def markdown(rows):
+    lines = ["| schedule | " + " | ".join(tasks.TASKS) + " | mean | attention computed |",
+             "|---|" + "---:|" * (len(tasks.TASKS) + 2)]
+    for row in rows:
+        cells = [f"{100 * row['tasks'][t]:.1f}" for t in tasks.TASKS]
+        cells += [f"{100 * row['mean']:.1f}", f"{100 * row['pairs_share']:.0f}%"]
+        lines.append(f"| {row['title']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--backend", choices=("heddle-run", "reference"), default="heddle-run")
+    parser.add_argument("--heddlec", default="build/release/bin/heddlec")
+    parser.add_argument("--heddle-run", default="build/release/bin/heddle-run")
+    parser.add_argument("--schedules", default=",".join(schedules.ACCURACY))
+    parser.add_argument("--count", type=int, default=50, help="test prompts a task")
+    parser.add_argument("--quick", action="store_true", help="4 test prompts a task")
+    parser.add_argument("--gen-length", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--block-length", type=int, default=8)
+    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--threads", type=int, default=0, help="0: all")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    parser.add_argument("--require-dense", type=float, metavar="SHARE",
+                        help="exit with 1 if dense is right less often than this in the mean")
+    args = parser.parse_args()
+    names = args.schedules.split(",")
+    for name in names:
+        if name not in schedules.BY_NAME:
+            parser.error(f"no schedule is named '{name}'; there are "
+                         + ", ".join(schedules.BY_NAME))
+    count = 4 if args.quick else args.count
+    if count < 1:
+        parser.error("--count must be at least 1")
+    with tempfile.TemporaryDirectory() as folder:
+        backend = Reference(args) if args.backend == "reference" else HeddleRun(args, folder)
+        rows = measure(backend, names, count)
+    print(markdown(rows))
+    print(f"\nPercent of {count} prompts a task answered exactly; gen length {args.gen_length}, "
+          f"{args.steps} steps, block length {args.block_length}, temperature 0, "
+          f"{args.dtype if args.backend == 'heddle-run' else 'fp32'}, {args.backend}.")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as out:
+            json.dump({"count": count, "gen_length": args.gen_length, "steps": args.steps,
+                       "block_length": args.block_length, "backend": args.backend,
+                       "rows": rows}, out, indent=2)
+            out.write("\n")
+    if args.require_dense is not None:
+        dense = [r["mean"] for r in rows if r["schedule"] == "dense"]
+        if not dense or dense[0] < args.require_dense:
+            print(f"dense is right in {dense[0] if dense else 0:.3f} of the prompts, required "
+                  f"{args.require_dense}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The schedules that the scripts compare, each in two statements: the source
+that heddlec compiles and the words of heddle_reference.schedule."""
+
+import os
+import subprocess
+from collections import namedtuple
+
+Entry = namedtuple("Entry", "name title reference source")
+
+
+def columns(keep, group, window, count, name="cols"):
+    """(reference words, schedule lines) of group-wise columns."""
+    return (f"columns:keep={keep},group={group},window={window},count={count}",
+            f"  %{name}_steps = heddle.cadence uniform(window = {window}, count = {count})\n"
+            f"  %{name} = heddle.select columns(keep = {keep}, group = {group}) "
+            f"by mean_probability on %{name}_steps\n")
+
+
+def union(name, title, *terms):
+    """Terms: (words, lines, operand) or, as text, "window 64", "sinks 4"."""
+    words, lines, operands = [], "", []
+    for i, term in enumerate(terms):
+        if isinstance(term, str):
+            kind, size = term.split()
+            words.append(f"{kind}:size={size}")
+            lines += f"  %t{i} = heddle.{kind}({size})\n"
+            operands.append(f"%t{i}")
+        else:
+            words.append(term[0])
+            lines += term[1]
+            operands.append("%cols")
+    both = operands[0]
+    if len(operands) > 1:
+        lines += f"  %all = heddle.union {', '.join(operands)}\n"
+        both = "%all"
+    return Entry(name, title, "+".join(words),
+                 f"heddle.schedule @{name} {{\n{lines}  heddle.attend pairs({both})\n}}\n")
+
+
+ALL = [
+    Entry("dense", "Dense", "dense",
+          "heddle.schedule @dense {\n  heddle.attend dense\n}\n"),
+    union("pulsecol_50", "PulseCol, 50% dropped", columns("1/2", 32, "3/10", 16)),
+    union("pulsecol_80", "PulseCol, 80% dropped", columns("1/5", 32, "3/10", 16)),
+    union("columns_once_80", "Columns chosen at step 1 alone, 80% dropped",
+          columns("1/5", 32, "3/10", 1)),
+    union("columns_wide", "Columns for 128 rows", columns("1/3", 128, "1/2", 3)),
+    union("window", "Sliding window of 64", "window 64"),
+    union("streaming", "StreamingLLM: window of 60 and 4 sinks", "window 60", "sinks 4"),
+    union("narrow_streaming", "Window of 5 and 3 sinks", "window 5", "sinks 3"),
+    union("columns_window_sinks", "Columns, window and sinks",
+          columns("1/5", 32, "3/10", 2), "window 16", "sinks 2"),
+]
+BY_NAME = {entry.name: entry for entry in ALL}
+PARITY = [entry.name for entry in ALL if entry.name != "dense"]
+ACCURACY = ["dense", "pulsecol_50", "pulsecol_80", "columns_once_80", "window", "streaming"]
+
+
+def compile_bundle(heddlec, name, folder):
+    """Compiles a schedule for this machine; returns the bundle's path. Raises
+    RuntimeError with heddlec's words."""
+    source, bundle = (os.path.join(folder, name + end) for end in (".mlir", ".hdl"))
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(BY_NAME[name].source)
+    done = subprocess.run([heddlec, source, "-o", bundle], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"heddlec exited with {done.returncode}: {done.stderr.strip()}")
+    return bundle

@@ -1,0 +1,42 @@
+//===- Passes.td - Passes from one level to the next ---------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_CONVERSION_PASSES_TD
+#define HEDDLE_CONVERSION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertHeddleToShed : Pass<"convert-heddle-to-shed", "::mlir::ModuleOp"> {
+  let summary = "Write every kernel of a plan on tiles";
+  let description = [{
+    Adds one `shed.kernel` for each `heddle.kernel`, dtype and head dim, named
+    kernel_dtype_dHEADDIM, at the end of the module. The plan stays.
+  }];
+  let options = [
+    ListOption<"dtypes", "dtypes", "std::string",
+               "element types: f32, bf16 (default: f32)">,
+    ListOption<"headDims", "head-dims", "int64_t",
+               "head dims, multiples of 32 (default: 128)">,
+  ];
+  let dependentDialects = ["::mlir::shed::ShedDialect"];
+}
+
+def ConvertShedToVector : Pass<"convert-shed-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Lower kernels on tiles to functions on vectors";
+  let description = [{
+    Replaces every `shed.kernel` by a function of the kernel ABI in the func,
+    scf, arith, vector and llvm dialects, as its tiling says. The function has
+    the attributes `heddle.query_rows`, `heddle.scratch_bytes` and
+    `heddle.scratch_bytes_per_key` for the bundle's kernel record.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+#endif // HEDDLE_CONVERSION_PASSES_TD

@@ -1,0 +1,33 @@
+//===- Shed.h - The shed dialect -----------------------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_IR_SHED_H
+#define HEDDLE_DIALECT_SHED_IR_SHED_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "heddle/Dialect/Shed/IR/ShedDialect.h.inc"
+#include "heddle/Dialect/Shed/IR/ShedEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedOps.h.inc"
+
+#endif // HEDDLE_DIALECT_SHED_IR_SHED_H

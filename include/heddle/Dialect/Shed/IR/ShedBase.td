@@ -1,0 +1,209 @@
+//===- ShedBase.td - The shed dialect ------------------------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_IR_SHEDBASE_TD
+#define HEDDLE_DIALECT_SHED_IR_SHEDBASE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Shed_Dialect : Dialect {
+  let name = "shed";
+  let cppNamespace = "::mlir::shed";
+  let summary = "One kernel on tiles";
+  let description = [{
+    A `shed.kernel` is what one task of a kernel does: it holds a tile of query
+    rows of one head and passes over tiles of keys, with the online softmax
+    spelled out. Which keys, in what order and under which mask is explicit; how
+    a tile is cut for a machine is the `tiling` attribute, written by
+    `shed-choose-tiles` and obeyed by the lowerings.
+
+    ```mlir
+    shed.kernel @attention_mixed attention element(f32) head_dim(128) writes_lse {
+      %q = shed.load_queries : !shed.tile<queries, channels, f32>
+      %s0 = shed.softmax_init : !shed.softmax
+      %s1 = shed.for_keys over #shed.list<0, group = 128> init(%s0) : !shed.softmax {
+      ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+        %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+        %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+        %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+        %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f32>
+        shed.yield %n : !shed.softmax
+      }
+      shed.store %s1
+    }
+    ```
+
+    Tiles name their axes, `queries`, `keys` and `channels`; the tiling gives
+    each axis its static size. Pairs of a union are counted once: a later pass
+    over keys skips the lists and sinks of the earlier ones and masks their
+    windows.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    void registerTypes();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+class Shed_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::shed";
+  let genSpecializedAttr = 0;
+}
+class Shed_EnumAttr<EnumAttrInfo info, string mnemonic>
+    : EnumAttr<Shed_Dialect, info, mnemonic>;
+
+def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
+    I32EnumAttrCase<"Queries", 0, "queries">,
+    I32EnumAttrCase<"Keys", 1, "keys">,
+    I32EnumAttrCase<"Channels", 2, "channels">]>;
+
+def Shed_KernelKind : Shed_Enum<"KernelKind", "what a kernel computes", [
+    I32EnumAttrCase<"Attention", 0, "attention">,
+    I32EnumAttrCase<"Select", 1, "select">]>;
+def Shed_KernelKindAttr : Shed_EnumAttr<Shed_KernelKind, "kernel_kind">;
+
+def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles", [
+    I32EnumAttrCase<"Fma", 0, "fma">,
+    I32EnumAttrCase<"Pairs", 1, "pairs">,
+    I32EnumAttrCase<"Tiles", 2, "tiles">]>;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Shed_Attr<string name, string attrMnemonic>
+    : AttrDef<Shed_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Shed_AllAttr : Shed_Attr<"All", "all"> {
+  let summary = "every key, 0 <= j < n";
+}
+
+def Shed_WindowAttr : Shed_Attr<"Window", "window"> {
+  let summary = "keys j with |i - j| <= size / 2 (integer division)";
+  let parameters = (ins "int64_t":$size);
+  let assemblyFormat = "`<` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def Shed_SinksAttr : Shed_Attr<"Sinks", "sinks"> {
+  let summary = "keys j < size";
+  let parameters = (ins "int64_t":$size);
+  let assemblyFormat = "`<` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def Shed_ListAttr : Shed_Attr<"List", "list"> {
+  let summary = "the keys of an index list, one list for `group` query rows";
+  let description = [{
+    `index` counts the kernel's lists (`AttentionArgs::lists`); the keys of group
+    g = i / group are ascending and distinct.
+  }];
+  let parameters = (ins "int64_t":$index, "int64_t":$group);
+  let assemblyFormat = "`<` $index `,` `group` `=` $group `>`";
+  let genVerifyDecl = 1;
+}
+
+def Shed_KeySetAttr : AnyAttrOf<
+    [Shed_AllAttr, Shed_WindowAttr, Shed_SinksAttr, Shed_ListAttr],
+    "all, window, sinks or list">;
+def Shed_UniformSetArrayAttr : TypedArrayAttrBase<
+    AnyAttrOf<[Shed_SinksAttr, Shed_ListAttr], "sinks or list">,
+    "sets of keys that are the same for all rows of a tile">;
+def Shed_WindowArrayAttr
+    : TypedArrayAttrBase<Shed_WindowAttr, "windows">;
+
+def Shed_TilingAttr : Shed_Attr<"Tiling", "tiling"> {
+  let summary = "how a vector machine cuts a kernel";
+  let description = [{
+    * `query_rows`: rows of one task; divides every group of the kernel;
+    * `panel`: query rows that are worked on together, a multiple of `lanes`;
+    * `keys`: keys of one tile, a multiple of `block_keys`;
+    * `lanes`: 32-bit lanes of a vector;
+    * `block_keys`: keys of a register block of the score product, times
+      panel / lanes vectors of accumulators;
+    * `block_channels`: likewise, channels of a block of the context product;
+    * `dot`: `fma` (fp32 multiply-add), `pairs` (bf16 dot products of pairs) or
+      `tiles` (bf16 matrix tiles);
+    * `pack_keys`, `pack_values`: whether a tile of keys or values is first
+      copied (and, without bf16 dot products, widened) to contiguous scratch.
+  }];
+  let parameters = (ins
+      "int64_t":$query_rows, "int64_t":$panel, "int64_t":$keys,
+      "int64_t":$lanes, "int64_t":$block_keys, "int64_t":$block_channels,
+      EnumParameter<Shed_DotKind>:$dot,
+      DefaultValuedParameter<"bool", "false">:$pack_keys,
+      DefaultValuedParameter<"bool", "false">:$pack_values);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Vectors across a panel.
+    int64_t getVectors() const { return getPanel() / getLanes(); }
+    /// Panels of a task.
+    int64_t getPanels() const {
+      return (getQueryRows() + getPanel() - 1) / getPanel();
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Shed_Type<string name, string typeMnemonic>
+    : TypeDef<Shed_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Shed_TileType : Shed_Type<"Tile", "tile"> {
+  let summary = "a tile with two named axes";
+  let parameters = (ins EnumParameter<Shed_Axis>:$rows,
+                        EnumParameter<Shed_Axis>:$columns,
+                        "::mlir::Type":$element);
+  let assemblyFormat = "`<` $rows `,` $columns `,` $element `>`";
+  let genVerifyDecl = 1;
+}
+class Shed_TileOf<string rows, string columns> : Type<
+    And<[CPred<"::llvm::isa<::mlir::shed::TileType>($_self)">,
+         CPred<"::llvm::cast<::mlir::shed::TileType>($_self).getRows() == ::mlir::shed::Axis::" # rows>,
+         CPred<"::llvm::cast<::mlir::shed::TileType>($_self).getColumns() == ::mlir::shed::Axis::" # columns>]>,
+    rows # " x " # columns # " tile", "::mlir::shed::TileType">;
+def Shed_QueryTile : Shed_TileOf<"Queries", "Channels">;
+def Shed_KeyTile : Shed_TileOf<"Keys", "Channels">;
+def Shed_LogitTile : Shed_TileOf<"Queries", "Keys">, BuildableType<
+    "::mlir::shed::TileType::get($_builder.getContext(), ::mlir::shed::Axis::Queries, ::mlir::shed::Axis::Keys, $_builder.getF32Type())">;
+
+def Shed_SoftmaxType : Shed_Type<"Softmax", "softmax"> {
+  let summary = "a running softmax: maximum, sum and context of each query row";
+}
+def Shed_KeysType : Shed_Type<"Keys", "keys"> {
+  let summary = "the positions of one tile of keys";
+}
+def Shed_MassType : Shed_Type<"Mass", "mass"> {
+  let summary = "the probability that a group of rows gives to each of the n keys";
+}
+def Shed_LseType : Shed_Type<"Lse", "lse"> {
+  let summary = "the log-sum-exp of each query row, base 2";
+}
+class Shed_Simple<TypeDef type, string cpp>
+    : TypeAlias<type>, BuildableType<"::mlir::shed::" # cpp # "::get($_builder.getContext())">;
+def Shed_Softmax : Shed_Simple<Shed_SoftmaxType, "SoftmaxType">;
+def Shed_Keys : Shed_Simple<Shed_KeysType, "KeysType">;
+def Shed_Mass : Shed_Simple<Shed_MassType, "MassType">;
+def Shed_Lse : Shed_Simple<Shed_LseType, "LseType">;
+def Shed_Carried : AnyTypeOf<[Shed_SoftmaxType, Shed_MassType], "softmax or mass">;
+
+#endif // HEDDLE_DIALECT_SHED_IR_SHEDBASE_TD

@@ -1,0 +1,192 @@
+//===- ShedOps.td - Operations on tiles ----------------------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
+#define HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
+
+include "heddle/Dialect/Shed/IR/ShedBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Shed_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Shed_Dialect, mnemonic, traits>;
+
+def Shed_KernelOp : Shed_Op<"kernel", [
+    IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol]> {
+  let summary = "one task of a kernel, on tiles";
+  let description = [{
+    `element` is the type of Q, K, V and the output: f32 or bf16. Sums are f32.
+    An `attention` kernel ends in `shed.store`, a `select` kernel (with `group`,
+    the rows that share a list) in `shed.top_k`. The argument blocks are those of
+    `bundle/Abi.h`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
+                       TypeAttrOf<AnyTypeOf<[F32, BF16]>>:$element,
+                       I64Attr:$head_dim, UnitAttr:$writes_lse,
+                       OptionalAttr<I64Attr>:$group,
+                       OptionalAttr<Shed_TilingAttr>:$tiling);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
+    (`writes_lse` $writes_lse^)? (`group` `(` $group^ `)`)?
+    (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The greatest number of rows that a task can have: all groups of the
+    /// kernel are multiples of it (0: any number).
+    int64_t getRowsInStep();
+  }];
+}
+
+def Shed_LoadQueriesOp : Shed_Op<"load_queries"> {
+  let summary = "loads the task's tile of query rows";
+  let description = "Rows beyond the last are copies of it and are never stored.";
+  let results = (outs Shed_QueryTile:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Shed_LoadKeysOp : Shed_Op<"load_keys"> {
+  let summary = "loads or gathers the key rows of a tile";
+  let arguments = (ins Shed_Keys:$keys);
+  let results = (outs Shed_KeyTile:$result);
+  let assemblyFormat = "$keys attr-dict `:` type($result)";
+}
+
+def Shed_LoadValuesOp : Shed_Op<"load_values"> {
+  let summary = "loads or gathers the value rows of a tile of keys";
+  let arguments = (ins Shed_Keys:$keys);
+  let results = (outs Shed_KeyTile:$result);
+  let assemblyFormat = "$keys attr-dict `:` type($result)";
+}
+
+def Shed_LoadLseOp : Shed_Op<"load_lse"> {
+  let summary = "loads the log-sum-exp of the tile's query rows";
+  let description = "Rows beyond the last have +inf: they give no probability.";
+  let results = (outs Shed_Lse:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Shed_SoftmaxInitOp : Shed_Op<"softmax_init", [Pure]> {
+  let summary = "a softmax over no keys yet";
+  let results = (outs Shed_Softmax:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Shed_MassInitOp : Shed_Op<"mass_init", [Pure]> {
+  let summary = "zero mass for every key";
+  let results = (outs Shed_Mass:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Shed_ForKeysOp : Shed_Op<"for_keys", [
+    SingleBlock, AllTypesMatch<["init", "result"]>]> {
+  let summary = "passes over a set of keys, a tile at a time";
+  let description = [{
+    Visits, in ascending order and each once, the keys of the set `over` for any
+    row of the query tile, but none in the sets of `skip`. The region gets the
+    positions of a tile of keys and the carried value.
+  }];
+  let arguments = (ins Shed_KeySetAttr:$over,
+                       DefaultValuedAttr<Shed_UniformSetArrayAttr, "{}">:$skip,
+                       Shed_Carried:$init);
+  let results = (outs Shed_Carried:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `over` $over (`skip` $skip^)? `init` `(` $init `)` `:` type($init)
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Shed_ForQueriesOp : Shed_Op<"for_queries", [
+    SingleBlock, AllTypesMatch<["init", "result"]>]> {
+  let summary = "passes over the query rows of the task's group, a tile at a time";
+  let description = [{
+    Loads of queries in the region load the tile at hand.
+  }];
+  let arguments = (ins Shed_Carried:$init);
+  let results = (outs Shed_Carried:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat =
+      "`init` `(` $init `)` `:` type($init) attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Shed_YieldOp : Shed_Op<"yield", [
+    Pure, Terminator, ParentOneOf<["ForKeysOp", "ForQueriesOp"]>]> {
+  let summary = "hands the carried value to the next tile";
+  let arguments = (ins Shed_Carried:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Shed_DotOp : Shed_Op<"dot", [Pure]> {
+  let summary = "scaled logits in base 2: scale * log2(e) * Q . K, in f32";
+  let arguments = (ins Shed_QueryTile:$queries, Shed_KeyTile:$keys);
+  let results = (outs Shed_LogitTile:$result);
+  let assemblyFormat =
+      "$queries `,` $keys attr-dict `:` type($queries) `,` type($keys)";
+  let hasVerifier = 1;
+}
+
+def Shed_MaskOp : Shed_Op<"mask", [Pure]> {
+  let summary = "sets logits of pairs to -inf that are not to be counted";
+  let description = [{
+    Keeps the pairs within the window `within` (all when absent) that are in none
+    of the windows `outside`.
+  }];
+  let arguments = (ins Shed_LogitTile:$logits, Shed_Keys:$keys,
+                       OptionalAttr<Shed_WindowAttr>:$within,
+                       DefaultValuedAttr<Shed_WindowArrayAttr, "{}">:$outside);
+  let results = (outs Shed_LogitTile:$result);
+  let assemblyFormat =
+      "$logits `,` $keys (`within` $within^)? (`outside` $outside^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Shed_SoftmaxUpdateOp : Shed_Op<"softmax_update", [Pure]> {
+  let summary = "adds a tile of keys to a running softmax";
+  let description = [{
+    m' >= max(m, logits) up to a bounded slack, p = exp2(logits - m'),
+    sum' = sum * exp2(m - m') + sum_j p_j,
+    context' = context * exp2(m - m') + p . values. Rows all of whose logits are
+    -inf are left as they are.
+  }];
+  let arguments = (ins Shed_Softmax:$state, Shed_LogitTile:$logits,
+                       Shed_KeyTile:$values);
+  let results = (outs Shed_Softmax:$result);
+  let assemblyFormat = "$state `,` $logits `,` $values attr-dict `:` type($values)";
+}
+
+def Shed_ColumnMassOp : Shed_Op<"column_mass", [Pure]> {
+  let summary = "adds each key's probability, summed over the tile's rows";
+  let description = "mass'_j = mass_j + sum_i exp2(logits_ij - lse_i).";
+  let arguments = (ins Shed_Mass:$mass, Shed_LogitTile:$logits, Shed_Lse:$lse,
+                       Shed_Keys:$keys);
+  let results = (outs Shed_Mass:$result);
+  let assemblyFormat = "$mass `,` $logits `,` $lse `,` $keys attr-dict";
+}
+
+def Shed_StoreOp : Shed_Op<"store", [HasParent<"KernelOp">]> {
+  let summary = "stores context / sum, and the log-sum-exp if the kernel writes it";
+  let arguments = (ins Shed_Softmax:$state);
+  let assemblyFormat = "$state attr-dict";
+}
+
+def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
+  let summary = "stores the scores and the positions of the largest ones";
+  let description = [{
+    score_j = mass_j / rows of the group. Writes exactly `keep` distinct
+    positions in ascending order; among equal scores the lowest positions win.
+  }];
+  let arguments = (ins Shed_Mass:$mass);
+  let assemblyFormat = "$mass attr-dict";
+}
+
+#endif // HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD

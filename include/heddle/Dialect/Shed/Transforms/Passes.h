@@ -1,0 +1,35 @@
+//===- Passes.h - Passes on shed kernels ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
+#define HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
+
+#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Target/TargetInfo.h"
+
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+namespace mlir::shed {
+
+#define GEN_PASS_DECL
+#include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
+
+/// `shed-choose-tiles` for the machine `target`.
+std::unique_ptr<Pass> createShedChooseTiles(const ::heddle::TargetInfo &target);
+
+/// `shed-verify-kernels` against the registers of `target`.
+std::unique_ptr<Pass>
+createShedVerifyKernels(const ::heddle::TargetInfo &target);
+
+#define GEN_PASS_REGISTRATION
+#include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
+
+} // namespace mlir::shed
+
+#endif // HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H

@@ -1,0 +1,45 @@
+//===- Passes.td - Passes on shed kernels --------------------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_TD
+#define HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ShedChooseTiles : Pass<"shed-choose-tiles"> {
+  let summary = "Give every kernel without a tiling one that suits the machine";
+  let description = [{
+    Asks the facts of a `TargetInfo` (here: the options) and writes the `tiling`
+    attribute. Kernels that have a tiling keep it.
+  }];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "32",
+           "bytes of a vector register: 32 or 64">,
+    Option<"vectorRegisters", "vector-registers", "int64_t", "16",
+           "number of vector registers">,
+    Option<"bf16Dot", "bf16-dot", "bool", "false",
+           "there are dot products of bf16 pairs">,
+    Option<"bf16Tiles", "bf16-tiles", "bool", "false",
+           "there are bf16 matrix tiles">,
+  ];
+  let dependentDialects = ["::mlir::shed::ShedDialect"];
+}
+
+def ShedVerifyKernels : Pass<"shed-verify-kernels"> {
+  let summary = "Check what holds after the tile level";
+  let description = [{
+    Every kernel has a tiling, so that all tile shapes are static; the rows of a
+    task divide every group; register blocks fit the vector registers that the
+    option names; blocks divide head_dim.
+  }];
+  let options = [
+    Option<"vectorRegisters", "vector-registers", "int64_t", "32",
+           "number of vector registers">,
+  ];
+}
+
+#endif // HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_TD

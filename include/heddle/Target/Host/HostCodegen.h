@@ -1,0 +1,53 @@
+//===- HostCodegen.h - From functions on vectors to a shared object ---*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TARGET_HOST_HOSTCODEGEN_H
+#define HEDDLE_TARGET_HOST_HOSTCODEGEN_H
+
+#include "heddle/Target/Host/HostTarget.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/LLVM.h"
+
+#include <string>
+
+namespace mlir::heddle {
+
+/// What a bundle's kernel record says of one function.
+struct HostKernel {
+  std::string symbol;
+  int64_t queryRows = 0;
+  int64_t scratchBytes = 0;
+  int64_t scratchBytesPerKey = 0;
+};
+
+/// The records of all kernels of a module after convert-shed-to-vector, in the
+/// order of their functions.
+SmallVector<HostKernel> collectHostKernels(ModuleOp module);
+
+/// Registers the dialects that code generation translates.
+void registerHostCodegenDialects(DialectRegistry &registry);
+
+/// Optimised LLVM IR or assembly of `module` (after convert-shed-to-vector), as
+/// text, for people and tests. The module is not changed.
+FailureOr<std::string> emitHostLLVMIR(ModuleOp module,
+                                      const ::heddle::HostTarget &target);
+FailureOr<std::string> emitHostAssembly(ModuleOp module,
+                                        const ::heddle::HostTarget &target);
+
+/// Compiles `module` (after convert-shed-to-vector) and links a shared object
+/// that exports its kernels and needs nothing but memcpy, memmove and memset of
+/// the C library. Kernels compile on all cores. Errors are reported on the
+/// module: a failed translation, or no linker on PATH (ld.lld-22, ld.lld, ld).
+FailureOr<std::string> emitHostSharedObject(ModuleOp module,
+                                            const ::heddle::HostTarget &target);
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_TARGET_HOST_HOSTCODEGEN_H

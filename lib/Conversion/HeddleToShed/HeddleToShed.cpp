@@ -1,0 +1,181 @@
+//===- HeddleToShed.cpp - Write a plan's kernels on tiles ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::heddle {
+#define GEN_PASS_DEF_CONVERTHEDDLETOSHED
+#include "heddle/Conversion/Passes.h.inc"
+} // namespace mlir::heddle
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+/// Builds one variant of one kernel.
+class KernelWriter {
+public:
+  KernelWriter(heddle::KernelOp source, OpBuilder &builder, Type element)
+      : source(source), b(source.getLoc(), builder), context(b.getContext()),
+        element(element),
+        rowTile(shed::TileType::get(context, shed::Axis::Queries,
+                                    shed::Axis::Channels, element)),
+        keyTile(shed::TileType::get(context, shed::Axis::Keys,
+                                    shed::Axis::Channels, element)) {}
+
+  void write(StringRef name, int64_t headDim) {
+    auto kind = source.isSelect() ? shed::KernelKind::Select
+                                  : shed::KernelKind::Attention;
+    auto kernel = shed::KernelOp::create(
+        b, name, kind, element, static_cast<uint64_t>(headDim),
+        source.getWritesLse(), source.getGroupAttr(), shed::TilingAttr());
+    b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
+    if (source.isSelect())
+      writeSelect();
+    else
+      writeAttention();
+  }
+
+private:
+  /// A pass over `over`; `body` gets the keys and the carried value.
+  Value forKeys(Attribute over, ArrayRef<Attribute> skip, Value init,
+                function_ref<Value(Value, Value)> body) {
+    auto loop = shed::ForKeysOp::create(b, init.getType(), over,
+                                        b.getArrayAttr(skip), init);
+    Block &block = loop.getBody().emplaceBlock();
+    Value keys = block.addArgument(shed::KeysType::get(context), b.getLoc());
+    Value carried = block.addArgument(init.getType(), b.getLoc());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&block);
+    shed::YieldOp::create(b, body(keys, carried));
+    return loop.getResult();
+  }
+
+  void writeAttention() {
+    Value queries = shed::LoadQueriesOp::create(b, rowTile);
+    Value state =
+        shed::SoftmaxInitOp::create(b, shed::SoftmaxType::get(context));
+    SmallVector<Attribute> sets;
+    int64_t lists = 0;
+    for (Attribute term : source.getTerms()) {
+      if (auto columns = dyn_cast<ColumnsTermAttr>(term))
+        sets.push_back(
+            shed::ListAttr::get(context, lists++, columns.getGroup()));
+      else if (auto window = dyn_cast<WindowTermAttr>(term))
+        sets.push_back(shed::WindowAttr::get(context, window.getSize()));
+      else
+        sets.push_back(
+            shed::SinksAttr::get(context, cast<SinksTermAttr>(term).getSize()));
+    }
+    if (sets.empty())
+      sets.push_back(shed::AllAttr::get(context));
+
+    // Each pair counts once: a set leaves out what earlier ones had. Lists and
+    // sinks are the same for all rows of a tile and leave no tile behind;
+    // windows differ by row and are masked.
+    SmallVector<Attribute> uniform, windows;
+    for (Attribute set : sets) {
+      if (llvm::is_contained(uniform, set) || llvm::is_contained(windows, set))
+        continue;
+      auto window = dyn_cast<shed::WindowAttr>(set);
+      state = forKeys(set, uniform, state, [&](Value keys, Value carried) {
+        Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
+        Value valueRows = shed::LoadValuesOp::create(b, keyTile, keys);
+        Value logits = shed::DotOp::create(b, logitTile(), queries, keyRows);
+        if (window || !windows.empty())
+          logits = shed::MaskOp::create(b, logitTile(), logits, keys, window,
+                                        b.getArrayAttr(windows));
+        return shed::SoftmaxUpdateOp::create(b, carried.getType(), carried,
+                                             logits, valueRows)
+            .getResult();
+      });
+      (window ? windows : uniform).push_back(set);
+    }
+    shed::StoreOp::create(b, state);
+  }
+
+  void writeSelect() {
+    Value mass = shed::MassInitOp::create(b, shed::MassType::get(context));
+    auto loop = shed::ForQueriesOp::create(b, mass.getType(), mass);
+    {
+      Block &block = loop.getBody().emplaceBlock();
+      Value outer = block.addArgument(mass.getType(), b.getLoc());
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(&block);
+      Value queries = shed::LoadQueriesOp::create(b, rowTile);
+      Value lse = shed::LoadLseOp::create(b, shed::LseType::get(context));
+      Value sum =
+          forKeys(shed::AllAttr::get(context), {}, outer,
+                  [&](Value keys, Value carried) {
+                    Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
+                    Value logits =
+                        shed::DotOp::create(b, logitTile(), queries, keyRows);
+                    return shed::ColumnMassOp::create(
+                               b, carried.getType(), carried, logits, lse, keys)
+                        .getResult();
+                  });
+      shed::YieldOp::create(b, sum);
+    }
+    shed::TopKOp::create(b, loop.getResult());
+  }
+
+  Type logitTile() {
+    return shed::TileType::get(context, shed::Axis::Queries, shed::Axis::Keys,
+                               b.getF32Type());
+  }
+
+  heddle::KernelOp source;
+  ImplicitLocOpBuilder b;
+  MLIRContext *context;
+  Type element, rowTile, keyTile;
+};
+
+struct ConvertHeddleToShed
+    : heddle::impl::ConvertHeddleToShedBase<ConvertHeddleToShed> {
+  using ConvertHeddleToShedBase::ConvertHeddleToShedBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<std::string> types(dtypes.begin(), dtypes.end());
+    SmallVector<int64_t> dims(headDims.begin(), headDims.end());
+    if (types.empty())
+      types = {"f32"};
+    if (dims.empty())
+      dims = {128};
+    OpBuilder builder(&getContext());
+    for (const std::string &type : types)
+      if (type != "f32" && type != "bf16") {
+        module.emitError() << "dtype '" << type
+                           << "' is not supported; expected f32 or bf16";
+        return signalPassFailure();
+      }
+    SmallVector<heddle::KernelOp> kernels;
+    module.walk([&](heddle::KernelOp kernel) { kernels.push_back(kernel); });
+    for (heddle::KernelOp kernel : kernels)
+      for (const std::string &type : types)
+        for (int64_t dim : dims) {
+          std::string name =
+              (kernel.getSymName() + "_" + type + "_d" + Twine(dim)).str();
+          if (module.lookupSymbol(name)) {
+            kernel.emitOpError()
+                << "needs the symbol '" << name << "', which is taken";
+            return signalPassFailure();
+          }
+          builder.setInsertionPointToEnd(module.getBody());
+          KernelWriter(kernel, builder,
+                       type == "f32" ? Type(builder.getF32Type())
+                                     : Type(builder.getBF16Type()))
+              .write(name, dim);
+        }
+  }
+};
+} // namespace

@@ -1,0 +1,252 @@
+//===- KernelLowering.cpp - Lowers one kernel to vectors ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "bundle/Abi.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace abi = ::heddle::abi;
+
+KernelLowering::KernelLowering(shed::KernelOp kernel)
+    : kernel(kernel), tiling(*kernel.getTiling()),
+      v(kernel.getLoc(), kernel.getContext(), tiling.getLanes()),
+      channels(kernel.getHeadDim()), panel(tiling.getPanel()),
+      vectors(tiling.getVectors()),
+      elementBytes(kernel.getElement().isBF16() ? 2 : 4), dot(tiling.getDot()),
+      bf16(kernel.getElement().isBF16()),
+      selects(kernel.getKind() == shed::KernelKind::Select),
+      paired(dot != shed::DotKind::Fma),
+      steps(paired ? channels / 2 : channels),
+      keyStep(dot == shed::DotKind::Tiles ? 32 : 2) {}
+
+void KernelLowering::layOut() {
+  int64_t at = 0;
+  auto take = [&](int64_t bytes) {
+    int64_t offset = at;
+    at += (bytes + 63) / 64 * 64;
+    return offset;
+  };
+  int64_t panels = tiling.getPanels(), keys = tiling.getKeys();
+  layout.queryPanel = steps * panel * 4;
+  layout.rowPanel = panel * 4;
+  layout.contextPanel = channels * panel * 4;
+  layout.logits = take(keys * panel * 4);
+  if (paired)
+    layout.weights = take(keys / 2 * panel * 4);
+  layout.queries = take(panels * layout.queryPanel);
+  if (selects) {
+    layout.lse = take(panels * layout.rowPanel);
+  } else {
+    layout.maximum = take(panels * layout.rowPanel);
+    layout.sum = take(panels * layout.rowPanel);
+    layout.context = take(panels * layout.contextPanel);
+    layout.spill = take(channels * elementBytes);
+  }
+  if (tiling.getPackKeys() || dot == shed::DotKind::Tiles)
+    layout.keys = take(keys * channels * (paired ? 2 : 4));
+  if (tiling.getPackValues() && !selects)
+    layout.values = take(keys * channels * (paired ? 2 : 4));
+  layout.bytes = at;
+  bool compacts = false;
+  kernel.walk(
+      [&](shed::ForKeysOp loop) { compacts |= !loop.getSkip().empty(); });
+  if (compacts) {
+    layout.list = layout.perKey;
+    layout.perKey += 4;
+  }
+  if (selects) {
+    layout.mass = layout.perKey;
+    layout.perKey += 4;
+  }
+}
+
+Value KernelLowering::field(Type type, size_t offset) {
+  return v.load(type, v.at(args, static_cast<int64_t>(offset)),
+                type == v.f32() ? 4 : 8);
+}
+
+// The only place that knows the argument blocks, beside Lists.cpp for lists.
+#define HEDDLE_FIELD(type, name)                                               \
+  (selects ? field(type, offsetof(abi::SelectArgs, name))                      \
+           : field(type, offsetof(abi::AttentionArgs, name)))
+
+void KernelLowering::loadArguments() {
+  Type ptr = v.ptr(), i64 = v.i64();
+  n = HEDDLE_FIELD(i64, n);
+  Value kvHead = arith::DivSIOp::create(v.b, head, HEDDLE_FIELD(i64, kvGroup));
+  int64_t headBytes = channels * elementBytes;
+  auto base = [&](Value pointer, Value which) {
+    return v.at(pointer, v.mul(which, headBytes));
+  };
+  queryBase = base(HEDDLE_FIELD(ptr, query), head);
+  queryStride = v.mul(HEDDLE_FIELD(i64, queryStride), elementBytes);
+  keyBase = base(HEDDLE_FIELD(ptr, key), kvHead);
+  keyStride = v.mul(HEDDLE_FIELD(i64, keyStride), elementBytes);
+  if (!selects) {
+    valueBase = base(field(ptr, offsetof(abi::AttentionArgs, value)), kvHead);
+    valueStride = v.mul(field(i64, offsetof(abi::AttentionArgs, valueStride)),
+                        elementBytes);
+  }
+  factor = v.mulf(HEDDLE_FIELD(v.f32(), scale), v.real(1.44269504088896341f));
+  if (paired) {
+    // bf16 queries stay exact: logits are scaled afterwards. A negative scale
+    // moves its sign into Q, so that the largest product is the largest logit.
+    Value word = v.bits(v.i32(), factor);
+    Value sign = arith::ShRSIOp::create(v.b, word, v.integer(v.i32(), 31));
+    querySign =
+        arith::AndIOp::create(v.b, sign, v.integer(v.i32(), 0x80008000));
+    Value magnitude =
+        v.bits(v.f32(), arith::AndIOp::create(v.b, word,
+                                              v.integer(v.i32(), 0x7fffffff)));
+    // Not quite zero: zero times a masked logit would be NaN.
+    factor = v.maxf(magnitude, v.real(std::numeric_limits<float>::min()));
+  }
+  int64_t taskRows = selects ? *kernel.getGroup() : tiling.getQueryRows();
+  taskRow = v.mul(task, taskRows);
+  taskEnd = v.least(v.add(taskRow, taskRows), n);
+  setRows(taskRow, taskEnd);
+}
+
+void KernelLowering::setRows(Value row, Value end) {
+  rows.row = row;
+  rows.rows = v.sub(end, row);
+  rows.panels = v.quotient(v.add(rows.rows, panel - 1), panel);
+}
+
+FailureOr<func::FuncOp> KernelLowering::run() {
+  layOut();
+  v.b.setInsertionPoint(kernel);
+  auto type = v.b.getFunctionType({v.ptr(), v.i64(), v.i64(), v.ptr()}, {});
+  function = func::FuncOp::create(v.b, kernel.getSymName(), type);
+  function->setAttr("heddle.query_rows",
+                    v.b.getI64IntegerAttr(selects ? *kernel.getGroup()
+                                                  : tiling.getQueryRows()));
+  function->setAttr("heddle.scratch_bytes",
+                    v.b.getI64IntegerAttr(layout.bytes));
+  function->setAttr("heddle.scratch_bytes_per_key",
+                    v.b.getI64IntegerAttr(layout.perKey));
+  Block *entry = function.addEntryBlock();
+  v.b.setInsertionPointToStart(entry);
+  args = entry->getArgument(0);
+  head = entry->getArgument(1);
+  task = entry->getArgument(2);
+  scratch = entry->getArgument(3);
+  loadArguments();
+  if (failed(lowerBody(kernel.getBody().front())))
+    return failure();
+  func::ReturnOp::create(v.b);
+  return function;
+}
+
+LogicalResult KernelLowering::lowerBody(Block &body) {
+  for (Operation &op : body) {
+    v.b.setLoc(op.getLoc());
+    if (isa<shed::LoadQueriesOp>(op)) {
+      loadQueries();
+    } else if (isa<shed::LoadLseOp>(op)) {
+      loadLse();
+    } else if (isa<shed::SoftmaxInitOp>(op)) {
+      initSoftmax();
+    } else if (isa<shed::MassInitOp>(op)) {
+      initMass();
+    } else if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
+      if (failed(lowerKeys(loop)))
+        return failure();
+    } else if (auto loop = dyn_cast<shed::ForQueriesOp>(op)) {
+      LogicalResult result = success();
+      RowRange whole = rows;
+      v.loop(taskRow, taskEnd, tiling.getQueryRows(), [&](Value row) {
+        setRows(row, v.least(v.add(row, tiling.getQueryRows()), taskEnd));
+        result = lowerBody(loop.getBody().front());
+      });
+      rows = whole;
+      if (failed(result))
+        return failure();
+    } else if (isa<shed::StoreOp>(op)) {
+      storeContext();
+      if (kernel.getWritesLse())
+        storeLse();
+    } else if (isa<shed::TopKOp>(op)) {
+      topK();
+    } else if (!isa<shed::YieldOp>(op)) {
+      return op.emitOpError() << "is not expected outside of shed.for_keys";
+    }
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
+  KeySource source = keySource(loop);
+  LogicalResult result = success();
+  v.loop(v.constant(0), source.count, tiling.getKeys(), [&](Value begin) {
+    KeyTile tile;
+    tile.source = source;
+    tile.begin = begin;
+    tile.count =
+        v.least(v.sub(source.count, begin), v.constant(tiling.getKeys()));
+    tile.padded = v.roundUp(tile.count, keyStep);
+    // What depends on keys alone is done once for all panels.
+    SmallVector<Operation *> panelOps;
+    for (Operation &op : loop.getBody().front()) {
+      v.b.setLoc(op.getLoc());
+      if (isa<shed::LoadKeysOp>(op))
+        loadKeys(tile);
+      else if (isa<shed::LoadValuesOp>(op))
+        loadValues(tile);
+      else
+        panelOps.push_back(&op);
+    }
+    result = lowerPanelOps(panelOps, tile);
+  });
+  return result;
+}
+
+LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
+                                            KeyTile &tile) {
+  LogicalResult result = success();
+  forPanels([&](Value panel) {
+    for (Operation *op : ops) {
+      v.b.setLoc(op->getLoc());
+      if (isa<shed::DotOp>(op)) {
+        scoreProduct(tile, panel);
+      } else if (auto maskOp = dyn_cast<shed::MaskOp>(op)) {
+        mask(maskOp, tile, panel);
+      } else if (isa<shed::SoftmaxUpdateOp>(op)) {
+        updateSoftmax(tile, panel);
+        contextProduct(tile, panel);
+      } else if (isa<shed::ColumnMassOp>(op)) {
+        columnMass(tile, panel);
+      } else if (!isa<shed::YieldOp>(op)) {
+        result = op->emitOpError() << "is not expected in shed.for_keys";
+        return;
+      }
+    }
+  });
+  return result;
+}
+
+void KernelLowering::forPanels(function_ref<void(Value)> body) {
+  if (tiling.getPanels() == 1)
+    return body(v.constant(0));
+  v.loop(v.constant(0), rows.panels, 1, body);
+}
+
+Value KernelLowering::position(const KeySource &source, Value j) {
+  if (source.first)
+    return v.add(source.first, j);
+  return v.widen(v.load(v.i32(), v.at(source.list, v.mul(j, 4))));
+}
+
+Value KernelLowering::position(const KeyTile &tile, Value j) {
+  return position(tile.source, v.add(tile.begin, j));
+}

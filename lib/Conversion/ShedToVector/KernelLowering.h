@@ -1,0 +1,158 @@
+//===- KernelLowering.h - Lowers one kernel to vectors ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Vectors run along query rows. A panel (`panel` rows) keeps Q transposed, so
+// logits form as [keys x panel] by broadcasting elements of row-major K rows,
+// wherever those lie: contiguous or gathered, neither K nor V is transposed
+// (but for matrix tiles, whose left operand holds V transposed). The softmax is
+// then elementwise across keys, and the context grows as [channels x panel] by
+// broadcasting elements of V. Tiles live in scratch:
+//
+//   queries  [panels][steps][panel]       fp32, or dwords of bf16 pairs
+//   maximum  [panels][panel], sum [panels][panel], context
+//   [panels][channels][panel] logits   [keys][panel]                one panel;
+//   becomes the probabilities weights  [keys / 2][panel] probabilities as bf16
+//   pairs packed   keys and values of the tile list     [n], mass [n]
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_KERNELLOWERING_H
+#define HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_KERNELLOWERING_H
+
+#include "VectorBuilder.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::heddle {
+
+/// Byte offsets of a kernel's tiles in scratch, each a multiple of 64.
+struct ScratchLayout {
+  int64_t queries = 0, maximum = 0, sum = 0, context = 0, lse = 0, logits = 0,
+          weights = 0, keys = 0, values = 0, spill = 0, bytes = 0;
+  /// Bytes of one panel's part.
+  int64_t queryPanel = 0, rowPanel = 0, contextPanel = 0;
+  /// Bytes for each of the n keys; offsets in them, times n.
+  int64_t list = 0, mass = 0, perKey = 0;
+};
+
+/// The source of a pass over keys: positions first + j, or list[j].
+struct KeySource {
+  Value count;
+  Value first; ///< null for a list
+  Value list;
+};
+
+/// The tile of keys at hand.
+struct KeyTile {
+  KeySource source;
+  Value begin;               ///< index of its first key in the source
+  Value count;               ///< keys in it, at least 1
+  Value padded;              ///< count rounded up to what the products work on
+  Value keys, keyStride;     ///< rows of K: base and bytes between rows
+  Value values, valueStride; ///< likewise; interleaved or transposed if packed
+  bool gathersKeys = false;  ///< rows are found through the source
+  bool gathersValues = false;
+};
+
+/// Query rows at hand: [row, row + rows) and the rows of the whole task.
+struct RowRange {
+  Value row, rows, panels;
+};
+
+class KernelLowering {
+public:
+  KernelLowering(shed::KernelOp kernel);
+
+  /// Emits the function before the kernel. Fails, with an error on the op at
+  /// fault, for a body that this lowering can't express.
+  FailureOr<func::FuncOp> run();
+
+private:
+  using Values = VectorBuilder::Values;
+
+  //===--- KernelLowering.cpp ----------------------------------------------===
+  void layOut();
+  void loadArguments();
+  LogicalResult lowerBody(Block &body);
+  LogicalResult lowerKeys(shed::ForKeysOp loop);
+  LogicalResult lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile);
+  void setRows(Value row, Value end);
+  Value field(Type type, size_t offset);
+  Value position(const KeyTile &tile, Value j);
+  Value position(const KeySource &source, Value j);
+  void forPanels(function_ref<void(Value)> body);
+  Value panelBase(int64_t offset, int64_t bytes, Value panel) {
+    return v.at(scratch, v.add(v.mul(panel, bytes), offset));
+  }
+
+  //===--- Packing.cpp -----------------------------------------------------===
+  void loadQueries();
+  void loadLse();
+  void loadKeys(KeyTile &tile);
+  void loadValues(KeyTile &tile);
+  Value rowAddress(Value base, Value stride, const KeyTile &tile, Value j,
+                   bool gathers);
+  void widenRow(Value from, Value to);
+
+  //===--- Products.cpp ----------------------------------------------------===
+  void scoreProduct(const KeyTile &tile, Value panel);
+  void scoreProductTiles(const KeyTile &tile, Value panel);
+  void contextProduct(const KeyTile &tile, Value panel);
+  void contextProductTiles(const KeyTile &tile, Value panel);
+  Value multiply(Value broadcast, Value lanes, Value sum);
+
+  //===--- Softmax.cpp -----------------------------------------------------===
+  void initSoftmax();
+  void mask(shed::MaskOp op, const KeyTile &tile, Value panel);
+  void updateSoftmax(const KeyTile &tile, Value panel);
+  void padLogits(const KeyTile &tile);
+  void columnMass(const KeyTile &tile, Value panel);
+  void storeContext();
+  void storeLse();
+  Value logitsRow(Value j);
+  Value rowIndices(Value panel, int64_t lane);
+
+  //===--- Lists.cpp -------------------------------------------------------===
+  KeySource keySource(shed::ForKeysOp loop);
+  KeySource listSource(shed::ListAttr list);
+  KeySource compact(KeySource source, ArrayRef<shed::ListAttr> skip,
+                    int64_t sinks);
+  void initMass();
+  void topK();
+
+  shed::KernelOp kernel;
+  shed::TilingAttr tiling;
+  VectorBuilder v;
+  ScratchLayout layout;
+  func::FuncOp function;
+
+  // Facts of the kernel.
+  const int64_t channels, panel, vectors, elementBytes;
+  const shed::DotKind dot;
+  const bool bf16, selects;
+  /// Left operands of one product step are dwords of bf16 pairs.
+  const bool paired;
+  /// Rows of the transposed queries: channels, or pairs of channels.
+  const int64_t steps;
+  /// Keys that the weights are padded to.
+  const int64_t keyStep;
+
+  // Values of the function.
+  Value args, head, task, scratch;
+  Value n, queryBase, queryStride, keyBase, keyStride, valueBase, valueStride;
+  /// scale * log2(e): folded into Q (fp32), or |.| applied to logits (pairs).
+  Value factor;
+  /// Bits that flip the sign of a pair of queries where the scale is negative.
+  Value querySign;
+  Value taskRow, taskEnd;
+  RowRange rows;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_KERNELLOWERING_H

@@ -1,0 +1,209 @@
+//===- Packing.cpp - Brings rows of Q, K and V into shape ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "bundle/Abi.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace abi = ::heddle::abi;
+
+void KernelLowering::loadQueries() {
+  int64_t lanes = v.lanes;
+  // Dwords of a row: fp32 elements or pairs of bf16.
+  int64_t dwords = channels * elementBytes / 4;
+  Value last = v.add(v.add(rows.row, rows.rows), -1);
+  Value signs = paired ? v.splat(querySign) : Value();
+  Value scale = paired ? Value() : v.splat(factor);
+  forPanels([&](Value p) {
+    Value base = panelBase(layout.queries, layout.queryPanel, p);
+    v.loop(panel, lanes, [&](Value lane) {
+      Value first = v.add(rows.row, v.add(v.mul(p, panel), lane));
+      v.loop(dwords, lanes, [&](Value column) {
+        Values square;
+        for (int64_t r = 0; r < lanes; ++r) {
+          Value row = v.least(v.add(first, r), last);
+          Value address =
+              v.at(v.at(queryBase, v.mul(row, queryStride)), v.mul(column, 4));
+          square.push_back(v.load(v.ints(), address, elementBytes));
+        }
+        v.transpose(square);
+        int64_t perDword = bf16 && !paired ? 2 : 1;
+        Value to = v.at(
+            base, v.add(v.mul(column, perDword * panel * 4), v.mul(lane, 4)));
+        for (auto [i, dword] : llvm::enumerate(square)) {
+          int64_t at = i * perDword * panel * 4;
+          if (paired) {
+            v.store(arith::XOrIOp::create(v.b, dword, signs), v.at(to, at));
+          } else if (bf16) {
+            v.store(v.mulf(v.lowHalf(dword), scale), v.at(to, at));
+            v.store(v.mulf(v.highHalf(dword), scale), v.at(to, at + panel * 4));
+          } else {
+            v.store(v.mulf(v.bits(v.floats(), dword), scale), v.at(to, at));
+          }
+        }
+      });
+    });
+  });
+}
+
+void KernelLowering::loadLse() {
+  // Rows beyond the last get +inf, so that their probability is exactly 0.
+  Value from = v.at(field(v.ptr(), offsetof(abi::SelectArgs, lse)),
+                    v.mul(v.add(v.mul(head, n), rows.row), 4));
+  Value beyond = v.splat(std::numeric_limits<float>::infinity());
+  Value end = v.splat(v.narrow(rows.rows));
+  v.loop(v.constant(0), v.mul(rows.panels, panel), v.lanes, [&](Value lane) {
+    Value index = arith::AddIOp::create(v.b, v.splat(v.narrow(lane)), v.iota());
+    Value valid = v.compare(arith::CmpIPredicate::slt, index, end);
+    v.store(v.loadMasked(v.at(from, v.mul(lane, 4)), valid, beyond),
+            v.at(v.at(scratch, layout.lse), v.mul(lane, 4)));
+  });
+}
+
+Value KernelLowering::rowAddress(Value base, Value stride, const KeyTile &tile,
+                                 Value j, bool gathers) {
+  return v.at(base, v.mul(gathers ? position(tile, j) : j, stride));
+}
+
+/// Writes a row of bf16 as fp32.
+void KernelLowering::widenRow(Value from, Value to) {
+  auto words = VectorType::get(v.lanes, v.b.getI16Type());
+  for (int64_t c = 0; c < channels; c += v.lanes) {
+    Value word = v.load(words, v.at(from, c * 2), 2);
+    Value dword = arith::ExtUIOp::create(v.b, v.ints(), word);
+    v.store(v.lowHalf(dword), v.at(to, c * 4));
+  }
+}
+
+void KernelLowering::loadKeys(KeyTile &tile) {
+  bool gathered = !tile.source.first;
+  auto source = [&](Value j) {
+    return rowAddress(keyBase, keyStride, tile,
+                      v.least(j, v.add(tile.count, -1)), true);
+  };
+  if (tiling.getPackKeys() && !paired) {
+    Value packed = v.at(scratch, layout.keys);
+    v.loop(v.constant(0), tile.count, 1, [&](Value j) {
+      widenRow(source(j), v.at(packed, v.mul(j, channels * 4)));
+    });
+    tile.keys = packed;
+    tile.keyStride = v.constant(channels * 4);
+    return;
+  }
+  if (gathered && dot != shed::DotKind::Tiles) {
+    tile.keys = keyBase;
+    tile.keyStride = keyStride;
+    tile.gathersKeys = true;
+    return;
+  }
+  Value direct =
+      gathered ? Value()
+               : v.at(keyBase, v.mul(position(tile, v.constant(0)), keyStride));
+  if (dot != shed::DotKind::Tiles) {
+    tile.keys = direct;
+    tile.keyStride = keyStride;
+    return;
+  }
+  // Matrix tiles load 16 rows at a stride: gathered and short tiles are copied,
+  // with copies of the last row behind it.
+  Value packed = v.at(scratch, layout.keys);
+  auto copy = [&] {
+    v.loop(v.constant(0), tile.padded, 1, [&](Value j) {
+      Value from = source(j), to = v.at(packed, v.mul(j, channels * 2));
+      for (int64_t c = 0; c < channels; c += 32)
+        v.store(v.load(VectorType::get(16, v.i32()), v.at(from, c * 2), 2),
+                v.at(to, c * 2));
+    });
+  };
+  if (gathered) {
+    copy();
+    tile.keys = packed;
+    tile.keyStride = v.constant(channels * 2);
+    return;
+  }
+  Value isShort = v.compare(arith::CmpIPredicate::ne, tile.count, tile.padded);
+  v.when(isShort, copy);
+  tile.keys = v.select(isShort, packed, direct);
+  tile.keyStride = v.select(isShort, v.constant(channels * 2), keyStride);
+}
+
+void KernelLowering::loadValues(KeyTile &tile) {
+  Value packed = v.at(scratch, layout.values);
+  auto source = [&](Value j) {
+    return rowAddress(valueBase, valueStride, tile,
+                      v.least(j, v.add(tile.count, -1)), true);
+  };
+  auto words = VectorType::get(v.lanes, v.b.getI16Type());
+  // A dword for each channel: bf16 of two keys.
+  auto interleave = [&](Value low, Value high, Value column) {
+    auto part = [&](Value row) {
+      Value word = v.load(words, v.at(row, v.mul(column, 2)), 2);
+      return arith::ExtUIOp::create(v.b, v.ints(), word).getResult();
+    };
+    return arith::OrIOp::create(
+               v.b, part(low),
+               arith::ShLIOp::create(v.b, part(high),
+                                     v.splat(v.integer(v.i32(), 16))))
+        .getResult();
+  };
+  switch (dot) {
+  case shed::DotKind::Fma:
+    tile.gathersValues = !tiling.getPackValues() && !tile.source.first;
+    if (!tiling.getPackValues()) {
+      tile.valueStride = valueStride;
+      tile.values = tile.gathersValues
+                        ? valueBase
+                        : v.at(valueBase, v.mul(position(tile, v.constant(0)),
+                                                valueStride));
+      return;
+    }
+    v.loop(v.constant(0), tile.count, 1, [&](Value j) {
+      Value from = source(j), to = v.at(packed, v.mul(j, channels * 4));
+      if (bf16)
+        return widenRow(from, to);
+      for (int64_t c = 0; c < channels; c += v.lanes)
+        v.store(v.load(v.floats(), v.at(from, c * 4)), v.at(to, c * 4));
+    });
+    break;
+  case shed::DotKind::Pairs:
+    // [keys / 2][channels] dwords.
+    v.loop(v.constant(0), tile.padded, 2, [&](Value j) {
+      Value low = source(j), high = source(v.add(j, 1));
+      Value to = v.at(packed, v.mul(j, channels * 2));
+      for (int64_t c = 0; c < channels; c += v.lanes)
+        v.store(interleave(low, high, v.constant(c)), v.at(to, c * 4));
+    });
+    break;
+  case shed::DotKind::Tiles:
+    // [keys / 32][channels][16] dwords: each row has 32 keys of a channel.
+    v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
+      Values from;
+      for (int64_t i = 0; i < 32; ++i)
+        from.push_back(source(v.add(j, i)));
+      v.loop(channels, 16, [&](Value column) {
+        Values square;
+        for (int64_t i = 0; i < 16; ++i)
+          square.push_back(interleave(from[2 * i], from[2 * i + 1], column));
+        v.transpose(square);
+        Value to =
+            v.at(packed, v.add(v.mul(j, channels * 2), v.mul(column, 64)));
+        for (auto [i, row] : llvm::enumerate(square))
+          v.store(row, v.at(to, i * 64));
+      });
+    });
+    break;
+  }
+  tile.values = packed;
+  tile.valueStride = v.constant(channels * 4);
+}

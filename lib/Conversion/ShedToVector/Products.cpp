@@ -1,0 +1,248 @@
+//===- Products.cpp - The two matrix products of attention ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Register blocks: `block_keys` (or `block_channels`) rows times `vectors`
+// vectors of sums stay in registers over the whole inner loop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+Value KernelLowering::multiply(Value broadcast, Value lanes, Value sum) {
+  if (!paired)
+    return v.fma(broadcast, lanes, sum);
+  auto halves = VectorType::get(2 * v.lanes, v.b.getBF16Type());
+  auto asHalves = [&](Value x) {
+    return vector::BitCastOp::create(v.b, halves, x).getResult();
+  };
+  return v.call(v.lanes == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512"
+                              : "llvm.x86.avx512bf16.dpbf16ps.256",
+                v.floats(), {sum, asHalves(broadcast), asHalves(lanes)});
+}
+
+Value KernelLowering::logitsRow(Value j) {
+  return v.at(scratch, v.add(v.mul(j, panel * 4), layout.logits));
+}
+
+/// logits[j][i] = sum_k K[j][k] * queries[k][i] for the keys of the tile.
+void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
+  if (dot == shed::DotKind::Tiles)
+    return scoreProductTiles(tile, p);
+  int64_t block = tiling.getBlockKeys();
+  Value queries = panelBase(layout.queries, layout.queryPanel, p);
+  Type scalar = paired ? v.i32() : v.f32();
+  Type lanes = paired ? v.ints() : v.floats();
+  unsigned alignment = paired ? 2 : 4;
+  Value last = v.add(tile.count, -1);
+  v.loop(v.constant(0), tile.count, block, [&](Value j) {
+    Values keyRows;
+    for (int64_t r = 0; r < block; ++r)
+      keyRows.push_back(rowAddress(tile.keys, tile.keyStride, tile,
+                                   v.least(v.add(j, r), last),
+                                   tile.gathersKeys));
+    Values zero(block * vectors, v.splat(0.0f));
+    constexpr int64_t unroll = 4;
+    Values sums =
+        v.loop(v.constant(0), v.constant(steps), unroll, zero,
+               [&](Value k, ValueRange carried) {
+                 Values next(carried);
+                 Value column = v.mul(k, 4);
+                 Value queryRow = v.at(queries, v.mul(k, panel * 4));
+                 Values from;
+                 for (Value row : keyRows)
+                   from.push_back(v.at(row, column));
+                 for (int64_t u = 0; u < unroll; ++u) {
+                   Values query;
+                   for (int64_t i = 0; i < vectors; ++i)
+                     query.push_back(
+                         v.loadLane(v.at(queryRow, u * panel * 4), i, lanes));
+                   for (int64_t r = 0; r < block; ++r) {
+                     Value key = v.splat(
+                         v.load(scalar, v.at(from[r], u * 4), alignment));
+                     for (int64_t i = 0; i < vectors; ++i) {
+                       Value &sum = next[r * vectors + i];
+                       sum = multiply(key, query[i], sum);
+                     }
+                   }
+                 }
+                 return next;
+               });
+    Value to = logitsRow(j);
+    for (int64_t r = 0; r < block; ++r)
+      for (int64_t i = 0; i < vectors; ++i)
+        v.storeLane(sums[r * vectors + i], v.at(to, r * panel * 4), i);
+  });
+}
+
+/// context[c][i] += sum_j V[j][c] * P[j][i].
+void KernelLowering::contextProduct(const KeyTile &tile, Value p) {
+  if (dot == shed::DotKind::Tiles)
+    return contextProductTiles(tile, p);
+  int64_t block = tiling.getBlockChannels();
+  Value context = panelBase(layout.context, layout.contextPanel, p);
+  Value weights = v.at(scratch, paired ? layout.weights : layout.logits);
+  Value count = paired ? v.quotient(tile.padded, 2) : tile.count;
+  Type scalar = paired ? v.i32() : v.f32();
+  Type lanes = paired ? v.ints() : v.floats();
+  v.loop(channels, block, [&](Value channel) {
+    Value to = v.at(context, v.mul(channel, panel * 4));
+    Value values = v.at(tile.values, v.mul(channel, 4));
+    Values sums;
+    for (int64_t r = 0; r < block; ++r)
+      for (int64_t i = 0; i < vectors; ++i)
+        sums.push_back(v.loadLane(v.at(to, r * panel * 4), i));
+    sums =
+        v.loop(v.constant(0), count, 1, sums, [&](Value j, ValueRange carried) {
+          Values next(carried);
+          Value from =
+              rowAddress(values, tile.valueStride, tile, j, tile.gathersValues);
+          Value weightRow = v.at(weights, v.mul(j, panel * 4));
+          Values weight;
+          for (int64_t i = 0; i < vectors; ++i)
+            weight.push_back(v.loadLane(weightRow, i, lanes));
+          for (int64_t r = 0; r < block; ++r) {
+            Value value = v.splat(v.load(scalar, v.at(from, r * 4)));
+            for (int64_t i = 0; i < vectors; ++i) {
+              Value &sum = next[r * vectors + i];
+              sum = multiply(value, weight[i], sum);
+            }
+          }
+          return next;
+        });
+    for (int64_t r = 0; r < block; ++r)
+      for (int64_t i = 0; i < vectors; ++i)
+        v.storeLane(sums[r * vectors + i], v.at(to, r * panel * 4), i);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix tiles
+//===----------------------------------------------------------------------===//
+
+// A tile is 16 rows of 64 bytes: left operands 16 x 32 bf16, right operands 32
+// x 16 as 16 rows of pairs, sums 16 x 16 fp32. Blocks of 2 x 2 sums use all
+// eight tile registers.
+
+namespace {
+struct MatrixTiles {
+  VectorBuilder &v;
+
+  Value i16(int64_t value) { return v.integer(v.b.getI16Type(), value); }
+  Type type() { return LLVM::LLVMX86AMXType::get(v.b.getContext()); }
+  Value zero() {
+    return v.call("llvm.x86.tilezero.internal", type(), {i16(16), i16(64)});
+  }
+  Value load(Value from, Value stride) {
+    return v.call("llvm.x86.tileloadd64.internal", type(),
+                  {i16(16), i16(64), from, stride});
+  }
+  void store(Value tile, Value to, Value stride) {
+    v.callVoid("llvm.x86.tilestored64.internal",
+               {i16(16), i16(64), to, stride, tile});
+  }
+  Value multiply(Value sum, Value left, Value right) {
+    return v.call("llvm.x86.tdpbf16ps.internal", type(),
+                  {i16(16), i16(64), i16(64), sum, left, right});
+  }
+  /// sums[2][columns] += left rows x right columns.
+  void step(SmallVectorImpl<Value> &sums, int64_t columns,
+            function_ref<Value(int64_t)> left,
+            function_ref<Value(int64_t)> right) {
+    SmallVector<Value> rights(columns);
+    for (int64_t r = 0; r < 2; ++r) {
+      Value a = left(r);
+      for (int64_t c = 0; c < columns; ++c) {
+        if (!rights[c])
+          rights[c] = right(c);
+        Value &sum = sums[r * columns + c];
+        sum = multiply(sum, a, rights[c]);
+      }
+    }
+  }
+};
+} // namespace
+
+void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
+  MatrixTiles tiles{v};
+  int64_t columns = panel / 16;
+  Value queries = panelBase(layout.queries, layout.queryPanel, p);
+  Value rowStride = v.constant(panel * 4);
+  v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
+    Value keys = v.at(tile.keys, v.mul(j, tile.keyStride));
+    Values left = {keys, v.at(keys, v.mul(tile.keyStride, 16))};
+    for (int64_t first = 0; first < columns; first += 2) {
+      int64_t width = std::min<int64_t>(2, columns - first);
+      Values sums;
+      for (int64_t i = 0; i < 2 * width; ++i)
+        sums.push_back(tiles.zero());
+      for (int64_t k = 0; k < channels / 32; ++k)
+        tiles.step(
+            sums, width,
+            [&](int64_t r) {
+              return tiles.load(v.at(left[r], k * 64), tile.keyStride);
+            },
+            [&](int64_t c) {
+              return tiles.load(
+                  v.at(queries, k * 16 * panel * 4 + (first + c) * 64),
+                  rowStride);
+            });
+      Value to = logitsRow(j);
+      for (int64_t r = 0; r < 2; ++r)
+        for (int64_t c = 0; c < width; ++c)
+          tiles.store(sums[r * width + c],
+                      v.at(to, r * 16 * panel * 4 + (first + c) * 64),
+                      rowStride);
+    }
+  });
+}
+
+void KernelLowering::contextProductTiles(const KeyTile &tile, Value p) {
+  MatrixTiles tiles{v};
+  int64_t columns = panel / 16;
+  Value context = panelBase(layout.context, layout.contextPanel, p);
+  Value weights = v.at(scratch, layout.weights);
+  Value rowStride = v.constant(panel * 4), valueStride = v.constant(64);
+  v.loop(channels, 32, [&](Value channel) {
+    Value values = v.at(tile.values, v.mul(channel, 64));
+    Value to = v.at(context, v.mul(channel, panel * 4));
+    for (int64_t first = 0; first < columns; first += 2) {
+      int64_t width = std::min<int64_t>(2, columns - first);
+      auto place = [&](int64_t r, int64_t c) {
+        return v.at(to, r * 16 * panel * 4 + (first + c) * 64);
+      };
+      Values sums;
+      for (int64_t r = 0; r < 2; ++r)
+        for (int64_t c = 0; c < width; ++c)
+          sums.push_back(tiles.load(place(r, c), rowStride));
+      sums = v.loop(
+          v.constant(0), tile.padded, 32, sums,
+          [&](Value j, ValueRange carried) {
+            Values next(carried);
+            Value left = v.at(values, v.mul(j, channels * 2));
+            Value right = v.at(weights, v.mul(j, panel * 2));
+            tiles.step(
+                next, width,
+                [&](int64_t r) {
+                  return tiles.load(v.at(left, r * 1024), valueStride);
+                },
+                [&](int64_t c) {
+                  return tiles.load(v.at(right, (first + c) * 64), rowStride);
+                });
+            return next;
+          });
+      for (int64_t r = 0; r < 2; ++r)
+        for (int64_t c = 0; c < width; ++c)
+          tiles.store(sums[r * width + c], place(r, c), rowStride);
+    }
+  });
+}

@@ -1,0 +1,303 @@
+//===- VectorBuilder.cpp - Emits vector code ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+using Values = VectorBuilder::Values;
+
+Type VectorBuilder::ptr() { return LLVM::LLVMPointerType::get(b.getContext()); }
+
+Value VectorBuilder::integer(Type type, int64_t value) {
+  return arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
+}
+
+Value VectorBuilder::real(float value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+
+Value VectorBuilder::quotient(Value x, int64_t y) {
+  return arith::DivUIOp::create(b, x, constant(y));
+}
+
+Value VectorBuilder::bits(Type type, Value x) {
+  return arith::BitcastOp::create(b, type, x);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value VectorBuilder::at(Value base, Value bytes) {
+  return LLVM::GEPOp::create(b, ptr(), b.getI8Type(), base, bytes);
+}
+
+Value VectorBuilder::at(Value base, int64_t bytes) {
+  if (!bytes)
+    return base;
+  return LLVM::GEPOp::create(
+      b, ptr(), b.getI8Type(), base,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+}
+
+Value VectorBuilder::load(Type type, Value address, unsigned alignment) {
+  return LLVM::LoadOp::create(b, type, address, alignment);
+}
+
+void VectorBuilder::store(Value value, Value address, unsigned alignment) {
+  LLVM::StoreOp::create(b, value, address, alignment);
+}
+
+Value VectorBuilder::loadLane(Value row, int64_t v, Type type) {
+  return load(type ? type : Type(floats()), at(row, v * lanes * 4));
+}
+
+void VectorBuilder::storeLane(Value value, Value row, int64_t v) {
+  store(value, at(row, v * lanes * 4));
+}
+
+Value VectorBuilder::loadMasked(Value address, Value mask, Value other) {
+  return LLVM::MaskedLoadOp::create(b, other.getType(), address, mask, other,
+                                    b.getI32IntegerAttr(4));
+}
+
+void VectorBuilder::storeMasked(Value value, Value address, Value mask) {
+  LLVM::MaskedStoreOp::create(b, value, address, mask, b.getI32IntegerAttr(4));
+}
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+Values VectorBuilder::loop(Value from, Value to, int64_t step,
+                           ValueRange carried,
+                           function_ref<Values(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(b, from, to, constant(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  // Without carried values the builder has put the yield already.
+  if (!loop.getBody()->empty())
+    loop.getBody()->back().erase();
+  b.setInsertionPointToEnd(loop.getBody());
+  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults());
+}
+
+void VectorBuilder::loop(Value from, Value to, int64_t step,
+                         function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return Values();
+  });
+}
+
+void VectorBuilder::loop(int64_t to, int64_t step,
+                         function_ref<void(Value)> body) {
+  if (to <= step)
+    return body(constant(0));
+  loop(constant(0), constant(to), step, body);
+}
+
+void VectorBuilder::when(Value condition, function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+Value VectorBuilder::splat(Value scalar) {
+  return vector::BroadcastOp::create(
+      b, VectorType::get(lanes, scalar.getType()), scalar);
+}
+
+Value VectorBuilder::iota() {
+  SmallVector<int32_t> values(lanes);
+  for (auto [i, value] : llvm::enumerate(values))
+    value = i;
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(ints(), ArrayRef<int32_t>(values)));
+}
+
+Value VectorBuilder::fma(Value x, Value y, Value z) {
+  return vector::FMAOp::create(b, x, y, z);
+}
+
+Value VectorBuilder::maxf(Value x, Value y) {
+  return select(compare(arith::CmpFPredicate::OGT, x, y), x, y);
+}
+
+Value VectorBuilder::any(Value mask) {
+  return vector::ReductionOp::create(b, vector::CombiningKind::OR, mask);
+}
+
+Value VectorBuilder::sum(Value x) {
+  // Halves until one lane is left: a fixed order, so the result never depends
+  // on what the compiler thinks of associativity.
+  for (int64_t half = lanes / 2; half >= 1; half /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < half; ++i) {
+      low.push_back(i);
+      high.push_back(i + half);
+    }
+    x = addf(vector::ShuffleOp::create(b, x, x, low),
+             vector::ShuffleOp::create(b, x, x, high));
+  }
+  return vector::ExtractOp::create(b, x, ArrayRef<int64_t>{0});
+}
+
+Value VectorBuilder::sumInts(Value x) {
+  return widen(vector::ReductionOp::create(b, vector::CombiningKind::ADD, x));
+}
+
+Value VectorBuilder::exp2(Value x) {
+  // n = round(x) by adding 1.5 * 2^23, whose low mantissa bits then hold n;
+  // 2^(x - n) by a polynomial with constant term 1, minimax on [-1/2, 1/2];
+  // n goes into the exponent. x = -127 gives n = -127 and polynomial 1, whose
+  // bits plus n << 23 are exactly +0: hence the clamp. The clamp keeps NaN.
+  Value lowest = splat(-127.0f);
+  x = select(compare(arith::CmpFPredicate::OLT, x, lowest), lowest, x);
+  Value magic = splat(12582912.0f);
+  Value shifted = addf(x, magic);
+  Value f = subf(x, subf(shifted, magic));
+  static constexpr float coefficients[] = {1.3264727e-3f, 9.6715129e-3f,
+                                           5.5507337e-2f, 2.4022242e-1f,
+                                           6.9314698e-1f};
+  Value p = splat(coefficients[0]);
+  for (float c : ArrayRef<float>(coefficients).drop_front())
+    p = fma(p, f, splat(c));
+  p = fma(p, f, splat(1.0f));
+  Value n = arith::ShLIOp::create(b, bits(ints(), shifted),
+                                  splat(integer(i32(), 23)));
+  return bits(floats(), arith::AddIOp::create(b, bits(ints(), p), n));
+}
+
+Value VectorBuilder::log2(Value x) {
+  // x = 2^e * f with f in [sqrt(1/2), sqrt(2)); log2(f) = 2/ln 2 * artanh(z),
+  // z = (f - 1) / (f + 1), |z| < 0.172.
+  Value word = bits(ints(), x);
+  Value offset = splat(integer(i32(), 0x3f3504f3)); // sqrt(1/2)
+  Value e = arith::ShRSIOp::create(b, arith::SubIOp::create(b, word, offset),
+                                   splat(integer(i32(), 23)));
+  Value f = bits(
+      floats(),
+      arith::SubIOp::create(
+          b, word, arith::ShLIOp::create(b, e, splat(integer(i32(), 23)))));
+  Value one = splat(1.0f);
+  Value z = arith::DivFOp::create(b, subf(f, one), addf(f, one));
+  Value zz = mulf(z, z);
+  constexpr double scale = 2.88539008177792681472; // 2 / ln 2
+  Value p = splat(static_cast<float>(scale / 9));
+  for (int odd : {7, 5, 3, 1})
+    p = fma(p, zz, splat(static_cast<float>(scale / odd)));
+  Value result = fma(p, z, arith::SIToFPOp::create(b, floats(), e).getResult());
+  Value zero = splat(0.0f);
+  // x * 0 carries NaN over.
+  result = addf(result, mulf(x, zero));
+  return select(compare(arith::CmpFPredicate::OEQ, x, zero),
+                splat(-std::numeric_limits<float>::infinity()), result);
+}
+
+void VectorBuilder::transpose(Values &rows) {
+  for (int64_t step = 1; step < lanes; step *= 2) {
+    SmallVector<int64_t> even, odd;
+    for (int64_t t = 0; t < lanes; ++t) {
+      even.push_back(t & step ? lanes + t - step : t);
+      odd.push_back(t & step ? lanes + t : t + step);
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & step)
+        continue;
+      Value x = rows[i], y = rows[i + step];
+      rows[i] = vector::ShuffleOp::create(b, x, y, even);
+      rows[i + step] = vector::ShuffleOp::create(b, x, y, odd);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// bf16
+//===----------------------------------------------------------------------===//
+
+Value VectorBuilder::roundToBf16(Value x) {
+  Value word = bits(ints(), x);
+  auto mask = [&](int64_t v) { return splat(integer(i32(), v)); };
+  Value odd = arith::AndIOp::create(
+      b, arith::ShRUIOp::create(b, word, mask(16)), mask(1));
+  Value rounded = arith::ShRUIOp::create(
+      b,
+      arith::AddIOp::create(b, word,
+                            arith::AddIOp::create(b, odd, mask(0x7fff))),
+      mask(16));
+  Value quiet = arith::OrIOp::create(
+      b, arith::ShRUIOp::create(b, word, mask(16)), mask(0x40));
+  return select(compare(arith::CmpFPredicate::UNO, x, x), quiet, rounded);
+}
+
+Value VectorBuilder::pairs(Value low, Value high, bool native) {
+  if (!native)
+    return arith::OrIOp::create(
+        b, roundToBf16(low),
+        arith::ShLIOp::create(b, roundToBf16(high), splat(integer(i32(), 16))));
+  // The conversion puts `low` into the low half of the vector: interleave.
+  auto halves = VectorType::get(2 * lanes, b.getBF16Type());
+  bool wide = lanes == 16;
+  Value both = call(wide ? "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+                         : "llvm.x86.avx512bf16.cvtne2ps2bf16.256",
+                    halves, {high, low});
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < lanes; ++i) {
+    order.push_back(i);
+    order.push_back(i + lanes);
+  }
+  Value mixed = vector::ShuffleOp::create(b, both, both, order);
+  return vector::BitCastOp::create(b, ints(), mixed);
+}
+
+Value VectorBuilder::lowHalf(Value dwords) {
+  return bits(floats(),
+              arith::ShLIOp::create(b, dwords, splat(integer(i32(), 16))));
+}
+
+Value VectorBuilder::highHalf(Value dwords) {
+  return bits(floats(),
+              arith::AndIOp::create(b, dwords, splat(integer(i32(), -65536))));
+}
+
+Value VectorBuilder::bf16Bits(Value x, bool native) {
+  auto words = VectorType::get(lanes, b.getI16Type());
+  if (!native)
+    return arith::TruncIOp::create(b, words, roundToBf16(x));
+  auto halves = VectorType::get(lanes, b.getBF16Type());
+  Value rounded = lanes == 16
+                      ? call("llvm.x86.avx512bf16.cvtneps2bf16.512", halves, x)
+                      : call("llvm.x86.avx512bf16.cvtneps2bf16.256", halves, x);
+  return vector::BitCastOp::create(b, words, rounded);
+}
+
+Value VectorBuilder::call(StringRef intrinsic, Type result,
+                          ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr(intrinsic),
+                                       operands)
+      .getResults();
+}
+
+void VectorBuilder::callVoid(StringRef intrinsic, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(b, b.getStringAttr(intrinsic), operands);
+}

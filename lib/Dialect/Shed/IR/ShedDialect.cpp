@@ -1,0 +1,105 @@
+//===- ShedDialect.cpp - Attributes and types of the shed dialect ---*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::shed;
+
+#include "heddle/Dialect/Shed/IR/ShedDialect.cpp.inc"
+#include "heddle/Dialect/Shed/IR/ShedEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedTypes.cpp.inc"
+
+void ShedDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "heddle/Dialect/Shed/IR/ShedAttrs.cpp.inc"
+      >();
+}
+
+void ShedDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "heddle/Dialect/Shed/IR/ShedTypes.cpp.inc"
+      >();
+}
+
+void ShedDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "heddle/Dialect/Shed/IR/ShedOps.cpp.inc"
+      >();
+}
+
+using EmitError = function_ref<InFlightDiagnostic()>;
+
+LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
+  if (size < 0)
+    return emitError() << "a window has a size of at least 0, not " << size;
+  return success();
+}
+
+LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
+  if (size < 1)
+    return emitError() << "sinks have a size of at least 1, not " << size;
+  return success();
+}
+
+LogicalResult ListAttr::verify(EmitError emitError, int64_t index,
+                               int64_t group) {
+  if (index < 0)
+    return emitError() << "a list's index is at least 0, not " << index;
+  if (group < 1)
+    return emitError() << "a list's group has at least 1 row, not " << group;
+  return success();
+}
+
+LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
+                                 int64_t panel, int64_t keys, int64_t lanes,
+                                 int64_t blockKeys, int64_t blockChannels,
+                                 DotKind dot, bool packKeys, bool packValues) {
+  if (lanes != 8 && lanes != 16)
+    return emitError() << "a tiling has 8 or 16 lanes, not " << lanes;
+  if (panel < lanes || panel % lanes)
+    return emitError() << "panel = " << panel
+                       << " is not a positive multiple of lanes = " << lanes;
+  if (queryRows < 1)
+    return emitError() << "query_rows is at least 1, not " << queryRows;
+  if (blockKeys < 1 || blockChannels < 1)
+    return emitError() << "block_keys and block_channels are at least 1, not "
+                       << blockKeys << " and " << blockChannels;
+  if (keys < blockKeys || keys % blockKeys || keys % 2)
+    return emitError() << "keys = " << keys
+                       << " is not a positive even multiple of block_keys = "
+                       << blockKeys;
+  if (dot == DotKind::Tiles && (lanes != 16 || panel % 16 || keys % 32))
+    return emitError() << "matrix tiles need 16 lanes, panels of 16 rows and "
+                          "keys in multiples of 32";
+  if (dot != DotKind::Fma && !packValues)
+    return emitError() << "bf16 products need pack_values = true";
+  return success();
+}
+
+LogicalResult TileType::verify(EmitError emitError, Axis rows, Axis columns,
+                               Type element) {
+  if (rows == columns)
+    return emitError() << "a tile has two different axes";
+  if (!element.isF32() && !element.isBF16())
+    return emitError() << "a tile's elements are f32 or bf16, not " << element;
+  return success();
+}

@@ -1,0 +1,150 @@
+//===- ShedOps.cpp - Operations of the shed dialect ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "bundle/Abi.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::shed;
+
+#define GET_OP_CLASSES
+#include "heddle/Dialect/Shed/IR/ShedOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+int64_t KernelOp::getRowsInStep() {
+  int64_t rows = getGroup().value_or(0);
+  auto meet = [&](Attribute set) {
+    if (auto list = dyn_cast<ListAttr>(set))
+      rows = std::gcd(rows, list.getGroup());
+  };
+  getBody().walk([&](ForKeysOp loop) {
+    meet(loop.getOver());
+    llvm::for_each(loop.getSkip(), meet);
+  });
+  return rows;
+}
+
+LogicalResult KernelOp::verify() {
+  bool selects = getKind() == KernelKind::Select;
+  if (selects != getGroup().has_value())
+    return emitOpError() << (selects ? "of kind select needs"
+                                     : "of kind attention has no")
+                         << " group";
+  if (selects && *getGroup() < 1)
+    return emitOpError() << "has a group of " << *getGroup()
+                         << " rows; expected at least 1";
+  if (selects && getWritesLse())
+    return emitOpError() << "of kind select reads the log-sum-exp and can't "
+                            "write it";
+  if (getHeadDim() < 32 || getHeadDim() % 32 || getHeadDim() > 512)
+    return emitOpError() << "has head_dim " << getHeadDim()
+                         << "; expected a multiple of 32 from 32 to 512";
+  return success();
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  if (getBody().empty() || getBody().front().empty())
+    return emitOpError() << "has an empty body";
+  Operation &last = getBody().front().back();
+  if (getKind() == KernelKind::Attention && !isa<StoreOp>(last))
+    return emitOpError() << "of kind attention must end in shed.store";
+  if (getKind() == KernelKind::Select && !isa<TopKOp>(last))
+    return emitOpError() << "of kind select must end in shed.top_k";
+  Type element = getElement();
+  WalkResult walked = getBody().walk([&](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto tile = dyn_cast<TileType>(type);
+      bool isLoad = isa<LoadQueriesOp, LoadKeysOp, LoadValuesOp>(op);
+      if (tile && isLoad && tile.getElement() != element) {
+        op->emitOpError() << "loads " << tile.getElement()
+                          << " in a kernel whose element is " << element;
+        return WalkResult::interrupt();
+      }
+    }
+    if (auto loop = dyn_cast<ForKeysOp>(op)) {
+      SmallVector<Attribute> sets(loop.getSkip().getValue());
+      sets.push_back(loop.getOver());
+      for (Attribute set : sets) {
+        auto list = dyn_cast<ListAttr>(set);
+        if (list && list.getIndex() >= ::heddle::abi::maxIndexLists) {
+          loop.emitOpError()
+              << "reads list " << list.getIndex() << "; a kernel has at most "
+              << ::heddle::abi::maxIndexLists << " lists";
+          return WalkResult::interrupt();
+        }
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyLoopBody(Operation *op, Region &body,
+                                    TypeRange arguments, Type carried) {
+  Block &block = body.front();
+  if (block.getArgumentTypes() != arguments)
+    return op->emitOpError()
+           << "has a region with arguments (" << block.getArgumentTypes()
+           << "); expected (" << arguments << ")";
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return op->emitOpError() << "has a region that does not end in shed.yield";
+  if (yield.getValue().getType() != carried)
+    return yield.emitOpError() << "yields " << yield.getValue().getType()
+                               << "; the loop carries " << carried;
+  return success();
+}
+
+LogicalResult ForKeysOp::verify() {
+  if (llvm::is_contained(getSkip(), getOver()))
+    return emitOpError() << "skips the set " << getOver()
+                         << " that it passes over";
+  return success();
+}
+
+LogicalResult ForKeysOp::verifyRegions() {
+  Type carried = getInit().getType();
+  return verifyLoopBody(*this, getBody(),
+                        {KeysType::get(getContext()), carried}, carried);
+}
+
+LogicalResult ForQueriesOp::verifyRegions() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel || kernel.getKind() != KernelKind::Select)
+    return emitOpError() << "needs a kernel of kind select around it";
+  Type carried = getInit().getType();
+  return verifyLoopBody(*this, getBody(), carried, carried);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  auto queries = cast<TileType>(getQueries().getType());
+  auto keys = cast<TileType>(getKeys().getType());
+  if (queries.getElement() != keys.getElement())
+    return emitOpError() << "multiplies " << queries.getElement() << " with "
+                         << keys.getElement();
+  return success();
+}
+
+LogicalResult MaskOp::verify() {
+  if (!getWithin() && getOutside().empty())
+    return emitOpError() << "masks nothing: give `within`, `outside` or both";
+  return success();
+}

@@ -1,0 +1,219 @@
+//===- HostCodegen.cpp - From functions on vectors to machine code ---*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Target/Host/HostCodegen.h"
+
+#include "Link.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+void mlir::heddle::registerHostCodegenDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+SmallVector<HostKernel> mlir::heddle::collectHostKernels(ModuleOp module) {
+  SmallVector<HostKernel> kernels;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto fact = [&](StringRef name) {
+      auto attr = function->getAttrOfType<IntegerAttr>(name);
+      return attr ? attr.getInt() : 0;
+    };
+    if (function->hasAttr("heddle.query_rows"))
+      kernels.push_back({function.getSymName().str(), fact("heddle.query_rows"),
+                         fact("heddle.scratch_bytes"),
+                         fact("heddle.scratch_bytes_per_key")});
+  }
+  return kernels;
+}
+
+namespace {
+
+/// A module of its own for some functions, so that they can be lowered and
+/// compiled apart from the others.
+OwningOpRef<ModuleOp> isolate(Location loc, ArrayRef<func::FuncOp> functions) {
+  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
+  for (func::FuncOp function : functions)
+    module->push_back(func::FuncOp(function)->clone());
+  return module;
+}
+
+LogicalResult lowerToLLVM(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  pm.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  return pm.run(module);
+}
+
+std::unique_ptr<llvm::TargetMachine>
+createMachine(const ::heddle::HostTarget &target, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  llvm::Triple triple(target.description().triple);
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  std::string features;
+  for (const std::string &feature : target.description().features)
+    features += (features.empty() ? "+" : ",+") + feature;
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, "x86-64", features, options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  // Vectors and unrolling are the lowering's choice already.
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, mam);
+}
+
+enum class Output { IR, Assembly, Object };
+
+/// Lowers, optimises and emits the functions of `module`, which is consumed.
+/// Reports errors on it.
+FailureOr<std::string> emit(ModuleOp module, const ::heddle::HostTarget &target,
+                            Output output) {
+  if (failed(lowerToLLVM(module)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(module, context, "heddle-kernels");
+  if (!code)
+    return module.emitError() << "cannot be translated to LLVM IR";
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, error);
+  if (!machine)
+    return module.emitError() << "no x86 code generator: " << error;
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  optimize(*code, *machine);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  if (output == Output::IR) {
+    code->print(stream, nullptr);
+    return std::string(bytes.data(), bytes.size());
+  }
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   output == Output::Object
+                                       ? llvm::CodeGenFileType::ObjectFile
+                                       : llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError() << "x86 code can't be written to a file";
+  passes.run(*code);
+  return std::string(bytes.data(), bytes.size());
+}
+
+FailureOr<std::string>
+emitText(ModuleOp module, const ::heddle::HostTarget &target, Output output) {
+  OwningOpRef<ModuleOp> copy =
+      isolate(module.getLoc(), llvm::to_vector(module.getOps<func::FuncOp>()));
+  return emit(*copy, target, output);
+}
+
+} // namespace
+
+FailureOr<std::string>
+mlir::heddle::emitHostLLVMIR(ModuleOp module,
+                             const ::heddle::HostTarget &target) {
+  return emitText(module, target, Output::IR);
+}
+
+FailureOr<std::string>
+mlir::heddle::emitHostAssembly(ModuleOp module,
+                               const ::heddle::HostTarget &target) {
+  return emitText(module, target, Output::Assembly);
+}
+
+FailureOr<std::string>
+mlir::heddle::emitHostSharedObject(ModuleOp module,
+                                   const ::heddle::HostTarget &target) {
+  MLIRContext *context = module.getContext();
+  // A context without these would have to load them in several threads.
+  DialectRegistry registry;
+  registerHostCodegenDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect>();
+
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (functions.empty())
+    return module.emitError() << "holds no kernel to compile";
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  for (func::FuncOp function : functions)
+    modules.push_back(isolate(function.getLoc(), function));
+  std::vector<std::string> objects(modules.size());
+  LogicalResult result = failableParallelForEachN(
+      context, 0, modules.size(), [&](size_t i) -> LogicalResult {
+        FailureOr<std::string> object =
+            emit(*modules[i], target, Output::Object);
+        if (failed(object))
+          return failure();
+        objects[i] = std::move(*object);
+        return success();
+      });
+  if (failed(result))
+    return failure();
+  llvm::Expected<std::string> shared = linkSharedObject(objects);
+  if (!shared)
+    return module.emitError() << llvm::toString(shared.takeError());
+  return std::move(*shared);
+}

@@ -1,0 +1,25 @@
+//===- Link.h - Link an object to a shared object ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_TARGET_HOST_LINK_H
+#define HEDDLE_LIB_TARGET_HOST_LINK_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mlir::heddle {
+
+/// Links ELF objects to a shared object with the first of ld.lld-22, ld.lld and
+/// ld that is on PATH. Returns its bytes.
+llvm::Expected<std::string>
+linkSharedObject(llvm::ArrayRef<std::string> objects);
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_TARGET_HOST_LINK_H

@@ -1,0 +1,408 @@
+//===- KernelHarness.cpp - Compiles and runs kernels ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelHarness.h"
+
+#include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Target/Host/HostCodegen.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+[[noreturn]] static void fail(const std::string &what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
+/// Linux gives AMX only to processes that ask for it.
+static bool requestTiles() {
+  constexpr int requestPermission = 0x1023, tileData = 18;
+  static bool granted =
+      syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+  return granted;
+}
+
+std::vector<std::string> heddle::test::runnableTargets() {
+  std::vector<std::string> runnable;
+  llvm::Expected<HostTarget> host = HostTarget::get("host");
+  if (!host) {
+    llvm::consumeError(host.takeError());
+    return runnable;
+  }
+  for (const char *name :
+       {"x86-64-v3", "x86-64-v4", "cooperlake", "sapphirerapids"}) {
+    HostTarget target = llvm::cantFail(HostTarget::get(name));
+    bool all = true;
+    for (const std::string &feature : target.description().features)
+      all &= host->has(feature);
+    if (all && (!target.hasBf16Tiles() || requestTiles()))
+      runnable.push_back(name);
+  }
+  return runnable;
+}
+
+KernelSet::KernelSet(const std::string &target, const std::string &selections,
+                     const std::string &kernels,
+                     std::vector<std::string> dtypes,
+                     std::vector<int64_t> headDims) {
+  using namespace mlir;
+  DialectRegistry registry;
+  registry.insert<mlir::heddle::HeddleDialect, shed::ShedDialect>();
+  mlir::heddle::registerHostCodegenDialects(registry);
+  MLIRContext context(registry);
+  std::string first = kernels.substr(kernels.find('@'));
+  first = first.substr(0, first.find(' '));
+  std::string text = "heddle.plan @plan {\n" + selections + kernels +
+                     "heddle.rule default { heddle.phase otherwise { "
+                     "heddle.attend_with " +
+                     first + " } } }";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    fail("cannot parse:\n" + text);
+  HostTarget host = llvm::cantFail(HostTarget::get(target));
+  PassManager pm(&context);
+  mlir::heddle::ConvertHeddleToShedOptions options;
+  options.dtypes.assign(dtypes.begin(), dtypes.end());
+  options.headDims.assign(headDims.begin(), headDims.end());
+  pm.addPass(mlir::heddle::createConvertHeddleToShed(options));
+  pm.addPass(shed::createShedChooseTiles(host));
+  pm.addPass(shed::createShedVerifyKernels(host));
+  pm.addPass(mlir::heddle::createConvertShedToVector());
+  if (failed(pm.run(*module)))
+    fail("cannot lower:\n" + text);
+  FailureOr<std::string> object =
+      mlir::heddle::emitHostSharedObject(*module, host);
+  if (failed(object))
+    fail("cannot compile:\n" + text);
+  bytes = *object;
+
+  char path[] = "/tmp/heddle-kernels-XXXXXX";
+  int file = mkstemp(path);
+  if (file < 0 || write(file, object->data(), object->size()) !=
+                      static_cast<ssize_t>(object->size()))
+    fail("cannot write a temporary file");
+  close(file);
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
+  if (!library)
+    fail(dlerror());
+  for (const mlir::heddle::HostKernel &kernel :
+       mlir::heddle::collectHostKernels(*module)) {
+    Entry entry;
+    entry.function = dlsym(library, kernel.symbol.c_str());
+    if (!entry.function)
+      fail("not exported: " + kernel.symbol);
+    entry.queryRows = kernel.queryRows;
+    entry.scratchBytes = kernel.scratchBytes;
+    entry.scratchBytesPerKey = kernel.scratchBytesPerKey;
+    entries[kernel.symbol] = entry;
+  }
+}
+
+KernelSet::~KernelSet() { dlclose(library); }
+
+const KernelSet::Entry &KernelSet::operator[](const std::string &symbol) const {
+  auto entry = entries.find(symbol);
+  if (entry == entries.end())
+    fail("no kernel " + symbol);
+  return entry->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
+
+static uint16_t toBf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static float fromBf16(uint16_t x) {
+  uint32_t bits = static_cast<uint32_t>(x) << 16;
+  float result;
+  std::memcpy(&result, &bits, 4);
+  return result;
+}
+
+Sequence::Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
+                   int64_t kvHeads, int64_t headDim)
+    : bf16(bf16), n(n), heads(heads), kvHeads(kvHeads), headDim(headDim),
+      scale(1.0f / std::sqrt(static_cast<float>(headDim))) {
+  // Rows further apart than they need be.
+  queryStride = heads * headDim + 8;
+  kvStride = kvHeads * headDim + 24;
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  auto fill = [&](std::vector<float> &data, int64_t count) {
+    data.resize(count);
+    for (float &x : data)
+      x = bf16 ? fromBf16(toBf16(normal(random))) : normal(random);
+  };
+  fill(query, n * queryStride);
+  fill(key, n * kvStride);
+  fill(value, n * kvStride);
+}
+
+double Sequence::logit(int64_t i, int64_t j, int64_t h) const {
+  double sum = 0;
+  for (int64_t c = 0; c < headDim; ++c)
+    sum += static_cast<double>(q(i, h, c)) * k(j, h, c);
+  return sum * scale * 1.4426950408889634;
+}
+
+List::List(std::mt19937 &random, int64_t n, int64_t heads, int64_t group,
+           int64_t keep)
+    : group(group), groups((n + group - 1) / group), keep(keep) {
+  std::vector<int32_t> all(n);
+  for (int64_t j = 0; j < n; ++j)
+    all[j] = static_cast<int32_t>(j);
+  for (int64_t g = 0; g < heads * groups; ++g)
+    std::sample(all.begin(), all.end(), std::back_inserter(indices), keep,
+                random);
+}
+
+bool List::contains(int64_t h, int64_t i, int64_t j) const {
+  auto from = indices.begin() + (h * groups + i / group) * keep;
+  return std::binary_search(from, from + keep, static_cast<int32_t>(j));
+}
+
+bool Pattern::contains(int64_t h, int64_t i, int64_t j) const {
+  size_t list = 0;
+  for (const bundle::Term &term : terms) {
+    switch (term.kind) {
+    case bundle::Term::Kind::Columns:
+      if (lists[list++].contains(h, i, j))
+        return true;
+      break;
+    case bundle::Term::Kind::Window:
+      if (std::abs(i - j) <= term.size / 2)
+        return true;
+      break;
+    case bundle::Term::Kind::Sinks:
+      if (j < term.size)
+        return true;
+      break;
+    }
+  }
+  return terms.empty();
+}
+
+AttentionResult heddle::test::evaluate(const Sequence &s,
+                                       const Pattern &pattern) {
+  AttentionResult result;
+  result.output.resize(s.n * s.heads * s.headDim);
+  result.lse.resize(s.heads * s.n);
+  for (int64_t h = 0; h < s.heads; ++h)
+    for (int64_t i = 0; i < s.n; ++i) {
+      std::vector<std::pair<int64_t, double>> logits;
+      double top = -std::numeric_limits<double>::infinity();
+      for (int64_t j = 0; j < s.n; ++j)
+        if (pattern.contains(h, i, j)) {
+          logits.emplace_back(j, s.logit(i, j, h));
+          top = std::max(top, logits.back().second);
+        }
+      double sum = 0;
+      std::vector<double> row(s.headDim);
+      for (auto [j, x] : logits) {
+        double p = std::exp2(x - top);
+        sum += p;
+        for (int64_t c = 0; c < s.headDim; ++c)
+          row[c] += p * s.v(j, h, c);
+      }
+      for (int64_t c = 0; c < s.headDim; ++c)
+        result.output[(i * s.heads + h) * s.headDim + c] =
+            static_cast<float>(sum > 0 ? row[c] / sum : 0.0);
+      result.lse[h * s.n + i] = static_cast<float>(top + std::log2(sum));
+    }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Bytes with guards around them, poisoned as NaN.
+class Guarded {
+public:
+  explicit Guarded(int64_t size)
+      : size(size), memory(static_cast<uint8_t *>(std::aligned_alloc(
+                        64, (size + 2 * guard + 63) / 64 * 64))) {
+    std::memset(memory, 0xff, size + 2 * guard);
+  }
+  ~Guarded() { std::free(memory); }
+  Guarded(const Guarded &) = delete;
+  uint8_t *data() { return memory + guard; }
+  void poison() { std::memset(data(), 0xff, size); }
+  bool intact() const {
+    for (int64_t i = 0; i < guard; ++i)
+      if (memory[i] != 0xff || memory[guard + size + i] != 0xff)
+        return false;
+    return true;
+  }
+
+private:
+  static constexpr int64_t guard = 4096;
+  int64_t size;
+  uint8_t *memory;
+};
+
+/// A copy of `data` in its dtype that ends where its memory ends.
+class Input {
+public:
+  Input(const std::vector<float> &data, bool bf16) {
+    if (bf16) {
+      words.reserve(data.size());
+      for (float x : data)
+        words.push_back(toBf16(x));
+      pointer = words.data();
+    } else {
+      floats = data;
+      pointer = floats.data();
+    }
+  }
+  const void *pointer = nullptr;
+
+private:
+  std::vector<uint16_t> words;
+  std::vector<float> floats;
+};
+
+} // namespace
+
+AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
+                                           const Sequence &s,
+                                           const Pattern &pattern) {
+  int64_t elementBytes = s.bf16 ? 2 : 4;
+  int64_t stride = s.heads * s.headDim;
+  Guarded output(s.n * stride * elementBytes), lse(s.heads * s.n * 4);
+  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
+  Input query(s.query, s.bf16), key(s.key, s.bf16), value(s.value, s.bf16);
+  abi::AttentionArgs args = {};
+  args.query = query.pointer;
+  args.key = key.pointer;
+  args.value = value.pointer;
+  args.output = output.data();
+  args.lse = reinterpret_cast<float *>(lse.data());
+  args.n = s.n;
+  args.queryStride = s.queryStride;
+  args.keyStride = args.valueStride = s.kvStride;
+  args.outputStride = stride;
+  args.kvGroup = s.heads / s.kvHeads;
+  args.scale = s.scale;
+  for (size_t i = 0; i < pattern.lists.size(); ++i)
+    args.lists[i] = {const_cast<int32_t *>(pattern.lists[i].indices.data()),
+                     pattern.lists[i].groups, pattern.lists[i].keep};
+  auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
+  for (int64_t h = s.heads - 1; h >= 0; --h)
+    for (int64_t task = 0; task * kernel.queryRows < s.n; ++task) {
+      scratch.poison();
+      call(&args, h, task, scratch.data());
+    }
+  EXPECT_TRUE(output.intact()) << "wrote outside of the output";
+  EXPECT_TRUE(lse.intact()) << "wrote outside of the log-sum-exp";
+  EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
+  AttentionResult result;
+  for (int64_t i = 0; i < s.n * stride; ++i)
+    result.output.push_back(
+        s.bf16 ? fromBf16(reinterpret_cast<uint16_t *>(output.data())[i])
+               : reinterpret_cast<float *>(output.data())[i]);
+  result.lse.assign(args.lse, args.lse + s.heads * s.n);
+  return result;
+}
+
+SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
+                                     const Sequence &s,
+                                     const std::vector<float> &lse,
+                                     int64_t group, int64_t keep) {
+  EXPECT_EQ(kernel.queryRows, group);
+  int64_t groups = (s.n + group - 1) / group;
+  Guarded indices(s.heads * groups * keep * 4);
+  Guarded scores(s.heads * groups * s.n * 4);
+  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
+  Input query(s.query, s.bf16), key(s.key, s.bf16);
+  abi::SelectArgs args = {};
+  args.query = query.pointer;
+  args.key = key.pointer;
+  args.lse = lse.data();
+  args.n = s.n;
+  args.queryStride = s.queryStride;
+  args.keyStride = s.kvStride;
+  args.kvGroup = s.heads / s.kvHeads;
+  args.scale = s.scale;
+  args.list = {reinterpret_cast<int32_t *>(indices.data()), groups, keep};
+  auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
+  SelectResult result;
+  // Once without and once with scores: the same selection.
+  for (bool withScores : {false, true}) {
+    args.scores =
+        withScores ? reinterpret_cast<float *>(scores.data()) : nullptr;
+    indices.poison();
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t g = 0; g < groups; ++g) {
+        scratch.poison();
+        call(&args, h, g, scratch.data());
+      }
+    std::vector<int32_t> got(args.list.indices,
+                             args.list.indices + s.heads * groups * keep);
+    if (withScores)
+      EXPECT_EQ(got, result.indices) << "observing scores changed them";
+    result.indices = got;
+  }
+  EXPECT_TRUE(indices.intact()) << "wrote outside of the indices";
+  EXPECT_TRUE(scores.intact()) << "wrote outside of the scores";
+  EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
+  result.scores.assign(args.scores, args.scores + s.heads * groups * s.n);
+  return result;
+}
+
+double heddle::test::relativeError(const std::vector<float> &a,
+                                   const std::vector<float> &b) {
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
+      if (a[i] != b[i])
+        return std::numeric_limits<double>::infinity();
+      continue;
+    }
+    worst = std::max(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
+    largest = std::max(largest, std::fabs(static_cast<double>(b[i])));
+  }
+  return largest > 0 ? worst / largest : worst;
+}
+
+uint32_t heddle::test::testSeed() {
+  static uint32_t seed = [] {
+    const char *given = std::getenv("HEDDLE_TEST_SEED");
+    uint32_t value =
+        given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
+              : std::random_device()();
+    std::printf("seed: HEDDLE_TEST_SEED=%u\n", value);
+    return value;
+  }();
+  return seed;
+}

@@ -1,0 +1,126 @@
+//===- KernelHarness.h - Compiles, runs and checks kernels ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles kernels in process for a target, runs them on random sequences and
+// holds the results against a float64 evaluation written here, from the
+// definitions in bundle/Abi.h alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_UNIT_KERNELS_KERNELHARNESS_H
+#define HEDDLE_TEST_UNIT_KERNELS_KERNELHARNESS_H
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace heddle::test {
+
+/// The targets that this machine can run, weakest first: x86-64-v3, x86-64-v4,
+/// cooperlake (bf16 dot products), sapphirerapids (matrix tiles).
+std::vector<std::string> runnableTargets();
+
+/// Kernels of one shared object, loaded into this process.
+class KernelSet {
+public:
+  /// `kernels` is the list of heddle.kernel ops of a plan, `selections` that of
+  /// heddle.selection ops. Compiles every dtype and head dim; aborts with the
+  /// compiler's diagnostics on failure.
+  KernelSet(const std::string &target, const std::string &selections,
+            const std::string &kernels, std::vector<std::string> dtypes,
+            std::vector<int64_t> headDims);
+  ~KernelSet();
+  KernelSet(const KernelSet &) = delete;
+
+  struct Entry {
+    void *function = nullptr;
+    int64_t queryRows = 0, scratchBytes = 0, scratchBytesPerKey = 0;
+  };
+  const Entry &operator[](const std::string &symbol) const;
+  const std::string &object() const { return bytes; }
+
+private:
+  std::string bytes;
+  void *library = nullptr;
+  std::map<std::string, Entry> entries;
+};
+
+/// One sequence's inputs, in float (exactly representable in the dtype).
+struct Sequence {
+  bool bf16 = false;
+  int64_t n = 0, heads = 0, kvHeads = 0, headDim = 0;
+  float scale = 0;
+  std::vector<float> query, key, value; ///< [n x heads x headDim], padded rows
+  int64_t queryStride = 0, kvStride = 0;
+
+  Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
+           int64_t kvHeads, int64_t headDim);
+  float q(int64_t i, int64_t h, int64_t c) const {
+    return query[i * queryStride + h * headDim + c];
+  }
+  float k(int64_t j, int64_t h, int64_t c) const {
+    return key[j * kvStride + h / (heads / kvHeads) * headDim + c];
+  }
+  float v(int64_t j, int64_t h, int64_t c) const {
+    return value[j * kvStride + h / (heads / kvHeads) * headDim + c];
+  }
+  /// Scaled logit times log2(e).
+  double logit(int64_t i, int64_t j, int64_t h) const;
+};
+
+/// An index list as the ABI has it.
+struct List {
+  int64_t group = 0, groups = 0, keep = 0;
+  std::vector<int32_t> indices;
+  /// Random ascending distinct keys for each head and group.
+  List(std::mt19937 &random, int64_t n, int64_t heads, int64_t group,
+       int64_t keep);
+  bool contains(int64_t h, int64_t i, int64_t j) const;
+};
+
+/// A union of terms; empty is dense.
+struct Pattern {
+  std::vector<bundle::Term> terms;
+  std::vector<List> lists; ///< of the Columns terms, in order
+  bool contains(int64_t h, int64_t i, int64_t j) const;
+};
+
+/// What a kernel wrote.
+struct AttentionResult {
+  std::vector<float> output; ///< [n x heads x headDim]
+  std::vector<float> lse;    ///< [heads x n]
+};
+
+/// Runs all tasks of an attention kernel with poisoned outputs and scratch, and
+/// fails the test where bytes around outputs or scratch have changed.
+AttentionResult runAttention(const KernelSet::Entry &kernel,
+                             const Sequence &sequence, const Pattern &pattern);
+AttentionResult evaluate(const Sequence &sequence, const Pattern &pattern);
+
+struct SelectResult {
+  std::vector<int32_t> indices; ///< [heads x groups x keep]
+  std::vector<float> scores;    ///< [heads x groups x n]
+};
+SelectResult runSelect(const KernelSet::Entry &kernel, const Sequence &sequence,
+                       const std::vector<float> &lse, int64_t group,
+                       int64_t keep);
+
+/// max |a - b| / max |b|; infinity if a NaN or infinity differs.
+double relativeError(const std::vector<float> &a, const std::vector<float> &b);
+
+/// The seed of this run, new each time unless HEDDLE_TEST_SEED is set.
+uint32_t testSeed();
+
+} // namespace heddle::test
+
+#endif // HEDDLE_TEST_UNIT_KERNELS_KERNELHARNESS_H

@@ -7,7 +7,7 @@
       --heddle-run build/release/bin/heddle-run --model models/heddle-4m
   python3 python/accuracy.py --backend=reference --model models/heddle-4m --quick
 
-An answer counts when the text before the end-of-text token is the expected one,
+An answer counts when the text before the end-of-text (or end-of-turn) token is the expected one,
 letter for letter. Test sets are fixed (tasks.test_set), temperature is 0. The
 reference backend computes the same in PyTorch and needs neither program.
 """
@@ -67,11 +67,13 @@ class Reference:
         records = []
         done = self.generate(self.model, prompts, self.options,
                              schedules.BY_NAME[schedule].reference, records.append)
-        end = self.model.config["eos_token_id"]
+        eos = self.model.config["eos_token_id"]
+        ends = (eos, self.tokenizer.special.get("<|eot_id|>", eos))
         texts = []
         for prompt, tokens in zip(prompts, done):
-            response = tokens[len(prompt):] + [end]
-            texts.append(self.tokenizer.decode(response[:response.index(end)]))
+            response = tokens[len(prompt):]
+            length = next((i for i, t in enumerate(response) if t in ends), len(response))
+            texts.append(self.tokenizer.decode(response[:length]))
         return (texts, sum(r["pairs"] for r in records), sum(r["dense_pairs"] for r in records))
 
 

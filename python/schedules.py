@@ -52,6 +52,17 @@ ALL = [
     union("narrow_streaming", "Window of 5 and 3 sinks", "window 5", "sinks 3"),
     union("columns_window_sinks", "Columns, window and sinks",
           columns("1/5", 32, "3/10", 2), "window 16", "sinks 2"),
+    Entry("layers", "Dense first, a window last, columns between",
+          "columns:keep=1/5,group=64,window=3/10,count=2|dense@0..1|window:size=64@-1..-1",
+          """heddle.schedule @layers {
+  %steps = heddle.cadence uniform(window = 3/10, count = 2)
+  %cols = heddle.select columns(keep = 1/5, group = 64) by mean_probability on %steps
+  %near = heddle.window(64)
+  heddle.attend pairs(%cols)
+  heddle.attend dense in layers(0 to 1)
+  heddle.attend pairs(%near) in layers(-1 to -1)
+}
+"""),
 ]
 BY_NAME = {entry.name: entry for entry in ALL}
 PARITY = [entry.name for entry in ALL if entry.name != "dense"]

@@ -99,7 +99,7 @@ def generate(model, prompts, options, schedule="dense", observe=None, inspect=No
     blocks = options.gen_length // options.block_length
     guided = options.cfg_scale > 0
     sequences = [list(p) + [mask] * options.gen_length for p in prompts]
-    runs = [Schedule(schedule, options.steps) for _ in prompts]
+    runs = [Schedule(schedule, options.steps, model.layers) for _ in prompts]
     step = 0
     for block in range(blocks):
         # The upper bound of what may be committed; no lower one, as released.

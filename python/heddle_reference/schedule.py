@@ -7,6 +7,9 @@ Grammar of the command line: `dense`, or terms joined by "+":
   columns:keep=1/5,group=32,steps=1;5;9     (refresh at these steps)
   window:size=64      |i - j| <= 64 / 2
   sinks:size=4        j < 4
+Different layers: alternatives joined by "|", all but one with "@first..last"
+(inclusive, from 0; negative counts from the last layer, -1):
+  window:size=64|dense@0..1|sinks:size=4@-1..-1
 Steps are 1-based. A refresh step attends densely and renews the columns from
 its own probabilities; before any refresh, columns are dense as well.
 """
@@ -55,31 +58,48 @@ def select_columns(p, group, count):
     return allowed
 
 
+def parse_terms(text, total_steps):
+    """[(kind, values)] of one alternative; none means dense."""
+    terms = []
+    for term in [] if text == "dense" else text.split("+"):
+        kind, _, rest = term.partition(":")
+        values = dict(item.split("=") for item in rest.split(",") if item)
+        if kind == "columns":
+            if "steps" in values:
+                steps = [int(s) for s in values.pop("steps").split(";")]
+            else:
+                steps = uniform_steps(Fraction(values.pop("window")),
+                                      int(values.pop("count")), total_steps)
+            known = {"keep": Fraction(values.pop("keep")),
+                     "group": int(values.pop("group")),
+                     "rule": values.pop("rule", "floor"), "steps": set(steps)}
+        elif kind in ("window", "sinks"):
+            known = {"size": int(values.pop("size"))}
+        else:
+            raise ValueError(f"'{kind}' in schedule '{text}': expected dense, "
+                             "columns, window or sinks")
+        if values:
+            raise ValueError(f"'{term}': unknown {', '.join(values)}")
+        terms.append((kind, known))
+    return terms
+
+
 class Schedule:
     """One run's attention; keeps the columns of every layer and sequence."""
 
-    def __init__(self, text, total_steps):
-        self.terms, self.columns = [], {}
-        for term in [] if text == "dense" else text.split("+"):
-            kind, _, rest = term.partition(":")
-            values = dict(item.split("=") for item in rest.split(",") if item)
-            if kind == "columns":
-                if "steps" in values:
-                    steps = [int(s) for s in values.pop("steps").split(";")]
-                else:
-                    steps = uniform_steps(Fraction(values.pop("window")),
-                                          int(values.pop("count")), total_steps)
-                known = {"keep": Fraction(values.pop("keep")),
-                         "group": int(values.pop("group")),
-                         "rule": values.pop("rule", "floor"), "steps": set(steps)}
-            elif kind in ("window", "sinks"):
-                known = {"size": int(values.pop("size"))}
+    def __init__(self, text, total_steps, layers):
+        self.columns, self.by_layer, default = {}, {}, None
+        for rule in text.split("|"):
+            words, _, where = rule.partition("@")
+            terms = parse_terms(words, total_steps)
+            if where:
+                first, last = (int(i) % layers for i in where.split(".."))
+                self.by_layer.update(dict.fromkeys(range(first, last + 1), terms))
             else:
-                raise ValueError(f"'{kind}' in schedule '{text}': expected dense, "
-                                 "columns, window or sinks")
-            if values:
-                raise ValueError(f"'{term}': unknown {', '.join(values)}")
-            self.terms.append((kind, known))
+                default = terms
+        for layer in range(layers):
+            if self.by_layer.setdefault(layer, default) is None:
+                raise ValueError(f"schedule '{text}' says nothing of layer {layer}")
 
     def begin_step(self, step, sequence):
         """Names the step (1-based) and the sequence of the next forward pass,
@@ -91,8 +111,9 @@ class Schedule:
         """Allowed pairs [heads, n, n] or [n, n]; None when all are."""
         n = q.shape[1]
         i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
-        dense, allowed, p = not self.terms, None, None
-        for index, (kind, values) in enumerate(self.terms):
+        terms = self.by_layer[layer]
+        dense, allowed, p = not terms, None, None
+        for index, (kind, values) in enumerate(terms):
             if kind == "columns":
                 key = (index, layer, self.sequence)
                 if self.step in values["steps"]:

@@ -98,7 +98,7 @@ def scalar_forward(model, tokens):
 class ForwardTest(unittest.TestCase):
     def test_equals_scalar_loops(self):
         model = tiny_model()
-        run = schedule.Schedule("dense", 1)
+        run = schedule.Schedule("dense", 1, 2)
         run.begin_step(1, 0)
         tokens = [3, 49, 7, 7, 11]
         ours = model.forward(tokens, run.attend).double()
@@ -239,11 +239,20 @@ class ScheduleTest(unittest.TestCase):
 
     def test_window_sinks_and_union(self):
         q = k = torch.zeros(1, 9, 4)
-        run = schedule.Schedule("window:size=5+sinks:size=2", 1)
+        run = schedule.Schedule("window:size=5+sinks:size=2", 1, 1)
         run.begin_step(1, 0)
         allowed = run.mask(0, q, k)
         for i, j in itertools.product(range(9), range(9)):
             self.assertEqual(bool(allowed[i, j]), abs(i - j) <= 2 or j < 2)
+
+    def test_layers(self):
+        q = k = torch.zeros(1, 9, 4)
+        run = schedule.Schedule("window:size=2|dense@0..1|sinks:size=1@-1..-1", 1, 4)
+        run.begin_step(1, 0)
+        self.assertIsNone(run.mask(0, q, k))
+        self.assertIsNone(run.mask(1, q, k))
+        self.assertEqual(int(run.mask(2, q, k).sum()), 3 * 9 - 2)
+        self.assertEqual(int(run.mask(3, q, k).sum()), 9)
 
     def test_refresh_step_is_dense_then_columns_hold(self):
         model = tiny_model(layers=1, kv_heads=1)
@@ -256,9 +265,9 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual([r["refreshes"] for r in records], [1, 0, 1, 0])
 
     def test_unknown_words(self):
-        for text in ("strided:size=3", "window:size=3,colour=red"):
+        for text in ("strided:size=3", "window:size=3,colour=red", "dense@0..0"):
             with self.assertRaises(ValueError):
-                schedule.Schedule(text, 4)
+                schedule.Schedule(text, 4, 2)
 
 
 class FileTest(unittest.TestCase):

@@ -187,6 +187,14 @@ INSTANTIATE_TEST_SUITE_P(
                      .mlpHidden = 96,
                      .vocab = 50},
                     DType::F32},
+        ForwardCase{"smallest",
+                    {.layers = 1,
+                     .hidden = 4,
+                     .queryHeads = 2,
+                     .kvHeads = 1,
+                     .mlpHidden = 1,
+                     .vocab = 2},
+                    DType::F32},
         ForwardCase{"tied", {.mlpHidden = 257, .tied = true}, DType::BF16}),
     [](const auto &info) { return std::string(info.param.label); });
 

@@ -28,12 +28,15 @@ int main(int argc, char **argv) {
   app.add_option("--bundle", paths, "Bundles to time; may be repeated");
   app.add_option("--lengths", request.lengths, "Sequence lengths")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
   app.add_option("--dtypes", request.dtypes, "Element types (default: all)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--head-dims", request.headDims, "Head dims (default: all)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--heads", request.heads, "Heads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

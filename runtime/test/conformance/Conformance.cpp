@@ -13,9 +13,12 @@ using namespace heddle;
 using namespace heddle::conformance;
 
 static std::string lineOf(const std::string &name, const Finding &finding) {
-  char figures[96];
-  std::snprintf(figures, sizeof(figures), "%5lld cases, worst error %.2e",
-                static_cast<long long>(finding.cases), finding.worst);
+  char figures[128];
+  std::snprintf(
+      figures, sizeof(figures),
+      "%4lld cases, worst error %.1e, at most %.0f%% of what is allowed",
+      static_cast<long long>(finding.cases), finding.worst,
+      finding.share * 100);
   std::string line =
       (finding.ok() ? "ok    " : "FAIL  ") + name + ": " + figures;
   if (!finding.ok())

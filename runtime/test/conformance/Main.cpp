@@ -25,10 +25,12 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--lengths", options.lengths, "Sequence lengths, n")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
   app.add_option("--ratios", options.ratios,
                  "Query heads per key/value head (1,7)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
   CLI11_PARSE(app, argc, argv);
 

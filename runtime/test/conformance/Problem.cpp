@@ -160,6 +160,8 @@ conformance::scratchFor(const bundle::KernelVariant &variant, int64_t n) {
 void Finding::measure(double error, double allowed, const std::string &what) {
   if (!(error <= worst)) // a NaN is the worst
     worst = error;
+  if (!(error / allowed <= share))
+    share = error / allowed;
   if (!(error <= allowed)) {
     char text[64];
     std::snprintf(text, sizeof(text), "error %.3g, allowed %.3g", error,

@@ -81,6 +81,7 @@ std::unique_ptr<GuardedBuffer> scratchFor(const bundle::KernelVariant &variant,
 struct Finding {
   int64_t cases = 0;
   double worst = 0;    ///< largest relative error
+  double share = 0;    ///< largest error / what was allowed there
   std::string failure; ///< the first one, empty if none
 
   bool ok() const { return failure.empty(); }

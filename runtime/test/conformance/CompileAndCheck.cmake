@@ -1,0 +1,5 @@
+# cmake -DHEDDLEC= -DCONFORMANCE= -DSCHEDULE= -DBUNDLE= -DTARGET= -DLENGTHS= -P this
+execute_process(COMMAND ${HEDDLEC} ${SCHEDULE} --target=${TARGET} -o ${BUNDLE}
+                COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CONFORMANCE} --lengths=${LENGTHS} ${BUNDLE}
+                COMMAND_ERROR_IS_FATAL ANY)

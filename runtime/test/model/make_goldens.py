@@ -1,3 +1,5 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes Inputs/torch-goldens.json: logits and rotation tables as PyTorch computes them.
 
 Run with any PyTorch (python3-torch of Debian will do) from this folder. The weights come from a formula that

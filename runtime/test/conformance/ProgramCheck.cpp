@@ -12,16 +12,20 @@
 #include "runtime/test/schedule/Tensors.h"
 
 #include <limits>
+#include <set>
 
 using namespace heddle;
 using namespace heddle::conformance;
 
-/// The fewest layers that the rules fit, or 0.
+/// The fewest layers of which every rule gets one, or 0.
 static int64_t layersFor(const bundle::Manifest &manifest) {
   constexpr int64_t most = 128;
-  for (int64_t layers = 1; layers <= most; ++layers)
-    if (bundle::rulesOfLayers(manifest, layers))
+  for (int64_t layers = 1; layers <= most; ++layers) {
+    Result<std::vector<size_t>> rules = bundle::rulesOfLayers(manifest, layers);
+    if (rules && std::set<size_t>(rules->begin(), rules->end()).size() ==
+                     manifest.rules.size())
       return layers;
+  }
   return 0;
 }
 
@@ -68,6 +72,10 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
   const std::vector<int64_t> lengths = {17, 1, 130, 64};
   rt::ModelConfig config;
   config.layers = layersFor(bundle.manifest());
+  if (config.layers == 0) {
+    finding.fail("no number of layers gives every rule a layer");
+    return finding;
+  }
   config.kvHeads = 2;
   config.queryHeads = 4;
   config.headDim = headDim;

@@ -9,12 +9,15 @@
 
 #include "bundle/Bundle.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"
 #include "heddle/Target/Host/HostCodegen.h"
 #include "heddle/Target/Host/HostTarget.h"
 
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -135,6 +138,17 @@ LogicalResult Compilation::runPlan() {
   return reach(Level::Plan, plan);
 }
 
+/// Tells whoever asked with --remarks how each kernel was cut.
+static void remarkTilings(ModuleOp module) {
+  for (auto kernel : module.getOps<shed::KernelOp>())
+    remark::passed(kernel.getLoc(), remark::RemarkOpts::name("ChooseTiles")
+                                        .category("heddle-shed")
+                                        .function(kernel.getSymName()))
+        << llvm::formatv("{0} is cut as {1}", kernel.getSymName(),
+                         Attribute(kernel.getTilingAttr()))
+               .str();
+}
+
 LogicalResult Compilation::runShed() {
   ShedPipelineOptions forms{options.elementTypes, options.headDims};
   if (failed(runPasses(Level::Shed, [&](OpPassManager &pm) {
@@ -144,6 +158,7 @@ LogicalResult Compilation::runShed() {
   // The plan has been exported; below this level only kernels are left.
   for (PlanOp op : llvm::make_early_inc_range(module.getOps<PlanOp>()))
     op.erase();
+  remarkTilings(module);
   return reach(Level::Shed, needsText(Level::Shed) ? print() : "");
 }
 
@@ -158,11 +173,6 @@ LogicalResult Compilation::runMachine() {
 
 LogicalResult Compilation::runCode() {
   TimingScope scope = timing.nest(stringifyLevel(Level::Code));
-  // Kernels compile in threads, in which no dialect can be loaded: an empty
-  // module takes the same passes first and loads all that they need.
-  OwningOpRef<ModuleOp> empty(ModuleOp::create(module.getLoc()));
-  if (failed(emitHostLLVMIR(*empty, target)))
-    return failure();
   FailureOr<std::string> object = emitHostSharedObject(module, target);
   if (failed(object))
     return failure();

@@ -88,7 +88,7 @@ struct Flags {
                          cl::init(defaults.heads), cl::cat(category)};
   cl::opt<std::string> remarks{
       "remarks",
-      cl::desc("Print the passes' remarks whose category matches, such as "
+      cl::desc("Print the remarks whose whole category matches, such as "
                "'heddle.*'"),
       cl::value_desc("regex"), cl::cat(category)};
   cl::opt<bool> verifyEach{"verify-each",

@@ -76,7 +76,8 @@ LogicalResult enableRemarks(MLIRContext &context, const std::string &filter) {
   if (filter.empty())
     return success();
   remark::RemarkCategories categories;
-  categories.all = filter;
+  categories.passed = categories.missed = categories.analysis =
+      categories.failed = filter;
   return remark::enableOptimizationRemarks(
       context, /*streamer=*/nullptr,
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,

@@ -16,7 +16,6 @@
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
@@ -70,8 +69,7 @@ OwningOpRef<ModuleOp> isolate(Location loc, ArrayRef<func::FuncOp> functions) {
   return module;
 }
 
-LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager pm(module.getContext());
+void populateLowering(PassManager &pm) {
   pm.enableVerifier(false);
   pm.addPass(createCSEPass());
   pm.addPass(createSCFToControlFlowPass());
@@ -80,6 +78,25 @@ LogicalResult lowerToLLVM(ModuleOp module) {
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+/// Loads every dialect that lowering may create. Loading is not safe once
+/// kernels are lowered in several threads.
+void loadDialects(MLIRContext *context) {
+  DialectRegistry registry;
+  registerHostCodegenDialects(registry);
+  PassManager pm(context);
+  populateLowering(pm);
+  pm.getDependentDialects(registry);
+  context->appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context->getOrLoadDialect(name);
+  context->loadDialect<LLVM::LLVMDialect>();
+}
+
+LogicalResult lowerToLLVM(ModuleOp module) {
+  PassManager pm(module.getContext());
+  populateLowering(pm);
   return pm.run(module);
 }
 
@@ -165,6 +182,7 @@ FailureOr<std::string> emit(ModuleOp module, const ::heddle::HostTarget &target,
 
 FailureOr<std::string>
 emitText(ModuleOp module, const ::heddle::HostTarget &target, Output output) {
+  loadDialects(module.getContext());
   OwningOpRef<ModuleOp> copy =
       isolate(module.getLoc(), llvm::to_vector(module.getOps<func::FuncOp>()));
   return emit(*copy, target, output);
@@ -188,12 +206,7 @@ FailureOr<std::string>
 mlir::heddle::emitHostSharedObject(ModuleOp module,
                                    const ::heddle::HostTarget &target) {
   MLIRContext *context = module.getContext();
-  // A context without these would have to load them in several threads.
-  DialectRegistry registry;
-  registerHostCodegenDialects(registry);
-  context->appendDialectRegistry(registry);
-  context->loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect>();
-
+  loadDialects(context);
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   if (functions.empty())
     return module.emitError() << "holds no kernel to compile";

@@ -1,0 +1,43 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --convert-heddle-to-shed="dtypes=f32,bf16 head-dims=64" | FileCheck %s
+// RUN: not heddle-opt %s --convert-heddle-to-shed="dtypes=f64" 2>&1 | FileCheck %s --check-prefix=DTYPE
+
+// DTYPE: dtype 'f64' is not supported; expected f32 or bf16
+
+// CHECK: heddle.plan @p
+heddle.plan @p {
+  heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability on every(8)
+  heddle.kernel @dense attention [] writes_lse
+  heddle.kernel @mixed attention [columns(@cols, group = 128), window(64), sinks(4)]
+  heddle.kernel @pick select(group = 128) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(8) {
+      heddle.attend_with @dense
+      heddle.refresh @cols with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @mixed
+    }
+  }
+}
+
+// CHECK: shed.kernel @dense_f32_d64 attention element(f32) head_dim(64) writes_lse {
+// CHECK:   shed.for_keys over {{.*}}all
+// CHECK-NOT: shed.mask
+// CHECK:   shed.store
+// CHECK: shed.kernel @dense_bf16_d64 attention element(bf16) head_dim(64) writes_lse {
+
+// Each pair once: later terms skip lists and sinks, and mask windows.
+// CHECK: shed.kernel @mixed_f32_d64
+// CHECK:   shed.for_keys over #shed.list<0, group = 128> init
+// CHECK-NOT: shed.mask
+// CHECK:   shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>] init
+// CHECK:     shed.mask {{.*}} within <64>
+// CHECK:   shed.for_keys over #shed.sinks<4> skip [#shed.list<0, group = 128>] init
+// CHECK:     shed.mask {{.*}} outside [#shed.window<64>]
+
+// CHECK: shed.kernel @pick_f32_d64 select element(f32) head_dim(64) group(128)
+// CHECK:   shed.for_queries
+// CHECK:     shed.load_lse
+// CHECK:       shed.column_mass
+// CHECK:   shed.top_k

@@ -1,0 +1,50 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,FMA
+// RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,PAIRS
+// RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true bf16-tiles=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,TILES
+// RUN: not heddle-opt %s --convert-shed-to-vector 2>&1 | FileCheck %s --check-prefix=UNTILED
+
+// UNTILED: has no tiling; run shed-choose-tiles first
+
+// Only upstream dialects are left; the bundle's facts are attributes.
+// CHECK-LABEL: func.func @full(
+// CHECK-SAME: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: !llvm.ptr) attributes {heddle.query_rows = 64 : i64, heddle.scratch_bytes = {{[0-9]+}} : i64, heddle.scratch_bytes_per_key = 0 : i64}
+// CHECK: vector.shuffle
+// CHECK: vector.fma
+// CHECK-NOT: shed.
+shed.kernel @full attention element(f32) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// CHECK-LABEL: func.func @half(
+// CHECK-SAME: heddle.query_rows = 256
+// FMA-NOT: llvm.x86
+// FMA: vector.fma
+// PAIRS: llvm.x86.avx512bf16.dpbf16ps.512
+// TILES: llvm.x86.tileloadd64.internal
+// TILES: llvm.x86.tdpbf16ps.internal
+// TILES: llvm.x86.tilestored64.internal
+// CHECK-NOT: shed.
+shed.kernel @half attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}

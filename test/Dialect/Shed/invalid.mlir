@@ -1,0 +1,66 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{of kind select needs group}}
+shed.kernel @a select element(f32) head_dim(128) {
+  %m = shed.mass_init : !shed.mass
+  shed.top_k %m
+}
+
+// -----
+
+// expected-error@+1 {{has head_dim 100; expected a multiple of 32}}
+shed.kernel @b attention element(f32) head_dim(100) {
+  %s = shed.softmax_init : !shed.softmax
+  shed.store %s
+}
+
+// -----
+
+// expected-error@+1 {{of kind attention must end in shed.store}}
+shed.kernel @c attention element(f32) head_dim(64) {
+  %s = shed.softmax_init : !shed.softmax
+}
+
+// -----
+
+shed.kernel @d attention element(bf16) head_dim(64) {
+  // expected-error@+1 {{loads 'f32' in a kernel whose element is 'bf16'}}
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  shed.store %s
+}
+
+// -----
+
+shed.kernel @e attention element(f32) head_dim(64) {
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{reads list 4; a kernel has at most 4 lists}}
+  %r = shed.for_keys over #shed.list<4, group = 32> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @f attention element(f32) head_dim(64) {
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{has a region with arguments}}
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+// expected-error@+1 {{a window has a size of at least 0, not -2}}
+#w = #shed.window<-2>
+
+// -----
+
+// expected-error@+1 {{panel = 20 is not a positive multiple of lanes = 16}}
+#t = #shed.tiling<query_rows = 20, panel = 20, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>

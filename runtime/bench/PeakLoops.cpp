@@ -58,6 +58,8 @@ dotAmx(int64_t iterations) {
     uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } config;
+  // GCC 12 takes _tile_loadconfig to read one pointer only and drops the rest.
+  asm volatile("" : : "r"(&config) : "memory");
   _tile_loadconfig(&config);
   _tile_zero(0);
   _tile_zero(1);

@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -25,6 +26,7 @@ static Expected<std::string> createFile(StringRef suffix, StringRef contents) {
           sys::fs::createTemporaryFile("heddle", suffix, descriptor, path))
     return createStringError(code, "cannot create a temporary file: " +
                                        code.message());
+  sys::RemoveFileOnSignal(path); // Ctrl-C leaves nothing behind
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
   stream << contents;
   stream.close();
@@ -51,8 +53,10 @@ mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
 
   SmallVector<std::string> files;
   auto cleanup = make_scope_exit([&] {
-    for (const std::string &file : files)
+    for (const std::string &file : files) {
       sys::fs::remove(file);
+      sys::DontRemoveFileOnSignal(file);
+    }
   });
   auto addFile = [&](StringRef suffix, StringRef contents) -> Error {
     Expected<std::string> path = createFile(suffix, contents);

@@ -8,7 +8,7 @@
 #include "heddle/Target/Host/HostTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 
@@ -27,7 +27,7 @@ bool HostTarget::has(llvm::StringRef feature) const {
 }
 
 llvm::Expected<HostTarget> HostTarget::get(llvm::StringRef name) {
-  llvm::StringSet<> features;
+  llvm::StringMap<bool> features;
   HostTarget host;
   host.target.triple = "x86_64-unknown-linux-gnu";
   host.target.cpu = name.str();
@@ -36,7 +36,7 @@ llvm::Expected<HostTarget> HostTarget::get(llvm::StringRef name) {
     host.target.cpu = llvm::sys::getHostCPUName().str();
     for (const auto &entry : llvm::sys::getHostCPUFeatures())
       if (entry.second)
-        features.insert(entry.first());
+        features[entry.first()] = true;
 #else
     return llvm::createStringError(
         "this machine is not x86-64; name the CPU to compile for, such as "
@@ -50,22 +50,25 @@ llvm::Expected<HostTarget> HostTarget::get(llvm::StringRef name) {
           "x86-64-v3, x86-64-v4, sapphirerapids or znver4");
     llvm::SmallVector<llvm::StringRef> list;
     llvm::X86::getFeaturesForCPU(name, list);
-    for (llvm::StringRef feature : list)
-      features.insert(feature);
+    // The list leaves out what its entries imply: avx512bw without avx512f.
+    for (llvm::StringRef feature : list) {
+      features[feature] = true;
+      llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, features);
+    }
   }
   // 512-bit code needs all of x86-64-v4; matrix tiles the vector conversions.
   bool wide = llvm::all_of(
       llvm::ArrayRef<llvm::StringRef>{"avx512f", "avx512cd", "avx512bw",
                                       "avx512dq", "avx512vl"},
-      [&](llvm::StringRef f) { return features.contains(f); });
-  bool pairs = wide && features.contains("avx512bf16");
-  bool tiles = pairs && features.contains("amx-tile");
+      [&](llvm::StringRef f) { return features.lookup(f); });
+  bool pairs = wide && features.lookup("avx512bf16");
+  bool tiles = pairs && features.lookup("amx-tile");
   for (llvm::StringRef feature : knownFeatures) {
     bool usable = feature == "avx512bf16"         ? pairs
                   : feature.starts_with("amx")    ? tiles
                   : feature.starts_with("avx512") ? wide
                                                   : true;
-    if (usable && features.contains(feature))
+    if (usable && features.lookup(feature))
       host.target.features.push_back(feature.str());
   }
   if (!host.has("avx2") || !host.has("fma"))

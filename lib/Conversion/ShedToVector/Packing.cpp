@@ -191,15 +191,32 @@ void KernelLowering::loadValues(KeyTile &tile) {
       Values from;
       for (int64_t i = 0; i < 32; ++i)
         from.push_back(source(v.add(j, i)));
-      v.loop(channels, 16, [&](Value column) {
-        Values square;
-        for (int64_t i = 0; i < 16; ++i)
-          square.push_back(interleave(from[2 * i], from[2 * i + 1], column));
-        v.transpose(square);
+      v.loop(channels, 32, [&](Value column) {
+        // A dword of a row holds two channels; those of two keys make a dword
+        // for each channel, the even ones in one square, the odd in another.
+        Values even, odd;
+        Value bytes = v.mul(column, 2);
+        Value sixteen = v.splat(v.integer(v.i32(), 16));
+        Value lowMask = v.splat(v.integer(v.i32(), 0xffff));
+        Value highMask = v.splat(v.integer(v.i32(), -65536));
+        for (int64_t i = 0; i < 16; ++i) {
+          Value low = v.load(v.ints(), v.at(from[2 * i], bytes), 2);
+          Value high = v.load(v.ints(), v.at(from[2 * i + 1], bytes), 2);
+          even.push_back(arith::OrIOp::create(
+              v.b, arith::AndIOp::create(v.b, low, lowMask),
+              arith::ShLIOp::create(v.b, high, sixteen)));
+          odd.push_back(arith::OrIOp::create(
+              v.b, arith::ShRUIOp::create(v.b, low, sixteen),
+              arith::AndIOp::create(v.b, high, highMask)));
+        }
         Value to =
             v.at(packed, v.add(v.mul(j, channels * 2), v.mul(column, 64)));
-        for (auto [i, row] : llvm::enumerate(square))
-          v.store(row, v.at(to, i * 64));
+        v.transpose(even);
+        for (auto [i, row] : llvm::enumerate(even))
+          v.store(row, v.at(to, i * 128));
+        v.transpose(odd);
+        for (auto [i, row] : llvm::enumerate(odd))
+          v.store(row, v.at(to, i * 128 + 64));
       });
     });
     break;

@@ -1,5 +1,4 @@
-//===- ManifestNames.h - Enumerators as the manifest spells them -*- C++
-//-*-===//
+//===- ManifestNames.h - Enumerators as the manifest spells them ----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

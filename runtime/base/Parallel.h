@@ -1,4 +1,4 @@
-//===- Parallel.h - Data-parallel loops over all cores -*- C++ -*-===//
+//===- Parallel.h - Data-parallel loops over all cores ----------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelBench.cpp - Timing the kernels of bundles ----------*- C++ -*-===//
+//===- KernelBench.cpp - Timing the kernels of bundles --------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

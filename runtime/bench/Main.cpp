@@ -1,4 +1,4 @@
-//===- Main.cpp - heddle-bench ----------------------------------*- C++ -*-===//
+//===- Main.cpp - heddle-bench --------------------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PeakLoops.cpp - The most that this CPU can multiply ------*- C++ -*-===//
+//===- PeakLoops.cpp - The most that this CPU can multiply ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

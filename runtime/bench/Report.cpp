@@ -1,4 +1,4 @@
-//===- Report.cpp - What the figures mean -----------------------*- C++ -*-===//
+//===- Report.cpp - What the figures mean ---------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- IndexLists.cpp - The column lists of a run ---------------*- C++ -*-===//
+//===- IndexLists.cpp - The column lists of a run -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Denoise.h - The denoising loop -*- C++ -*-===//
+//===- Denoise.h - The denoising loop ---------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

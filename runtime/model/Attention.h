@@ -1,4 +1,4 @@
-//===- Attention.h - The seam between a model and a schedule -*- C++ -*-===//
+//===- Attention.h - The seam between a model and a schedule ----*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Config.h - config.json of a model -*- C++ -*-===//
+//===- Config.h - config.json of a model ------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

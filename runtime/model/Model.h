@@ -1,4 +1,4 @@
-//===- Model.h - A loaded model and its forward pass -*- C++ -*-===//
+//===- Model.h - A loaded model and its forward pass ------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

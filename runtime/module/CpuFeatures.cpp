@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - What this machine can execute ----------*- C++ -*-===//
+//===- CpuFeatures.cpp - What this machine can execute --------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- HostModule.cpp - The code section of a bundle, loaded ----*- C++ -*-===//
+//===- HostModule.cpp - The code section of a bundle, loaded --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Reference.cpp - What the kernels must compute ------------*- C++ -*-===//
+//===- Reference.cpp - What the kernels must compute ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ReferenceExecutor.cpp - A step program without code ------*- C++ -*-===//
+//===- ReferenceExecutor.cpp - A step program without code ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Sampler.h - Which tokens a step commits -*- C++ -*-===//
+//===- Sampler.h - Which tokens a step commits ------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

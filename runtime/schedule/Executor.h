@@ -1,4 +1,4 @@
-//===- Executor.h - Plays a bundle's step program -*- C++ -*-===//
+//===- Executor.h - Plays a bundle's step program ---------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

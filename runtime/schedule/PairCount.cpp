@@ -1,4 +1,4 @@
-//===- PairCount.cpp - Exactly how many pairs a pattern keeps ---*- C++ -*-===//
+//===- PairCount.cpp - Exactly how many pairs a pattern keeps -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TaskGrid.cpp - The tasks of one kernel launch ------------*- C++ -*-===//
+//===- TaskGrid.cpp - The tasks of one kernel launch ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

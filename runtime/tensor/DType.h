@@ -1,4 +1,4 @@
-//===- DType.h - Element types -*- C++ -*-===//
+//===- DType.h - Element types ----------------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

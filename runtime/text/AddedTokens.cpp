@@ -1,5 +1,4 @@
-//===- AddedTokens.cpp - Tokens that are found before the model runs -*- C++
-//-*-===//
+//===- AddedTokens.cpp - Tokens that are found before the model runs ------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

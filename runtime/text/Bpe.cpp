@@ -1,4 +1,4 @@
-//===- Bpe.cpp - Byte-pair encoding of words -*- C++ -*-===//
+//===- Bpe.cpp - Byte-pair encoding of words ------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ByteLevel.h - The byte alphabet of byte-level BPE -*- C++ -*-===//
+//===- ByteLevel.h - The byte alphabet of byte-level BPE --------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Normalizer.h - The normalizer of a tokenizer.json -*- C++ -*-===//
+//===- Normalizer.h - The normalizer of a tokenizer.json --------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

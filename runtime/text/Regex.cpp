@@ -1,5 +1,4 @@
-//===- Regex.cpp - tokenizer.json's regular expressions on PCRE2 -*- C++
-//-*-===//
+//===- Regex.cpp - tokenizer.json's regular expressions on PCRE2 ----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

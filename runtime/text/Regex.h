@@ -1,4 +1,4 @@
-//===- Regex.h - tokenizer.json's regular expressions on PCRE2 -*- C++ -*-===//
+//===- Regex.h - tokenizer.json's regular expressions on PCRE2 --*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RegexDialect.cpp - Oniguruma patterns as PCRE2 patterns -*- C++ -*-===//
+//===- RegexDialect.cpp - Oniguruma patterns as PCRE2 patterns ------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

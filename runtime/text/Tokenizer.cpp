@@ -1,4 +1,4 @@
-//===- Tokenizer.cpp - Text to token ids and back -*- C++ -*-===//
+//===- Tokenizer.cpp - Text to token ids and back -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

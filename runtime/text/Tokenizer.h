@@ -1,4 +1,4 @@
-//===- Tokenizer.h - Text to token ids and back -*- C++ -*-===//
+//===- Tokenizer.h - Text to token ids and back -----------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

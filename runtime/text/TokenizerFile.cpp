@@ -1,4 +1,4 @@
-//===- TokenizerFile.cpp - tokenizer.json as data -*- C++ -*-===//
+//===- TokenizerFile.cpp - tokenizer.json as data -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

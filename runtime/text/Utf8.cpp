@@ -1,5 +1,4 @@
-//===- Utf8.cpp - UTF-8 by Unicode's table of well-formed sequences -*- C++
-//-*-===//
+//===- Utf8.cpp - UTF-8 by Unicode's table of well-formed sequences -------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- heddle-lsp-server.cpp - Schedules in editors
-//--------------------------===//
+//===- heddle-lsp-server.cpp - Schedules in editors -----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

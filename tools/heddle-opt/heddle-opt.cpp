@@ -1,5 +1,4 @@
-//===- heddle-opt.cpp - Runs passes on Heddle's levels of IR
-//-----------------===//
+//===- heddle-opt.cpp - Runs passes on Heddle's levels of IR --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

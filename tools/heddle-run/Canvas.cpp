@@ -1,5 +1,4 @@
-//===- Canvas.cpp - The sequences being unmasked, drawn in place -*- C++
-//-*-===//
+//===- Canvas.cpp - The sequences being unmasked, drawn in place ----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

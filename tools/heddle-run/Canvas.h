@@ -1,4 +1,4 @@
-//===- Canvas.h - The sequences being unmasked, drawn in place -*- C++ -*-===//
+//===- Canvas.h - The sequences being unmasked, drawn in place --*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

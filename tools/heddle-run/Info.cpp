@@ -1,4 +1,4 @@
-//===- Info.cpp - What a model and a bundle are -*- C++ -*-===//
+//===- Info.cpp - What a model and a bundle are ---------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

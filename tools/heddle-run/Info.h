@@ -1,4 +1,4 @@
-//===- Info.h - What a model and a bundle are -*- C++ -*-===//
+//===- Info.h - What a model and a bundle are -------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Interrupt.cpp - Ctrl-C ends a run in order -*- C++ -*-===//
+//===- Interrupt.cpp - Ctrl-C ends a run in order -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Progress.cpp - The progress bar -*- C++ -*-===//
+//===- Progress.cpp - The progress bar ------------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Report.cpp - What a run says at its end -*- C++ -*-===//
+//===- Report.cpp - What a run says at its end ----------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Report.h - What a run says at its end -*- C++ -*-===//
+//===- Report.h - What a run says at its end --------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Session.cpp - One run, from files to reports -*- C++ -*-===//
+//===- Session.cpp - One run, from files to reports -----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StepLog.cpp - A JSON line for every step -*- C++ -*-===//
+//===- StepLog.cpp - A JSON line for every step ---------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

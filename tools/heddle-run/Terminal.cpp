@@ -1,4 +1,4 @@
-//===- Terminal.cpp - What a terminal shows and how wide it is -*- C++ -*-===//
+//===- Terminal.cpp - What a terminal shows and how wide it is ------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Terminal.h - What a terminal shows and how wide it is -*- C++ -*-===//
+//===- Terminal.h - What a terminal shows and how wide it is ----*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

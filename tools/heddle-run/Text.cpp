@@ -1,4 +1,4 @@
-//===- Text.cpp - Generated tokens as text -*- C++ -*-===//
+//===- Text.cpp - Generated tokens as text --------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

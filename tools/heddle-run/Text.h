@@ -1,4 +1,4 @@
-//===- Text.h - Generated tokens as text -*- C++ -*-===//
+//===- Text.h - Generated tokens as text ------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

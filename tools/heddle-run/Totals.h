@@ -1,4 +1,4 @@
-//===- Totals.h - What a run has done so far -*- C++ -*-===//
+//===- Totals.h - What a run has done so far --------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

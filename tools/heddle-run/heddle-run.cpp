@@ -1,5 +1,4 @@
-//===- heddle-run.cpp - Generates text under a compiled schedule -*- C++
-//-*-===//
+//===- heddle-run.cpp - Generates text under a compiled schedule ----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes from one level to the next ---*- C++ -*-===//
+//===- Passes.h - Passes from one level to the next -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TargetInfo.h - Facts of a machine ---*- C++ -*-===//
+//===- TargetInfo.h - Facts of a machine ------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

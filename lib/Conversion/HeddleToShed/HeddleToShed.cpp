@@ -1,4 +1,4 @@
-//===- HeddleToShed.cpp - Write a plan's kernels on tiles ---*- C++ -*-===//
+//===- HeddleToShed.cpp - Write a plan's kernels on tiles -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

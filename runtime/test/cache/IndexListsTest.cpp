@@ -1,4 +1,4 @@
-//===- IndexListsTest.cpp ---------------------------------------*- C++ -*-===//
+//===- IndexListsTest.cpp - Where lists lie and what they cost ------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

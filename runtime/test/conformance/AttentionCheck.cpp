@@ -1,4 +1,4 @@
-//===- AttentionCheck.cpp - One attention kernel ----------------*- C++ -*-===//
+//===- AttentionCheck.cpp - One attention kernel --------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

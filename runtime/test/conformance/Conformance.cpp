@@ -1,4 +1,4 @@
-//===- Conformance.cpp - Kernels of a bundle against float64 ----*- C++ -*-===//
+//===- Conformance.cpp - Kernels of a bundle against float64 --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ConformanceTest.cpp - Does the suite notice? -------------*- C++ -*-===//
+//===- ConformanceTest.cpp - Does the suite notice? -----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

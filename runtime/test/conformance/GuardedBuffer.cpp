@@ -1,4 +1,4 @@
-//===- GuardedBuffer.cpp - Memory that notices stray accesses ---*- C++ -*-===//
+//===- GuardedBuffer.cpp - Memory that notices stray accesses -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Problem.cpp - Random inputs of a kernel ------------------*- C++ -*-===//
+//===- Problem.cpp - Random inputs of a kernel ----------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ProgramCheck.cpp - A whole step program ------------------*- C++ -*-===//
+//===- ProgramCheck.cpp - A whole step program ----------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

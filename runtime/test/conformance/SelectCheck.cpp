@@ -1,4 +1,4 @@
-//===- SelectCheck.cpp - One select kernel ----------------------*- C++ -*-===//
+//===- SelectCheck.cpp - One select kernel --------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Reference.h - The forward pass in fp64, and plain attention -*- C++
-//-*-===//
+//===- Reference.h - The forward pass in fp64, and plain attention --------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CpuFeaturesTest.cpp --------------------------------------*- C++ -*-===//
+//===- CpuFeaturesTest.cpp - What the CPU has, asked twice ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

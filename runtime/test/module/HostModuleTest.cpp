@@ -1,4 +1,4 @@
-//===- HostModuleTest.cpp ---------------------------------------*- C++ -*-===//
+//===- HostModuleTest.cpp - Loading code, and refusing to -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

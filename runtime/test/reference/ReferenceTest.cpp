@@ -1,4 +1,4 @@
-//===- ReferenceTest.cpp - The definitions, by hand -------------*- C++ -*-===//
+//===- ReferenceTest.cpp - The definitions, by hand -----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

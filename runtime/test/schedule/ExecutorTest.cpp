@@ -1,4 +1,4 @@
-//===- ExecutorTest.cpp -----------------------------------------*- C++ -*-===//
+//===- ExecutorTest.cpp - Step programs on hand-written kernels -----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

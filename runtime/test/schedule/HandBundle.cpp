@@ -1,4 +1,4 @@
-//===- HandBundle.cpp - Bundles of hand-written kernels ---------*- C++ -*-===//
+//===- HandBundle.cpp - Bundles of hand-written kernels -------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- HandKernels.cpp - Kernels as a person would write them ---*- C++ -*-===//
+//===- HandKernels.cpp - Kernels as a person would write them -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

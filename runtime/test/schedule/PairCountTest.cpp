@@ -1,4 +1,4 @@
-//===- PairCountTest.cpp ----------------------------------------*- C++ -*-===//
+//===- PairCountTest.cpp - Pair counts against brute force ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RandomProgramTest.cpp - Executor against reference -------*- C++ -*-===//
+//===- RandomProgramTest.cpp - Executor against reference -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

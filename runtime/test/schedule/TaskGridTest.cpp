@@ -1,4 +1,4 @@
-//===- TaskGridTest.cpp -----------------------------------------*- C++ -*-===//
+//===- TaskGridTest.cpp - Every task once, longest first ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- BrokenFileTest.cpp - Errors of tokenizer.json name their place -*- C++
-//-*-===//
+//===- BrokenFileTest.cpp - Errors of tokenizer.json name their place -----===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

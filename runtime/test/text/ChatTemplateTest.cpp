@@ -1,4 +1,4 @@
-//===- ChatTemplateTest.cpp - Chat templates -*- C++ -*-===//
+//===- ChatTemplateTest.cpp - Chat templates ------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

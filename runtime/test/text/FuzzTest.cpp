@@ -1,4 +1,4 @@
-//===- FuzzTest.cpp - Mutated tokenizer.json files never crash -*- C++ -*-===//
+//===- FuzzTest.cpp - Mutated tokenizer.json files never crash ------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

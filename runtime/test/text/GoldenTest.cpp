@@ -1,5 +1,4 @@
-//===- GoldenTest.cpp - Encodings recorded from Hugging Face tokenizers -*- C++
-//-*-===//
+//===- GoldenTest.cpp - Encodings recorded from Hugging Face tokenizers ---===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

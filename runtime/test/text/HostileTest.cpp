@@ -1,4 +1,4 @@
-//===- HostileTest.cpp - Inputs made to hang or to crash -*- C++ -*-===//
+//===- HostileTest.cpp - Inputs made to hang or to crash ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

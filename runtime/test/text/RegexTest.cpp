@@ -1,4 +1,4 @@
-//===- RegexTest.cpp - Oniguruma patterns on PCRE2 -*- C++ -*-===//
+//===- RegexTest.cpp - Oniguruma patterns on PCRE2 ------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

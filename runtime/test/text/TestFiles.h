@@ -1,4 +1,4 @@
-//===- TestFiles.h - tokenizer.json files for the tests -*- C++ -*-===//
+//===- TestFiles.h - tokenizer.json files for the tests ---------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TokenizerTest.cpp - The tokenizer's interface -*- C++ -*-===//
+//===- TokenizerTest.cpp - The tokenizer's interface ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- CanvasTest.cpp - The drawing, and what a terminal gets of it -*- C++
-//-*-===//
+//===- CanvasTest.cpp - The drawing, and what a terminal gets of it -------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

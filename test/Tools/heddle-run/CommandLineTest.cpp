@@ -1,5 +1,4 @@
-//===- CommandLineTest.cpp - The program's usage errors and exit codes -*- C++
-//-*-===//
+//===- CommandLineTest.cpp - The program's usage errors and exit codes ----===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

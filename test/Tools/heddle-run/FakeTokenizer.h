@@ -1,4 +1,4 @@
-//===- FakeTokenizer.h - A tokenizer of single letters -*- C++ -*-===//
+//===- FakeTokenizer.h - A tokenizer of single letters ----------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GenerateTest.cpp - Whole runs of the program -*- C++ -*-===//
+//===- GenerateTest.cpp - Whole runs of the program -----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

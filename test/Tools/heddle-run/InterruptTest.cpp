@@ -1,5 +1,4 @@
-//===- InterruptTest.cpp - Signals, and the program on a terminal -*- C++
-//-*-===//
+//===- InterruptTest.cpp - Signals, and the program on a terminal ---------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OptionsTest.cpp - Lengths that were not given -*- C++ -*-===//
+//===- OptionsTest.cpp - Lengths that were not given ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

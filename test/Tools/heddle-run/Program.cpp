@@ -1,4 +1,4 @@
-//===- Program.cpp - Runs heddle-run and keeps what it says -*- C++ -*-===//
+//===- Program.cpp - Runs heddle-run and keeps what it says ---------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

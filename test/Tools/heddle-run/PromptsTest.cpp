@@ -1,4 +1,4 @@
-//===- PromptsTest.cpp - Prompts as the user gives them -*- C++ -*-===//
+//===- PromptsTest.cpp - Prompts as the user gives them -------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

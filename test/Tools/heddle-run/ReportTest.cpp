@@ -1,4 +1,4 @@
-//===- ReportTest.cpp - Texts, summaries and JSON of a run -*- C++ -*-===//
+//===- ReportTest.cpp - Texts, summaries and JSON of a run ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

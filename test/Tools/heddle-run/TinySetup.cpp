@@ -1,4 +1,4 @@
-//===- TinySetup.cpp - A model folder and bundles to run -*- C++ -*-===//
+//===- TinySetup.cpp - A model folder and bundles to run ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TinySetup.h - A model folder and bundles to run -*- C++ -*-===//
+//===- TinySetup.h - A model folder and bundles to run ----------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelHarness.cpp - Compiles and runs kernels ---*- C++ -*-===//
+//===- KernelHarness.cpp - Compiles and runs kernels ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

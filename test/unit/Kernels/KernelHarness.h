@@ -1,4 +1,4 @@
-//===- KernelHarness.h - Compiles, runs and checks kernels ---*- C++ -*-===//
+//===- KernelHarness.h - Compiles, runs and checks kernels ------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

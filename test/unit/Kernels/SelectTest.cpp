@@ -1,4 +1,4 @@
-//===- SelectTest.cpp - Scores and selections against float64 ---*- C++ -*-===//
+//===- SelectTest.cpp - Scores and selections against float64 -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- HostCodegen.h - From functions on vectors to a shared object ---*- C++
-//-*-===//
+//===- HostCodegen.h - From functions on vectors to a shared object -------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

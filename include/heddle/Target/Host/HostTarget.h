@@ -1,4 +1,4 @@
-//===- HostTarget.h - The CPU that code is made for ---*- C++ -*-===//
+//===- HostTarget.h - The CPU that code is made for -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Assembly.cpp - Parts of the textual form
-//------------------------------===//
+//===- Assembly.cpp - Parts of the textual form ---------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Assembly.h - Parts of the textual form ----------------------*- C++
-//-*-===//
+//===- Assembly.h - Parts of the textual form -------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

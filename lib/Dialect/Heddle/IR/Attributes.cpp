@@ -1,5 +1,4 @@
-//===- Attributes.cpp - Ratios, cadences and layer ranges
-//--------------------===//
+//===- Attributes.cpp - Ratios, cadences and layer ranges -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

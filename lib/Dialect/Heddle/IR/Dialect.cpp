@@ -1,5 +1,4 @@
-//===- Dialect.cpp - The heddle dialect
-//--------------------------------------===//
+//===- Dialect.cpp - The heddle dialect -----------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

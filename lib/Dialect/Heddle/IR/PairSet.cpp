@@ -1,5 +1,4 @@
-//===- PairSet.cpp - What a value of !heddle.pairs holds
-//---------------------===//
+//===- PairSet.cpp - What a value of !heddle.pairs holds ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

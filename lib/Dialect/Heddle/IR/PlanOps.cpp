@@ -1,5 +1,4 @@
-//===- PlanOps.cpp - The plan level
-//------------------------------------------===//
+//===- PlanOps.cpp - The plan level ---------------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- PlanSteps.cpp - Turn schedules into step programs
-//---------------------===//
+//===- PlanSteps.cpp - Turn schedules into step programs ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

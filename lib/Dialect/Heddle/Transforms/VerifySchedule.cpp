@@ -1,5 +1,4 @@
-//===- VerifySchedule.cpp - Check the schedule level
-//-------------------------===//
+//===- VerifySchedule.cpp - Check the schedule level ----------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

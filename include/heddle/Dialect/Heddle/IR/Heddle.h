@@ -1,4 +1,4 @@
-//===- Heddle.h - The heddle dialect -------------------------*- C++ -*-===//
+//===- Heddle.h - The heddle dialect ----------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

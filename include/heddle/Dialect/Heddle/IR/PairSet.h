@@ -1,5 +1,4 @@
-//===- PairSet.h - What a value of !heddle.pairs holds -------------*- C++
-//-*-===//
+//===- PairSet.h - What a value of !heddle.pairs holds ----------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Passes.h - Passes on schedules and plans --------------------*- C++
-//-*-===//
+//===- Passes.h - Passes on schedules and plans -----------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -13,6 +13,8 @@ endif()
 # The package does not say that its MLIR is one shared library. Linking the
 # static archives beside it would put two MLIRs into one process.
 set(MLIR_LINK_MLIR_DYLIB ON)
+# add_mlir_library would install every static library of lib/.
+set(LLVM_INSTALL_TOOLCHAIN_ONLY ON)
 # Where add_mlir_doc writes; unset, it would be /docs.
 set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
 # LLVMConfig sets a normal variable that hides the cache entry.

@@ -20,6 +20,11 @@ using namespace heddle;
 int main(int argc, char **argv) {
   CLI::App app("Times the kernels of bundles next to the machine's peak. Other "
                "options (--benchmark_filter=...) go to Google Benchmark.");
+  app.footer("Examples:\n"
+             "  heddle-bench --bundle dense.hdl --bundle pulsecol.hdl\n"
+             "  heddle-bench --bundle dense.hdl --dtypes=bf16 --lengths=4096 "
+             "--json bench.json\n");
+  app.set_version_flag("--version", "heddle-bench " HEDDLE_VERSION);
   app.allow_extras();
   bench::Request request;
   std::vector<std::string> paths;

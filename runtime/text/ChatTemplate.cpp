@@ -1,5 +1,4 @@
-//===- ChatTemplate.cpp - Chat messages to the text that a model was tuned on
-//-*- C++ -*-===//
+//===- ChatTemplate.cpp - Chat messages as a model's text -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

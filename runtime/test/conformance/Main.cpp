@@ -17,6 +17,11 @@ using namespace heddle;
 int main(int argc, char **argv) {
   CLI::App app("Compares every kernel of bundles with float64 definitions, on "
                "this machine.");
+  app.footer("Example:\n"
+             "  heddle-conformance dense.hdl pulsecol.hdl --lengths=1,65,500\n"
+             "Exit codes: 0 all kernels conform, 1 some do not or a bundle "
+             "cannot be run.");
+  app.set_version_flag("--version", "heddle-conformance " HEDDLE_VERSION);
   conformance::Options options;
   std::vector<std::string> paths;
   app.add_option("bundles", paths, "Bundles to check")->required();

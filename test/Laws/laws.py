@@ -77,6 +77,35 @@ class Includes(unittest.TestCase):
         self.assertEqual(
             self.offenders(("bundle", "runtime", "lib", "include"), r"(cuda|cublas)"), [])
 
+    def offenders_of_order(self, rooms):
+        """Includes of a room that comes later. `rooms`: name -> path prefixes."""
+        order = list(rooms)
+        room_of = lambda path: next(
+            (name for name in order if str(path).startswith(rooms[name])), None)
+        bad = []
+        for p in sources("include", "lib", "runtime"):
+            if (here := room_of(p)) is None:
+                continue
+            for n, inc in includes(p):
+                there = room_of(Path(inc)) or room_of(Path("include") / inc)
+                if there and order.index(there) > order.index(here):
+                    bad.append(f"{p}:{n}: {here} includes {inc}")
+        return bad
+
+    def test_runtime_rooms_use_only_rooms_above_them(self):
+        listing = re.search(r"foreach\(room ([^)]*)\)", text(Path("runtime/CMakeLists.txt")))
+        order = [room for room in listing.group(1).split() if room != "test"]
+        self.assertGreater(len(order), 10)
+        self.assertEqual(
+            self.offenders_of_order({r: f"runtime/{r}/" for r in order}), [])
+
+    def test_compiler_rooms_use_only_rooms_above_them(self):
+        # Target/TargetInfo.h, the facts of a machine, serves all of them.
+        self.assertEqual(self.offenders_of_order({
+            room: (f"lib/{room}", f"include/heddle/{room}")
+            for room in ("Dialect/Heddle", "Dialect/Shed", "Conversion",
+                         "Target/Host", "Target/Bundle", "Pipelines")}), [])
+
     def test_abi_offsets_are_known_in_one_place(self):
         # Only bundle/ defines the argument blocks.
         bad = [str(p) for p in sources("lib", "include", "runtime", "tools")
@@ -98,11 +127,36 @@ class Files(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_every_room_says_what_may_live_there(self):
-        rooms = ["bundle", "runtime", "lib", "include", "tools", "test", "python",
-                 "docs", "examples", "models"]
-        rooms += [str(p.relative_to(ROOT)) for p in (ROOT / "runtime").iterdir()
-                  if p.is_dir()]
-        bad = [r for r in rooms if not (ROOT / r / "README.md").is_file()]
+        rooms = {"bundle", "runtime", "lib", "include", "tools", "test", "python",
+                 "docs", "examples", "models", "lib/Conversion", "lib/Pipelines"}
+        for p in tracked():
+            for parent in ("runtime", "tools", "models", "lib/Dialect", "lib/Target"):
+                below = Path(parent)
+                if below in p.parents and p.parent != below:
+                    rooms.add(str(below / p.relative_to(below).parts[0]))
+        self.assertIn("runtime/schedule", rooms)
+        bad = [r for r in sorted(rooms) if not (ROOT / r / "README.md").is_file()]
+        self.assertEqual(bad, [])
+
+    def test_header_guards_follow_paths(self):
+        bad = []
+        for p in sources("bundle", "include", "lib", "runtime", "tools", "test"):
+            if p.suffix != ".h":
+                continue
+            inner = p.relative_to("include/heddle") if p.parts[0] == "include" else p
+            name = re.sub(r"[^A-Z0-9]", "_", str(inner).upper())
+            guard = re.search(r"^#ifndef (\w+)$", text(p), re.M)
+            if not guard or guard.group(1) != f"HEDDLE_{name}":
+                bad.append(f"{p}: expected HEDDLE_{name}")
+        self.assertEqual(bad, [])
+
+    def test_the_version_is_said_once(self):
+        version = re.search(r"HEDDLE_VERSION ([\d.]+)\)",
+                            text(Path("cmake/HeddleVersion.cmake"))).group(1)
+        newest = re.search(r"^## ([\d.]+)", text(Path("CHANGELOG.md")), re.M).group(1)
+        self.assertEqual(newest, version)
+        bad = [str(p) for p in tracked() if p.name == "CMakeLists.txt"
+               and re.search(r"project\([^)]*VERSION \d", text(p))]
         self.assertEqual(bad, [])
 
     def test_no_methods_name_in_compiler_or_runtime_code(self):

@@ -183,7 +183,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
                                             const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
-      {"the number of steps", {request.steps, 1 << 20}},
+      {"the number of steps", {request.steps, maxSteps}},
       {"the length", {request.length, 1 << 27}},
       {"the number of layers", {request.layers, 1 << 16}},
       {"the number of heads", {request.heads, 1 << 16}},

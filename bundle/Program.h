@@ -21,6 +21,9 @@
 
 namespace heddle::bundle {
 
+/// The most steps of a run: what depends on the step is tabulated.
+inline constexpr int64_t maxSteps = int64_t(1) << 20;
+
 /// For each of `layers` layers the index of its rule. An error when a rule
 /// names a layer that there is not, two rules name the same layer, or no rule
 /// takes a layer.

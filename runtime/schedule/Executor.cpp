@@ -14,13 +14,14 @@
 #include "runtime/schedule/Executor.h"
 
 #include "bundle/Abi.h"
-#include "bundle/Program.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/module/HostModule.h"
+#include "runtime/schedule/BoundKernel.h"
 #include "runtime/schedule/PairCount.h"
+#include "runtime/schedule/StepProgram.h"
 #include "runtime/schedule/TaskGrid.h"
 
 #include <algorithm>
@@ -33,39 +34,17 @@
 using namespace heddle;
 using namespace heddle::rt;
 using bundle::Kernel;
-using bundle::KernelVariant;
 using bundle::Manifest;
 using bundle::Phase;
-using bundle::Term;
 
 namespace {
-
-constexpr int64_t maxSteps = 1 << 20;
-
-/// A kernel of the manifest in the form that fits the model.
-struct BoundKernel {
-  const Kernel *kernel = nullptr;
-  const KernelVariant *variant = nullptr;
-  abi::AttentionKernel attention = nullptr;
-  abi::SelectKernel select = nullptr;
-  std::vector<int64_t> columns; ///< selections read, in the order of the terms
-  std::vector<int64_t> groups;  ///< their group sizes
-  bool used = false;            ///< by a layer of the model
-
-  int64_t scratchBytes(int64_t n) const {
-    return variant->scratchBytes + variant->scratchBytesPerKey * n;
-  }
-};
 
 /// What beginRun works out.
 struct Run {
   std::vector<int64_t> lengths;
   std::vector<int64_t> offsets; ///< first packed row of each sequence
-  int64_t totalSteps = 0;
   int64_t longest = 0;
   int64_t densePairs = 0;                     ///< of one layer, all heads
-  std::vector<std::vector<size_t>> phases;    ///< [rule][step - 1]
-  std::vector<std::vector<bool>> renews;      ///< [selection][step - 1]
   std::vector<std::optional<TaskGrid>> grids; ///< [kernel]
   std::vector<int64_t> fixedPairs;            ///< [kernel], all heads
   std::vector<std::vector<int64_t>> listed;   ///< [layer][kernel], -1: unknown
@@ -94,16 +73,12 @@ public:
 
 private:
   Executor() = default;
-  Status bind(DType type);
   IndexListShape listShape(const std::vector<int64_t> &lengths) const;
   int64_t workerBytes(int64_t longest) const;
-  int64_t mergedKeys(int64_t n) const;
   Status checkLengths(const std::vector<int64_t> &lengths) const;
-  Status checkReads(const Run &next) const;
   Status checkCall(int64_t layer, const PackedBatch &batch,
                    const AttentionTensors &tensors) const;
   Status reserveWorkers();
-  const Phase &phaseOf(int64_t layer) const;
   void launchAttention(int64_t layer, size_t kernel,
                        const AttentionTensors &tensors);
   void launchSelect(int64_t layer, const Phase::Refresh &refresh,
@@ -112,9 +87,8 @@ private:
 
   Manifest manifest;
   std::unique_ptr<HostModule> module;
+  StepProgram program;
   std::vector<BoundKernel> kernels;
-  std::vector<size_t> ruleOfLayer;
-  std::vector<std::vector<bool>> keeps; ///< [layer][selection]
   int64_t layers = 0;
   int64_t queryHeads = 0;
   int64_t kvHeads = 0;
@@ -142,6 +116,7 @@ Executor::create(const bundle::Bundle &bundle, const ModelConfig &config,
   executor->queryHeads = config.queryHeads;
   executor->kvHeads = config.kvHeads;
   executor->headDim = config.headDim;
+  executor->dtype = dtype;
   if (config.layers < 1 || config.kvHeads < 1 || config.headDim < 1 ||
       config.queryHeads < 1 || config.queryHeads % config.kvHeads != 0)
     return Error("a model with " + std::to_string(config.layers) + " layers, " +
@@ -154,75 +129,20 @@ Executor::create(const bundle::Bundle &bundle, const ModelConfig &config,
   if (!module)
     return module.takeError();
   executor->module = std::move(*module);
-  if (Status status = executor->bind(dtype); !status)
-    return status.takeError();
+  Result<StepProgram> program =
+      StepProgram::create(executor->manifest, config.layers);
+  if (!program)
+    return program.takeError();
+  executor->program = std::move(*program);
+  Result<std::vector<BoundKernel>> kernels =
+      bindKernels(executor->manifest, executor->program, *executor->module,
+                  dtype, config.headDim);
+  if (!kernels)
+    return kernels.takeError();
+  executor->kernels = std::move(*kernels);
+  for (const BoundKernel &bound : executor->kernels)
+    executor->needsLse |= bound.variant && bound.kernel->writesLse;
   return std::unique_ptr<ScheduleExecutor>(std::move(executor));
-}
-
-/// The variant for an element type and head dim, or null.
-const KernelVariant *findVariant(const Kernel &kernel, DType dtype,
-                                 int64_t headDim) {
-  for (const KernelVariant &variant : kernel.variants)
-    if (variant.dtype == name(dtype) && variant.headDim == headDim)
-      return &variant;
-  return nullptr;
-}
-
-Status Executor::bind(DType type) {
-  dtype = type;
-  Result<std::vector<size_t>> rules = bundle::rulesOfLayers(manifest, layers);
-  if (!rules)
-    return rules.takeError();
-  ruleOfLayer = std::move(*rules);
-
-  keeps.assign(static_cast<size_t>(layers),
-               std::vector<bool>(manifest.selections.size()));
-  kernels.resize(manifest.kernels.size());
-  for (size_t layer = 0; layer < ruleOfLayer.size(); ++layer) {
-    for (const Phase &phase : manifest.rules[ruleOfLayer[layer]].phases) {
-      kernels[phase.attention].used = true;
-      for (const Phase::Refresh &refresh : phase.refreshes) {
-        kernels[refresh.kernel].used = true;
-        keeps[layer][refresh.selection] = true;
-      }
-    }
-  }
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const Kernel &kernel = manifest.kernels[k];
-    BoundKernel &bound = kernels[k];
-    bound.kernel = &kernel;
-    for (const Term &term : kernel.terms) {
-      if (term.kind != Term::Kind::Columns)
-        continue;
-      bound.columns.push_back(term.selection);
-      bound.groups.push_back(manifest.selections[term.selection].group);
-    }
-    if (!bound.used)
-      continue;
-    if (static_cast<int64_t>(bound.columns.size()) > abi::maxIndexLists)
-      return Error("kernel '" + kernel.name + "' reads " +
-                   std::to_string(bound.columns.size()) +
-                   " selections, a kernel can read at most " +
-                   std::to_string(abi::maxIndexLists));
-    bound.variant = findVariant(kernel, dtype, headDim);
-    if (!bound.variant) {
-      std::string have;
-      for (const KernelVariant &variant : kernel.variants)
-        have += (have.empty() ? "" : ", ") + variant.dtype + " with " +
-                std::to_string(variant.headDim);
-      return Error("the bundle has no kernels for " + std::string(name(dtype)) +
-                   " and a head dim of " + std::to_string(headDim) +
-                   ", only for " + have +
-                   "; compile the schedule for this model, or choose another "
-                   "element type");
-    }
-    if (kernel.kind == Kernel::Kind::Select)
-      bound.select = module->select(bound.variant->symbol);
-    else
-      bound.attention = module->attention(bound.variant->symbol);
-    needsLse |= kernel.writesLse;
-  }
-  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -230,29 +150,14 @@ Status Executor::bind(DType type) {
 //===----------------------------------------------------------------------===//
 
 IndexListShape Executor::listShape(const std::vector<int64_t> &lengths) const {
-  return {manifest.selections, keeps, lengths, queryHeads};
-}
-
-/// Keys that listedPairs may have to merge at once for a sequence of n tokens.
-int64_t Executor::mergedKeys(int64_t n) const {
-  int64_t most = 0;
-  for (const BoundKernel &bound : kernels) {
-    int64_t keys = 0;
-    if (bound.used && pairsDependOnLists(bound.kernel->terms))
-      for (int64_t s : bound.columns)
-        keys += bundle::keepCount(manifest.selections[s].keep,
-                                  manifest.selections[s].rule, n);
-    most = std::max(most, keys);
-  }
-  return most;
+  return {manifest.selections, program.keeps(), lengths, queryHeads};
 }
 
 /// Scratch of one worker; counting pairs and kernels use the same memory.
 int64_t Executor::workerBytes(int64_t longest) const {
-  int64_t bytes = mergedKeys(longest) * static_cast<int64_t>(sizeof(int32_t));
+  int64_t bytes = 0;
   for (const BoundKernel &bound : kernels)
-    if (bound.used)
-      bytes = std::max(bytes, bound.scratchBytes(longest));
+    bytes = std::max(bytes, bound.scratchBytes(manifest, longest));
   return roundUp(bytes);
 }
 
@@ -291,33 +196,6 @@ int64_t Executor::runBytes(const std::vector<int64_t> &lengths) const {
              : bytes + rest;
 }
 
-/// Every list that a phase reads has been renewed at an earlier step.
-Status Executor::checkReads(const Run &next) const {
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    size_t rule = ruleOfLayer[layer];
-    std::vector<bool> filled(manifest.selections.size());
-    for (int64_t t = 1; t <= next.totalSteps; ++t) {
-      const Phase &phase =
-          manifest.rules[rule].phases[next.phases[rule][t - 1]];
-      for (int64_t s : kernels[phase.attention].columns)
-        if (!filled[s])
-          return Error(
-              "with " + std::to_string(next.totalSteps) + " steps, step " +
-              std::to_string(t) + " reads selection '" +
-              manifest.selections[s].name + "' in layer " +
-              std::to_string(layer) +
-              ", which no earlier step has filled; its cadence " +
-              bundle::toString(manifest.selections[s].cadence) +
-              " must name a step before, or the schedule must attend to "
-              "something else until then");
-      for (const Phase::Refresh &refresh : phase.refreshes)
-        if (next.renews[refresh.selection][t - 1])
-          filled[refresh.selection] = true;
-    }
-  }
-  return Status::success();
-}
-
 Status Executor::beginRun(std::vector<int64_t> lengths, int64_t totalSteps) {
   run.reset();
   scratch = Buffer();
@@ -326,21 +204,7 @@ Status Executor::beginRun(std::vector<int64_t> lengths, int64_t totalSteps) {
   counted = {};
   if (Status status = checkLengths(lengths); !status)
     return status;
-  if (totalSteps < 1 || totalSteps > maxSteps)
-    return Error("a run of " + std::to_string(totalSteps) +
-                 " steps is not possible, 1 to " + std::to_string(maxSteps) +
-                 " are");
-
-  Run next;
-  next.totalSteps = totalSteps;
-  for (const bundle::Rule &rule : manifest.rules)
-    next.phases.push_back(bundle::phasesOfSteps(rule, totalSteps));
-  for (const bundle::Selection &selection : manifest.selections) {
-    std::vector<bool> &renews = next.renews.emplace_back(totalSteps);
-    for (int64_t t : bundle::refreshSteps(selection.cadence, totalSteps))
-      renews[t - 1] = true;
-  }
-  if (Status status = checkReads(next); !status)
+  if (Status status = program.beginRun(totalSteps); !status)
     return status;
   if (Status status = checkMemory(
           runBytes(lengths), "the index lists and scratch memory of this run",
@@ -349,6 +213,7 @@ Status Executor::beginRun(std::vector<int64_t> lengths, int64_t totalSteps) {
       !status)
     return status;
 
+  Run next;
   next.offsets.push_back(0);
   for (int64_t n : lengths) {
     next.offsets.push_back(next.offsets.back() + n);
@@ -369,12 +234,12 @@ Status Executor::beginRun(std::vector<int64_t> lengths, int64_t totalSteps) {
   for (const BoundKernel &bound : kernels) {
     std::optional<TaskGrid> &grid = next.grids.emplace_back();
     int64_t &pairs = next.fixedPairs.emplace_back(0);
-    if (!bound.used)
+    if (!bound.variant)
       continue;
     bool select = bound.kernel->kind == Kernel::Kind::Select;
     grid.emplace(lengths, queryHeads,
                  select ? bound.kernel->group : bound.variant->queryRows);
-    if (select || pairsDependOnLists(bound.kernel->terms))
+    if (select || bound.pairsDependOnLists())
       continue;
     for (size_t s = 0; s < lengths.size(); ++s) {
       int64_t keep = bound.columns.empty()
@@ -422,7 +287,7 @@ std::vector<SelectionView> Executor::selections(int64_t layer,
       sequence >= static_cast<int64_t>(run->lengths.size()))
     return views;
   for (size_t s = 0; s < manifest.selections.size(); ++s) {
-    if (!keeps[layer][s])
+    if (!program.keeps()[layer][s])
       continue;
     const abi::IndexList &list = run->lists.list(layer, sequence, s);
     views.push_back(
@@ -437,18 +302,13 @@ std::vector<SelectionView> Executor::selections(int64_t layer,
 // Steps
 //===----------------------------------------------------------------------===//
 
-const Phase &Executor::phaseOf(int64_t layer) const {
-  size_t rule = ruleOfLayer[layer];
-  return manifest.rules[rule].phases[run->phases[rule][step - 1]];
-}
-
 Status Executor::checkCall(int64_t layer, const PackedBatch &batch,
                            const AttentionTensors &tensors) const {
   if (!run)
     return Error("attention was asked for outside of a run: call beginRun");
-  if (step < 1 || step > run->totalSteps)
+  if (step < 1 || step > program.totalSteps())
     return Error("attention was asked for at step " + std::to_string(step) +
-                 " of a run of " + std::to_string(run->totalSteps) +
+                 " of a run of " + std::to_string(program.totalSteps()) +
                  " steps: call beginStep with one of them");
   if (layer < 0 || layer >= layers)
     return Error("attention was asked for in layer " + std::to_string(layer) +
@@ -465,7 +325,7 @@ Status Executor::checkCall(int64_t layer, const PackedBatch &batch,
       tensors.keyStride < kvHeads * headDim ||
       tensors.valueStride < kvHeads * headDim)
     return Error("a row stride is smaller than a row");
-  for (int64_t s : kernels[phaseOf(layer).attention].columns)
+  for (int64_t s : kernels[program.phase(layer, step).attention].columns)
     if (!run->lists.filled(layer, 0, s))
       return Error("step " + std::to_string(step) + " reads selection '" +
                    manifest.selections[s].name + "' in layer " +
@@ -550,7 +410,7 @@ void Executor::launchSelect(int64_t layer, const Phase::Refresh &refresh,
 /// sequences.
 int64_t Executor::pairsOf(int64_t layer, size_t kernel) {
   const BoundKernel &bound = kernels[kernel];
-  if (!pairsDependOnLists(bound.kernel->terms))
+  if (!bound.pairsDependOnLists())
     return run->fixedPairs[kernel];
   int64_t &known = run->listed[layer][kernel];
   if (known >= 0)
@@ -564,7 +424,8 @@ int64_t Executor::pairsOf(int64_t layer, size_t kernel) {
         bound.kernel->terms, run->lengths[sequence], head,
         std::span(run->attention[sequence].lists, bound.columns.size()),
         bound.groups,
-        std::span(merged, static_cast<size_t>(mergedKeys(run->longest))));
+        std::span(merged, static_cast<size_t>(
+                              bound.mergedKeys(manifest, run->longest))));
   };
   parallelFor(static_cast<int64_t>(run->headPairs.size()), std::ref(body));
   known = 0;
@@ -579,14 +440,14 @@ Status Executor::attend(int64_t layer, const PackedBatch &batch,
     return status;
   if (Status status = reserveWorkers(); !status)
     return status;
-  const Phase &phase = phaseOf(layer);
+  const Phase &phase = program.phase(layer, step);
   size_t attention = static_cast<size_t>(phase.attention);
   launchAttention(layer, attention, tensors);
   counted.pairs += pairsOf(layer, attention);
   counted.densePairs += run->densePairs;
 
   for (const Phase::Refresh &refresh : phase.refreshes) {
-    if (!run->renews[refresh.selection][step - 1])
+    if (!program.renews(refresh.selection, step))
       continue;
     launchSelect(layer, refresh, tensors);
     for (size_t s = 0; s < run->lengths.size(); ++s)

@@ -1,0 +1,54 @@
+//===- BoundKernel.h - A bundle's kernels in a model's form -----*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_BOUNDKERNEL_H
+#define HEDDLE_RUNTIME_SCHEDULE_BOUNDKERNEL_H
+
+#include "bundle/Abi.h"
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+#include "runtime/module/HostModule.h"
+#include "runtime/schedule/StepProgram.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::rt {
+
+/// A kernel of the manifest in the form that fits the model. Only kernels that
+/// some layer runs have a variant and an entry.
+struct BoundKernel {
+  const bundle::Kernel *kernel = nullptr;
+  const bundle::KernelVariant *variant = nullptr;
+  abi::AttentionKernel attention = nullptr;
+  abi::SelectKernel select = nullptr;
+  std::vector<int64_t> columns; ///< selections read, in the order of the terms
+  std::vector<int64_t> groups;  ///< their group sizes
+
+  /// Whether the pairs it computes depend on the contents of index lists.
+  bool pairsDependOnLists() const;
+
+  /// Keys that counting its pairs may have to merge for a sequence of n tokens.
+  int64_t mergedKeys(const bundle::Manifest &manifest, int64_t n) const;
+
+  /// Bytes of scratch that one thread needs to run it, or to count its pairs,
+  /// for a sequence of n tokens.
+  int64_t scratchBytes(const bundle::Manifest &manifest, int64_t n) const;
+};
+
+/// One for each kernel of `manifest`. An error when a kernel that some layer
+/// runs has no variant for `dtype` and `headDim`, or reads more selections than
+/// its arguments have room for. The result points into `manifest` and `module`.
+Result<std::vector<BoundKernel>> bindKernels(const bundle::Manifest &manifest,
+                                             const StepProgram &program,
+                                             const HostModule &module,
+                                             DType dtype, int64_t headDim);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_BOUNDKERNEL_H

@@ -1,0 +1,89 @@
+//===- StepProgram.cpp - A step program fitted to a model and a run -------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/StepProgram.h"
+
+#include "bundle/Program.h"
+
+#include <string>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Phase;
+using bundle::Term;
+
+Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
+                                        int64_t layers) {
+  Result<std::vector<size_t>> rules = bundle::rulesOfLayers(manifest, layers);
+  if (!rules)
+    return rules.takeError();
+  StepProgram program;
+  program.manifest = &manifest;
+  program.ruleOfLayer = std::move(*rules);
+  program.used.resize(manifest.kernels.size());
+  for (size_t rule : program.ruleOfLayer) {
+    std::vector<bool> &kept =
+        program.kept.emplace_back(manifest.selections.size());
+    for (const Phase &phase : manifest.rules[rule].phases) {
+      program.used[phase.attention] = true;
+      for (const Phase::Refresh &refresh : phase.refreshes) {
+        program.used[refresh.kernel] = true;
+        kept[refresh.selection] = true;
+      }
+    }
+  }
+  return program;
+}
+
+Status StepProgram::beginRun(int64_t totalSteps) {
+  steps = 0;
+  phases.clear();
+  renewed.clear();
+  if (totalSteps < 1 || totalSteps > bundle::maxSteps)
+    return Error("a run of " + std::to_string(totalSteps) +
+                 " steps is not possible, 1 to " +
+                 std::to_string(bundle::maxSteps) + " are");
+  for (const bundle::Rule &rule : manifest->rules)
+    phases.push_back(bundle::phasesOfSteps(rule, totalSteps));
+  for (const bundle::Selection &selection : manifest->selections) {
+    std::vector<bool> &due = renewed.emplace_back(totalSteps);
+    for (int64_t step : bundle::refreshSteps(selection.cadence, totalSteps))
+      due[step - 1] = true;
+  }
+  steps = totalSteps;
+  Status status = checkReads();
+  if (!status)
+    steps = 0;
+  return status;
+}
+
+/// Every list that a phase reads has been renewed at an earlier step.
+Status StepProgram::checkReads() const {
+  for (int64_t layer = 0; layer < layers(); ++layer) {
+    std::vector<bool> filled(manifest->selections.size());
+    for (int64_t step = 1; step <= steps; ++step) {
+      const Phase &now = phase(layer, step);
+      for (const Term &term : manifest->kernels[now.attention].terms) {
+        if (term.kind != Term::Kind::Columns || filled[term.selection])
+          continue;
+        const bundle::Selection &selection =
+            manifest->selections[term.selection];
+        return Error("with " + std::to_string(steps) + " steps, step " +
+                     std::to_string(step) + " reads selection '" +
+                     selection.name + "' in layer " + std::to_string(layer) +
+                     ", which no earlier step has filled; its cadence " +
+                     bundle::toString(selection.cadence) +
+                     " must name a step before, or the schedule must attend to "
+                     "something else until then");
+      }
+      for (const Phase::Refresh &refresh : now.refreshes)
+        if (renews(refresh.selection, step))
+          filled[refresh.selection] = true;
+    }
+  }
+  return Status::success();
+}

@@ -1,0 +1,76 @@
+//===- StepProgram.h - A step program fitted to a model and a run ---------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a manifest's rules mean once the number of layers and of steps is known.
+// Nothing here knows of memory, lengths or a device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_STEPPROGRAM_H
+#define HEDDLE_RUNTIME_SCHEDULE_STEPPROGRAM_H
+
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::rt {
+
+class StepProgram {
+public:
+  StepProgram() = default;
+
+  /// Fits the rules of `manifest`, which must outlive the result, to the layers
+  /// of a model. An error when a rule names a layer that there is not, or a
+  /// layer has no rule or several.
+  static Result<StepProgram> create(const bundle::Manifest &manifest,
+                                    int64_t layers);
+
+  /// Tabulates a run of `totalSteps` steps. An error when there are fewer than
+  /// 1 or more than bundle::maxSteps, or when a step reads a selection that no
+  /// earlier step has renewed; the run before is forgotten in any case.
+  Status beginRun(int64_t totalSteps);
+
+  int64_t layers() const { return static_cast<int64_t>(ruleOfLayer.size()); }
+
+  /// Steps of the run; 0 when there is none.
+  int64_t totalSteps() const { return steps; }
+
+  /// What `layer` does at `step`, in [1, totalSteps()].
+  const bundle::Phase &phase(int64_t layer, int64_t step) const {
+    size_t rule = ruleOfLayer[layer];
+    return manifest->rules[rule].phases[phases[rule][step - 1]];
+  }
+
+  /// Whether `step` is in the cadence of a selection.
+  bool renews(int64_t selection, int64_t step) const {
+    return renewed[selection][step - 1];
+  }
+
+  /// [layer][selection]: whether some phase of the layer renews the selection.
+  const std::vector<std::vector<bool>> &keeps() const { return kept; }
+
+  /// Whether some layer runs the kernel.
+  bool uses(size_t kernel) const { return used[kernel]; }
+
+private:
+  Status checkReads() const;
+
+  const bundle::Manifest *manifest = nullptr;
+  std::vector<size_t> ruleOfLayer;
+  std::vector<std::vector<bool>> kept;
+  std::vector<bool> used;
+
+  int64_t steps = 0;
+  std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
+  std::vector<std::vector<bool>> renewed;  ///< [selection][step - 1]
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_STEPPROGRAM_H

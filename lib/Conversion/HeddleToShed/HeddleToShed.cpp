@@ -163,8 +163,7 @@ struct ConvertHeddleToShed
     for (heddle::KernelOp kernel : kernels)
       for (const std::string &type : types)
         for (int64_t dim : dims) {
-          std::string name =
-              (kernel.getSymName() + "_" + type + "_d" + Twine(dim)).str();
+          std::string name = variantSymbol(kernel.getSymName(), type, dim);
           if (module.lookupSymbol(name)) {
             kernel.emitOpError()
                 << "needs the symbol '" << name << "', which is taken";

@@ -183,8 +183,7 @@ LogicalResult mlir::heddle::exportVariants(ArrayRef<HostKernel> compiled,
   for (bundle::Kernel &kernel : manifest.kernels)
     for (const std::string &type : types)
       for (int64_t headDim : headDims) {
-        std::string symbol =
-            kernel.name + "_" + type + "_d" + std::to_string(headDim);
+        std::string symbol = variantSymbol(kernel.name, type, headDim);
         const HostKernel *code = bySymbol.lookup(symbol);
         if (!code)
           return emitError(loc)

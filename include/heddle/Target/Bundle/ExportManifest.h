@@ -22,7 +22,7 @@ namespace mlir::heddle {
 ::heddle::bundle::Manifest exportManifest(PlanOp plan);
 
 /// Adds to each kernel of `manifest` its compiled forms, which are called
-/// KERNEL_TYPE_dHEADDIM. An error at `loc` when one is missing.
+/// variantSymbol(). An error at `loc` when one is missing.
 LogicalResult exportVariants(ArrayRef<HostKernel> compiled,
                              ArrayRef<std::string> types,
                              ArrayRef<int64_t> headDims,

@@ -12,6 +12,11 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
+std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
+                                        int64_t headDim) {
+  return (kernel + "_" + elementType + "_d" + Twine(headDim)).str();
+}
+
 //===----------------------------------------------------------------------===//
 // PlanOp
 //===----------------------------------------------------------------------===//

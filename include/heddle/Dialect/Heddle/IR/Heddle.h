@@ -36,6 +36,11 @@ namespace mlir::heddle {
 inline constexpr int64_t minGroup = 16;
 inline constexpr int64_t maxGroup = 1024;
 
+/// The symbol of a kernel's form for an element type ("f32") and head dim, from
+/// the tile level to the bundle: "attention_dense_f32_d128".
+std::string variantSymbol(StringRef kernel, StringRef elementType,
+                          int64_t headDim);
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H

@@ -19,7 +19,7 @@ def HeddleVerifySchedule : Pass<"heddle-verify-schedule", "::mlir::ModuleOp"> {
 
     ```mlir
     heddle.schedule @s {
-      %near = heddle.window(256)   // warning: is read by no heddle.attend
+      %near = heddle.window(256)   // warning: has no effect
       heddle.attend dense
     }
     ```

@@ -43,4 +43,5 @@ void mlir::heddle::populateMachinePipeline(OpPassManager &pm) {
   pm.addPass(createConvertShedToVector());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createHeddleVerifyMachine());
 }

@@ -39,4 +39,12 @@ def ConvertShedToVector : Pass<"convert-shed-to-vector", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def HeddleVerifyMachine : Pass<"heddle-verify-machine", "::mlir::ModuleOp"> {
+  let summary = "Check that a module is at the machine level";
+  let description = [{
+    Every op belongs to an upstream dialect that code generation lowers: func,
+    scf, arith, vector or llvm.
+  }];
+}
+
 #endif // HEDDLE_CONVERSION_PASSES_TD

@@ -44,7 +44,7 @@ void populateShedPipeline(OpPassManager &pm, const ::heddle::TargetInfo &target,
                           const ShedPipelineOptions &options);
 
 /// Afterwards each `shed.kernel` is a function of the kernel ABI in upstream
-/// dialects (func, scf, arith, vector, llvm), simplified. Plans stay.
+/// dialects (func, scf, arith, vector, llvm), simplified. No plan may be left.
 void populateMachinePipeline(OpPassManager &pm);
 
 } // namespace mlir::heddle

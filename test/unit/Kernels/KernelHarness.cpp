@@ -397,11 +397,11 @@ double heddle::test::relativeError(const std::vector<float> &a,
 
 uint32_t heddle::test::testSeed() {
   static uint32_t seed = [] {
-    const char *given = std::getenv("HEDDLE_TEST_SEED");
+    const char *given = std::getenv("HEDDLE_SEED");
     uint32_t value =
         given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
               : std::random_device()();
-    std::printf("seed: HEDDLE_TEST_SEED=%u\n", value);
+    std::printf("seed: HEDDLE_SEED=%u\n", value);
     return value;
   }();
   return seed;

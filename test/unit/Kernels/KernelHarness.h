@@ -118,7 +118,7 @@ SelectResult runSelect(const KernelSet::Entry &kernel, const Sequence &sequence,
 /// max |a - b| / max |b|; infinity if a NaN or infinity differs.
 double relativeError(const std::vector<float> &a, const std::vector<float> &b);
 
-/// The seed of this run, new each time unless HEDDLE_TEST_SEED is set.
+/// The seed of this run, new each time unless HEDDLE_SEED is set.
 uint32_t testSeed();
 
 } // namespace heddle::test

@@ -4,7 +4,7 @@
 // RUN: heddlec %s --compile-to=schedule | FileCheck %s --check-prefix=SCHEDULE
 // RUN: heddlec %s --compile-to=plan --verify-each | FileCheck %s --check-prefix=PLAN
 // RUN: heddlec %s --compile-to=shed --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 | FileCheck %s --check-prefix=SHED
-// RUN: heddlec %s --compile-to=machine --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 | FileCheck %s --check-prefix=MACHINE
+// RUN: heddlec %s --compile-to=machine --verify-each --target=x86-64-v3 --dtype=fp32 --head-dim=64 | FileCheck %s --check-prefix=MACHINE
 // RUN: heddlec %s --compile-to=code --verify-each --target=x86-64-v3 --dtype=f32 --head-dim=64 -o %t.so
 // RUN: %python -c "assert open(r'%t.so', 'rb').read(4) == b'\x7fELF'"
 

@@ -248,6 +248,9 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
                  "Type of weights and activations: fp32 or bf16 (default: "
                  "fp32)")
       ->check(isOneOf("fp32", "bf16"))
+      ->transform([](std::string text) { // heddlec's spelling, that of MLIR
+        return text == "f32" ? std::string("fp32") : text;
+      })
       ->type_name("TYPE")
       ->group(group);
   app.add_option("--threads", options.threads,

@@ -199,6 +199,9 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.dtypes.getNumOccurrences())
     options.compiler.elementTypes.assign(flags.dtypes.begin(),
                                          flags.dtypes.end());
+  // heddle-run's spelling, that of PyTorch.
+  llvm::replace(options.compiler.elementTypes, std::string("fp32"),
+                std::string("f32"));
   if (flags.headDims.getNumOccurrences())
     options.compiler.headDims.assign(flags.headDims.begin(),
                                      flags.headDims.end());

@@ -1,0 +1,262 @@
+//===- PlanMeaningTest.cpp - Plans do what their schedules say ------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random schedules, written as text next to what docs/Spec says that they mean.
+// Those that the verifiers accept are planned and exported, and the step
+// program is compared with the meaning at every step of runs of many lengths.
+// What the compiler claims of a cadence for every T is compared with its steps.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Program.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Target/Bundle/ExportManifest.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+namespace {
+
+constexpr int64_t longestRun = 70;
+
+/// A cadence as the user writes it and as the runtime computes it.
+struct Cadence {
+  std::string text;
+  bundle::Cadence meaning;
+
+  std::set<int64_t> steps(int64_t totalSteps) const {
+    std::vector<int64_t> list = bundle::refreshSteps(meaning, totalSteps);
+    return {list.begin(), list.end()};
+  }
+};
+
+class Generator {
+public:
+  explicit Generator(uint32_t seed) : random(seed) {}
+
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+  }
+
+  Cadence cadence() {
+    using Kind = bundle::Cadence::Kind;
+    const bundle::Ratio ratios[] = {{1, 4}, {1, 2}, {3, 4}, {1, 1}};
+    bundle::Ratio ratio = ratios[below(4)];
+    int64_t number = 1 + below(9);
+    std::string r = std::to_string(ratio.num) + "/" + std::to_string(ratio.den);
+    std::string n = std::to_string(number);
+    Cadence c;
+    auto is = [&](Kind kind, std::string text) {
+      c.meaning.kind = kind;
+      c.text = std::move(text);
+    };
+    std::string spread = "(window = " + r + ", count = " + n;
+    int64_t form = below(8);
+    if (form >= 5) {
+      c.meaning.fraction = ratio;
+      c.meaning.count = number;
+    }
+    switch (form) {
+    case 0:
+      is(Kind::Never, "never");
+      break;
+    case 1:
+      is(Kind::Every, "every(" + n + ")");
+      c.meaning.period = number;
+      break;
+    case 2:
+      is(Kind::First, "first(" + n + ")");
+      c.meaning.count = number;
+      break;
+    case 3:
+      is(Kind::At, "at(" + r + ")");
+      c.meaning.fraction = ratio;
+      break;
+    case 4:
+      is(Kind::At, "at(step " + n + ")");
+      c.meaning.step = number;
+      break;
+    case 5:
+      is(Kind::Uniform, "uniform" + spread + ")");
+      break;
+    case 6:
+      is(Kind::Random, "random" + spread + ", seed = 3)");
+      c.meaning.seed = 3;
+      break;
+    default:
+      is(Kind::Power, "power" + spread + ")");
+    }
+    return c;
+  }
+
+private:
+  std::mt19937 random;
+};
+
+/// One `heddle.attend`.
+struct Attend {
+  std::vector<Cadence> selections; ///< %sN on its cadence
+  int firstSelection = 0;          ///< number of the first
+  std::optional<Cadence> until;
+  bool dense = false;
+};
+
+/// Writes the values that an attend reads, then the attend.
+std::string write(const Attend &attend, const std::string &layers) {
+  std::string text, parts, id = std::to_string(attend.firstSelection);
+  for (size_t i = 0; i < attend.selections.size(); ++i) {
+    std::string n = std::to_string(attend.firstSelection + i);
+    text += "%c" + n + " = heddle.cadence " + attend.selections[i].text + "\n";
+    // Different shares, so that no two selections are one.
+    text += "%s" + n + " = heddle.select columns(keep = 1/" +
+            std::to_string(attend.firstSelection + i + 2) +
+            ", group = 32) by mean_probability on %c" + n + "\n";
+    parts += "%s" + n + ", ";
+  }
+  text += "%w" + id + " = heddle.window(8)\n";
+  text += "%p" + id + " = heddle.union " + parts + "%w" + id + "\n";
+  if (attend.until)
+    text += "%u" + id + " = heddle.cadence " + attend.until->text + "\n";
+  text += attend.dense   ? "heddle.attend dense"
+          : attend.until ? "heddle.attend dense until(%u" + id +
+                               ") then pairs(%p" + id + ")"
+                         : "heddle.attend pairs(%p" + id + ")";
+  return text + layers + "\n";
+}
+
+/// docs/Spec: at a step of a selection's cadence the layer is dense and renews
+/// it; before `until` it is dense; else it computes the pairs.
+void expectMeaning(const Attend &attend, const bundle::Manifest &manifest,
+                   int64_t layer, int64_t totalSteps) {
+  auto rules = bundle::rulesOfLayers(manifest, 3);
+  ASSERT_TRUE(rules);
+  const bundle::Rule &rule =
+      manifest.rules[(*rules)[static_cast<size_t>(layer)]];
+  std::vector<size_t> phases = bundle::phasesOfSteps(rule, totalSteps);
+  std::set<int64_t> until;
+  if (attend.until)
+    until = attend.until->steps(totalSteps);
+  std::set<std::string> filled;
+  for (int64_t t = 1; t <= totalSteps; ++t) {
+    SCOPED_TRACE("step " + std::to_string(t));
+    std::set<std::string> due, renewed;
+    if (!attend.dense)
+      for (size_t i = 0; i < attend.selections.size(); ++i)
+        if (attend.selections[i].steps(totalSteps).count(t))
+          due.insert("s" + std::to_string(attend.firstSelection + i));
+    bool waits = attend.until && (until.empty() || t < *until.begin());
+
+    const bundle::Phase &phase = rule.phases[phases[t - 1]];
+    const bundle::Kernel &kernel = manifest.kernels[phase.attention];
+    EXPECT_EQ(kernel.terms.empty(), attend.dense || waits || !due.empty());
+    for (const bundle::Term &term : kernel.terms)
+      if (term.kind == bundle::Term::Kind::Columns)
+        EXPECT_TRUE(filled.count(manifest.selections[term.selection].name))
+            << "read before it is written";
+    for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
+      const bundle::Selection &selection =
+          manifest.selections[refresh.selection];
+      std::vector<int64_t> steps =
+          bundle::refreshSteps(selection.cadence, totalSteps);
+      if (std::find(steps.begin(), steps.end(), t) != steps.end())
+        renewed.insert(selection.name);
+    }
+    EXPECT_EQ(renewed, due);
+    filled.insert(renewed.begin(), renewed.end());
+  }
+}
+
+struct PlanMeaning : testing::Test {
+  PlanMeaning() { context.loadDialect<HeddleDialect>(); }
+
+  /// The step program of a schedule, or nothing if it is refused.
+  std::optional<bundle::Manifest> plan(const std::string &text) {
+    ScopedDiagnosticHandler quiet(&context,
+                                  [](Diagnostic &) { return success(); });
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return std::nullopt;
+    PassManager pm(&context);
+    populateSchedulePipeline(pm);
+    populatePlanPipeline(pm);
+    EXPECT_TRUE(succeeded(pm.run(*module))) << text;
+    for (PlanOp op : module->getOps<PlanOp>())
+      return exportManifest(op);
+    return std::nullopt;
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+};
+
+TEST_F(PlanMeaning, IsTheSchedules) {
+  int accepted = 0;
+  for (uint32_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
+    Generator generator(seed);
+    Attend byDefault, layerZero;
+    for (int64_t i = generator.below(4); i >= 0; --i)
+      byDefault.selections.push_back(generator.cadence());
+    if (generator.below(2))
+      byDefault.until = generator.cadence();
+    layerZero.firstSelection = 4;
+    layerZero.dense = generator.below(2);
+    for (int64_t i = generator.below(2); i >= 0; --i)
+      layerZero.selections.push_back(generator.cadence());
+    std::string text = "heddle.schedule @s {\n" + write(byDefault, "") +
+                       write(layerZero, " in layers(0 to 0)") + "}\n";
+    SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text);
+    std::optional<bundle::Manifest> manifest = plan(text);
+    if (!manifest)
+      continue;
+    ++accepted;
+    for (int64_t totalSteps = 1; totalSteps <= longestRun && !HasFailure();
+         totalSteps += 1 + totalSteps / 8) {
+      SCOPED_TRACE("T = " + std::to_string(totalSteps));
+      expectMeaning(byDefault, *manifest, 2, totalSteps);
+      expectMeaning(layerZero, *manifest, 0, totalSteps);
+    }
+  }
+  EXPECT_GT(accepted, 200);
+}
+
+TEST_F(PlanMeaning, ClaimsOnCadencesHoldForEveryT) {
+  int ordered = 0;
+  auto attribute = [&](const Cadence &cadence) {
+    return cast<CadenceAttr>(
+        parseAttribute("#heddle.cadence<" + cadence.text + ">", &context));
+  };
+  for (uint32_t seed = 1; seed <= 2000; ++seed) {
+    Generator generator(seed);
+    Cadence a = generator.cadence(), b = generator.cadence();
+    SCOPED_TRACE(a.text + " and " + b.text);
+    bool atOne = attribute(a).includesFirstStep();
+    bool earlier = attribute(a).startsNoLaterThan(attribute(b));
+    ordered += earlier && !atOne;
+    for (int64_t totalSteps = 1; totalSteps <= longestRun; ++totalSteps) {
+      std::set<int64_t> mine = a.steps(totalSteps), other = b.steps(totalSteps);
+      if (atOne)
+        ASSERT_TRUE(mine.count(1)) << "T = " << totalSteps;
+      if (earlier && !other.empty())
+        ASSERT_TRUE(!mine.empty() && *mine.begin() <= *other.begin())
+            << "T = " << totalSteps;
+    }
+  }
+  EXPECT_GT(ordered, 50);
+}
+
+} // namespace

@@ -102,9 +102,6 @@ public:
     const std::vector<bundle::Selection> &selections =
         subject.bundle->manifest().selections;
     std::mt19937 random(1);
-    int64_t elements = n * heads * variant.headDim;
-    for (std::vector<std::byte> *tensor : {&query, &key, &value, &output})
-      fill(*tensor, elements, random);
     // About what a dense row of such logits has; the time does not depend on
     // it.
     lse.assign(static_cast<size_t>(n * heads),
@@ -116,10 +113,6 @@ public:
       if (term.kind == Term::Kind::Columns)
         addList(selections[term.selection], random, lists, groups);
 
-    attention.query = query.data();
-    attention.key = key.data();
-    attention.value = value.data();
-    attention.output = output.data();
     attention.lse = lse.data();
     attention.n = n;
     attention.queryStride = attention.keyStride = attention.valueStride =
@@ -140,8 +133,6 @@ public:
                                      lists.empty() ? 0 : lists.front().keep);
     }
 
-    select.query = query.data();
-    select.key = key.data();
     select.lse = lse.data();
     select.n = n;
     select.queryStride = select.keyStride = attention.queryStride;
@@ -159,13 +150,29 @@ public:
         (variant.scratchBytes + variant.scratchBytesPerKey * n + 63) / 64 * 64;
   }
 
-  /// False when the scratch memory is not to be had.
+  /// Allocates scratch and tensors (as the runtime does, so that large ones lie
+  /// on huge pages) and fills the tensors. False when there is no such memory.
   bool reserve() {
-    Result<rt::Buffer> memory =
-        rt::Buffer::allocate(std::max<int64_t>(64, stride * rt::threadCount()));
-    if (!memory)
+    int64_t elements = n * heads * variant.headDim;
+    int64_t bytes = elements * (variant.dtype == "f32" ? 4 : 2);
+    auto take = [](rt::Buffer &buffer, int64_t size) {
+      Result<rt::Buffer> memory = rt::Buffer::allocate(size);
+      if (memory)
+        buffer = std::move(*memory);
+      return bool(memory);
+    };
+    if (!take(scratch, std::max<int64_t>(64, stride * rt::threadCount())))
       return false;
-    scratch = std::move(*memory);
+    std::mt19937 random(2);
+    for (rt::Buffer *tensor : {&query, &key, &value, &output}) {
+      if (!take(*tensor, bytes))
+        return false;
+      fill(*tensor, elements, random);
+    }
+    attention.query = select.query = query.data();
+    attention.key = select.key = key.data();
+    attention.value = value.data();
+    attention.output = output.data();
     return true;
   }
 
@@ -193,19 +200,14 @@ public:
   }
 
 private:
-  void fill(std::vector<std::byte> &tensor, int64_t elements,
-            std::mt19937 &random) const {
+  void fill(rt::Buffer &tensor, int64_t elements, std::mt19937 &random) const {
     std::normal_distribution<float> normal;
-    if (variant.dtype == "f32") {
-      tensor.resize(static_cast<size_t>(elements) * sizeof(float));
-      auto *data = reinterpret_cast<float *>(tensor.data());
-      std::generate_n(data, elements, [&] { return normal(random); });
-    } else {
-      tensor.resize(static_cast<size_t>(elements) * sizeof(uint16_t));
-      auto *data = reinterpret_cast<uint16_t *>(tensor.data());
-      std::generate_n(data, elements,
+    if (variant.dtype == "f32")
+      std::generate_n(tensor.as<float>(), elements,
+                      [&] { return normal(random); });
+    else
+      std::generate_n(tensor.as<uint16_t>(), elements,
                       [&] { return rt::toBF16(normal(random)); });
-    }
   }
 
   void addList(const bundle::Selection &selection, std::mt19937 &random,
@@ -227,7 +229,7 @@ private:
   const KernelVariant &variant;
   int64_t n, heads;
   rt::TaskGrid grid;
-  std::vector<std::byte> query, key, value, output;
+  rt::Buffer query, key, value, output;
   std::vector<float> lse;
   std::vector<std::vector<int32_t>> memory;
   abi::AttentionArgs attention{};

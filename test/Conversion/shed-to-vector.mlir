@@ -8,7 +8,7 @@
 
 // Only upstream dialects are left; the bundle's facts are attributes.
 // CHECK-LABEL: func.func @full(
-// CHECK-SAME: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: !llvm.ptr) attributes {heddle.query_rows = 64 : i64, heddle.scratch_bytes = {{[0-9]+}} : i64, heddle.scratch_bytes_per_key = 0 : i64}
+// CHECK-SAME: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: !llvm.ptr) attributes {heddle.query_rows = 128 : i64, heddle.scratch_bytes = {{[0-9]+}} : i64, heddle.scratch_bytes_per_key = 0 : i64}
 // CHECK: vector.shuffle
 // CHECK: vector.fma
 // CHECK-NOT: shed.

@@ -4,8 +4,8 @@
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true" | FileCheck %s --check-prefix=BF16
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true bf16-tiles=true" | FileCheck %s --check-prefix=AMX
 
-// AVX2: @full {{.*}}query_rows = 64, panel = 16, keys = 64, lanes = 8, {{.*}}dot = fma>
-// AVX512: @full {{.*}}query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>
+// AVX2: @full {{.*}}query_rows = 128, panel = 16, keys = 64, lanes = 8, {{.*}}dot = fma>
+// AVX512: @full {{.*}}query_rows = 128, panel = 32, keys = 64, lanes = 16, block_keys = 8, block_channels = 8, dot = fma>
 shed.kernel @full attention element(f32) head_dim(128) {
   %s = shed.softmax_init : !shed.softmax
   shed.store %s

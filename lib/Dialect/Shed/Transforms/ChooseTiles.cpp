@@ -35,16 +35,15 @@ static TilingAttr chooseTiling(KernelOp kernel, int64_t vectorBytes,
   DotKind dot = bf16 && tiles && lanes == 16 ? DotKind::Tiles
                 : bf16 && pairs              ? DotKind::Pairs
                                              : DotKind::Fma;
-  // Work that is done once per tile of keys (interleaving, transposing or
-  // widening values) is shared by all rows of a task.
+  // The rows of a task share what a tile of keys costs: fetching it into the
+  // nearest cache, and interleaving, transposing or widening values.
   bool packs = bf16;
-  int64_t most = packs ? 256 : 64;
+  int64_t most = packs ? 256 : 128;
   int64_t step = kernel.getRowsInStep();
   int64_t rows = step ? std::gcd(step, most) : most;
-  int64_t widest = dot == DotKind::Tiles ? 2 * lanes
-                   : registers >= 32     ? 4 * lanes
-                                         : 2 * lanes;
-  int64_t panel = std::min(widest, (rows + lanes - 1) / lanes * lanes);
+  // Two vectors: queries, logits and context of a panel stay in the nearest
+  // cache (fp32, 128 channels, AVX-512: 16 + 8 + 16 KiB).
+  int64_t panel = std::min(2 * lanes, (rows + lanes - 1) / lanes * lanes);
   int64_t vectors = panel / lanes;
   int64_t block = blockRows(vectors, registers, 8);
   int64_t keys = dot == DotKind::Tiles ? 128 : 64;

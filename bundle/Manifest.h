@@ -19,9 +19,29 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heddle::bundle {
+
+/// The largest count, period, step, size and layer number of a schedule: far
+/// above anything sensible and low enough that the runtime's products (bytes,
+/// pairs) stay within 64 bits.
+inline constexpr int64_t maxCount = INT32_MAX;
+
+/// True if `text` has no control characters (C0, C1, DEL): names and CPUs are
+/// printed to terminals.
+inline bool isPlainText(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char c = static_cast<unsigned char>(text[i]);
+    // C1 controls are 0xC2 0x80 to 0xC2 0x9F in UTF-8.
+    bool c1 = c == 0xC2 && i + 1 < text.size() &&
+              static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (c < 0x20 || c == 0x7F || c1)
+      return false;
+  }
+  return true;
+}
 
 /// An exact fraction, 0 <= num, 0 < den, in lowest terms.
 struct Ratio {

@@ -28,10 +28,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// Far above anything sensible and low enough that the runtime's products
-/// (bytes, pairs) stay within 64 bits.
-constexpr int64_t maxCount = INT32_MAX;
-
 /// Walks the JSON and keeps the first error, with the path of its field. Once
 /// an error is set every further read gives a default.
 class Reader {
@@ -75,7 +71,12 @@ public:
       fail(path, std::string("expected a string, found ") + kindOf(json));
       return "";
     }
-    return *json.get_ptr<const std::string *>();
+    const std::string &text = *json.get_ptr<const std::string *>();
+    if (!isPlainText(text)) {
+      fail(path, "\"" + printable(text) + "\" has control characters");
+      return "";
+    }
+    return text;
   }
 
   bool boolean(const ordered_json &json, const std::string &path) {

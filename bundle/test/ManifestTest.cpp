@@ -113,6 +113,10 @@ TEST(Manifest, RefusesEveryMissingAndUnknownField) {
 }
 
 TEST(Manifest, NamesThePathOfWhatIsWrong) {
+  EXPECT_REFUSED(json["schedule"] = "\x1b[2J",
+                 "schedule: \"?[2J\" has control characters");
+  EXPECT_REFUSED(json["target"]["cpu"] = "a\nb", "has control characters");
+  EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
   EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 1");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");

@@ -151,6 +151,13 @@ heddle.schedule @P4 {
 
 // -----
 
+heddle.schedule @P3 {
+  // expected-error@+1 {{the size of a window must be at most 2147483647, found 2147483648}}
+  %w = heddle.window(2147483648)
+}
+
+// -----
+
 heddle.schedule @P5 {
   // expected-error@+1 {{needs at least one set of pairs}}
   %w = heddle.union
@@ -163,6 +170,13 @@ heddle.schedule @P5 {
 heddle.schedule @C1 {
   // expected-error@+1 {{the period of every must be at least 1, found 0}}
   %c = heddle.cadence every(0)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the period of every must be at most 2147483647, found 9223372036854775807}}
+  %c = heddle.cadence every(9223372036854775807)
 }
 
 // -----
@@ -228,6 +242,20 @@ heddle.schedule @L1 {
 heddle.schedule @L1 {
   // expected-error@+1 {{a layer range must not be empty, found 3 to 1}}
   heddle.attend dense in layers(3 to 1)
+}
+
+// -----
+
+heddle.schedule @L1 {
+  // expected-error@+1 {{layers are numbered from -2147483647 to 2147483647, found 0 to 9223372036854775807}}
+  heddle.attend dense in layers(0 to 9223372036854775807)
+}
+
+// -----
+
+// expected-error@+1 {{has control characters in its name}}
+heddle.schedule @"S8\1B[2J" {
+  heddle.attend dense
 }
 
 // -----

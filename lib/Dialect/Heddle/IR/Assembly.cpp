@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "bundle/Manifest.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,20 +28,23 @@ LogicalResult mlir::heddle::checkGroup(EmitError emitError, int64_t group) {
                      << " to " << maxGroup << " rows, found " << group;
 }
 
-LogicalResult mlir::heddle::checkAtLeastOne(EmitError emitError, StringRef what,
-                                            int64_t value) {
-  if (value >= 1)
-    return success();
-  return emitError() << what << " must be at least 1, found " << value;
+LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
+                                       int64_t value) {
+  if (value < 1)
+    return emitError() << what << " must be at least 1, found " << value;
+  if (value > ::heddle::bundle::maxCount)
+    return emitError() << what << " must be at most "
+                       << ::heddle::bundle::maxCount << ", found " << value;
+  return success();
 }
 
-/// Reads an integer and reports a value below one at its place.
-static ParseResult parseAtLeastOne(AsmParser &parser, StringRef what,
-                                   int64_t &value) {
+/// Reads an integer and reports a value out of range at its place.
+static ParseResult parseCount(AsmParser &parser, StringRef what,
+                              int64_t &value) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(value))
     return failure();
-  return checkAtLeastOne([&] { return parser.emitError(loc); }, what, value);
+  return checkCount([&] { return parser.emitError(loc); }, what, value);
 }
 
 /// A decimal literal has at most this many digits, so that the double that the
@@ -217,21 +221,20 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
     break;
   case CadenceKind::Every:
     if (parser.parseLParen() ||
-        parseAtLeastOne(parser, "the period of every", period) ||
+        parseCount(parser, "the period of every", period) ||
         parser.parseRParen())
       return failure();
     break;
   case CadenceKind::First:
     if (parser.parseLParen() ||
-        parseAtLeastOne(parser, "the count of first", count) ||
-        parser.parseRParen())
+        parseCount(parser, "the count of first", count) || parser.parseRParen())
       return failure();
     break;
   case CadenceKind::At:
     if (parser.parseLParen())
       return failure();
     if (succeeded(parser.parseOptionalKeyword("step"))) {
-      if (parseAtLeastOne(parser, "a step", step))
+      if (parseCount(parser, "a step", step))
         return failure();
     } else if (parseRatio(parser, fraction)) {
       return failure();
@@ -244,7 +247,7 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
   case CadenceKind::Power: {
     auto window = [&] { return parseRatio(parser, fraction); };
     auto number = [&] {
-      return parseAtLeastOne(parser, ("the count of " + word).str(), count);
+      return parseCount(parser, ("the count of " + word).str(), count);
     };
     auto seedNumber = [&]() -> ParseResult {
       return parser.parseInteger(seed);
@@ -440,7 +443,7 @@ static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
     return parser.emitError(loc, "a term is columns(...), window(...) or "
                                  "sinks(...)");
   if (parser.parseLParen() ||
-      parseAtLeastOne(parser, ("the size of " + word).str(), size) ||
+      parseCount(parser, ("the size of " + word).str(), size) ||
       parser.parseRParen())
     return failure();
   if (word == "window")

@@ -23,9 +23,9 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 /// A group size must be a power of two in [minGroup, maxGroup] (P2).
 LogicalResult checkGroup(EmitError emitError, int64_t group);
 
-/// `what` names the number in the message: "a window's size".
-LogicalResult checkAtLeastOne(EmitError emitError, StringRef what,
-                              int64_t value);
+/// Counts, periods, steps and sizes are from 1 to bundle::maxCount (C1, P3,
+/// P4). `what` names the number in the message: "a window's size".
+LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value);
 
 /// `1/5`, `0.2`, `20 percent`.
 ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio);

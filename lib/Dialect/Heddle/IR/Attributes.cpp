@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "bundle/Manifest.h"
 
 #include <numeric>
 
@@ -89,13 +90,13 @@ LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
   StringRef name = stringifyCadenceKind(kind);
   auto check = [&](bool has, StringRef what, int64_t value) -> LogicalResult {
     if (has)
-      return checkAtLeastOne(emitError, ("the " + what + " of " + name).str(),
-                             value);
+      return checkCount(emitError, ("the " + what + " of " + name).str(),
+                        value);
     if (value != 0)
       return emitError() << name << " has no " << what << ", found " << value;
     return success();
   };
-  // C1: counts, periods and absolute steps are at least 1.
+  // C1: counts, periods and absolute steps are from 1 to 2147483647.
   if (failed(check(hasCount, "count", count)) ||
       failed(check(hasPeriod, "period", period)) ||
       failed(check(hasStep, "step", step)))
@@ -155,6 +156,10 @@ LogicalResult LayerRangeAttr::verify(EmitError emitError, int64_t first,
                           "end of the model, found "
                        << first << " to " << last
                        << "; write two ranges instead";
+  constexpr int64_t most = ::heddle::bundle::maxCount;
+  if (first < -most || last > most)
+    return emitError() << "layers are numbered from " << -most << " to " << most
+                       << ", found " << first << " to " << last;
   if (first > last)
     return emitError() << "a layer range must not be empty, found " << first
                        << " to " << last;

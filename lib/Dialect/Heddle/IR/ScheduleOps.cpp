@@ -7,6 +7,7 @@
 
 #include "Assembly.h"
 #include "bundle/Abi.h"
+#include "bundle/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -40,8 +41,8 @@ void WindowOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 // P3: a window holds at least the query's own key.
 LogicalResult WindowOp::verify() {
-  return checkAtLeastOne([&] { return emitOpError(); }, "the size of a window",
-                         getSize());
+  return checkCount([&] { return emitOpError(); }, "the size of a window",
+                    getSize());
 }
 
 void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -50,8 +51,8 @@ void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 // P4: sinks are at least one key.
 LogicalResult SinksOp::verify() {
-  return checkAtLeastOne([&] { return emitOpError(); }, "the size of sinks",
-                         getSize());
+  return checkCount([&] { return emitOpError(); }, "the size of sinks",
+                    getSize());
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,6 +196,9 @@ static LogicalResult verifyReads(AttendOp attend) {
 }
 
 LogicalResult ScheduleOp::verifyRegions() {
+  // S8: the name can be printed.
+  if (!::heddle::bundle::isPlainText(getSymName()))
+    return emitOpError("has control characters in its name");
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
     if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp,

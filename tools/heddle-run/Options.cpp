@@ -14,6 +14,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -28,10 +29,10 @@ const char description[] =
     "Generates text with a diffusion language model under a compiled schedule.";
 
 const char examples[] = R"(Examples:
-  heddle-run --model DIR --bundle pulsecol.hdl "Sort: 3 1 2"
-  heddle-run -m DIR -b dense.hdl --chat --visual "What is 12 plus 30?"
-  echo "Sort: 3 1 2" | heddle-run -m DIR -b dense.hdl --json
-  heddle-run -m DIR -b pulsecol.hdl --compare-dense dense.hdl "Sort: 3 1 2"
+  heddle-run --model DIR --bundle pulsecol.hdl "Add 4821 and 977."
+  heddle-run -m DIR -b dense.hdl --chat --visual "Sort 52 17 90 33."
+  echo "Sort 52 17 90 33." | heddle-run -m DIR -b dense.hdl --json
+  heddle-run -m DIR -b pulsecol.hdl --compare-dense dense.hdl "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --prompt-ids 1,2,3 --steps-json -
   heddle-run -m DIR -b dense.hdl --info
 
@@ -292,6 +293,26 @@ Result<PromptSource> choosePromptSource(const CLI::App &app,
   return source;
 }
 
+/// The log of steps must not take the place of a file that the run reads: it
+/// would be lost, and weights that are mapped into memory would vanish.
+Status checkStepsFile(const RunOptions &options) {
+  namespace fs = std::filesystem;
+  if (options.stepsJson.empty() || options.stepsJson == "-")
+    return Status::success();
+  std::vector<std::string> inputs = {options.bundle, options.compareDense};
+  if (options.prompt.kind != PromptSource::Kind::Argument)
+    inputs.push_back(options.prompt.value);
+  std::error_code ignored;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(options.model, ignored))
+    inputs.push_back(entry.path().string());
+  for (const std::string &input : inputs)
+    if (fs::equivalent(input, options.stepsJson, ignored))
+      return Error("--steps-json: " + options.stepsJson +
+                   " is a file that this run reads; give another name");
+  return Status::success();
+}
+
 Status settle(const CLI::App &app, Parsed &parsed) {
   RunOptions &options = parsed.options;
   if (parsed.device != "cpu")
@@ -313,6 +334,11 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   if (options.bundle.empty())
     return Error("no schedule: give --bundle with a file that heddlec made, as "
                  "by 'heddlec examples/dense.mlir -o dense.hdl'");
+  if (app.count("--steps-json") && options.stepsJson.empty())
+    return Error("--steps-json is empty, expected a file or '-'");
+  if (options.eotToken && *options.eotToken < -1)
+    return Error("--eot-id: " + std::to_string(*options.eotToken) +
+                 " is no token id; expected one, or -1 for none");
   if (options.json && options.visual)
     return Error("--visual draws on standard output, where --json writes; "
                  "leave one out");
@@ -328,7 +354,7 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   if (!source)
     return source.takeError();
   options.prompt = std::move(*source);
-  return Status::success();
+  return checkStepsFile(options);
 }
 
 } // namespace

@@ -32,6 +32,11 @@ std::string seconds(double value) {
                      : number(value, 2) + " s";
 }
 
+/// "1 token", "3 tokens".
+std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 std::string dump(const Json &value) {
   // Paths need not be UTF-8.
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -40,6 +45,16 @@ std::string dump(const Json &value) {
 std::span<const int32_t> responseOf(const RunResult &result, size_t s) {
   return std::span(result.generation.sequences[s])
       .subspan(result.promptLengths[s]);
+}
+
+/// True if a whole run printed nothing, which looks like a failure.
+bool saysNothing(const RunResult &result) {
+  if (!result.generation.complete)
+    return false;
+  for (size_t s = 0; s < result.promptLengths.size(); ++s)
+    if (!cutAtEnd(responseOf(result, s), result.rules).empty())
+      return false;
+  return true;
 }
 
 Json sequenceJson(const RunResult &result, size_t s) {
@@ -157,16 +172,17 @@ std::string summary(const RunResult &result) {
             std::to_string(result.lengths.steps) +
             ": the text is incomplete, " + maskSign +
             " marks masked positions\n";
-  text += std::to_string(totals.tokens) + " tokens in " +
-          seconds(totals.seconds) + " (" + number(totals.tokensPerSecond(), 1) +
-          " tok/s), " + std::to_string(totals.steps) + " steps of " +
-          result.schedule + ", attention " +
-          number(100 * totals.attentionShare(), 1) + "% of dense";
+  text += counted(totals.tokens, "token") + " in " + seconds(totals.seconds) +
+          " (" + number(totals.tokensPerSecond(), 1) + " tok/s), " +
+          counted(totals.steps, "step") + " of " + result.schedule +
+          ", attention " + number(100 * totals.attentionShare(), 1) +
+          "% of dense";
   if (totals.attention.scorePairs > 0)
     text +=
         " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
-  text += ", " + std::to_string(result.threads) +
-          (result.threads == 1 ? " thread\n" : " threads\n");
+  text += ", " + counted(result.threads, "thread") + "\n";
+  if (saysNothing(result))
+    text += "the text is empty: the first token ends it (--raw prints all)\n";
   if (const auto &comparison = result.comparison) {
     text += "against " + comparison->bundle + ": ";
     if (comparison->differing == 0)

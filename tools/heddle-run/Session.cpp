@@ -14,6 +14,7 @@
 #include "Prompts.h"
 #include "Report.h"
 #include "StepLog.h"
+#include "Text.h"
 #include "runtime/base/Parallel.h"
 
 #include <algorithm>
@@ -154,6 +155,10 @@ Status Session::prepareTokenizer(const std::vector<Prompt> &texts) {
   }
 
   int32_t endOfTurn = options.eotToken.value_or(-1);
+  if (endOfTurn >= config.vocabSize)
+    return Error("--eot-id: " + std::to_string(endOfTurn) +
+                 " is no token of the model; its ids are 0 to " +
+                 std::to_string(config.vocabSize - 1));
   if (tokenizer && !options.eotToken)
     endOfTurn = tokenizer->tokenId("<|eot_id|>");
   if (needsEot && endOfTurn < 0)
@@ -332,7 +337,8 @@ int runSession(const RunOptions &options, Clock::time_point start) {
     std::fputs(jsonFailure(failure.error.text()).c_str(), stdout);
     std::fflush(stdout);
   }
-  std::fprintf(stderr, "heddle-run: error: %s\n", failure.error.text().c_str());
+  std::fprintf(stderr, "heddle-run: error: %s\n",
+               withoutControls(failure.error.text()).c_str());
   return failure.code;
 }
 

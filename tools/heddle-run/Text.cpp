@@ -31,6 +31,13 @@ std::string idsText(std::span<const int32_t> ids, const TextRules &rules) {
   return text;
 }
 
+std::string withoutControls(std::string message) {
+  for (char &c : message)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
+      c = '?';
+  return message;
+}
+
 std::string responseText(std::span<const int32_t> response,
                          const TextRules &rules) {
   std::span<const int32_t> rest = cutAtEnd(response, rules);

@@ -8,12 +8,41 @@
 #include "Options.h"
 #include "Session.h"
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
+namespace {
+
+/// An exception that no caller can catch: the threading library could not start
+/// a worker, and says so on another one.
+[[noreturn]] void endWithMessage() {
+  const char *what = "unexpected failure";
+  std::exception_ptr current = std::current_exception();
+  try {
+    if (current)
+      std::rethrow_exception(current);
+  } catch (const std::exception &error) {
+    what = error.what();
+  } catch (...) {
+  }
+  std::fprintf(stderr,
+               "heddle-run: error: %s; if the system allows no more threads or "
+               "memory, give fewer --threads\n",
+               what);
+  std::fflush(nullptr);
+  std::_Exit(heddle::run::exitFailure);
+}
+
+} // namespace
+
 int main(int argc, char **argv) {
   auto start = std::chrono::steady_clock::now();
+  std::set_terminate(endWithMessage);
+  // A file size limit is then an error of the write, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     auto parsed = heddle::run::parseCommandLine(argc, argv);
     if (const int *code = std::get_if<int>(&parsed))

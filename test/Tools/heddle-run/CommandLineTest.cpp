@@ -9,6 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 using namespace heddle::run::test;
 
 namespace {
@@ -71,6 +74,27 @@ TEST(CommandLine, WhatIsMissing) {
                    "no schedule: give --bundle with a file that heddlec made, "
                    "as by 'heddlec examples/dense.mlir -o dense.hdl'");
   expectUsageError("--info", "--info needs --model, --bundle or both");
+}
+
+TEST(CommandLine, WhatIsNoValue) {
+  expectUsageError("-m x -b y hello --steps-json ''",
+                   "--steps-json is empty, expected a file or '-'");
+  expectUsageError("-m x -b y hello --eot-id -2",
+                   "--eot-id: -2 is no token id; expected one, or -1 for none");
+}
+
+TEST(CommandLine, TheLogDoesNotReplaceAnInput) {
+  std::string bundle = ::testing::TempDir() + "input.hdl";
+  std::ofstream(bundle) << "a bundle";
+  expectUsageError("-m x -b '" + bundle + "' hello --steps-json '" +
+                       ::testing::TempDir() + "./input.hdl'",
+                   "--steps-json: " + ::testing::TempDir() +
+                       "./input.hdl is a file that this run reads; give "
+                       "another name");
+  std::ifstream file(bundle);
+  std::string text;
+  std::getline(file, text);
+  EXPECT_EQ(text, "a bundle");
 }
 
 TEST(CommandLine, WhatContradicts) {

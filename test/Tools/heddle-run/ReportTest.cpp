@@ -142,6 +142,22 @@ TEST(Report, Summary) {
             0u);
 }
 
+TEST(Report, SummarySaysThatNothingWasPrinted) {
+  Fixture f;
+  EXPECT_EQ(summary(f.result).find("the text is empty"), std::string::npos);
+  for (size_t s = 0; s < f.result.promptLengths.size(); ++s)
+    f.result.generation.sequences[s][f.result.promptLengths[s]] =
+        f.result.rules.eosToken;
+  EXPECT_NE(summary(f.result).find("the text is empty: the first token ends "
+                                   "it (--raw prints all)\n"),
+            std::string::npos);
+}
+
+TEST(Report, MessagesHaveNoControlCharacters) {
+  EXPECT_EQ(withoutControls("a\x1b[31m\tb\x7f\nc \u2591"),
+            "a?[31m?b?\nc \u2591");
+}
+
 TEST(Report, ComparisonWithDense) {
   Fixture f;
   rt::Generation dense = f.result.generation;

@@ -85,8 +85,9 @@ public:
     double bytes = 0;
     for (const bundle::Selection &selection : manifest.selections)
       for (int64_t n : runLengths) {
-        double lists = static_cast<double>(config.layers) * config.queryHeads *
-                       ((n - 1) / selection.group + 1);
+        int64_t groups = (n - 1) / selection.group + 1;
+        double lists =
+            static_cast<double>(config.layers) * config.queryHeads * groups;
         bytes += lists *
                  static_cast<double>(
                      4 * bundle::keepCount(selection.keep, selection.rule, n) +

@@ -23,6 +23,9 @@ namespace {
 constexpr StringLiteral example =
     "heddle.schedule @name { heddle.attend dense }";
 
+/// The source goes into the bundle, and messages quote its lines.
+constexpr size_t mostBytes = size_t(16) << 20;
+
 /// True if brackets are nested deeper than any schedule's: MLIR's parser
 /// recurses and would run out of stack.
 bool isNestedTooDeep(StringRef text) {
@@ -55,6 +58,12 @@ std::string problemOf(llvm::MemoryBufferRef buffer) {
     return "the file is not text" + expected;
   if (text.trim().empty())
     return "the file is empty" + expected;
+  if (text.starts_with("\xEF\xBB\xBF"))
+    return "the file starts with a byte order mark; save it as UTF-8 without "
+           "one";
+  if (text.size() > mostBytes)
+    return "the file has " + std::to_string(text.size()) +
+           " bytes, more than any schedule (" + std::to_string(mostBytes) + ")";
   if (isNestedTooDeep(text))
     return "brackets are nested more than 200 deep" + expected;
   return "";

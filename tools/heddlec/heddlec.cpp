@@ -14,6 +14,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -21,6 +22,10 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
+
+#include <csignal>
+
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -130,10 +135,20 @@ LogicalResult run(Options options) {
   return write(options.output, compiled->output);
 }
 
+/// Too little memory is no bug: a sentence in place of an abort.
+void endOutOfMemory(void *, const char *, bool) {
+  constexpr char text[] = "heddlec: error: out of memory\n";
+  (void)!::write(STDERR_FILENO, text, sizeof(text) - 1);
+  ::_exit(1);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  llvm::install_bad_alloc_error_handler(endOutOfMemory);
+  // A file size limit is then an error of the write, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   llvm::setBugReportMsg("heddlec crashed, which is a bug in heddlec: please "
                         "report it with the schedule and this trace.\n");
   std::optional<int> exitCode;

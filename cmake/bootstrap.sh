@@ -34,12 +34,14 @@ ensure_packages() {
   fi
   $sudo apt-get update -qq ||
     fail "'apt-get update' failed: the package lists could not be fetched; check the network and /etc/apt/sources.list"
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends \
-    -o Dpkg::Use-Pty=0 "${missing[@]}" >/tmp/heddle-apt-$$.log 2>&1 || {
-    tail -n 20 /tmp/heddle-apt-$$.log >&2
-    fail "apt-get could not install: ${missing[*]} (log: /tmp/heddle-apt-$$.log). LLVM 22 comes from Debian 12's security suite: is bookworm-security among the sources?"
+  log=$(mktemp) || fail "cannot write to ${TMPDIR:-/tmp}"
+  # sudo drops variables of the environment; a question would wait unseen.
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Dpkg::Use-Pty=0 "${missing[@]}" </dev/null >"$log" 2>&1 || {
+    tail -n 20 "$log" >&2
+    fail "apt-get could not install: ${missing[*]} (log: $log). LLVM 22 comes from Debian 12's security suite: is bookworm-security among the sources?"
   }
-  rm -f /tmp/heddle-apt-$$.log
+  rm -f "$log"
 }
 
 # build PRESET [TARGET...]: configures once, builds what has changed.
@@ -48,11 +50,12 @@ build() {
   shift
   if [ ! -f "build/$preset/build.ninja" ]; then
     say "Configuring (preset $preset)"
-    cmake --preset "$preset" >"/tmp/heddle-cmake-$$.log" 2>&1 || {
-      tail -n 30 "/tmp/heddle-cmake-$$.log" >&2
+    log=$(mktemp) || fail "cannot write to ${TMPDIR:-/tmp}"
+    cmake --preset "$preset" >"$log" 2>&1 || {
+      tail -n 30 "$log" >&2
       fail "CMake could not configure the preset '$preset' (see above)"
     }
-    rm -f "/tmp/heddle-cmake-$$.log"
+    rm -f "$log"
   fi
   say "Building (preset $preset)"
   if [ $# -gt 0 ]; then

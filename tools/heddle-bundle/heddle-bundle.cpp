@@ -12,6 +12,7 @@
 #include "CLI/CLI.hpp"
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,9 @@ int dumpSection(const Bundle &bundle, const DumpOptions &options) {
     print(contents);
     return finish(Good);
   }
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.file, options.output, ignored))
+    return report(Error("the output '" + options.output + "' is the input"));
   Status status = writeFileAtomically(options.output, contents);
   return status ? Good : report(status.error());
 }

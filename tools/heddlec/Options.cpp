@@ -139,9 +139,9 @@ std::string checkOptions(const Options &options) {
     if (type != "f32" && type != "bf16")
       return "--dtype: '" + type + "' is unknown, expected f32 or bf16";
   for (int64_t dim : compiler.headDims)
-    if (dim < 1 || dim > 1024)
+    if (dim < 8 || dim > 1024 || dim % 8 != 0)
       return "--head-dim: " + std::to_string(dim) +
-             " is out of range, expected 1 to 1024";
+             " is out of range, expected a multiple of 8 from 8 to 1024";
   if (compiler.cpu.empty())
     return "--target is empty, expected host or a CPU's name";
   if (!options.remarks.empty()) {

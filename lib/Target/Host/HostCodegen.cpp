@@ -144,12 +144,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, mam);
 }
 
-enum class Output { IR, Assembly, Object };
-
-/// Lowers, optimises and emits the functions of `module`, which is consumed.
-/// Reports errors on it.
-FailureOr<std::string> emit(ModuleOp module, const ::heddle::HostTarget &target,
-                            Output output) {
+/// Lowers, optimises and emits the functions of `module`, which is consumed, as
+/// an ELF object. Reports errors on it.
+FailureOr<std::string> emit(ModuleOp module,
+                            const ::heddle::HostTarget &target) {
   if (failed(lowerToLLVM(module)))
     return failure();
   llvm::LLVMContext context;
@@ -166,41 +164,15 @@ FailureOr<std::string> emit(ModuleOp module, const ::heddle::HostTarget &target,
   optimize(*code, *machine);
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  if (output == Output::IR) {
-    code->print(stream, nullptr);
-    return std::string(bytes.data(), bytes.size());
-  }
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr,
-                                   output == Output::Object
-                                       ? llvm::CodeGenFileType::ObjectFile
-                                       : llvm::CodeGenFileType::AssemblyFile))
+                                   llvm::CodeGenFileType::ObjectFile))
     return module.emitError() << "x86 code can't be written to a file";
   passes.run(*code);
   return std::string(bytes.data(), bytes.size());
 }
 
-FailureOr<std::string>
-emitText(ModuleOp module, const ::heddle::HostTarget &target, Output output) {
-  loadDialects(module.getContext());
-  OwningOpRef<ModuleOp> copy =
-      isolate(module.getLoc(), llvm::to_vector(module.getOps<func::FuncOp>()));
-  return emit(*copy, target, output);
-}
-
 } // namespace
-
-FailureOr<std::string>
-mlir::heddle::emitHostLLVMIR(ModuleOp module,
-                             const ::heddle::HostTarget &target) {
-  return emitText(module, target, Output::IR);
-}
-
-FailureOr<std::string>
-mlir::heddle::emitHostAssembly(ModuleOp module,
-                               const ::heddle::HostTarget &target) {
-  return emitText(module, target, Output::Assembly);
-}
 
 FailureOr<std::string>
 mlir::heddle::emitHostSharedObject(ModuleOp module,
@@ -217,7 +189,7 @@ mlir::heddle::emitHostSharedObject(ModuleOp module,
   LogicalResult result = failableParallelForEachN(
       context, 0, modules.size(), [&](size_t i) -> LogicalResult {
         FailureOr<std::string> object =
-            emit(*modules[i], target, Output::Object);
+            emit(*modules[i], target);
         if (failed(object))
           return failure();
         objects[i] = std::move(*object);

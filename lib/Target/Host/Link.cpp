@@ -52,7 +52,7 @@ mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
                              "binutils");
 
   SmallVector<std::string> files;
-  auto cleanup = make_scope_exit([&] {
+  scope_exit cleanup([&] {
     for (const std::string &file : files) {
       sys::fs::remove(file);
       sys::DontRemoveFileOnSignal(file);

@@ -33,13 +33,6 @@ SmallVector<HostKernel> collectHostKernels(ModuleOp module);
 /// Registers the dialects that code generation translates.
 void registerHostCodegenDialects(DialectRegistry &registry);
 
-/// Optimised LLVM IR or assembly of `module` (after convert-shed-to-vector), as
-/// text, for people and tests. The module is not changed.
-FailureOr<std::string> emitHostLLVMIR(ModuleOp module,
-                                      const ::heddle::HostTarget &target);
-FailureOr<std::string> emitHostAssembly(ModuleOp module,
-                                        const ::heddle::HostTarget &target);
-
 /// Compiles `module` (after convert-shed-to-vector) and links a shared object
 /// that exports its kernels and needs nothing but memcpy, memmove and memset of
 /// the C library. Kernels compile on all cores. Errors are reported on the

@@ -19,7 +19,7 @@ def ShedChooseTiles : Pass<"shed-choose-tiles"> {
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "32",
            "bytes of a vector register: 32 or 64">,
-    Option<"vectorRegisters", "vector-registers", "int64_t", "16",
+    Option<"vectorRegisters", "vector-registers", "int64_t", "32",
            "number of vector registers">,
     Option<"bf16Dot", "bf16-dot", "bool", "false",
            "there are dot products of bf16 pairs">,

@@ -188,8 +188,7 @@ mlir::heddle::emitHostSharedObject(ModuleOp module,
   std::vector<std::string> objects(modules.size());
   LogicalResult result = failableParallelForEachN(
       context, 0, modules.size(), [&](size_t i) -> LogicalResult {
-        FailureOr<std::string> object =
-            emit(*modules[i], target);
+        FailureOr<std::string> object = emit(*modules[i], target);
         if (failed(object))
           return failure();
         objects[i] = std::move(*object);

@@ -44,14 +44,16 @@ ensure_packages() {
   rm -f "$log"
 }
 
-# build PRESET [TARGET...]: configures once, builds what has changed.
+# build PRESET [TARGET...]: configures once (with the array configure_options),
+# builds what has changed.
+configure_options=()
 build() {
   preset=$1
   shift
   if [ ! -f "build/$preset/build.ninja" ]; then
     say "Configuring (preset $preset)"
     log=$(mktemp) || fail "cannot write to ${TMPDIR:-/tmp}"
-    cmake --preset "$preset" >"$log" 2>&1 || {
+    cmake --preset "$preset" "${configure_options[@]}" >"$log" 2>&1 || {
       tail -n 30 "$log" >&2
       fail "CMake could not configure the preset '$preset' (see above)"
     }

@@ -1,3 +1,4 @@
+// REQUIRES: heddle-opt
 // RUN: heddle-opt %s --heddle-verify-machine --split-input-file --verify-diagnostics
 
 func.func @kernel(%args: !llvm.ptr, %n: index) attributes {heddle.query_rows = 64 : i64} {

@@ -9,9 +9,7 @@
 #define HEDDLE_RUNTIME_DENOISE_DENOISE_H
 
 #include "bundle/Result.h"
-#include "runtime/model/Model.h"
-#include "runtime/sample/Sampler.h"
-#include "runtime/schedule/Executor.h"
+#include "runtime/denoise/StepEngine.h"
 
 #include <cstdint>
 #include <functional>
@@ -19,22 +17,6 @@
 #include <vector>
 
 namespace heddle::rt {
-
-/// A sampler's settings as LLaDA's generate() has them (upstream defaults).
-struct GenerateOptions {
-  int64_t genLength = 128;
-  int64_t steps = 128; ///< over the whole generation; blocks share them equally
-  int64_t blockLength = 128;
-  SampleOptions sampling;
-};
-
-/// One token that a step committed.
-struct Commit {
-  int64_t sequence = 0;
-  int64_t position = 0; ///< in the sequence, prompt included
-  int32_t token = 0;
-  double confidence = 0;
-};
 
 /// What a step did, for observers. Spans live until the observer returns.
 struct StepRecord {
@@ -70,19 +52,9 @@ Status checkPrompts(const ModelConfig &config,
                     std::span<const std::vector<int32_t>> prompts,
                     const GenerateOptions &options);
 
-/// Checks options, prompts and memory; then runs exactly options.steps forward
-/// passes over the ragged batch of prompts. A sequence's tokens do not depend
-/// on the others. With CFG the batch holds every prompt a second time, masked,
-/// behind all conditional sequences; the executor sees them as further
-/// sequences.
-///
-/// A step commits, in each sequence, its quota of the masked positions up to
-/// the end of the current block (all in the current block, unless the model
-/// itself drew the mask token earlier: such a position stays masked and
-/// competes again, as in the reference). Only those positions' rows go through
-/// the LM head, none when the quota is 0.
-/// Source: LLaDA's generate (Nie et al. 2025, released code).
-Result<Generation> generate(Model &model, ScheduleExecutor &executor,
+/// Checks options, prompts and memory; then runs exactly options.steps steps
+/// over the ragged batch of prompts.
+Result<Generation> generate(StepEngine &engine,
                             std::span<const std::vector<int32_t>> prompts,
                             const GenerateOptions &options,
                             const StepObserver &observer);

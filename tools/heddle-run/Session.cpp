@@ -16,6 +16,7 @@
 #include "StepLog.h"
 #include "Text.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/denoise/HostEngine.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -267,7 +268,7 @@ bool Session::observe(const rt::StepRecord &record) {
 
 Status Session::generate(rt::ScheduleExecutor &executor) {
   Result<rt::Generation> generation = rt::generate(
-      *model, executor, prompts, result.lengths,
+      *rt::makeHostEngine(*model, executor), prompts, result.lengths,
       [&](const rt::StepRecord &record) { return observe(record); });
   progress.clear();
   canvas.reset();
@@ -285,8 +286,8 @@ Status Session::compareWithDense() {
     return executor.takeError();
   Totals totals;
   Result<rt::Generation> dense =
-      rt::generate(*model, **executor, prompts, result.lengths,
-                   [&](const rt::StepRecord &record) {
+      rt::generate(*rt::makeHostEngine(*model, **executor), prompts,
+                   result.lengths, [&](const rt::StepRecord &record) {
                      totals.add(record);
                      progress.step(totals, record.totalSteps);
                      return !interrupted();

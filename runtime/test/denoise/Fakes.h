@@ -10,6 +10,7 @@
 
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/Denoise.h"
+#include "runtime/denoise/HostEngine.h"
 
 #include <algorithm>
 #include <limits>
@@ -133,6 +134,15 @@ public:
   int64_t totalSteps = 0;
   std::vector<int64_t> begun;
 };
+
+/// The loop over a host engine.
+inline Result<Generation>
+generate(Model &model, ScheduleExecutor &executor,
+         std::span<const std::vector<int32_t>> prompts,
+         const GenerateOptions &options, const StepObserver &observer) {
+  return rt::generate(*makeHostEngine(model, executor), prompts, options,
+                      observer);
+}
 
 } // namespace heddle::rt::test
 

@@ -1,0 +1,97 @@
+//===- StepEngine.h - What the denoising loop asks of a device ---*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The loop knows blocks, steps and observers; an engine holds the tokens and
+// makes a step of them: forward pass, draws and commits. Host and GPU are two
+// engines, and what moves between the loop and an engine in a step is small.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_DENOISE_STEPENGINE_H
+#define HEDDLE_RUNTIME_DENOISE_STEPENGINE_H
+
+#include "bundle/Result.h"
+#include "runtime/model/Config.h"
+#include "runtime/sample/Sampler.h"
+#include "runtime/schedule/Executor.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heddle::rt {
+
+/// A sampler's settings as LLaDA's generate() has them (upstream defaults).
+struct GenerateOptions {
+  int64_t genLength = 128;
+  int64_t steps = 128; ///< over the whole generation; blocks share them equally
+  int64_t blockLength = 128;
+  SampleOptions sampling;
+};
+
+/// One token that a step committed.
+struct Commit {
+  int64_t sequence = 0;
+  int64_t position = 0; ///< in the sequence, prompt included
+  int32_t token = 0;
+  double confidence = 0;
+};
+
+/// Where a step stands in its run.
+struct StepPlace {
+  int64_t step = 0;        ///< 1-based, over the whole run
+  int64_t block = 0;       ///< 0-based
+  int64_t stepInBlock = 0; ///< 0-based; 0 starts the block
+};
+
+/// What a step did, for those who watch.
+struct StepOutcome {
+  int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
+  int64_t logitRows = 0;    ///< rows through the LM head
+  std::vector<Commit> commits;
+  StepCounters counters;
+};
+
+/// Runs the steps of one run after the other over a ragged batch of prompts.
+/// A sequence's tokens do not depend on the others. With CFG the batch holds
+/// every prompt a second time, masked, behind all conditional sequences.
+///
+/// A step commits, in each sequence, its quota of the masked positions up to
+/// the end of the current block (all in the current block, unless the model
+/// itself drew the mask token earlier: such a position stays masked and
+/// competes again, as in the reference). Only those positions' rows go through
+/// the LM head, none when the quota is 0. A block's quotas are those of
+/// commitQuotas() for the positions masked when it starts.
+/// Source: LLaDA's generate (Nie et al. 2025, released code).
+class StepEngine {
+public:
+  virtual ~StepEngine() = default;
+
+  virtual const ModelConfig &config() const = 0;
+
+  /// Type of weights and activations.
+  virtual DType dtype() const = 0;
+
+  /// Checks that memory suffices, then allocates and starts a run; any run
+  /// before is forgotten. Prompts and options have been checked.
+  virtual Status beginRun(std::span<const std::vector<int32_t>> prompts,
+                          const GenerateOptions &options) = 0;
+
+  /// Makes the next step. Places come in order and without gaps. `outcome` is
+  /// null when nobody looks, which may save the device a transfer.
+  virtual Status step(const StepPlace &place, StepOutcome *outcome) = 0;
+
+  /// The whole sequences as the last step left them, [sequences].
+  virtual Result<std::vector<std::vector<int32_t>>> tokens() = 0;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_DENOISE_STEPENGINE_H

@@ -29,6 +29,16 @@ namespace heddle::bundle {
 /// pairs) stay within 64 bits.
 inline constexpr int64_t maxCount = INT32_MAX;
 
+/// Rows that share an index list: a power of two in this range (P2).
+inline constexpr int64_t minGroup = 16;
+inline constexpr int64_t maxGroup = 1024;
+
+/// The most rows of one task of a kernel.
+inline constexpr int64_t maxQueryRows = 1024;
+
+/// The most scratch memory of one task of a kernel that is not by key.
+inline constexpr int64_t maxScratchBytes = int64_t(1) << 30;
+
 /// True if `text` has no control characters (C0, C1, DEL): names and CPUs are
 /// printed to terminals.
 inline bool isPlainText(std::string_view text) {
@@ -104,9 +114,22 @@ struct Selection {
   Cadence cadence;    ///< when it is renewed
 };
 
+/// The symbol of a kernel's form for an element type ("f32") and head dim:
+/// "attention_dense_f32_d128". Compiler and readers ask this function, so that
+/// no manifest can send a kernel's arguments to the code of another.
+inline std::string variantSymbol(std::string_view kernel,
+                                 std::string_view dtype, int64_t headDim) {
+  return std::string(kernel) + "_" + std::string(dtype) + "_d" +
+         std::to_string(headDim);
+}
+
+/// How the names of select kernels, and of no others, begin: by it a symbol
+/// says which argument block its code takes.
+inline constexpr std::string_view selectPrefix = "select";
+
 /// One compiled form of a kernel.
 struct KernelVariant {
-  std::string symbol;    ///< exported by the code section
+  std::string symbol;    ///< variantSymbol(), exported by the code section
   std::string dtype;     ///< "f32" or "bf16": element type of Q, K, V, O
   int64_t headDim = 0;   ///< 64, 128, ...
   int64_t queryRows = 0; ///< rows of one task
@@ -185,9 +208,10 @@ struct Manifest {
 /// Pretty JSON, stable key order.
 std::string toJson(const Manifest &manifest);
 
-/// Parses and validates: unknown or missing fields, indices out of range, a
-/// rule without a final Otherwise, two defaults and an unknown enumerator are
-/// errors that name the JSON path.
+/// Parses and validates: unknown or missing fields, numbers and indices out of
+/// range, a rule without a final Otherwise, two defaults, symbols that are not
+/// variantSymbol() and an unknown enumerator are errors that name the JSON
+/// path.
 Result<Manifest> manifestFromJson(const std::string &json);
 
 /// A cadence in the schedule's own words, for people: "uniform(3/10, 16)".

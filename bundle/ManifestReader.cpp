@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <numeric>
 #include <set>
@@ -107,6 +108,14 @@ public:
                      std::to_string(low) + " to " + std::to_string(high));
       return low;
     }
+    return value;
+  }
+
+  /// Rows that share an index list (P2).
+  int64_t group(const ordered_json &json, const std::string &path) {
+    int64_t value = integer(json, path, minGroup, maxGroup);
+    if (!failed() && !std::has_single_bit(static_cast<uint64_t>(value)))
+      fail(path, std::to_string(value) + " is no power of two (P2)");
     return value;
   }
 
@@ -238,7 +247,7 @@ Selection readSelection(Reader &in, const ordered_json &json,
   selection.keep = in.ratio(json["keep"], path + ".keep");
   selection.rule =
       in.enumerator(json["rounding"], path + ".rounding", keepRuleNames);
-  selection.group = in.integer(json["group"], path + ".group", 1, maxCount);
+  selection.group = in.group(json["group"], path + ".group");
   selection.scorer = in.string(json["scorer"], path + ".scorer");
   if (!in.failed() && selection.scorer != "mean_probability")
     in.fail(path + ".scorer", "\"" + printable(selection.scorer) +
@@ -273,9 +282,9 @@ KernelVariant readVariant(Reader &in, const ordered_json &json,
                                  "\" is unknown, expected f32 or bf16");
   variant.headDim = in.integer(json["head_dim"], path + ".head_dim", 1, 65536);
   variant.queryRows =
-      in.integer(json["query_rows"], path + ".query_rows", 1, maxCount);
-  variant.scratchBytes =
-      in.integer(json["scratch_bytes"], path + ".scratch_bytes", 0, maxCount);
+      in.integer(json["query_rows"], path + ".query_rows", 1, maxQueryRows);
+  variant.scratchBytes = in.integer(
+      json["scratch_bytes"], path + ".scratch_bytes", 0, maxScratchBytes);
   variant.scratchBytesPerKey =
       in.integer(json["scratch_bytes_per_key"], path + ".scratch_bytes_per_key",
                  0, 1 << 20);
@@ -295,7 +304,7 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
   if (kernel.kind == Kernel::Kind::Select) {
     if (!in.fields(json, path, {"name", "kind", "group", "variants"}))
       return kernel;
-    kernel.group = in.integer(json["group"], path + ".group", 1, maxCount);
+    kernel.group = in.group(json["group"], path + ".group");
   } else {
     if (!in.fields(json, path,
                    {"name", "kind", "writes_lse", "terms", "variants"}))

@@ -130,6 +130,12 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
                  "selections[0].group: 0 is out of range");
   EXPECT_REFUSED(json["selections"][0]["group"] = 9223372036854775808u,
                  "selections[0].group: 9223372036854775808 is out of range");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 8, "expected 16 to 1024");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 2048, "expected 16 to 1024");
+  EXPECT_REFUSED(json["selections"][0]["group"] = 48,
+                 "selections[0].group: 48 is no power of two (P2)");
+  EXPECT_REFUSED(json["kernels"][3]["group"] = 33,
+                 "kernels[3].group: 33 is no power of two (P2)");
   EXPECT_REFUSED(json["selections"][0]["group"] = 32.0,
                  "expected an integer, found number");
   EXPECT_REFUSED(json["selections"][0]["rounding"] = "up",
@@ -145,11 +151,14 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
                  "kernels[0].variants[0].dtype: \"f8\" is unknown");
   EXPECT_REFUSED(json["kernels"][0]["variants"] = Json::array(),
                  "kernels[0].variants: the kernel has no compiled form");
-  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["head_dim"] = 128,
+  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["head_dim"] = 128;
+                 json["kernels"][1]["variants"][0]["symbol"] =
+                     "columns_f32_d128",
                  "kernels[1].variants: not the same");
   EXPECT_REFUSED(json["kernels"][1]["variants"][0]["symbol"] =
                      json["kernels"][0]["variants"][0]["symbol"],
-                 "is used by two kernels");
+                 "kernels[1].variants[0].symbol: \"dense_lse_f32_d64\" is "
+                 "another kernel's code, expected \"columns_f32_d64\"");
   EXPECT_REFUSED(json["kernels"][1]["name"] = "dense_lse",
                  "kernels[1].name: a second kernel");
   EXPECT_REFUSED(json["kernels"][1]["terms"][0]["selection"] = 1,
@@ -161,6 +170,42 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
       for (int i = 0; i < 4; ++i) json["kernels"][1]["terms"].push_back(
           Json(json["kernels"][1]["terms"][0])),
       "more than 4 index lists");
+}
+
+TEST(Manifest, RefusesKernelsThatCannotBeCalled) {
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["query_rows"] = 0,
+                 "kernels[0].variants[0].query_rows: 0 is out of range, "
+                 "expected 1 to 1024");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["query_rows"] = 1025,
+                 "query_rows: 1025 is out of range");
+  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["query_rows"] = 64,
+                 "kernels[1].variants[0].query_rows: tasks of 64 rows do not "
+                 "fit into groups of 32");
+  EXPECT_REFUSED(json["kernels"][3]["variants"][0]["query_rows"] = 24,
+                 "tasks of 24 rows do not fit into groups of 32");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["scratch_bytes"] = -1,
+                 "kernels[0].variants[0].scratch_bytes: -1 is out of range");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["scratch_bytes"] =
+                     (int64_t(1) << 30) + 1,
+                 "scratch_bytes: 1073741825 is out of range");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["scratch_bytes_per_key"] =
+                     1 << 21,
+                 "scratch_bytes_per_key: 2097152 is out of range");
+  EXPECT_REFUSED(
+      std::swap(json["kernels"][0]["variants"][0]["symbol"],
+                json["kernels"][3]["variants"][0]["symbol"]),
+      "kernels[0].variants[0].symbol: \"select_f32_d64\" is another kernel's "
+      "code, expected \"dense_lse_f32_d64\"");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["head_dim"] = 128,
+                 "expected \"dense_lse_f32_d128\"");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["dtype"] = "bf16",
+                 "expected \"dense_lse_bf16_d64\"");
+  // With its name a kernel would take the code, and so the arguments, of one
+  // of the other kind.
+  EXPECT_REFUSED(
+      std::swap(json["kernels"][0]["name"], json["kernels"][3]["name"]);
+      std::swap(json["kernels"][0]["variants"], json["kernels"][3]["variants"]),
+      "kernels[0].name: \"select\" is no name for this kind");
 }
 
 TEST(Manifest, RefusesRulesThatCannotBePlayed) {

@@ -15,7 +15,7 @@ static Kernel kernel(std::string name, Kernel::Kind kind) {
   Kernel result;
   result.name = name;
   result.kind = kind;
-  result.variants = {{"heddle_" + name + "_f32_d64", "f32", 64, 32, 4096, 4}};
+  result.variants = {{variantSymbol(name, "f32", 64), "f32", 64, 32, 4096, 4}};
   return result;
 }
 

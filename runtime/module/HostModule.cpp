@@ -8,6 +8,7 @@
 #include "runtime/module/HostModule.h"
 
 #include "runtime/module/CpuFeatures.h"
+#include "runtime/module/KernelProbe.h"
 
 #include <cassert>
 #include <cerrno>
@@ -16,6 +17,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -94,6 +96,33 @@ Status writeAll(int fd, std::string_view bytes) {
   return Status::success();
 }
 
+/// Whether a symbol that was found in `handle` is a function of that object:
+/// the loader also finds those of the libraries that the object asks for.
+bool isOwnFunction(void *handle, void *address) {
+  link_map *object = nullptr, *owner = nullptr;
+  const ElfW(Sym) *symbol = nullptr;
+  Dl_info info;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &object) == 0 &&
+         dladdr1(address, &info, reinterpret_cast<void **>(&owner),
+                 RTLD_DL_LINKMAP) != 0 &&
+         owner == object &&
+         dladdr1(address, &info,
+                 reinterpret_cast<void **>(const_cast<ElfW(Sym) **>(&symbol)),
+                 RTLD_DL_SYMENT) != 0 &&
+         symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
+}
+
+/// Group sizes of the lists that a kernel reads.
+std::vector<int64_t> groupsOf(const bundle::Manifest &manifest,
+                              const bundle::Kernel &kernel) {
+  std::vector<int64_t> groups;
+  for (const bundle::Term &term : kernel.terms)
+    if (term.kind == bundle::Term::Kind::Columns)
+      groups.push_back(
+          manifest.selections[static_cast<size_t>(term.selection)].group);
+  return groups;
+}
+
 } // namespace
 
 Status HostModule::open(std::string_view code) {
@@ -139,13 +168,23 @@ HostModule::load(const bundle::Bundle &bundle) {
   for (const bundle::Kernel &kernel : manifest.kernels) {
     for (const bundle::KernelVariant &variant : kernel.variants) {
       void *address = dlsym(module->handle, variant.symbol.c_str());
-      if (!address)
+      if (!address || !isOwnFunction(module->handle, address))
         return Error("kernel '" + kernel.name + "' should be at the symbol '" +
                      variant.symbol +
-                     "', which the code does not export; the "
+                     "', which is no function that the code exports; the "
                      "bundle is inconsistent, compile the schedule again")
             .withContext(where);
       module->symbols.emplace(variant.symbol, address);
+      Status status =
+          kernel.kind == bundle::Kernel::Kind::Select
+              ? probeSelect(kernel, variant, module->select(variant.symbol))
+              : probeAttention(kernel, variant, groupsOf(manifest, kernel),
+                               module->attention(variant.symbol));
+      if (!status)
+        return Error("a trial run of '" + variant.symbol +
+                     "': " + status.error().text() +
+                     "; the bundle is inconsistent, compile the schedule again")
+            .withContext(where);
     }
   }
   return module;

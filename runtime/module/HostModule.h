@@ -27,7 +27,9 @@ public:
   /// Loads the bundle's "code.host" section (whose ABI version the bundle's
   /// reader has checked). Refused, with what to do, when it was compiled for
   /// another machine, when the section is missing or no shared object of this
-  /// architecture, and when a kernel variant's symbol is not in it.
+  /// architecture, when a kernel variant's symbol is no function in it, and
+  /// when a trial run of a variant is not what the manifest says
+  /// (KernelProbe.h).
   static Result<std::unique_ptr<HostModule>> load(const bundle::Bundle &bundle);
 
   ~HostModule();

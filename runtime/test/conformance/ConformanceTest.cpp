@@ -63,10 +63,10 @@ TEST(Conformance, HandWrittenKernelsConform) {
   for (bundle::Selection &selection : manifest.selections)
     selection.cadence = renew.when.cadence;
   renew.attention = test::kernelNamed(manifest, "dense_lse");
-  renew.refreshes = {{0, test::kernelNamed(manifest, "select4")},
-                     {1, test::kernelNamed(manifest, "select8")}};
+  renew.refreshes = {{0, test::kernelNamed(manifest, "select16")},
+                     {1, test::kernelNamed(manifest, "select32")}};
   bundle::Phase otherwise;
-  otherwise.attention = test::kernelNamed(manifest, "columns4_columns8_lse");
+  otherwise.attention = test::kernelNamed(manifest, "columns16_columns32_lse");
   manifest.rules[0].phases = {renew, otherwise};
   std::vector<std::string> lines;
   Result<bool> conforms =
@@ -86,10 +86,10 @@ TEST(Conformance, NoticesAnotherPattern) {
   EXPECT_FALSE(findingOf("window6", [](Kernel &kernel) {
                  kernel.terms[0].size = 4;
                }).ok());
-  EXPECT_FALSE(findingOf("columns4_window6_sinks2", [](Kernel &kernel) {
+  EXPECT_FALSE(findingOf("columns16_window6_sinks2", [](Kernel &kernel) {
                  kernel.terms.pop_back();
                }).ok());
-  EXPECT_FALSE(findingOf("columns8", [](Kernel &kernel) {
+  EXPECT_FALSE(findingOf("columns32", [](Kernel &kernel) {
                  kernel.terms[0].selection = 0;
                }).ok());
 }
@@ -116,7 +116,7 @@ TEST(Conformance, NoticesAMissingLogSumExp) {
 
 TEST(Conformance, NoticesOtherGroups) {
   EXPECT_FALSE(
-      findingOf("select8", [](Kernel &kernel) { kernel.group = 16; }).ok());
+      findingOf("select32", [](Kernel &kernel) { kernel.group = 16; }).ok());
 }
 
 using ConformanceDeathTest = testing::Test;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -50,7 +51,7 @@ TEST(HostModule, ResolvesEveryVariantAndRuns) {
   args.queryStride = args.keyStride = args.valueStride = args.outputStride = 8;
   args.kvGroup = 1;
   args.scale = 0.5f;
-  (*module)->attention("dense_lse_f32")(&args, 0, 0, scratch);
+  (*module)->attention("dense_lse_f32_d8")(&args, 0, 0, scratch);
   EXPECT_EQ(std::vector<float>(o, o + 8), std::vector<float>(v, v + 8));
   EXPECT_FLOAT_EQ(lse, 2.5f * 1.44269504f);
 }
@@ -62,8 +63,8 @@ TEST(HostModule, SeveralAtOnceAndAgain) {
     Result<std::unique_ptr<HostModule>> second = HostModule::load(bundle);
     ASSERT_TRUE(first) << first.error().text();
     ASSERT_TRUE(second) << second.error().text();
-    EXPECT_NE((*first)->attention("dense_f32"),
-              (*second)->attention("dense_f32"));
+    EXPECT_NE((*first)->attention("dense_f32_d8"),
+              (*second)->attention("dense_f32_d8"));
   }
 }
 
@@ -122,10 +123,88 @@ TEST(HostModule, RefusesTruncatedCodeAtAnyLength) {
   EXPECT_TRUE(contains(refusal(manifest, code.substr(0, end - 1)), "outside"));
 }
 
+/// Gives a kernel another name, and so all of its forms another symbol.
+static void rename(bundle::Kernel &kernel, const std::string &name) {
+  kernel.name = name;
+  for (bundle::KernelVariant &variant : kernel.variants)
+    variant.symbol =
+        bundle::variantSymbol(name, variant.dtype, variant.headDim);
+}
+
 TEST(HostModule, RefusesAMissingSymbol) {
   bundle::Manifest manifest = test::handManifest();
-  manifest.kernels[2].variants[1].symbol = "nowhere";
+  rename(manifest.kernels[2], "nowhere");
   std::string text = refusal(manifest, test::handCode());
-  EXPECT_TRUE(contains(text, "kernel 'columns4'")) << text;
-  EXPECT_TRUE(contains(text, "'nowhere'")) << text;
+  EXPECT_TRUE(contains(text, "kernel 'nowhere'")) << text;
+  EXPECT_TRUE(contains(text, "'nowhere_f32_d8', which is no function")) << text;
+}
+
+TEST(HostModule, RefusesASymbolOfData) {
+  bundle::Manifest manifest = test::handManifest();
+  rename(manifest.kernels[2], "data");
+  std::string text = refusal(manifest, test::handCode());
+  EXPECT_TRUE(contains(text, "'data_f32_d8', which is no function")) << text;
+}
+
+//===----------------------------------------------------------------------===//
+// Manifests that say something else than the code does
+//===----------------------------------------------------------------------===//
+
+/// The error of loading the hand-written kernels after `change` to the f32
+/// form of one of them.
+static std::string
+refusalOf(const std::string &name,
+          const std::function<void(bundle::Kernel &, bundle::KernelVariant &)>
+              &change) {
+  bundle::Manifest manifest = test::handManifest();
+  bundle::Kernel &kernel =
+      manifest.kernels[static_cast<size_t>(test::kernelNamed(manifest, name))];
+  change(kernel, kernel.variants[0]);
+  return refusal(manifest, test::handCode());
+}
+
+#define EXPECT_LIE(name, change, part)                                         \
+  do {                                                                         \
+    std::string text = refusalOf(                                              \
+        name, [](bundle::Kernel &kernel, bundle::KernelVariant &variant) {     \
+          (void)kernel, (void)variant;                                         \
+          change;                                                              \
+        });                                                                    \
+    EXPECT_TRUE(contains(text, part)) << text;                                 \
+  } while (false)
+
+TEST(HostModule, RefusesTooLittleScratch) {
+  EXPECT_LIE("dense", variant.scratchBytesPerKey = 0,
+             "trial run of 'dense_f32_d8': it writes 36 bytes behind its "
+             "scratch memory, the manifest says 0 bytes and 0 a key");
+  EXPECT_LIE("select32", variant.scratchBytesPerKey = 0, "behind its scratch");
+}
+
+TEST(HostModule, RefusesOtherRows) {
+  EXPECT_LIE("dense", variant.queryRows = 4, "task 0 writes row 4");
+  EXPECT_LIE("dense", variant.queryRows = 1024, "task 0 leaves out row 8");
+  EXPECT_LIE("columns16", variant.queryRows = 8, "task 0 writes row 8");
+}
+
+TEST(HostModule, RefusesOtherPairs) {
+  EXPECT_LIE("window6", kernel.terms.clear(), "attends to other keys");
+  EXPECT_LIE("window6", kernel.terms[0].size = 4, "attends to other keys");
+  EXPECT_LIE("columns16", kernel.terms.clear(), "attends to other keys");
+  EXPECT_LIE("columns16_window6_sinks2", kernel.terms.pop_back(),
+             "attends to other keys");
+  EXPECT_LIE("sinks3_lse",
+             kernel.terms.push_back({bundle::Term::Kind::Columns, 0, 0}),
+             "attends to other keys");
+}
+
+TEST(HostModule, RefusesAnotherLogSumExp) {
+  EXPECT_LIE("dense", kernel.writesLse = true, "leaves out the log-sum-exp");
+  EXPECT_LIE("dense_lse", kernel.writesLse = false, "writes the log-sum-exp");
+}
+
+TEST(HostModule, RefusesOtherGroups) {
+  EXPECT_LIE("select16", kernel.group = 32, "scores rows of other groups");
+  EXPECT_LIE("select32", kernel.group = 16;
+             for (auto &each : kernel.variants) each.queryRows = 16,
+             "scores rows of other groups");
 }

@@ -42,9 +42,9 @@ bundle::Manifest columnsOn(const Cadence &cadence) {
   bundle::Phase renew;
   renew.when = {When::Kind::On, cadence};
   renew.attention = test::kernelNamed(manifest, "dense_lse");
-  renew.refreshes = {{0, test::kernelNamed(manifest, "select4")}};
+  renew.refreshes = {{0, test::kernelNamed(manifest, "select16")}};
   bundle::Phase otherwise;
-  otherwise.attention = test::kernelNamed(manifest, "columns4");
+  otherwise.attention = test::kernelNamed(manifest, "columns16");
   manifest.rules[0].phases = {renew, otherwise};
   return manifest;
 }
@@ -156,20 +156,20 @@ TEST(Executor, ShowsSelections) {
   ModelConfig config = model(1);
   auto executor = make(columnsOn(first), config);
   ASSERT_TRUE(executor);
-  ASSERT_TRUE(executor->beginRun({10}, 4));
+  ASSERT_TRUE(executor->beginRun({40}, 4));
   ASSERT_EQ(executor->selections(0, 0).size(), 1u); // selection 1 is not kept
   EXPECT_EQ(executor->selections(0, 0)[0].indices, nullptr);
-  play(*executor, config, {10}, 4);
+  play(*executor, config, {40}, 4);
   SelectionView view = executor->selections(0, 0).at(0);
-  EXPECT_EQ(view.group, 4);
+  EXPECT_EQ(view.group, 16);
   EXPECT_EQ(view.groups, 3);
-  EXPECT_EQ(view.keep, 5);
+  EXPECT_EQ(view.keep, 20);
   ASSERT_NE(view.indices, nullptr);
   for (int64_t list = 0; list < 4 * 3; ++list)
-    for (int64_t k = 0; k < 5; ++k) {
-      int32_t key = view.indices[list * 5 + k];
-      EXPECT_TRUE(key >= 0 && key < 10);
-      EXPECT_TRUE(k == 0 || view.indices[list * 5 + k - 1] < key);
+    for (int64_t k = 0; k < 20; ++k) {
+      int32_t key = view.indices[list * 20 + k];
+      EXPECT_TRUE(key >= 0 && key < 40);
+      EXPECT_TRUE(k == 0 || view.indices[list * 20 + k - 1] < key);
     }
   EXPECT_TRUE(executor->selections(1, 0).empty());
   EXPECT_TRUE(executor->selections(0, 1).empty());
@@ -202,7 +202,7 @@ TEST(Executor, RefusesRunsThatReadWhatNothingFilled) {
   Status status = executor->beginRun({8}, 10);
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().text(), "step 1 reads selection "
-                                              "'groups4' in layer 0"))
+                                              "'groups16' in layer 0"))
       << status.error().text();
 }
 
@@ -224,7 +224,7 @@ TEST(Executor, RefusesListsThatMemoryCannotHold) {
   every.period = 1;
   auto executor = make(columnsOn(every), model(32));
   ASSERT_TRUE(executor);
-  // Half of 50 million keys for 12.5 million groups, 4 heads and 32 layers.
+  // Half of 50 million keys for 3.1 million groups, 4 heads and 32 layers.
   Status status = executor->beginRun({50'000'000}, 4);
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().text(), "index lists"))
@@ -238,10 +238,10 @@ TEST(Executor, SaysWhatARunTakes) {
   auto executor = make(columnsOn(every), model(2));
   ASSERT_TRUE(executor);
   setThreadCount(2);
-  // Two layers, one list of 4 heads x 25 groups x 50 keys each; log-sum-exp of
+  // Two layers, one list of 4 heads x 7 groups x 50 keys each; log-sum-exp of
   // 4 heads; 2 workers with 100 floats, in whole cache lines.
   EXPECT_EQ(executor->runBytes({100}),
-            2 * ((4 * 25 * 50 * 4 + 63) / 64 * 64) + 4 * 100 * 4 + 2 * 448);
+            2 * ((4 * 7 * 50 * 4 + 63) / 64 * 64) + 4 * 100 * 4 + 2 * 448);
   setThreadCount(0);
 }
 

@@ -28,7 +28,8 @@ static Kernel makeKernel(const std::string &name, Kernel::Kind kind,
   kernel.kind = kind;
   for (const char *dtype : {"f32", "bf16"})
     kernel.variants.push_back(
-        {name + "_" + dtype, dtype, test::handHeadDim, queryRows, 0, 4});
+        {bundle::variantSymbol(name, dtype, test::handHeadDim), dtype,
+         test::handHeadDim, queryRows, 0, 4});
   return kernel;
 }
 
@@ -39,7 +40,7 @@ Manifest test::handManifest() {
   manifest.abi = abi::abiVersion;
   manifest.target.triple =
       std::string(rt::hostArchitecture()) + "-unknown-linux-gnu";
-  for (int64_t group : {4, 8}) {
+  for (int64_t group : {16, 32}) {
     bundle::Selection selection;
     selection.name = "groups" + std::to_string(group);
     selection.keep = {1, 2};
@@ -49,8 +50,8 @@ Manifest test::handManifest() {
     selection.cadence.period = 1;
     manifest.selections.push_back(selection);
   }
-  const Term columns4{Term::Kind::Columns, 0, 0};
-  const Term columns8{Term::Kind::Columns, 0, 1};
+  const Term columns16{Term::Kind::Columns, 0, 0};
+  const Term columns32{Term::Kind::Columns, 0, 1};
   auto window = [](int64_t size) { return Term{Term::Kind::Window, size, -1}; };
   auto sinks = [](int64_t size) { return Term{Term::Kind::Sinks, size, -1}; };
   auto attention = [&](const std::string &name, int64_t rows, bool lse,
@@ -62,15 +63,15 @@ Manifest test::handManifest() {
   };
   attention("dense", 8, false, {});
   attention("dense_lse", 16, true, {});
-  attention("columns4", 4, false, {columns4});
-  attention("columns8", 8, false, {columns8});
+  attention("columns16", 16, false, {columns16});
+  attention("columns32", 16, false, {columns32});
   attention("window6", 8, false, {window(6)});
   attention("window5_sinks2", 3, false, {window(5), sinks(2)});
   attention("sinks3_lse", 8, true, {sinks(3)});
-  attention("columns4_window6_sinks2", 4, false,
-            {columns4, window(6), sinks(2)});
-  attention("columns4_columns8_lse", 4, true, {columns4, columns8});
-  for (int64_t group : {4, 8}) {
+  attention("columns16_window6_sinks2", 8, false,
+            {columns16, window(6), sinks(2)});
+  attention("columns16_columns32_lse", 16, true, {columns16, columns32});
+  for (int64_t group : {16, 32}) {
     Kernel kernel = makeKernel("select" + std::to_string(group),
                                Kernel::Kind::Select, group);
     kernel.group = group;

@@ -18,8 +18,8 @@ namespace heddle::test {
 /// Head dim of every hand-written kernel, in f32 and bf16.
 inline constexpr int64_t handHeadDim = 8;
 
-/// A manifest with all hand-written kernels (selection 0 for groups of 4 rows,
-/// 1 for groups of 8) and one rule: dense attention in every layer. Tests
+/// A manifest with all hand-written kernels (selection 0 for groups of 16 rows,
+/// 1 for groups of 32) and one rule: dense attention in every layer. Tests
 /// replace the rules and the selections' keep and cadence.
 bundle::Manifest handManifest();
 

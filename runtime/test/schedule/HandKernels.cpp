@@ -135,35 +135,39 @@ void select(int64_t group, const abi::SelectArgs *args, int64_t head,
 } // namespace
 
 #define HEDDLE_ATTENTION(name, ...)                                            \
-  extern "C" void name##_f32(const abi::AttentionArgs *args, int64_t head,     \
-                             int64_t tile, void *scratch) {                    \
+  extern "C" void name##_f32_d8(const abi::AttentionArgs *args, int64_t head,  \
+                                int64_t tile, void *scratch) {                 \
     attend<float, 8>(Pattern{__VA_ARGS__}, args, head, tile, scratch);         \
   }                                                                            \
-  extern "C" void name##_bf16(const abi::AttentionArgs *args, int64_t head,    \
-                              int64_t tile, void *scratch) {                   \
+  extern "C" void name##_bf16_d8(const abi::AttentionArgs *args, int64_t head, \
+                                 int64_t tile, void *scratch) {                \
     attend<uint16_t, 8>(Pattern{__VA_ARGS__}, args, head, tile, scratch);      \
   }
 
 #define HEDDLE_SELECT(name, group)                                             \
-  extern "C" void name##_f32(const abi::SelectArgs *args, int64_t head,        \
-                             int64_t tile, void *scratch) {                    \
+  extern "C" void name##_f32_d8(const abi::SelectArgs *args, int64_t head,     \
+                                int64_t tile, void *scratch) {                 \
     select<float, 8>(group, args, head, tile, scratch);                        \
   }                                                                            \
-  extern "C" void name##_bf16(const abi::SelectArgs *args, int64_t head,       \
-                              int64_t tile, void *scratch) {                   \
+  extern "C" void name##_bf16_d8(const abi::SelectArgs *args, int64_t head,    \
+                                 int64_t tile, void *scratch) {                \
     select<uint16_t, 8>(group, args, head, tile, scratch);                     \
   }
 
 HEDDLE_ATTENTION(dense, .rows = 8)
 HEDDLE_ATTENTION(dense_lse, .rows = 16, .lse = true)
-HEDDLE_ATTENTION(columns4, .rows = 4, .columns = {4, 0})
-HEDDLE_ATTENTION(columns8, .rows = 8, .columns = {8, 0})
+HEDDLE_ATTENTION(columns16, .rows = 16, .columns = {16, 0})
+HEDDLE_ATTENTION(columns32, .rows = 16, .columns = {32, 0})
 HEDDLE_ATTENTION(window6, .rows = 8, .window = 6)
 HEDDLE_ATTENTION(window5_sinks2, .rows = 3, .window = 5, .sinks = 2)
 HEDDLE_ATTENTION(sinks3_lse, .rows = 8, .lse = true, .sinks = 3)
-HEDDLE_ATTENTION(columns4_window6_sinks2, .rows = 4, .window = 6, .sinks = 2,
-                 .columns = {4, 0})
-HEDDLE_ATTENTION(columns4_columns8_lse, .rows = 4, .lse = true,
-                 .columns = {4, 8})
-HEDDLE_SELECT(select4, 4)
-HEDDLE_SELECT(select8, 8)
+HEDDLE_ATTENTION(columns16_window6_sinks2, .rows = 8, .window = 6, .sinks = 2,
+                 .columns = {16, 0})
+HEDDLE_ATTENTION(columns16_columns32_lse, .rows = 16, .lse = true,
+                 .columns = {16, 32})
+HEDDLE_SELECT(select16, 16)
+HEDDLE_SELECT(select32, 32)
+
+/// Exported like the kernels, and none.
+extern "C" const int data_f32_d8;
+const int data_f32_d8 = 1;

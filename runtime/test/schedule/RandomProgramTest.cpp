@@ -98,18 +98,18 @@ public:
       for (int64_t selection : {0, 1})
         if (chance(70)) {
           phase.refreshes.push_back(
-              {selection, kernel(selection == 0 ? "select4" : "select8")});
+              {selection, kernel(selection == 0 ? "select16" : "select32")});
           renewed.insert(selection);
         }
       result.push_back(phase);
     }
     std::vector<const char *> readers = {"dense", "window6", "window5_sinks2"};
     if (renewed.count(0))
-      readers = {"columns4", "columns4_window6_sinks2"};
+      readers = {"columns16", "columns16_window6_sinks2"};
     if (renewed.count(1))
-      readers.push_back("columns8");
+      readers.push_back("columns32");
     if (renewed.size() == 2)
-      readers.push_back("columns4_columns8_lse");
+      readers.push_back("columns16_columns32_lse");
     Phase otherwise;
     otherwise.attention = kernel(readers[between(0, readers.size() - 1)]);
     result.push_back(otherwise);

@@ -14,7 +14,7 @@ using namespace mlir::heddle;
 
 std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
                                         int64_t headDim) {
-  return (kernel + "_" + elementType + "_d" + Twine(headDim)).str();
+  return ::heddle::bundle::variantSymbol(kernel, elementType, headDim);
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,8 @@
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 
+#include "bundle/Manifest.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -33,8 +35,8 @@
 namespace mlir::heddle {
 
 /// Group sizes that kernels exist for: powers of two in this range (P2).
-inline constexpr int64_t minGroup = 16;
-inline constexpr int64_t maxGroup = 1024;
+inline constexpr int64_t minGroup = ::heddle::bundle::minGroup;
+inline constexpr int64_t maxGroup = ::heddle::bundle::maxGroup;
 
 /// The symbol of a kernel's form for an element type ("f32") and head dim, from
 /// the tile level to the bundle: "attention_dense_f32_d128".

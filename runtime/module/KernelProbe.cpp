@@ -1,0 +1,364 @@
+//===- KernelProbe.cpp - Is a kernel what its manifest says? --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/module/KernelProbe.h"
+
+#include "runtime/tensor/DType.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <sys/mman.h>
+#include <vector>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Kernel;
+using bundle::KernelVariant;
+using bundle::Term;
+
+namespace {
+
+/// Keys that a probe's index lists name.
+constexpr int64_t keep = 3;
+
+/// Every sum here is of numbers that bf16 holds exactly; this covers rounding
+/// the result to bf16.
+constexpr float tolerance = 0.05f;
+
+/// What no kernel writes: NaN in fp32 and bf16, -1 in int32.
+constexpr std::byte untouched{0xff};
+
+/// Scratch memory as the manifest gives it, and behind it memory in which
+/// writes are noticed instead of doing harm.
+class Scratch {
+public:
+  explicit Scratch(int64_t bytes) : declared((bytes + 63) / 64 * 64) {
+    void *mapped = mmap(nullptr, static_cast<size_t>(declared + margin),
+                        PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+      return;
+    memory = static_cast<std::byte *>(mapped);
+    std::fill_n(memory + declared, margin, untouched);
+  }
+  ~Scratch() {
+    if (memory)
+      munmap(memory, static_cast<size_t>(declared + margin));
+  }
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+
+  std::byte *data() { return memory; }
+
+  /// The bytes that the kernel needs beyond the manifest's, or 0.
+  int64_t overrun() const {
+    const std::byte *first = memory + declared;
+    // Equal to itself moved by a byte: all bytes are the first one.
+    if (*first == untouched && std::memcmp(first, first + 1, margin - 1) == 0)
+      return 0;
+    int64_t last = margin;
+    while (last > 0 && memory[declared + last - 1] == untouched)
+      --last;
+    return last;
+  }
+
+private:
+  /// More than a task of any generated kernel needs.
+  static constexpr int64_t margin = int64_t(1) << 20;
+  int64_t declared;
+  std::byte *memory = nullptr;
+};
+
+/// Rows of head_dim elements of a variant's type.
+class Rows {
+public:
+  Rows(const KernelVariant &variant, int64_t rows)
+      : width(variant.headDim), wide(variant.dtype == "f32"),
+        bytes(static_cast<size_t>(rows * width * (wide ? 4 : 2)), untouched) {}
+
+  void *data() { return bytes.data(); }
+
+  void set(int64_t row, int64_t channel, float value) {
+    size_t at = static_cast<size_t>(row * width + channel);
+    if (wide) {
+      std::memcpy(&bytes[at * 4], &value, 4);
+    } else {
+      uint16_t half = toBF16(value);
+      std::memcpy(&bytes[at * 2], &half, 2);
+    }
+  }
+
+  float get(int64_t row, int64_t channel) const {
+    size_t at = static_cast<size_t>(row * width + channel);
+    float value = 0;
+    uint16_t half = 0;
+    if (wide)
+      std::memcpy(&value, &bytes[at * 4], 4);
+    else
+      std::memcpy(&half, &bytes[at * 2], 2);
+    return wide ? value : fromBF16(half);
+  }
+
+  bool finite(int64_t row) const {
+    for (int64_t channel = 0; channel < width; ++channel)
+      if (!std::isfinite(get(row, channel)))
+        return false;
+    return true;
+  }
+
+  bool isUntouched(int64_t row) const {
+    auto first = bytes.begin() + row * width * (wide ? 4 : 2);
+    return std::all_of(first, first + width * (wide ? 4 : 2),
+                       [](std::byte byte) { return byte == untouched; });
+  }
+
+private:
+  int64_t width;
+  bool wide;
+  std::vector<std::byte> bytes;
+};
+
+/// V at a key: whole numbers from -8 to 8 without a pattern in the keys.
+float valueAt(int64_t key, int64_t channel) {
+  auto mixed = static_cast<uint32_t>(key * 131 + channel + 1) * 2654435761u;
+  return static_cast<float>(static_cast<int>((mixed >> 16) % 17) - 8);
+}
+
+/// The keys that a group's list names: one in each third, for n of at least 3.
+int64_t listedKey(int64_t group, int64_t which, int64_t n) {
+  int64_t third = n / keep;
+  return which * third + group * 7 % third;
+}
+
+bool listed(int64_t key, int64_t row, int64_t group, int64_t n) {
+  for (int64_t which = 0; which < keep; ++which)
+    if (listedKey(row / group, which, n) == key)
+      return true;
+  return false;
+}
+
+Error says(const std::string &what, const std::string &said) {
+  return Error(what + ", the manifest says " + said);
+}
+
+Status checkScratch(const Scratch &scratch, const KernelVariant &variant,
+                    int64_t n) {
+  if (int64_t overrun = scratch.overrun())
+    return says("it writes " + std::to_string(overrun) +
+                    " bytes behind its scratch memory",
+                std::to_string(variant.scratchBytes) + " bytes and " +
+                    std::to_string(variant.scratchBytesPerKey) +
+                    " a key, for " + std::to_string(n) + " keys");
+  return Status::success();
+}
+
+/// One attention problem: Q is zero, so that every pair of a row weighs the
+/// same.
+class AttentionProbe {
+public:
+  AttentionProbe(const Kernel &kernel, const KernelVariant &variant,
+                 const std::vector<int64_t> &groups)
+      : kernel(kernel), variant(variant), groups(groups),
+        n(std::max(variant.queryRows + 1, keep)), query(variant, n),
+        key(variant, n), value(variant, n), output(variant, n),
+        lse(static_cast<size_t>(n), NAN),
+        scratch(variant.scratchBytes + variant.scratchBytesPerKey * n) {
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t channel = 0; channel < variant.headDim; ++channel) {
+        query.set(row, channel, 0);
+        key.set(row, channel, valueAt(channel, row));
+        value.set(row, channel, valueAt(row, channel));
+      }
+    args.query = query.data();
+    args.key = key.data();
+    args.value = value.data();
+    args.output = output.data();
+    args.lse = lse.data();
+    args.n = n;
+    args.queryStride = args.keyStride = args.valueStride = args.outputStride =
+        variant.headDim;
+    args.kvGroup = 1;
+    args.scale = 1;
+    // Code that reads lists which the manifest does not name finds some too:
+    // as many as the smallest groups have.
+    for (int64_t list = 0; list < abi::maxIndexLists; ++list) {
+      int64_t rows = list < static_cast<int64_t>(groups.size())
+                         ? groups[static_cast<size_t>(list)]
+                         : bundle::minGroup;
+      int64_t count = (n - 1) / bundle::minGroup + 1;
+      std::vector<int32_t> &keys = lists[list];
+      for (int64_t group = 0; group < count; ++group)
+        for (int64_t which = 0; which < keep; ++which)
+          keys.push_back(static_cast<int32_t>(listedKey(group, which, n)));
+      args.lists[list] = {keys.data(), (n - 1) / rows + 1, keep};
+    }
+  }
+
+  Status run(abi::AttentionKernel code) {
+    if (!scratch.data())
+      return Error("there is no memory to try it in");
+    for (int64_t tile = 0; tile * variant.queryRows < n; ++tile) {
+      code(&args, 0, tile, scratch.data());
+      if (Status status = checkTask(tile); !status)
+        return status;
+    }
+    return Status::success();
+  }
+
+private:
+  Status checkTask(int64_t tile) {
+    if (Status status = checkScratch(scratch, variant, n); !status)
+      return status;
+    int64_t first = tile * variant.queryRows;
+    int64_t end = std::min(first + variant.queryRows, n);
+    for (int64_t row = 0; row < n; ++row) {
+      bool own = row < end;
+      if (own ? !output.finite(row) : !output.isUntouched(row))
+        return says("task " + std::to_string(tile) +
+                        (own ? " leaves out row " : " writes row ") +
+                        std::to_string(row),
+                    "tasks of " + std::to_string(variant.queryRows) + " rows");
+      if (std::isnan(lse[static_cast<size_t>(row)]) !=
+          !(own && kernel.writesLse))
+        return says("task " + std::to_string(tile) +
+                        (own && kernel.writesLse ? " leaves out" : " writes") +
+                        " the log-sum-exp of row " + std::to_string(row),
+                    kernel.writesLse ? "it writes those of its rows"
+                                     : "it writes none");
+    }
+    for (int64_t row : {first, (first + end) / 2, end - 1})
+      if (Status status = checkRow(row); !status)
+        return status;
+    return Status::success();
+  }
+
+  Status checkRow(int64_t row) {
+    std::vector<float> sum(static_cast<size_t>(variant.headDim));
+    int64_t count = 0;
+    for (int64_t k = 0; k < n; ++k) {
+      if (!attends(row, k))
+        continue;
+      ++count;
+      for (int64_t channel = 0; channel < variant.headDim; ++channel)
+        sum[static_cast<size_t>(channel)] += valueAt(k, channel);
+    }
+    auto wrong = [](float found, float expected) {
+      return !(std::abs(found - expected) <= tolerance);
+    };
+    auto pairs = static_cast<float>(count);
+    bool same = !kernel.writesLse ||
+                !wrong(lse[static_cast<size_t>(row)], std::log2(pairs));
+    for (int64_t channel = 0; channel < variant.headDim; ++channel)
+      same &= !wrong(output.get(row, channel),
+                     sum[static_cast<size_t>(channel)] / pairs);
+    if (!same)
+      return says("row " + std::to_string(row) + " of " + std::to_string(n) +
+                      " attends to other keys",
+                  "the " + std::to_string(count) + " of its terms");
+    return Status::success();
+  }
+
+  bool attends(int64_t row, int64_t k) const {
+    size_t list = 0;
+    bool result = kernel.terms.empty();
+    for (const Term &term : kernel.terms) {
+      switch (term.kind) {
+      case Term::Kind::Columns:
+        result |= listed(k, row, groups[list++], n);
+        break;
+      case Term::Kind::Window:
+        result |= std::abs(row - k) <= term.size / 2;
+        break;
+      case Term::Kind::Sinks:
+        result |= k < term.size;
+        break;
+      }
+    }
+    return result;
+  }
+
+  const Kernel &kernel;
+  const KernelVariant &variant;
+  const std::vector<int64_t> &groups;
+  int64_t n;
+  Rows query, key, value, output;
+  std::vector<float> lse;
+  std::vector<int32_t> lists[abi::maxIndexLists];
+  Scratch scratch;
+  abi::AttentionArgs args{};
+};
+
+} // namespace
+
+Status heddle::rt::probeAttention(const Kernel &kernel,
+                                  const KernelVariant &variant,
+                                  const std::vector<int64_t> &groups,
+                                  abi::AttentionKernel code) {
+  return AttentionProbe(kernel, variant, groups).run(code);
+}
+
+Status heddle::rt::probeSelect(const Kernel &kernel,
+                               const KernelVariant &variant,
+                               abi::SelectKernel code) {
+  // One whole group and a row. Q is zero, so a row's probability is 2^-lse for
+  // every key; the last row's is far larger and shows in which group it counts.
+  int64_t n = kernel.group + 1;
+  constexpr float large = 1024;
+  Rows query(variant, n), key(variant, n);
+  for (int64_t row = 0; row < n; ++row)
+    for (int64_t channel = 0; channel < variant.headDim; ++channel) {
+      query.set(row, channel, 0);
+      key.set(row, channel, valueAt(channel, row));
+    }
+  std::vector<float> lse(static_cast<size_t>(n), 0);
+  lse.back() = -std::log2(large);
+  std::vector<float> scores(static_cast<size_t>(2 * n), NAN);
+  std::vector<int32_t> indices(2 * keep, -1);
+  Scratch scratch(variant.scratchBytes + variant.scratchBytesPerKey * n);
+  if (!scratch.data())
+    return Error("there is no memory to try it in");
+
+  abi::SelectArgs args{};
+  args.query = query.data();
+  args.key = key.data();
+  args.lse = lse.data();
+  args.scores = scores.data();
+  args.n = n;
+  args.queryStride = args.keyStride = variant.headDim;
+  args.kvGroup = 1;
+  args.scale = 1;
+  args.list = {indices.data(), 2, keep};
+  for (int64_t tile = 0; tile < 2; ++tile) {
+    code(&args, 0, tile, scratch.data());
+    if (Status status = checkScratch(scratch, variant, n); !status)
+      return status;
+    for (int64_t at = 0; at < 2 * keep; ++at) {
+      // All keys score alike, and of those the first are kept.
+      int32_t expected = at / keep <= tile ? int32_t(at % keep) : -1;
+      if (indices[static_cast<size_t>(at)] != expected)
+        return Error("task " + std::to_string(tile) +
+                     " selects other keys than those of the largest scores, or "
+                     "writes another task's list");
+    }
+    float expected = tile == 0 ? 1 : large;
+    for (int64_t at = 0; at < 2 * n; ++at) {
+      float score = scores[static_cast<size_t>(at)];
+      bool own = at / n <= tile;
+      if (own && at / n < tile)
+        continue;
+      if (own ? !(std::abs(score - expected) <= tolerance * expected)
+              : !std::isnan(score))
+        return says("task " + std::to_string(tile) +
+                        " scores rows of other groups",
+                    "groups of " + std::to_string(kernel.group) + " rows");
+    }
+  }
+  return Status::success();
+}

@@ -29,7 +29,7 @@ void mlir::heddle::populatePlanPipeline(OpPassManager &pm) {
 }
 
 void mlir::heddle::populateShedPipeline(OpPassManager &pm,
-                                        const ::heddle::TargetInfo &target,
+                                        const ::heddle::HostTargetInfo &target,
                                         const ShedPipelineOptions &options) {
   ConvertHeddleToShedOptions kernels;
   kernels.dtypes = options.elementTypes;

@@ -100,7 +100,7 @@ class Includes(unittest.TestCase):
             self.offenders_of_order({r: f"runtime/{r}/" for r in order}), [])
 
     def test_compiler_rooms_use_only_rooms_above_them(self):
-        # Target/TargetInfo.h, the facts of a machine, serves all of them.
+        # Support/TargetInfo.h, the facts of a machine, serves all of them.
         self.assertEqual(self.offenders_of_order({
             room: (f"lib/{room}", f"include/heddle/{room}")
             for room in ("Dialect/Heddle", "Dialect/Shed", "Conversion",

@@ -13,7 +13,7 @@
 #ifndef HEDDLE_PIPELINES_PIPELINES_H
 #define HEDDLE_PIPELINES_PIPELINES_H
 
-#include "heddle/Target/TargetInfo.h"
+#include "heddle/Support/TargetInfo.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -40,7 +40,8 @@ struct ShedPipelineOptions {
 /// Afterwards the module also holds a `shed.kernel` for every kernel of its
 /// plans, element type and head dim, all with static tile shapes that fit the
 /// machine `target`.
-void populateShedPipeline(OpPassManager &pm, const ::heddle::TargetInfo &target,
+void populateShedPipeline(OpPassManager &pm,
+                          const ::heddle::HostTargetInfo &target,
                           const ShedPipelineOptions &options);
 
 /// Afterwards each `shed.kernel` is a function of the kernel ABI in upstream

@@ -9,7 +9,7 @@
 #define HEDDLE_TARGET_HOST_HOSTTARGET_H
 
 #include "bundle/Manifest.h"
-#include "heddle/Target/TargetInfo.h"
+#include "heddle/Support/TargetInfo.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -18,7 +18,7 @@ namespace heddle {
 
 /// An x86-64 CPU by name and features. Code for it uses x86-64 and exactly the
 /// features of `description()`, so a machine that has these runs it.
-class HostTarget final : public TargetInfo {
+class HostTarget final : public HostTargetInfo {
 public:
   /// `name` is "host" (this machine, as far as its operating system lets
   /// programs use it) or a CPU as LLVM names it. Fails for unknown CPUs and for

@@ -72,7 +72,7 @@ struct ChooseTiles : shed::impl::ShedChooseTilesBase<ChooseTiles> {
 } // namespace
 
 std::unique_ptr<Pass>
-mlir::shed::createShedChooseTiles(const ::heddle::TargetInfo &target) {
+mlir::shed::createShedChooseTiles(const ::heddle::HostTargetInfo &target) {
   ShedChooseTilesOptions options;
   options.vectorBytes = target.vectorBytes();
   options.vectorRegisters = target.vectorRegisters();

@@ -64,7 +64,7 @@ struct VerifyKernels : shed::impl::ShedVerifyKernelsBase<VerifyKernels> {
 } // namespace
 
 std::unique_ptr<Pass>
-mlir::shed::createShedVerifyKernels(const ::heddle::TargetInfo &target) {
+mlir::shed::createShedVerifyKernels(const ::heddle::HostTargetInfo &target) {
   ShedVerifyKernelsOptions options;
   options.vectorRegisters = target.vectorRegisters();
   return createShedVerifyKernels(options);

@@ -9,7 +9,7 @@
 #define HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
-#include "heddle/Target/TargetInfo.h"
+#include "heddle/Support/TargetInfo.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -21,11 +21,12 @@ namespace mlir::shed {
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
 
 /// `shed-choose-tiles` for the machine `target`.
-std::unique_ptr<Pass> createShedChooseTiles(const ::heddle::TargetInfo &target);
+std::unique_ptr<Pass>
+createShedChooseTiles(const ::heddle::HostTargetInfo &target);
 
 /// `shed-verify-kernels` against the registers of `target`.
 std::unique_ptr<Pass>
-createShedVerifyKernels(const ::heddle::TargetInfo &target);
+createShedVerifyKernels(const ::heddle::HostTargetInfo &target);
 
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"

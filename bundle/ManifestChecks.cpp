@@ -161,10 +161,9 @@ void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
                                 : variant.encoding == Encoding::Int32;
   if (!good)
     in.fail(path + ".encoding",
-            kernel.hasLists()
-                ? std::string(nameOf(variant.encoding)) +
-                      " is none of the target's encodings"
-                : "a kernel without index lists says int32");
+            kernel.hasLists() ? std::string(nameOf(variant.encoding)) +
+                                    " is none of the target's encodings"
+                              : "a kernel without index lists says int32");
 }
 
 void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
@@ -253,10 +252,10 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
                           "], or one that its attention kernels do not have");
     }
     if (!missing.empty())
-      in.fail(path + ".variants",
-              "the kernel has no form for targets[" +
-                  std::to_string(missing.begin()->first) + "] and " +
-                  missing.begin()->second + ", which attention kernels have");
+      in.fail(path + ".variants", "the kernel has no form for targets[" +
+                                      std::to_string(missing.begin()->first) +
+                                      "] and " + missing.begin()->second +
+                                      ", which attention kernels have");
   }
   for (RowOp op : allRowOps)
     if (!needed.empty() && !ops.count(op))

@@ -17,8 +17,12 @@ namespace heddle::rt {
 /// IEEE binary16 to binary32, exact.
 float fromF16(uint16_t bits);
 
-/// Converts `count` elements at `source` (any alignment) to F32 or BF16 at
-/// `target` (aligned). Exact when it can be; else to nearest, ties to even.
+/// binary32 to binary16: to nearest, ties to even; beyond 65504 and its half
+/// unit to infinity; NaN stays NaN.
+uint16_t toF16(float value);
+
+/// Converts `count` elements at `source` (any alignment) to those at `target`
+/// (aligned). Exact when it can be; else to nearest, ties to even.
 void convert(DType sourceType, const void *source, DType targetType,
              void *target, int64_t count);
 

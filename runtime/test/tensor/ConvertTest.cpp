@@ -54,6 +54,33 @@ TEST(Convert, BF16RoundTripsEveryValue) {
   }
 }
 
+TEST(Convert, F16RoundTripsEveryValue) {
+  for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    float value = fromF16(bits);
+    if (std::isnan(value))
+      EXPECT_TRUE(std::isnan(fromF16(toF16(value))));
+    else
+      EXPECT_EQ(toF16(value), bits);
+  }
+}
+
+TEST(Convert, F16RoundsToTheNearest) {
+  // Between every two neighbours: their mean goes to the even one, what is
+  // next to it to the nearer one.
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    uint16_t even = bits & 1 ? bits + 1 : bits;
+    // Above the largest finite value the next one would be 65536.
+    double above = bits == 0x7bff ? 65536 : definitionF16(bits + 1);
+    float mean = static_cast<float>((definitionF16(bits) + above) / 2);
+    EXPECT_EQ(toF16(mean), even) << bits;
+    EXPECT_EQ(toF16(-mean), even | 0x8000) << bits;
+    EXPECT_EQ(toF16(std::nextafter(mean, 0.0f)), bits);
+    EXPECT_EQ(toF16(std::nextafter(mean, 1e9f)), bits + 1);
+  }
+  EXPECT_EQ(toF16(std::numeric_limits<float>::infinity()), 0x7c00);
+  EXPECT_EQ(toF16(1e30f), 0x7c00);
+}
+
 TEST(Convert, ArraysAtAnyAlignment) {
   std::vector<uint16_t> halves = {0x3c00, 0xc000, 0x3555}; // 1, -2, 0.33325
   std::vector<char> shifted(7);
@@ -69,6 +96,11 @@ TEST(Convert, ArraysAtAnyAlignment) {
   convert(DType::BF16, brain.data(), DType::F32, wide.data(), 3);
   EXPECT_EQ(wide[2], 0.333984375f);
   convert(DType::F32, wide.data(), DType::F32, wide.data(), 0);
+  convert(DType::BF16, brain.data(), DType::F16, halves.data(), 3);
+  EXPECT_EQ(fromF16(halves[2]), 0.333984375f);
+  wide[0] = 1.0f / 3;
+  convert(DType::F32, wide.data(), DType::F16, halves.data(), 3);
+  EXPECT_EQ(halves[0], 0x3555);
 }
 
 } // namespace

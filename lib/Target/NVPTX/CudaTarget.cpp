@@ -1,0 +1,57 @@
+//===- CudaTarget.cpp - The GPU that code is made for ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Target/NVPTX/CudaTarget.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace heddle;
+
+namespace {
+
+struct Chip {
+  llvm::StringLiteral name;
+  llvm::StringLiteral ptx;   ///< the oldest PTX version that knows it
+  int64_t blockKiB;          ///< shared memory of a block
+  int64_t multiprocessorKiB; ///< shared memory of a multiprocessor
+  bool wgmma;
+};
+
+// Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability"; PTX ISA, "Release Notes".
+constexpr Chip chips[] = {
+    {"sm_80", "ptx70", 163, 164, false},  {"sm_86", "ptx71", 99, 100, false},
+    {"sm_89", "ptx78", 99, 100, false},   {"sm_90a", "ptx80", 227, 228, true},
+    {"sm_100", "ptx86", 227, 228, false}, {"sm_120", "ptx87", 99, 100, false},
+};
+
+} // namespace
+
+std::string CudaTarget::names() {
+  std::string list;
+  for (const Chip &chip : chips)
+    list += (list.empty() ? "" : ", ") + chip.name.str();
+  return list;
+}
+
+llvm::Expected<CudaTarget> CudaTarget::get(llvm::StringRef name) {
+  const Chip *chip =
+      llvm::find_if(chips, [&](const Chip &chip) { return chip.name == name; });
+  if (chip == std::end(chips))
+    return llvm::createStringError("unknown GPU '" + name +
+                                   "'; expected one of " + names() +
+                                   " (code for sm_80 runs on all later ones)");
+  CudaTarget result;
+  result.target.kind = bundle::Target::Kind::Cuda;
+  result.target.triple = "nvptx64-nvidia-cuda";
+  result.target.cpu = chip->name.str();
+  result.target.features = {chip->ptx.str()};
+  result.blockKiB = chip->blockKiB;
+  result.multiprocessorKiB = chip->multiprocessorKiB;
+  result.wgmma = chip->wgmma;
+  return result;
+}

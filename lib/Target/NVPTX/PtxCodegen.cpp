@@ -1,0 +1,229 @@
+//===- PtxCodegen.cpp - From kernels in LLVM's terms to PTX ---------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Target/NVPTX/PtxCodegen.h"
+
+#include "PtxText.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+void mlir::heddle::registerPtxDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+namespace {
+
+void populateLowering(PassManager &pm) {
+  pm.enableVerifier(false);
+  pm.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertNVVMToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+/// Loads every dialect that lowering may create. Loading is not safe once
+/// kernels are lowered in several threads.
+void loadDialects(MLIRContext *context) {
+  DialectRegistry registry;
+  registerPtxDialects(registry);
+  PassManager pm(context);
+  populateLowering(pm);
+  pm.getDependentDialects(registry);
+  context->appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context->getOrLoadDialect(name);
+  context->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+}
+
+bool isKernel(LLVM::LLVMFuncOp function) {
+  return function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+}
+
+/// A module of its own for a kernel, with all that it uses, so that it can be
+/// lowered and compiled apart from the others.
+OwningOpRef<ModuleOp> isolate(ModuleOp module, LLVM::LLVMFuncOp kernel) {
+  OwningOpRef<ModuleOp> result(ModuleOp::create(kernel.getLoc()));
+  SymbolTable symbols(module);
+  SetVector<Operation *> needed;
+  needed.insert(kernel);
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (auto uses = SymbolTable::getSymbolUses(needed[i]))
+      for (SymbolTable::SymbolUse use : *uses)
+        if (Operation *used =
+                symbols.lookup(use.getSymbolRef().getRootReference()))
+          needed.insert(used);
+  for (Operation *op : needed)
+    result->push_back(op->clone());
+  return result;
+}
+
+std::unique_ptr<llvm::TargetMachine>
+createMachine(const ::heddle::CudaTarget &target, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple(target.description().triple);
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, target.description().cpu,
+      "+" + target.description().features.front(), llvm::TargetOptions(),
+      /*RM=*/std::nullopt, /*CM=*/std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// What only the kernel of `module` uses gets a name that no other kernel's
+/// module has, and can't be seen from outside.
+void makePrivate(llvm::Module &module) {
+  auto kernel = llvm::find_if(module, [](const llvm::Function &function) {
+    return function.getCallingConv() == llvm::CallingConv::PTX_Kernel;
+  });
+  assert(kernel != module.end() && "isolate() puts a kernel into each module");
+  for (llvm::GlobalValue &value : module.global_values()) {
+    if (value.isDeclaration() || &value == &*kernel)
+      continue;
+    value.setName(kernel->getName() + "_" + value.getName());
+    value.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+}
+
+/// Nothing is linked later, so what is called must be here.
+LogicalResult checkDefined(ModuleOp module, const llvm::Module &code) {
+  for (const llvm::Function &function : code)
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty())
+      return module.emitError()
+             << "a kernel calls @" << function.getName()
+             << ", which is neither defined in its module nor an instruction";
+  return success();
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  // Vectors and unrolling are the lowering's choice already; what is left of
+  // unrolling, ptxas does with the registers in view.
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, mam);
+}
+
+/// Lowers, optimises and prints the one kernel of `module`, which is consumed.
+/// Reports errors on it.
+FailureOr<std::string> emitKernel(ModuleOp module,
+                                  const ::heddle::CudaTarget &target) {
+  PassManager pm(module.getContext());
+  populateLowering(pm);
+  if (failed(pm.run(module)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(module, context, "heddle-kernels");
+  if (!code)
+    return module.emitError() << "cannot be translated to LLVM IR";
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, error);
+  if (!machine)
+    return module.emitError() << "no PTX code generator: " << error;
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  makePrivate(*code);
+  optimize(*code, *machine);
+  if (failed(checkDefined(module, *code)))
+    return failure();
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError() << "PTX can't be written to a file";
+  passes.run(*code);
+  return std::string(text.data(), text.size());
+}
+
+} // namespace
+
+FailureOr<std::string>
+mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
+  MLIRContext *context = module.getContext();
+  loadDialects(context);
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (isKernel(function))
+      modules.push_back(isolate(module, function));
+  if (modules.empty())
+    return module.emitError() << "holds no kernel to compile";
+  std::vector<std::string> texts(modules.size());
+  LogicalResult result = failableParallelForEachN(
+      context, 0, modules.size(), [&](size_t i) -> LogicalResult {
+        FailureOr<std::string> text = emitKernel(*modules[i], target);
+        if (failed(text))
+          return failure();
+        texts[i] = std::move(*text);
+        return success();
+      });
+  if (failed(result))
+    return failure();
+  llvm::Expected<std::string> joined = joinPtx(texts);
+  if (!joined)
+    return module.emitError() << llvm::toString(joined.takeError());
+  return std::move(*joined);
+}

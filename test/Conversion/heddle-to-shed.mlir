@@ -2,7 +2,20 @@
 // RUN: heddle-opt %s --convert-heddle-to-shed="dtypes=f32,bf16 head-dims=64" | FileCheck %s
 // RUN: not heddle-opt %s --convert-heddle-to-shed="dtypes=f64" 2>&1 | FileCheck %s --check-prefix=DTYPE
 
-// DTYPE: dtype 'f64' is not supported; expected f32 or bf16
+// RUN: heddle-opt %s --convert-heddle-to-shed="dtypes=f16 head-dims=64 encodings=bitmap,uint16,int32" | FileCheck %s --check-prefix=FORMS
+// RUN: not heddle-opt %s --convert-heddle-to-shed="encodings=int8" 2>&1 | FileCheck %s --check-prefix=ENCODING
+
+// DTYPE: dtype 'f64' is not supported; expected f32, bf16 or f16
+// ENCODING: index encoding 'int8' is not supported; expected int32, uint16 or bitmap
+
+// One form for each encoding of the kernels that have lists.
+// FORMS: shed.kernel @dense_f16_d64 attention element(f16) head_dim(64) writes_lse {
+// FORMS: shed.kernel @mixed_f16_d64_bitmap attention element(f16) head_dim(64) encoding(bitmap) {
+// FORMS: shed.kernel @mixed_f16_d64_u16 attention element(f16) head_dim(64) encoding(uint16) {
+// FORMS: shed.kernel @mixed_f16_d64_i32 attention element(f16) head_dim(64) encoding(int32) {
+// FORMS: shed.kernel @pick_f16_d64_bitmap select element(f16) head_dim(64) group(128) encoding(bitmap) {
+// FORMS: shed.kernel @pick_f16_d64_u16
+// FORMS: shed.kernel @pick_f16_d64_i32
 
 // CHECK: heddle.plan @p
 heddle.plan @p {

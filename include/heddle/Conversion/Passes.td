@@ -14,13 +14,18 @@ def ConvertHeddleToShed : Pass<"convert-heddle-to-shed", "::mlir::ModuleOp"> {
   let summary = "Write every kernel of a plan on tiles";
   let description = [{
     Adds one `shed.kernel` for each `heddle.kernel`, dtype and head dim, named
-    kernel_dtype_dHEADDIM, at the end of the module. The plan stays.
+    kernel_dtype_dHEADDIM, at the end of the module. The plan stays. When
+    `encodings` are given, a kernel that reads or writes index lists has a form
+    for each, named after it too: select_128_bf16_d128_u16.
   }];
   let options = [
     ListOption<"dtypes", "dtypes", "std::string",
-               "element types: f32, bf16 (default: f32)">,
+               "element types: f32, bf16, f16 (default: f32)">,
     ListOption<"headDims", "head-dims", "int64_t",
                "head dims, multiples of 32 (default: 128)">,
+    ListOption<"encodings", "encodings", "std::string",
+               "index encodings: int32, uint16, bitmap (default: int32, and "
+               "names without an encoding)">,
   ];
   let dependentDialects = ["::mlir::shed::ShedDialect"];
 }

@@ -10,6 +10,7 @@
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::heddle {
 #define GEN_PASS_DEF_CONVERTHEDDLETOSHED
@@ -21,10 +22,23 @@ using namespace mlir::heddle;
 
 namespace {
 
+/// How the name of a kernel's form ends that has its lists in `encoding`.
+StringRef suffix(shed::Encoding encoding) {
+  switch (encoding) {
+  case shed::Encoding::Int32:
+    return "_i32";
+  case shed::Encoding::Uint16:
+    return "_u16";
+  case shed::Encoding::Bitmap:
+    return "_bitmap";
+  }
+  llvm_unreachable("unknown encoding");
+}
+
 /// Builds one variant of one kernel.
 class KernelWriter {
 public:
-  KernelWriter(heddle::KernelOp source, OpBuilder &builder, Type element)
+  KernelWriter(KernelOp source, OpBuilder &builder, Type element)
       : source(source), b(source.getLoc(), builder), context(b.getContext()),
         element(element),
         rowTile(shed::TileType::get(context, shed::Axis::Queries,
@@ -32,12 +46,13 @@ public:
         keyTile(shed::TileType::get(context, shed::Axis::Keys,
                                     shed::Axis::Channels, element)) {}
 
-  void write(StringRef name, int64_t headDim) {
+  void write(StringRef name, int64_t headDim, shed::EncodingAttr encoding) {
     auto kind = source.isSelect() ? shed::KernelKind::Select
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim),
-        source.getWritesLse(), source.getGroupAttr(), shed::TilingAttr());
+        source.getWritesLse(), source.getGroupAttr(), encoding,
+        shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
       writeSelect();
@@ -133,14 +148,14 @@ private:
                                b.getF32Type());
   }
 
-  heddle::KernelOp source;
+  KernelOp source;
   ImplicitLocOpBuilder b;
   MLIRContext *context;
   Type element, rowTile, keyTile;
 };
 
 struct ConvertHeddleToShed
-    : heddle::impl::ConvertHeddleToShedBase<ConvertHeddleToShed> {
+    : mlir::heddle::impl::ConvertHeddleToShedBase<ConvertHeddleToShed> {
   using ConvertHeddleToShedBase::ConvertHeddleToShedBase;
 
   void runOnOperation() override {
@@ -153,28 +168,66 @@ struct ConvertHeddleToShed
       dims = {128};
     OpBuilder builder(&getContext());
     for (const std::string &type : types)
-      if (type != "f32" && type != "bf16") {
+      if (!elementType(builder, type)) {
         module.emitError() << "dtype '" << type
-                           << "' is not supported; expected f32 or bf16";
+                           << "' is not supported; expected f32, bf16 or f16";
         return signalPassFailure();
       }
-    SmallVector<heddle::KernelOp> kernels;
-    module.walk([&](heddle::KernelOp kernel) { kernels.push_back(kernel); });
-    for (heddle::KernelOp kernel : kernels)
+    for (const std::string &encoding : encodings)
+      if (!shed::symbolizeEncoding(encoding)) {
+        module.emitError() << "index encoding '" << encoding
+                           << "' is not supported; expected int32, uint16 or "
+                              "bitmap";
+        return signalPassFailure();
+      }
+    SmallVector<KernelOp> kernels;
+    module.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
+    for (KernelOp kernel : kernels)
       for (const std::string &type : types)
-        for (int64_t dim : dims) {
-          std::string name = variantSymbol(kernel.getSymName(), type, dim);
-          if (module.lookupSymbol(name)) {
-            kernel.emitOpError()
-                << "needs the symbol '" << name << "', which is taken";
+        for (int64_t dim : dims)
+          if (failed(writeForms(builder, kernel, type, dim)))
             return signalPassFailure();
-          }
-          builder.setInsertionPointToEnd(module.getBody());
-          KernelWriter(kernel, builder,
-                       type == "f32" ? Type(builder.getF32Type())
-                                     : Type(builder.getBF16Type()))
-              .write(name, dim);
-        }
+  }
+
+private:
+  static Type elementType(Builder &builder, StringRef name) {
+    return StringSwitch<Type>(name)
+        .Case("f32", builder.getF32Type())
+        .Case("bf16", builder.getBF16Type())
+        .Case("f16", builder.getF16Type())
+        .Default(Type());
+  }
+
+  static bool hasLists(KernelOp kernel) {
+    return kernel.isSelect() ||
+           llvm::any_of(kernel.getTerms(), llvm::IsaPred<ColumnsTermAttr>);
+  }
+
+  /// One kernel for an element type and head dim: one for each encoding, if it
+  /// has index lists and encodings are asked for.
+  LogicalResult writeForms(OpBuilder &builder, KernelOp kernel, StringRef type,
+                           int64_t dim) {
+    auto writeForm = [&](StringRef name, shed::EncodingAttr encoding) {
+      if (getOperation().lookupSymbol(name)) {
+        kernel.emitOpError()
+            << "needs the symbol '" << name << "', which is taken";
+        return failure();
+      }
+      builder.setInsertionPointToEnd(getOperation().getBody());
+      KernelWriter(kernel, builder, elementType(builder, type))
+          .write(name, dim, encoding);
+      return success();
+    };
+    if (encodings.empty() || !hasLists(kernel))
+      return writeForm(variantSymbol(kernel.getSymName(), type, dim), {});
+    for (const std::string &name : encodings) {
+      shed::Encoding encoding = *shed::symbolizeEncoding(name);
+      if (failed(writeForm(variantSymbol(kernel.getSymName(), type, dim) +
+                               suffix(encoding).str(),
+                           shed::EncodingAttr::get(&getContext(), encoding))))
+        return failure();
+    }
+    return success();
   }
 };
 } // namespace

@@ -33,6 +33,18 @@ struct ConvertShedToVector
         kernel.emitOpError() << "has no tiling; run shed-choose-tiles first";
         return signalPassFailure();
       }
+      if (kernel.getElement().isF16()) {
+        kernel.emitOpError() << "has element f16, which host kernels do not "
+                                "come in; use f32 or bf16";
+        return signalPassFailure();
+      }
+      if (kernel.getEncoding().value_or(shed::Encoding::Int32) !=
+          shed::Encoding::Int32) {
+        kernel.emitOpError() << "has index lists in "
+                             << shed::stringifyEncoding(*kernel.getEncoding())
+                             << "; host kernels read and write int32 alone";
+        return signalPassFailure();
+      }
       if (failed(KernelLowering(kernel).run()))
         return signalPassFailure();
       kernel.erase();

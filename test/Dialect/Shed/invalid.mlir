@@ -64,3 +64,11 @@ shed.kernel @f attention element(f32) head_dim(64) {
 
 // expected-error@+1 {{panel = 20 is not a positive multiple of lanes = 16}}
 #t = #shed.tiling<query_rows = 20, panel = 20, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>
+
+// -----
+
+// expected-error@+1 {{reads and writes no index list, so it can't have an encoding}}
+shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
+  %s = shed.softmax_init : !shed.softmax
+  shed.store %s
+}

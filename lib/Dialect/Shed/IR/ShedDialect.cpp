@@ -99,7 +99,8 @@ LogicalResult TileType::verify(EmitError emitError, Axis rows, Axis columns,
                                Type element) {
   if (rows == columns)
     return emitError() << "a tile has two different axes";
-  if (!element.isF32() && !element.isBF16())
-    return emitError() << "a tile's elements are f32 or bf16, not " << element;
+  if (!element.isF32() && !element.isBF16() && !element.isF16())
+    return emitError() << "a tile's elements are f32, bf16 or f16, not "
+                       << element;
   return success();
 }

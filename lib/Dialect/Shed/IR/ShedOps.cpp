@@ -34,6 +34,18 @@ int64_t KernelOp::getRowsInStep() {
   return rows;
 }
 
+bool KernelOp::hasLists() {
+  if (getKind() == KernelKind::Select)
+    return true;
+  return getBody()
+      .walk([](ForKeysOp loop) {
+        bool reads = isa<ListAttr>(loop.getOver()) ||
+                     llvm::any_of(loop.getSkip(), llvm::IsaPred<ListAttr>);
+        return reads ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult KernelOp::verify() {
   bool selects = getKind() == KernelKind::Select;
   if (selects != getGroup().has_value())
@@ -55,6 +67,9 @@ LogicalResult KernelOp::verify() {
 LogicalResult KernelOp::verifyRegions() {
   if (getBody().empty() || getBody().front().empty())
     return emitOpError() << "has an empty body";
+  if (getEncoding() && !hasLists())
+    return emitOpError() << "reads and writes no index list, so it can't have "
+                            "an encoding";
   Operation &last = getBody().front().back();
   if (getKind() == KernelKind::Attention && !isa<StoreOp>(last))
     return emitOpError() << "of kind attention must end in shed.store";

@@ -62,7 +62,10 @@ class Shed_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 class Shed_EnumAttr<EnumAttrInfo info, string mnemonic>
-    : EnumAttr<Shed_Dialect, info, mnemonic>;
+    : EnumAttr<Shed_Dialect, info, mnemonic> {
+  // Without the space that the default format puts before the value.
+  let assemblyFormat = "`` $value";
+}
 
 def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
     I32EnumAttrCase<"Queries", 0, "queries">,
@@ -78,6 +81,12 @@ def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles",
     I32EnumAttrCase<"Fma", 0, "fma">,
     I32EnumAttrCase<"Pairs", 1, "pairs">,
     I32EnumAttrCase<"Tiles", 2, "tiles">]>;
+
+def Shed_Encoding : Shed_Enum<"Encoding", "how the keys of an index list are written", [
+    I32EnumAttrCase<"Int32", 0, "int32">,
+    I32EnumAttrCase<"Uint16", 1, "uint16">,
+    I32EnumAttrCase<"Bitmap", 2, "bitmap">]>;
+def Shed_EncodingAttr : Shed_EnumAttr<Shed_Encoding, "encoding">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

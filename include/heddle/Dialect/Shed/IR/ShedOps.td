@@ -19,20 +19,23 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol]> {
   let summary = "one task of a kernel, on tiles";
   let description = [{
-    `element` is the type of Q, K, V and the output: f32 or bf16. Sums are f32.
+    `element` is the type of Q, K, V and the output: f32, bf16 or f16. Sums are f32.
     An `attention` kernel ends in `shed.store`, a `select` kernel (with `group`,
     the rows that share a list) in `shed.top_k`. The argument blocks are those of
-    `bundle/Abi.h`.
+    `bundle/Abi.h`. `encoding` says how the index lists that the kernel reads or
+    writes are laid out (`bundle/IndexLayout.h`): int32 when absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
-                       TypeAttrOf<AnyTypeOf<[F32, BF16]>>:$element,
+                       TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
                        OptionalAttr<I64Attr>:$group,
+                       OptionalAttr<Shed_EncodingAttr>:$encoding,
                        OptionalAttr<Shed_TilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`group` `(` $group^ `)`)?
+    (`encoding` `(` $encoding^ `)`)?
     (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -41,6 +44,8 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     /// The greatest number of rows that a task can have: all groups of the
     /// kernel are multiples of it (0: any number).
     int64_t getRowsInStep();
+    /// Whether the kernel writes an index list or reads one.
+    bool hasLists();
   }];
 }
 

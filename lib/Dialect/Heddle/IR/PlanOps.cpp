@@ -7,10 +7,15 @@
 
 #include "Assembly.h"
 
+#include "bundle/Manifest.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
+
+static_assert(minGroup == ::heddle::bundle::minGroup &&
+              maxGroup == ::heddle::bundle::maxGroup);
 
 std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
                                         int64_t headDim) {

@@ -8,8 +8,6 @@
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 
-#include "bundle/Manifest.h"
-
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -34,9 +32,11 @@
 
 namespace mlir::heddle {
 
-/// Group sizes that kernels exist for: powers of two in this range (P2).
-inline constexpr int64_t minGroup = ::heddle::bundle::minGroup;
-inline constexpr int64_t maxGroup = ::heddle::bundle::maxGroup;
+/// Group sizes that kernels exist for: powers of two in this range (P2). The
+/// bundle's, which PlanOps.cpp holds them to: its namespace `heddle` does not
+/// come into every file of the compiler.
+inline constexpr int64_t minGroup = 16;
+inline constexpr int64_t maxGroup = 1024;
 
 /// The symbol of a kernel's form for an element type ("f32") and head dim, from
 /// the tile level to the bundle: "attention_dense_f32_d128".

@@ -8,7 +8,12 @@
 // The argument blocks of every kernel that a bundle can hold. The compiler
 // lowers field accesses with offsetof() on these structs, the runtime fills
 // them in: no other place knows their layout. Plain C layout, no padding bytes
-// left implicit. Change a struct only together with `abiVersion`.
+// left implicit. Change a struct only together with `abiVersion`. The argument
+// lists of row kernels are in RowAbi.h.
+//
+// Kernels of the host and of CUDA devices take the same blocks. A kernel keeps
+// no state, allocates nothing, writes each output element of its rows exactly
+// once and never reads an output.
 //
 // A host kernel is
 //
@@ -18,9 +23,25 @@
 // [tile * queryRows, min((tile + 1) * queryRows, n)). Tasks of one launch are
 // independent and may run in any order on any thread. `scratch` is 64-byte
 // aligned and holds scratchBytes + scratchBytesPerKey * n bytes (both in the
-// manifest's kernel record); its contents are undefined on entry. A kernel
-// keeps no state, allocates nothing, writes each output element of its rows
-// exactly once and never reads an output.
+// manifest's kernel record); its contents are undefined on entry. Its index
+// lists are Int32.
+//
+// A CUDA kernel is
+//
+//   .entry symbol(const Args *args, void *scratch, int64_t scratchRowBytes)
+//
+// for a batch of sequences: `args` is an array of blocks in device memory, one
+// a sequence, of which blockIdx.z picks one; pointers in it are device memory.
+// Blocks have the threads and the dynamic shared memory of the kernel's record.
+//   Attention: grid (ceil(largest n / queryRows), query heads, sequences). A
+//     block does rows [x * queryRows, min((x + 1) * queryRows, n)) of head y;
+//     one whose first row is not below n returns.
+//   Select: grid (g, 1, sequences) with any g. Block x does tasks x, x + g, ...
+//     of the heads * groups lists, all groups of head 0 first.
+// Scratch is 128-byte aligned; block (x, y, z) has the row of scratchRowBytes
+// bytes at index (z * gridDim.y + y) * gridDim.x + x, which the caller makes at
+// least scratchBytes + scratchBytesPerKey * largest n; null when that is 0. All
+// tensors and row strides in bytes are multiples of 16 bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +54,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 1;
+inline constexpr uint32_t abiVersion = 2;
 
 /// The most index lists that one attention kernel reads (terms of a union that
 /// come from selections).
@@ -49,10 +70,15 @@ inline constexpr int64_t maxIndexLists = 4;
 ///   head 0: {0,1,4} {0,2,3} {1,2,4}   head 1: {0,1,2} {0,3,4} {2,3,4}
 /// as 2 * 3 * 3 int32 values; row 3 of head 1 belongs to group 3 / 2 = 1 and
 /// attends to keys 0, 3 and 4.
+///
+/// That is Encoding::Int32; IndexLayout.h has the others. Which one a kernel
+/// reads or writes is said in its record, and rowBytes follows from it:
+/// listRowBytes(encoding, n, keep).
 struct IndexList {
-  int32_t *indices; ///< [query_heads x groups x keep]
+  void *indices;    ///< [query_heads x groups] rows of rowBytes
   int64_t groups;   ///< ceil(n / group size)
   int64_t keep;     ///< keys kept per group, in [1, n]
+  int64_t rowBytes; ///< from the list of one group to the next
 };
 
 /// Attention of the query rows of one sequence over its own keys:
@@ -75,9 +101,9 @@ struct AttentionArgs {
   int64_t keyStride;
   int64_t valueStride;
   int64_t outputStride;
-  int64_t kvGroup; ///< query_heads / kv_heads
-  float scale;     ///< usually 1 / sqrt(head_dim)
-  uint32_t reserved;
+  int64_t kvGroup;                ///< query_heads / kv_heads
+  float scale;                    ///< usually 1 / sqrt(head_dim)
+  uint32_t heads;                 ///< query heads
   IndexList lists[maxIndexLists]; ///< in the order of the kernel's terms
 };
 
@@ -85,7 +111,7 @@ struct AttentionArgs {
 /// G = [tile * group, min((tile + 1) * group, n))) and query head h:
 ///   score_j = mean over i in G of P_ij,  P_ij = exp2(s_ij - lse[h, i]),
 /// over all n keys; the `list.keep` keys of largest score (lowest index wins
-/// ties) are written to list.indices[h, tile, :] in ascending order.
+/// ties) are written as the list of (h, tile), ascending.
 /// Source: PulseCol, equations 5 and 6.
 struct SelectArgs {
   const void *query; ///< [n x query_heads x head_dim]
@@ -98,7 +124,7 @@ struct SelectArgs {
   int64_t keyStride;
   int64_t kvGroup;
   float scale;
-  uint32_t reserved;
+  uint32_t heads; ///< query heads
   IndexList list; ///< written
 };
 

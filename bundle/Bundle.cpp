@@ -188,6 +188,18 @@ Result<std::vector<Bundle::SectionInfo>> readTable(std::string_view bytes,
 
 } // namespace
 
+std::string heddle::bundle::codeSection(const Target &target, CodeForm form) {
+  switch (form) {
+  case CodeForm::Native:
+    return "code.host";
+  case CodeForm::Ptx:
+    return "code." + target.cpu + ".ptx";
+  case CodeForm::Cubin:
+    return "code." + target.cpu + ".cubin";
+  }
+  return "";
+}
+
 Result<Bundle> Bundle::read(const std::string &path) {
   Result<std::string> bytes = readRegularFile(
       path, headerSize,

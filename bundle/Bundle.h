@@ -36,15 +36,24 @@
 
 namespace heddle::bundle {
 
-inline constexpr uint32_t formatVersion = 1;
+inline constexpr uint32_t formatVersion = 2;
 
 /// Section names. Unknown names are kept and ignored.
 inline constexpr std::string_view manifestSection = "manifest"; ///< JSON
 inline constexpr std::string_view scheduleSection =
     "schedule"; ///< the source text as the user wrote it
 inline constexpr std::string_view planSection = "plan"; ///< IR after planning
-inline constexpr std::string_view hostCodeSection =
-    "code.host"; ///< an ELF shared object
+
+/// What a target's code is.
+enum class CodeForm {
+  Native, ///< Host: an ELF shared object
+  Ptx,    ///< Cuda: PTX text, which the driver can compile for later GPUs too
+  Cubin,  ///< Cuda: assembled for exactly this GPU; not in every bundle
+};
+
+/// The section of a target's code: "code.host", "code.sm_90a.ptx",
+/// "code.sm_90a.cubin". Host targets have only Native, Cuda targets the others.
+std::string codeSection(const Target &target, CodeForm form);
 
 /// A verified bundle, read into memory.
 class Bundle {

@@ -167,14 +167,21 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                              });
         });
   }
-  auto bytes = static_cast<double>(request.heads) *
-               static_cast<double>(result.groups) *
-               static_cast<double>(result.keys) * sizeof(int32_t);
-  // At the far end of the accepted range the product leaves 64 bits.
-  constexpr double most = 4.6e18;
-  result.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
-  result.bytes = static_cast<int64_t>(
-      std::min(bytes * static_cast<double>(result.layers), most));
+  for (const Target &target : manifest.targets) {
+    SelectionExplanation::Lists &lists = result.lists.emplace_back();
+    lists.encoding = encodingFor(target, request.length);
+    if (!lists.encoding)
+      continue;
+    auto bytes = static_cast<double>(request.heads) *
+                 static_cast<double>(result.groups) *
+                 static_cast<double>(listRowBytes(*lists.encoding,
+                                                  request.length, result.keys));
+    // At the far end of the accepted range the product leaves 64 bits.
+    constexpr double most = 4.6e18;
+    lists.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
+    lists.bytes = static_cast<int64_t>(
+        std::min(bytes * static_cast<double>(result.layers), most));
+  }
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "bundle/Result.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,18 @@ struct RuleExplanation {
 
 struct SelectionExplanation {
   std::string name;
-  int64_t keys = 0;          ///< kept of `length`
-  int64_t groups = 0;        ///< lists a head
-  int64_t layers = 0;        ///< in which it is renewed
-  int64_t bytesPerLayer = 0; ///< int32 index lists of all heads
-  int64_t bytes = 0;         ///< bytesPerLayer * layers
+  int64_t keys = 0;   ///< kept of `length`
+  int64_t groups = 0; ///< lists a head
+  int64_t layers = 0; ///< in which it is renewed
+  /// What the index lists of all heads cost on one target.
+  struct Lists {
+    /// What the target writes lists in at this length; none if its kernels come
+    /// in no encoding that holds so many keys, so that a run is refused.
+    std::optional<Encoding> encoding;
+    int64_t bytesPerLayer = 0;
+    int64_t bytes = 0; ///< bytesPerLayer * layers
+  };
+  std::vector<Lists> lists; ///< one for each of Manifest::targets
 };
 
 /// What happens in a run, and what it costs next to dense attention.

@@ -84,14 +84,53 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
 }
 
 std::string selectionText(const Selection &selection,
-                          const SelectionExplanation &cost, int64_t length) {
-  return "selection " + selection.name + ": keeps " +
-         detail::toString(selection.keep) + " of the keys (" +
-         std::to_string(cost.keys) + " of " + std::to_string(length) +
-         ") for each " + counted(selection.group, "row") + ", scored by " +
-         selection.scorer + ", renewed " + toString(selection.cadence) +
-         "\n  index lists: " + bytesText(cost.bytesPerLayer) + " a layer, " +
-         bytesText(cost.bytes) + " in " + counted(cost.layers, "layer") + "\n";
+                          const SelectionExplanation &cost,
+                          const Manifest &manifest, int64_t length) {
+  std::string text =
+      "selection " + selection.name + ": keeps " +
+      detail::toString(selection.keep) + " of the keys (" +
+      std::to_string(cost.keys) + " of " + std::to_string(length) +
+      ") for each " + counted(selection.group, "row") + ", scored by " +
+      selection.scorer + ", renewed " + toString(selection.cadence) + "\n";
+  for (size_t i = 0; i < cost.lists.size(); ++i) {
+    const SelectionExplanation::Lists &lists = cost.lists[i];
+    text += "  index lists";
+    if (cost.lists.size() > 1)
+      text += " on " + manifest.targets[i].cpu;
+    if (lists.encoding)
+      text += " (" + std::string(nameOf(*lists.encoding)) +
+              "): " + bytesText(lists.bytesPerLayer) + " a layer, " +
+              bytesText(lists.bytes) + " in " + counted(cost.layers, "layer");
+    else
+      text += ": cannot run, no encoding of this bundle holds " +
+              std::to_string(length) + " keys";
+    text += "\n";
+  }
+  return text;
+}
+
+/// What only GPU kernels have: "128 threads, shared memory 65.5 kB".
+template <typename V> std::string launchText(const V &variant) {
+  return std::to_string(variant.threads) + " threads, shared memory " +
+         bytesText(variant.sharedBytes);
+}
+
+std::string variantText(const KernelVariant &variant, const Kernel &kernel,
+                        const Manifest &manifest) {
+  const Target &target = manifest.targets[static_cast<size_t>(variant.target)];
+  bool cuda = target.kind == Target::Kind::Cuda;
+  std::string text = "    ";
+  if (manifest.targets.size() > 1)
+    text += target.cpu + " ";
+  text += variant.dtype + " head dim " + std::to_string(variant.headDim);
+  if (cuda && kernel.hasLists())
+    text += " " + std::string(nameOf(variant.encoding));
+  text += ": " + counted(variant.queryRows, "row") +
+          (cuda ? " a block, " + launchText(variant) + ", " : " a task, ") +
+          "scratch " + bytesText(variant.scratchBytes);
+  if (variant.scratchBytesPerKey)
+    text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
+  return text + ", " + variant.symbol + "\n";
 }
 
 std::string kernelText(const Kernel &kernel, const Manifest &manifest) {
@@ -102,15 +141,21 @@ std::string kernelText(const Kernel &kernel, const Manifest &manifest) {
     text += patternOf(kernel, manifest) + " attention" +
             (kernel.writesLse ? ", writes the log-sum-exp" : "");
   text += "\n";
-  for (const KernelVariant &variant : kernel.variants) {
-    text += "    " + variant.dtype + " head dim " +
-            std::to_string(variant.headDim) + ": " +
-            counted(variant.queryRows, "row") + " a task, scratch " +
-            bytesText(variant.scratchBytes);
-    if (variant.scratchBytesPerKey)
-      text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
-    text += ", " + variant.symbol + "\n";
-  }
+  for (const KernelVariant &variant : kernel.variants)
+    text += variantText(variant, kernel, manifest);
+  return text;
+}
+
+std::string rowKernelText(const RowKernel &kernel, const Manifest &manifest) {
+  std::string text = "  " + std::string(nameOf(kernel.op)) + "\n";
+  for (const RowVariant &variant : kernel.variants)
+    text +=
+        "    " +
+        (manifest.targets.size() > 1
+             ? manifest.targets[static_cast<size_t>(variant.target)].cpu + " "
+             : "") +
+        variant.dtype + ": " + launchText(variant) + ", " + variant.symbol +
+        "\n";
   return text;
 }
 
@@ -138,13 +183,16 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
   text += explanation.selections.empty() ? "" : "\n";
   for (size_t i = 0; i < explanation.selections.size(); ++i)
     text += selectionText(manifest.selections[i], explanation.selections[i],
-                          request.length);
+                          manifest, request.length);
   text += "\nkernels";
-  if (!manifest.target.triple.empty())
-    text += " for " + manifest.target.triple + ", " + manifest.target.cpu;
+  if (!manifest.targets.empty())
+    text += " for " + toString(manifest.targets);
   text += "\n";
   for (const Kernel &kernel : manifest.kernels)
     text += kernelText(kernel, manifest);
+  text += manifest.rowKernels.empty() ? "" : "row kernels\n";
+  for (const RowKernel &kernel : manifest.rowKernels)
+    text += rowKernelText(kernel, manifest);
   return text;
 }
 
@@ -191,8 +239,17 @@ std::string heddle::bundle::toJson(const Explanation &explanation) {
     item["keys"] = selection.keys;
     item["groups"] = selection.groups;
     item["layers"] = selection.layers;
-    item["bytes_per_layer"] = selection.bytesPerLayer;
-    item["bytes"] = selection.bytes;
+    item["lists"] = ordered_json::array();
+    for (size_t i = 0; i < selection.lists.size(); ++i) {
+      const SelectionExplanation::Lists &lists = selection.lists[i];
+      ordered_json entry;
+      entry["target"] = explanation.manifest.targets[i].cpu;
+      entry["encoding"] =
+          lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr;
+      entry["bytes_per_layer"] = lists.bytesPerLayer;
+      entry["bytes"] = lists.bytes;
+      item["lists"].push_back(std::move(entry));
+    }
     json["selections"].push_back(std::move(item));
   }
   json["kernels"] = ordered_json::array();

@@ -10,6 +10,8 @@
 
 #include "nlohmann/json.hpp"
 
+#include <algorithm>
+
 using namespace heddle;
 using namespace heddle::bundle;
 using namespace heddle::bundle::detail;
@@ -75,8 +77,40 @@ ordered_json toJson(const Kernel &kernel) {
     item["query_rows"] = variant.queryRows;
     item["scratch_bytes"] = variant.scratchBytes;
     item["scratch_bytes_per_key"] = variant.scratchBytesPerKey;
+    item["target"] = variant.target;
+    item["encoding"] = nameOf(encodingNames, variant.encoding);
+    item["threads"] = variant.threads;
+    item["shared_bytes"] = variant.sharedBytes;
     json["variants"].push_back(std::move(item));
   }
+  return json;
+}
+
+ordered_json toJson(const RowKernel &kernel) {
+  ordered_json json;
+  json["op"] = std::string(nameOf(kernel.op));
+  json["variants"] = ordered_json::array();
+  for (const RowVariant &variant : kernel.variants) {
+    ordered_json item;
+    item["target"] = variant.target;
+    item["symbol"] = variant.symbol;
+    item["dtype"] = variant.dtype;
+    item["threads"] = variant.threads;
+    item["shared_bytes"] = variant.sharedBytes;
+    json["variants"].push_back(std::move(item));
+  }
+  return json;
+}
+
+ordered_json toJson(const Target &target) {
+  ordered_json json;
+  json["kind"] = nameOf(targetNames, target.kind);
+  json["triple"] = target.triple;
+  json["cpu"] = target.cpu;
+  json["features"] = target.features;
+  json["encodings"] = ordered_json::array();
+  for (Encoding encoding : target.encodings)
+    json["encodings"].push_back(nameOf(encoding));
   return json;
 }
 
@@ -109,14 +143,70 @@ ordered_json toJson(const Rule &rule) {
 
 } // namespace
 
+std::string_view heddle::bundle::nameOf(Encoding encoding) {
+  return detail::nameOf(encodingNames, encoding);
+}
+
+std::optional<Encoding> heddle::bundle::encodingFor(const Target &target,
+                                                    int64_t n) {
+  for (Encoding encoding : target.encodings)
+    if (holds(encoding, n))
+      return encoding;
+  return std::nullopt;
+}
+
+std::string heddle::bundle::toString(const Target &target) {
+  return target.kind == Target::Kind::Host ? target.triple + ", " + target.cpu
+                                           : target.cpu;
+}
+
+std::string heddle::bundle::toString(const std::vector<Target> &targets) {
+  std::string text;
+  for (const Target &target : targets)
+    text += (text.empty() ? "" : "; ") + toString(target);
+  return text;
+}
+
+int64_t heddle::bundle::hostTarget(const Manifest &manifest) {
+  for (size_t i = 0; i < manifest.targets.size(); ++i)
+    if (manifest.targets[i].kind == Target::Kind::Host)
+      return static_cast<int64_t>(i);
+  return -1;
+}
+
+bool Kernel::hasLists() const {
+  return kind == Kind::Select ||
+         std::any_of(terms.begin(), terms.end(), [](const Term &term) {
+           return term.kind == Term::Kind::Columns;
+         });
+}
+
+std::string heddle::bundle::variantSymbol(std::string_view kernel,
+                                          std::string_view dtype,
+                                          int64_t headDim, Encoding encoding) {
+  const char *suffix = encoding == Encoding::Int32    ? "_i32"
+                       : encoding == Encoding::Uint16 ? "_u16"
+                                                      : "_bitmap";
+  return variantSymbol(kernel, dtype, headDim) + suffix;
+}
+
+std::string heddle::bundle::expectedSymbol(const Kernel &kernel,
+                                           const KernelVariant &variant,
+                                           const Target &target) {
+  if (target.kind == Target::Kind::Cuda && kernel.hasLists())
+    return variantSymbol(kernel.name, variant.dtype, variant.headDim,
+                         variant.encoding);
+  return variantSymbol(kernel.name, variant.dtype, variant.headDim);
+}
+
 std::string heddle::bundle::toJson(const Manifest &manifest) {
   ordered_json json;
   json["producer"] = manifest.producer;
   json["schedule"] = manifest.schedule;
   json["abi"] = manifest.abi;
-  json["target"]["triple"] = manifest.target.triple;
-  json["target"]["cpu"] = manifest.target.cpu;
-  json["target"]["features"] = manifest.target.features;
+  json["targets"] = ordered_json::array();
+  for (const Target &target : manifest.targets)
+    json["targets"].push_back(::toJson(target));
   json["selections"] = ordered_json::array();
   for (const Selection &selection : manifest.selections) {
     ordered_json item;
@@ -131,6 +221,9 @@ std::string heddle::bundle::toJson(const Manifest &manifest) {
   json["kernels"] = ordered_json::array();
   for (const Kernel &kernel : manifest.kernels)
     json["kernels"].push_back(::toJson(kernel));
+  json["row_kernels"] = ordered_json::array();
+  for (const RowKernel &kernel : manifest.rowKernels)
+    json["row_kernels"].push_back(::toJson(kernel));
   json["rules"] = ordered_json::array();
   for (const Rule &rule : manifest.rules)
     json["rules"].push_back(::toJson(rule));

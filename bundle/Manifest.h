@@ -15,9 +15,12 @@
 #ifndef HEDDLE_BUNDLE_MANIFEST_H
 #define HEDDLE_BUNDLE_MANIFEST_H
 
+#include "bundle/IndexLayout.h"
 #include "bundle/Result.h"
+#include "bundle/RowOps.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +41,14 @@ inline constexpr int64_t maxQueryRows = 1024;
 
 /// The most scratch memory of one task of a kernel that is not by key.
 inline constexpr int64_t maxScratchBytes = int64_t(1) << 30;
+
+/// Threads of a block of a CUDA kernel are a multiple of a warp.
+inline constexpr int64_t warpThreads = 32;
+inline constexpr int64_t maxThreads = 1024;
+
+/// The most dynamic shared memory of a block on any GPU: 227 KiB.
+/// Source: CUDA C++ Programming Guide, compute capabilities 9.0 and 10.0.
+inline constexpr int64_t maxSharedBytes = 232448;
 
 /// True if `text` has no control characters (C0, C1, DEL): names and CPUs are
 /// printed to terminals.
@@ -114,6 +125,35 @@ struct Selection {
   Cadence cadence;    ///< when it is renewed
 };
 
+/// A machine that the bundle has code for.
+struct Target {
+  enum class Kind {
+    Host, ///< CPUs that the runtime itself runs on
+    Cuda, ///< NVIDIA GPUs
+  };
+  Kind kind = Kind::Host;
+  std::string triple; ///< "x86_64-unknown-linux-gnu", "nvptx64-nvidia-cuda"
+  std::string cpu;    ///< as LLVM names it: "sapphirerapids", "sm_90a"
+  /// What the machine must have, LLVM's names. Host: "avx2", "avx512f",
+  /// "amx-bf16", ... Cuda: the one PTX version that the code needs, "ptx80".
+  std::vector<std::string> features;
+  /// The index encodings that its kernels come in, in the order of preference:
+  /// a run takes the first that holds its longest sequence. Host: Int32.
+  std::vector<Encoding> encodings = {Encoding::Int32};
+  bool operator==(const Target &) const = default;
+};
+
+/// The encoding of index lists in a run on `target` whose longest sequence has
+/// `n` tokens; none when the target's kernels come in no encoding that holds n.
+std::optional<Encoding> encodingFor(const Target &target, int64_t n);
+
+/// "x86_64-unknown-linux-gnu, x86-64-v3" or "sm_90a", for people.
+std::string toString(const Target &target);
+
+/// As manifests and the compiler's options spell it: "int32", "uint16",
+/// "bitmap".
+std::string_view nameOf(Encoding encoding);
+
 /// The symbol of a kernel's form for an element type ("f32") and head dim:
 /// "attention_dense_f32_d128". Compiler and readers ask this function, so that
 /// no manifest can send a kernel's arguments to the code of another.
@@ -123,22 +163,34 @@ inline std::string variantSymbol(std::string_view kernel,
          std::to_string(headDim);
 }
 
+/// The same for a CUDA kernel that reads or writes lists: one form for each
+/// encoding, "select_32_bf16_d128_u16" (i32, u16, bitmap).
+std::string variantSymbol(std::string_view kernel, std::string_view dtype,
+                          int64_t headDim, Encoding encoding);
+
 /// How the names of select kernels, and of no others, begin: by it a symbol
 /// says which argument block its code takes.
 inline constexpr std::string_view selectPrefix = "select";
 
 /// One compiled form of a kernel.
 struct KernelVariant {
-  std::string symbol;    ///< variantSymbol(), exported by the code section
-  std::string dtype;     ///< "f32" or "bf16": element type of Q, K, V, O
+  std::string symbol;    ///< expectedSymbol(), exported by the code section
+  std::string dtype;     ///< "f32", "bf16" or, Cuda only, "f16": element type
+                         ///< of Q, K, V, O
   int64_t headDim = 0;   ///< 64, 128, ...
-  int64_t queryRows = 0; ///< rows of one task
+  int64_t queryRows = 0; ///< rows of one task or block
   int64_t scratchBytes = 0;
   int64_t scratchBytesPerKey = 0;
+  int64_t target = 0;                  ///< index into Manifest::targets
+  Encoding encoding = Encoding::Int32; ///< of the lists that it reads or
+                                       ///< writes; Int32 if it has none
+  int64_t threads = 0;                 ///< of a block; Cuda only, else 0
+  int64_t sharedBytes = 0; ///< dynamic shared memory of a block; Cuda only
 };
 
-/// A kernel that the step program names; every (dtype, headDim) the bundle was
-/// compiled for has a variant.
+/// A kernel that the step program names. For each target it has a variant of
+/// every (dtype, headDim) that any kernel of that target has, and if it has
+/// lists, of each in every encoding of the target.
 struct Kernel {
   enum class Kind { Attention, Select };
   std::string name;
@@ -147,6 +199,29 @@ struct Kernel {
   std::vector<Term> terms; ///< Attention; empty means dense (all pairs)
   int64_t group = 0;       ///< Select
   std::vector<KernelVariant> variants;
+
+  /// Whether it reads or writes index lists.
+  bool hasLists() const;
+};
+
+/// The symbol that a variant of `kernel` on `target` must have.
+std::string expectedSymbol(const Kernel &kernel, const KernelVariant &variant,
+                           const Target &target);
+
+/// One compiled form of a row kernel.
+struct RowVariant {
+  int64_t target = 0; ///< index into Manifest::targets, a Cuda one
+  std::string symbol; ///< rowSymbol(), exported by the code section
+  std::string dtype;  ///< "f32", "bf16", "f16": element type of the rows
+  int64_t threads = 0;
+  int64_t sharedBytes = 0;
+};
+
+/// A row operation of the model or sampler. For each Cuda target it has a
+/// variant of every dtype that any kernel of that target has.
+struct RowKernel {
+  RowOp op = RowOp::Embed;
+  std::vector<RowVariant> variants;
 };
 
 /// When a phase applies. The first phase of a rule whose condition holds at a
@@ -187,31 +262,31 @@ struct Rule {
   std::vector<Phase> phases;
 };
 
-/// The machine that the code section was compiled for.
-struct Target {
-  std::string triple;                ///< "x86_64-unknown-linux-gnu"
-  std::string cpu;                   ///< as LLVM names it, for people
-  std::vector<std::string> features; ///< that the CPU must have, LLVM's names:
-                                     ///< "avx2", "avx512f", "amx-bf16", ...
-};
-
 struct Manifest {
-  std::string producer; ///< "heddlec 0.1.0 (LLVM 22.1.8)"
-  std::string schedule; ///< the schedule's symbol name
-  uint32_t abi = 0;     ///< abi::abiVersion of the compiler
-  Target target;
+  std::string producer;        ///< "heddlec 0.1.0 (LLVM 22.1.8)"
+  std::string schedule;        ///< the schedule's symbol name
+  uint32_t abi = 0;            ///< abi::abiVersion of the compiler
+  std::vector<Target> targets; ///< at least one, at most one Host
   std::vector<Selection> selections;
   std::vector<Kernel> kernels;
+  std::vector<RowKernel> rowKernels; ///< each op once if there is a Cuda
+                                     ///< target, else none
   std::vector<Rule> rules;
 };
+
+/// The index of the bundle's Host target, or -1.
+int64_t hostTarget(const Manifest &manifest);
+
+/// All targets, for people: "x86_64-unknown-linux-gnu, x86-64-v3; sm_90a".
+std::string toString(const std::vector<Target> &targets);
 
 /// Pretty JSON, stable key order.
 std::string toJson(const Manifest &manifest);
 
 /// Parses and validates: unknown or missing fields, numbers and indices out of
 /// range, a rule without a final Otherwise, two defaults, symbols that are not
-/// variantSymbol() and an unknown enumerator are errors that name the JSON
-/// path.
+/// expectedSymbol(), missing variants and an unknown enumerator are errors that
+/// name the JSON path.
 Result<Manifest> manifestFromJson(const std::string &json);
 
 /// A cadence in the schedule's own words, for people: "uniform(3/10, 16)".

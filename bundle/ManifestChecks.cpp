@@ -7,7 +7,11 @@
 
 #include "bundle/ManifestNames.h"
 
+#include <algorithm>
+#include <cctype>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 using namespace heddle;
@@ -36,6 +40,67 @@ std::string at(const std::string &list, size_t index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
+/// "sm_" or "ptx", two or three digits, for a GPU perhaps the 'a' or 'f' of an
+/// architecture's or family's own instructions.
+bool isNumbered(std::string_view text, std::string_view prefix,
+                std::string_view endings) {
+  if (!text.starts_with(prefix))
+    return false;
+  text.remove_prefix(prefix.size());
+  if (!text.empty() && endings.find(text.back()) != std::string_view::npos)
+    text.remove_suffix(1);
+  return (text.size() == 2 || text.size() == 3) &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c); });
+}
+
+void checkTarget(Problem &in, const Target &target, const std::string &path) {
+  if (target.encodings.empty())
+    in.fail(path + ".encodings", "kernels need one encoding of index lists");
+  std::set<Encoding> encodings;
+  for (size_t i = 0; i < target.encodings.size(); ++i)
+    if (!encodings.insert(target.encodings[i]).second)
+      in.fail(at(path + ".encodings", i), "named twice");
+  if (target.kind == Target::Kind::Host) {
+    if (target.encodings != std::vector{Encoding::Int32})
+      in.fail(path + ".encodings",
+              "host kernels have int32 lists and no others");
+    return;
+  }
+  if (target.triple != "nvptx64-nvidia-cuda")
+    in.fail(path + ".triple", "\"" + printable(target.triple) +
+                                  "\" is no triple of a cuda target, expected "
+                                  "nvptx64-nvidia-cuda");
+  if (!isNumbered(target.cpu, "sm_", "af"))
+    in.fail(path + ".cpu", "\"" + printable(target.cpu) +
+                               "\" is no name of a GPU, expected one such as "
+                               "sm_80 or sm_90a");
+  if (target.features.size() != 1 ||
+      !isNumbered(target.features.front(), "ptx", ""))
+    in.fail(path + ".features",
+            "expected the PTX version that the code needs and nothing else, "
+            "such as [\"ptx80\"]");
+}
+
+void checkTargets(Problem &in, const Manifest &manifest) {
+  if (manifest.targets.empty())
+    in.fail("targets", "there is no target, so nothing runs the schedule");
+  std::set<std::string> gpus;
+  bool haveHost = false;
+  for (size_t i = 0; i < manifest.targets.size(); ++i) {
+    const Target &target = manifest.targets[i];
+    std::string path = at("targets", i);
+    if (target.kind == Target::Kind::Host) {
+      if (haveHost)
+        in.fail(path, "a second host target");
+      haveHost = true;
+    } else if (!gpus.insert(target.cpu).second) {
+      in.fail(path, "a second target " + printable(target.cpu));
+    }
+    checkTarget(in, target, path);
+  }
+}
+
 void checkSelections(Problem &in, const Manifest &manifest) {
   std::set<std::string> names;
   for (size_t i = 0; i < manifest.selections.size(); ++i)
@@ -61,21 +126,147 @@ void checkRows(Problem &in, const Manifest &manifest, const Kernel &kernel,
       check(manifest.selections[static_cast<size_t>(term.selection)].group);
 }
 
+void checkSymbol(Problem &in, const std::string &symbol,
+                 const std::string &expected, const std::string &path) {
+  if (symbol != expected)
+    in.fail(path + ".symbol", "\"" + printable(symbol) +
+                                  "\" is another kernel's code, expected \"" +
+                                  printable(expected) + "\"");
+}
+
+/// The parts of a record that only one kind of target has.
+template <typename V>
+void checkLaunch(Problem &in, const Target &target, const V &variant,
+                 const std::string &path) {
+  if (target.kind == Target::Kind::Host) {
+    if (variant.threads != 0)
+      in.fail(path + ".threads", "a host kernel has no blocks, expected 0");
+    if (variant.sharedBytes != 0)
+      in.fail(path + ".shared_bytes",
+              "a host kernel has no shared memory, expected 0");
+    if (variant.dtype == "f16")
+      in.fail(path + ".dtype", "host kernels are f32 or bf16, not f16");
+  } else if (variant.threads == 0 || variant.threads % warpThreads != 0) {
+    in.fail(path + ".threads", std::to_string(variant.threads) +
+                                   " is no number of threads of a block, "
+                                   "expected a multiple of 32 up to 1024");
+  }
+}
+
+void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
+                   const KernelVariant &variant, const std::string &path) {
+  const std::vector<Encoding> &known = target.encodings;
+  bool good = kernel.hasLists() ? std::find(known.begin(), known.end(),
+                                            variant.encoding) != known.end()
+                                : variant.encoding == Encoding::Int32;
+  if (!good)
+    in.fail(path + ".encoding",
+            kernel.hasLists() ? std::string(nameOf(variant.encoding)) +
+                                    " is none of the target's encodings"
+                              : "a kernel without index lists says int32");
+}
+
 void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
                   const KernelVariant &variant, const std::string &path) {
-  std::string symbol =
-      variantSymbol(kernel.name, variant.dtype, variant.headDim);
-  if (variant.symbol != symbol)
-    in.fail(path + ".symbol", "\"" + printable(variant.symbol) +
-                                  "\" is another kernel's code, expected \"" +
-                                  printable(symbol) + "\"");
+  const Target &target = manifest.targets[static_cast<size_t>(variant.target)];
+  checkEncoding(in, target, kernel, variant, path);
+  checkSymbol(in, variant.symbol, expectedSymbol(kernel, variant, target),
+              path);
+  checkLaunch(in, target, variant, path);
   checkRows(in, manifest, kernel, variant, path);
 }
 
+/// The (dtype, head dim) pairs that the kernels of each target come in.
+using Form = std::pair<std::string, int64_t>;
+using Forms = std::map<int64_t, std::set<Form>>;
+
+Forms formsOf(const Manifest &manifest) {
+  Forms forms;
+  for (const Kernel &kernel : manifest.kernels)
+    for (const KernelVariant &variant : kernel.variants)
+      forms[variant.target].insert({variant.dtype, variant.headDim});
+  return forms;
+}
+
+/// Every kernel comes in all forms of each target, or a run would find out
+/// half way that it lacks one.
+void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
+                   const Forms &needed, const std::string &path) {
+  std::set<std::tuple<int64_t, Form, Encoding>> own;
+  for (const KernelVariant &variant : kernel.variants)
+    if (!own.insert({variant.target,
+                     {variant.dtype, variant.headDim},
+                     variant.encoding})
+             .second)
+      in.fail(path + ".variants",
+              "two variants for " + variant.dtype + " and head dim " +
+                  std::to_string(variant.headDim) + " on targets[" +
+                  std::to_string(variant.target) + "]");
+  for (const auto &[target, forms] : needed)
+    for (const Form &form : forms) {
+      std::vector<Encoding> encodings = {Encoding::Int32};
+      if (kernel.hasLists())
+        encodings = manifest.targets[static_cast<size_t>(target)].encodings;
+      for (Encoding encoding : encodings)
+        if (!own.count({target, form, encoding}))
+          in.fail(path + ".variants",
+                  "the kernel has no form for targets[" +
+                      std::to_string(target) + "], " + form.first +
+                      " and head dim " + std::to_string(form.second) +
+                      (encodings.size() > 1
+                           ? " with " + std::string(nameOf(encoding)) + " lists"
+                           : "") +
+                      ", which another kernel has");
+    }
+}
+
+/// Row kernels serve CUDA targets, all of them and nothing else.
+void checkRowKernels(Problem &in, const Manifest &manifest) {
+  std::set<std::pair<int64_t, std::string>> needed;
+  for (const auto &[target, forms] : formsOf(manifest))
+    if (manifest.targets[static_cast<size_t>(target)].kind ==
+        Target::Kind::Cuda)
+      for (const Form &form : forms)
+        needed.insert({target, form.first});
+  std::set<RowOp> ops;
+  for (size_t i = 0; i < manifest.rowKernels.size(); ++i) {
+    const RowKernel &kernel = manifest.rowKernels[i];
+    std::string path = at("row_kernels", i);
+    if (!ops.insert(kernel.op).second)
+      in.fail(path + ".op",
+              "a second kernel for " + std::string(nameOf(kernel.op)));
+    std::set<std::pair<int64_t, std::string>> missing = needed;
+    for (size_t j = 0; j < kernel.variants.size(); ++j) {
+      const RowVariant &variant = kernel.variants[j];
+      std::string here = at(path + ".variants", j);
+      const Target &target =
+          manifest.targets[static_cast<size_t>(variant.target)];
+      if (target.kind == Target::Kind::Host)
+        in.fail(here + ".target", "the host has no row kernels");
+      checkSymbol(in, variant.symbol, rowSymbol(kernel.op, variant.dtype),
+                  here);
+      checkLaunch(in, target, variant, here);
+      if (!missing.erase({variant.target, variant.dtype}))
+        in.fail(here, "a second form for " + variant.dtype + " on targets[" +
+                          std::to_string(variant.target) +
+                          "], or one that its attention kernels do not have");
+    }
+    if (!missing.empty())
+      in.fail(path + ".variants", "the kernel has no form for targets[" +
+                                      std::to_string(missing.begin()->first) +
+                                      "] and " + missing.begin()->second +
+                                      ", which attention kernels have");
+  }
+  for (RowOp op : allRowOps)
+    if (!needed.empty() && !ops.count(op))
+      in.fail("row_kernels", "there is no kernel for " +
+                                 std::string(nameOf(op)) +
+                                 ", which a cuda target needs");
+}
+
 void checkKernels(Problem &in, const Manifest &manifest) {
-  using Form = std::pair<std::string, int64_t>;
+  Forms forms = formsOf(manifest);
   std::set<std::string> names;
-  std::set<Form> forms;
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const Kernel &kernel = manifest.kernels[i];
     std::string path = at("kernels", i);
@@ -89,23 +280,16 @@ void checkKernels(Problem &in, const Manifest &manifest) {
                   "\" is no name for this kind of kernel: names of select "
                   "kernels, and of no others, begin with \"" +
                   std::string(selectPrefix) + "\"");
-    std::set<Form> own;
-    for (size_t j = 0; j < kernel.variants.size(); ++j) {
-      const KernelVariant &variant = kernel.variants[j];
-      if (!own.insert({variant.dtype, variant.headDim}).second)
-        in.fail(path + ".variants", "two variants for " + variant.dtype +
-                                        " and head dim " +
-                                        std::to_string(variant.headDim));
-      checkVariant(in, manifest, kernel, variant, at(path + ".variants", j));
-    }
-    if (own.empty())
+    if (kernel.variants.empty())
       in.fail(path + ".variants", "the kernel has no compiled form");
-    if (i == 0)
-      forms = own;
-    else if (own != forms)
-      in.fail(path + ".variants",
-              "not the same element types and head dims as kernels[0]");
+    for (size_t j = 0; j < kernel.variants.size(); ++j)
+      checkVariant(in, manifest, kernel, kernel.variants[j],
+                   at(path + ".variants", j));
+    checkComplete(in, manifest, kernel, forms, path);
   }
+  for (size_t i = 0; i < manifest.targets.size(); ++i)
+    if (!forms.count(static_cast<int64_t>(i)))
+      in.fail(at("targets", i), "no kernel has a form for this target");
 }
 
 /// The attention kernel's reads are all renewed by a phase of the same rule:
@@ -222,7 +406,10 @@ std::string detail::printable(const std::string &text) {
 Status detail::checkManifest(const Manifest &manifest) {
   Problem problem;
   checkSelections(problem, manifest);
-  checkKernels(problem, manifest);
+  checkTargets(problem, manifest);
+  if (!problem.failed())
+    checkKernels(problem, manifest);
+  checkRowKernels(problem, manifest);
   if (!problem.failed())
     checkRules(problem, manifest);
   return problem.takeStatus();

@@ -31,6 +31,15 @@ inline constexpr Named<KeepRule> keepRuleNames[] = {
     {"ceil", KeepRule::Ceil},
     {"round", KeepRule::Round},
 };
+inline constexpr Named<Encoding> encodingNames[] = {
+    {"int32", Encoding::Int32},
+    {"uint16", Encoding::Uint16},
+    {"bitmap", Encoding::Bitmap},
+};
+inline constexpr Named<Target::Kind> targetNames[] = {
+    {"host", Target::Kind::Host},
+    {"cuda", Target::Kind::Cuda},
+};
 inline constexpr Named<Term::Kind> termNames[] = {
     {"columns", Term::Kind::Columns},
     {"window", Term::Kind::Window},

@@ -264,22 +264,39 @@ bool isSymbol(const std::string &text) {
                      [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-KernelVariant readVariant(Reader &in, const ordered_json &json,
-                          const std::string &path) {
-  KernelVariant variant;
-  if (!in.fields(json, path,
-                 {"symbol", "dtype", "head_dim", "query_rows", "scratch_bytes",
-                  "scratch_bytes_per_key"}))
-    return variant;
+/// What variants of all kernels have.
+template <typename V>
+void readForm(Reader &in, const ordered_json &json, const std::string &path,
+              size_t targets, V &variant) {
+  variant.target =
+      in.index(json["target"], path + ".target", targets, "target");
   variant.symbol = in.string(json["symbol"], path + ".symbol");
   if (!in.failed() && !isSymbol(variant.symbol))
     in.fail(path + ".symbol", "\"" + printable(variant.symbol) +
                                   "\" is no symbol name (1 to 255 printable "
                                   "characters, no spaces)");
   variant.dtype = in.string(json["dtype"], path + ".dtype");
-  if (!in.failed() && variant.dtype != "f32" && variant.dtype != "bf16")
+  if (!in.failed() && variant.dtype != "f32" && variant.dtype != "bf16" &&
+      variant.dtype != "f16")
     in.fail(path + ".dtype", "\"" + printable(variant.dtype) +
-                                 "\" is unknown, expected f32 or bf16");
+                                 "\" is unknown, expected f32, bf16 or f16");
+  variant.threads =
+      in.integer(json["threads"], path + ".threads", 0, maxThreads);
+  variant.sharedBytes = in.integer(json["shared_bytes"], path + ".shared_bytes",
+                                   0, maxSharedBytes);
+}
+
+KernelVariant readVariant(Reader &in, const ordered_json &json,
+                          const std::string &path, size_t targets) {
+  KernelVariant variant;
+  if (!in.fields(json, path,
+                 {"symbol", "dtype", "head_dim", "query_rows", "scratch_bytes",
+                  "scratch_bytes_per_key", "target", "encoding", "threads",
+                  "shared_bytes"}))
+    return variant;
+  readForm(in, json, path, targets, variant);
+  variant.encoding =
+      in.enumerator(json["encoding"], path + ".encoding", encodingNames);
   variant.headDim = in.integer(json["head_dim"], path + ".head_dim", 1, 65536);
   variant.queryRows =
       in.integer(json["query_rows"], path + ".query_rows", 1, maxQueryRows);
@@ -291,8 +308,56 @@ KernelVariant readVariant(Reader &in, const ordered_json &json,
   return variant;
 }
 
+RowKernel readRowKernel(Reader &in, const ordered_json &json,
+                        const std::string &path, size_t targets) {
+  RowKernel kernel;
+  if (!in.fields(json, path, {"op", "variants"}))
+    return kernel;
+  std::string op = in.string(json["op"], path + ".op");
+  auto *found = std::find_if(std::begin(allRowOps), std::end(allRowOps),
+                             [&](RowOp each) { return nameOf(each) == op; });
+  if (found == std::end(allRowOps)) {
+    in.fail(path + ".op", "\"" + printable(op) +
+                              "\" is no row operation that this build knows");
+    return kernel;
+  }
+  kernel.op = *found;
+  for (const ordered_json &item :
+       in.array(json["variants"], path + ".variants")) {
+    std::string here = at(path + ".variants", kernel.variants.size());
+    if (!in.fields(item, here,
+                   {"target", "symbol", "dtype", "threads", "shared_bytes"}))
+      return kernel;
+    readForm(in, item, here, targets, kernel.variants.emplace_back());
+    if (in.failed())
+      return kernel;
+  }
+  return kernel;
+}
+
+Target readTarget(Reader &in, const ordered_json &json,
+                  const std::string &path) {
+  Target target;
+  if (!in.fields(json, path,
+                 {"kind", "triple", "cpu", "features", "encodings"}))
+    return target;
+  target.kind = in.enumerator(json["kind"], path + ".kind", targetNames);
+  target.triple = in.string(json["triple"], path + ".triple");
+  target.cpu = in.string(json["cpu"], path + ".cpu");
+  for (const ordered_json &item :
+       in.array(json["features"], path + ".features"))
+    target.features.push_back(
+        in.string(item, at(path + ".features", target.features.size())));
+  target.encodings.clear();
+  for (const ordered_json &item :
+       in.array(json["encodings"], path + ".encodings"))
+    target.encodings.push_back(in.enumerator(
+        item, at(path + ".encodings", target.encodings.size()), encodingNames));
+  return target;
+}
+
 Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
-                  size_t selections) {
+                  size_t selections, size_t targets) {
   Kernel kernel;
   if (!json.is_object() || !json.contains("kind")) {
     in.fields(json, path, {"kind"});
@@ -340,8 +405,8 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
   kernel.name = in.string(json["name"], path + ".name");
   for (const ordered_json &item :
        in.array(json["variants"], path + ".variants")) {
-    kernel.variants.push_back(
-        readVariant(in, item, at(path + ".variants", kernel.variants.size())));
+    kernel.variants.push_back(readVariant(
+        in, item, at(path + ".variants", kernel.variants.size()), targets));
     if (in.failed())
       return kernel;
   }
@@ -460,30 +525,28 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
                          std::to_string(abi::abiVersion) +
                          ": recompile the schedule with this build's heddlec");
   }
-  if (in.failed() || !in.fields(json, "",
-                                {"producer", "schedule", "abi", "target",
-                                 "selections", "kernels", "rules"}))
+  if (in.failed() ||
+      !in.fields(json, "",
+                 {"producer", "schedule", "abi", "targets", "selections",
+                  "kernels", "row_kernels", "rules"}))
     return in.takeError();
 
   manifest.producer = in.string(json["producer"], "producer");
   manifest.schedule = in.string(json["schedule"], "schedule");
-  const ordered_json &target = json["target"];
-  if (in.fields(target, "target", {"triple", "cpu", "features"})) {
-    manifest.target.triple = in.string(target["triple"], "target.triple");
-    manifest.target.cpu = in.string(target["cpu"], "target.cpu");
-    std::vector<std::string> &features = manifest.target.features;
-    for (const ordered_json &item :
-         in.array(target["features"], "target.features"))
-      features.push_back(
-          in.string(item, at("target.features", features.size())));
-  }
+  for (const ordered_json &item : in.array(json["targets"], "targets"))
+    manifest.targets.push_back(
+        readTarget(in, item, at("targets", manifest.targets.size())));
   for (const ordered_json &item : in.array(json["selections"], "selections"))
     manifest.selections.push_back(
         readSelection(in, item, at("selections", manifest.selections.size())));
   for (const ordered_json &item : in.array(json["kernels"], "kernels"))
     manifest.kernels.push_back(
         readKernel(in, item, at("kernels", manifest.kernels.size()),
-                   manifest.selections.size()));
+                   manifest.selections.size(), manifest.targets.size()));
+  for (const ordered_json &item : in.array(json["row_kernels"], "row_kernels"))
+    manifest.rowKernels.push_back(
+        readRowKernel(in, item, at("row_kernels", manifest.rowKernels.size()),
+                      manifest.targets.size()));
   for (const ordered_json &item : in.array(json["rules"], "rules"))
     manifest.rules.push_back(
         readRule(in, item, at("rules", manifest.rules.size()), manifest));

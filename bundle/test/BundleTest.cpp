@@ -178,16 +178,23 @@ TEST(Bundle, OtherVersionsAreRefused) {
   forger.put<uint32_t>(8, 7);
   EXPECT_REFUSED(forger.withHeaderChecksum(),
                  "x.hdl: this bundle has format version 7, this build reads "
-                 "version 1: recompile");
+                 "version 2: recompile");
   // The version is judged before a size that may have moved.
   forger.put<uint64_t>(16, 1);
   EXPECT_REFUSED(forger.bytes, "format version 7");
 
   Manifest manifest = testManifest();
-  manifest.abi = 2;
+  manifest.abi = 3;
   Result<std::string> bytes = Bundle::serialize(manifest, {});
   ASSERT_FALSE(bytes);
-  EXPECT_NE(bytes.error().text().find("ABI version 2"), std::string::npos);
+  EXPECT_NE(bytes.error().text().find("ABI version 3"), std::string::npos);
+}
+
+TEST(Bundle, NamesTheSectionsOfItsTargets) {
+  const std::vector<Target> targets = testCudaManifest().targets;
+  EXPECT_EQ(codeSection(targets[0], CodeForm::Native), "code.host");
+  EXPECT_EQ(codeSection(targets[1], CodeForm::Ptx), "code.sm_90a.ptx");
+  EXPECT_EQ(codeSection(targets[1], CodeForm::Cubin), "code.sm_90a.cubin");
 }
 
 TEST(Bundle, LyingTablesAreRefused) {

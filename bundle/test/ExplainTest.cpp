@@ -96,6 +96,47 @@ TEST(Explain, PairsOfColumns) {
   EXPECT_EQ(pairsOf(both, manifest, 4, exact), 16) << "never above dense";
 }
 
+TEST(Explain, CountsListsInTheEncodingInForce) {
+  Manifest manifest = testCudaManifest();
+  auto lists = [&](int64_t length) {
+    Result<Explanation> result = explain(manifest, {128, length, 4, 2});
+    EXPECT_TRUE(result) << result.error().text();
+    return result->selections[0].lists;
+  };
+  // 20 of 100 keys: 80 bytes on the host, 40 rounded up to 48 on the GPU.
+  EXPECT_EQ(lists(100)[0].bytesPerLayer, 2 * 4 * 80);
+  EXPECT_EQ(lists(100)[1].encoding, Encoding::Uint16);
+  EXPECT_EQ(lists(100)[1].bytesPerLayer, 2 * 4 * 48);
+  EXPECT_EQ(lists(100)[1].bytes, 2 * 2 * 4 * 48);
+  EXPECT_EQ(lists(70000)[1].encoding, Encoding::Int32);
+  manifest.targets[1].encodings = {Encoding::Bitmap};
+  EXPECT_EQ(lists(100)[1].bytesPerLayer, 2 * 4 * 16);
+  Result<Explanation> result = explain(manifest, {128, 100, 4, 2});
+  std::string text = toText(*result);
+  for (const char *line :
+       {"index lists on x86-64-v3 (int32): 640 B a layer, 1.28 kB in 2 layers",
+        "index lists on sm_90a (bitmap): 128 B a layer, 256 B in 2 layers",
+        "kernels for x86_64-unknown-linux-gnu, x86-64-v3; sm_90a\n",
+        "    x86-64-v3 f32 head dim 64: 32 rows a task, scratch",
+        "    sm_90a bf16 head dim 64 uint16: 32 rows a block, 128 threads, "
+        "shared memory 65.5 kB, scratch",
+        "row kernels\n  embed\n    sm_90a bf16: 256 threads, shared memory 0 "
+        "B, "
+        "row_embed_bf16\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  auto json = nlohmann::json::parse(toJson(*result));
+  EXPECT_EQ(json["selections"][0]["lists"][1]["encoding"], "bitmap");
+  EXPECT_EQ(json["selections"][0]["lists"][1]["bytes"], 256);
+
+  manifest.targets[1].encodings = {Encoding::Uint16};
+  result = explain(manifest, {128, 70000, 4, 2});
+  EXPECT_NE(toText(*result).find("index lists on sm_90a: cannot run, no "
+                                 "encoding of this bundle holds 70000 keys"),
+            std::string::npos);
+  json = nlohmann::json::parse(toJson(*result));
+  EXPECT_TRUE(json["selections"][0]["lists"][1]["encoding"].is_null());
+}
+
 TEST(Explain, AddsUpARun) {
   ExplainRequest request{128, 100, 4, 2};
   Result<Explanation> result = explain(testManifest(), request);
@@ -114,8 +155,10 @@ TEST(Explain, AddsUpARun) {
   EXPECT_EQ(result->selections[0].keys, 20);
   EXPECT_EQ(result->selections[0].groups, 4);
   EXPECT_EQ(result->selections[0].layers, 2);
-  EXPECT_EQ(result->selections[0].bytesPerLayer, 2 * 4 * 20 * 4);
-  EXPECT_EQ(result->selections[0].bytes, 2 * 2 * 4 * 20 * 4);
+  ASSERT_EQ(result->selections[0].lists.size(), 1u);
+  EXPECT_EQ(result->selections[0].lists[0].encoding, Encoding::Int32);
+  EXPECT_EQ(result->selections[0].lists[0].bytesPerLayer, 2 * 4 * 20 * 4);
+  EXPECT_EQ(result->selections[0].lists[0].bytes, 2 * 2 * 4 * 20 * 4);
   double band = static_cast<double>(bruteForce(100, 64, 4));
   EXPECT_NEAR(result->share,
               (2 * (16 * 1e4 + 112 * 2e3) + 2 * 128 * band) / (4 * 128 * 1e4),

@@ -18,17 +18,28 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// The error of the test manifest after `change`, or "" if it is accepted.
-std::string refusal(const std::function<void(Json &)> &change) {
-  Json json = Json::parse(toJson(testManifest()));
+/// The error of a manifest after `change`, or "" if it is accepted.
+std::string refusal(const Manifest &whole,
+                    const std::function<void(Json &)> &change) {
+  Json json = Json::parse(toJson(whole));
   change(json);
   Result<Manifest> manifest = manifestFromJson(json.dump());
   return manifest ? "" : manifest.error().text();
+}
+std::string refusal(const std::function<void(Json &)> &change) {
+  return refusal(testManifest(), change);
+}
+std::string cudaRefusal(const std::function<void(Json &)> &change) {
+  return refusal(testCudaManifest(), change);
 }
 
 #define EXPECT_REFUSED(change, text)                                           \
   EXPECT_NE(refusal([](Json &json) { change; }).find(text), std::string::npos) \
       << "found: " << refusal([](Json &json) { change; })
+#define EXPECT_CUDA_REFUSED(change, text)                                      \
+  EXPECT_NE(cudaRefusal([](Json &json) { change; }).find(text),                \
+            std::string::npos)                                                 \
+      << "found: " << cudaRefusal([](Json &json) { change; })
 
 TEST(Manifest, RoundTripsThroughJson) {
   std::string json = toJson(testManifest());
@@ -39,6 +50,47 @@ TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest->selections[0].cadence.count, 16);
   EXPECT_EQ(manifest->kernels[2].terms[1].kind, Term::Kind::Sinks);
   EXPECT_EQ(manifest->rules[1].firstLayer, -2);
+}
+
+TEST(Manifest, TargetsRoundTripThroughJson) {
+  std::string json = toJson(testCudaManifest());
+  Result<Manifest> manifest = manifestFromJson(json);
+  ASSERT_TRUE(manifest) << manifest.error().text();
+  EXPECT_EQ(toJson(*manifest), json);
+  EXPECT_EQ(manifest->targets, testCudaManifest().targets);
+  // Dense has one CUDA form, columns one an encoding.
+  ASSERT_EQ(manifest->kernels[0].variants.size(), 2u);
+  EXPECT_EQ(manifest->kernels[0].variants[1].symbol, "dense_lse_bf16_d64");
+  ASSERT_EQ(manifest->kernels[1].variants.size(), 3u);
+  EXPECT_EQ(manifest->kernels[1].variants[1].symbol, "columns_bf16_d64_u16");
+  EXPECT_EQ(manifest->kernels[1].variants[1].encoding, Encoding::Uint16);
+  EXPECT_EQ(manifest->kernels[1].variants[1].threads, 128);
+  EXPECT_EQ(manifest->kernels[1].variants[1].sharedBytes, 65536);
+  EXPECT_EQ(manifest->kernels[3].variants[2].symbol, "select_bf16_d64_i32");
+  ASSERT_EQ(manifest->rowKernels.size(), std::size(allRowOps));
+  EXPECT_EQ(manifest->rowKernels[1].op, RowOp::RmsNorm);
+  EXPECT_EQ(manifest->rowKernels[1].variants[0].symbol, "row_rms_norm_bf16");
+}
+
+TEST(Manifest, PicksTheEncodingOfARun) {
+  Target target = testCudaManifest().targets[1];
+  EXPECT_EQ(encodingFor(target, 65536), Encoding::Uint16);
+  EXPECT_EQ(encodingFor(target, 65537), Encoding::Int32);
+  target.encodings = {Encoding::Uint16};
+  EXPECT_EQ(encodingFor(target, 65537), std::nullopt);
+  target.encodings = {Encoding::Bitmap, Encoding::Int32};
+  EXPECT_EQ(encodingFor(target, 1 << 20), Encoding::Bitmap);
+}
+
+TEST(Manifest, FindsTheHost) {
+  Manifest manifest = testCudaManifest();
+  EXPECT_EQ(hostTarget(manifest), 0);
+  std::swap(manifest.targets[0], manifest.targets[1]);
+  EXPECT_EQ(hostTarget(manifest), 1);
+  EXPECT_EQ(toString(manifest.targets),
+            "sm_90a; x86_64-unknown-linux-gnu, x86-64-v3");
+  manifest.targets.pop_back();
+  EXPECT_EQ(hostTarget(manifest), -1);
 }
 
 TEST(Manifest, EveryCadenceRoundTrips) {
@@ -72,7 +124,7 @@ TEST(Manifest, EveryCadenceRoundTrips) {
 
 TEST(Manifest, RefusesWhatIsNoManifest) {
   for (const char *text :
-       {"", "{", "[]", "null", "7", "\"x\"", "{}", "{\"abi\":1}", "\xff\xfe"})
+       {"", "{", "[]", "null", "7", "\"x\"", "{}", "{\"abi\":2}", "\xff\xfe"})
     EXPECT_FALSE(manifestFromJson(text)) << text;
   EXPECT_FALSE(manifestFromJson(std::string(100000, '[')));
   Result<Manifest> twice = manifestFromJson("{\"abi\": 1, \"abi\": 1}");
@@ -83,7 +135,7 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
 
 TEST(Manifest, RefusesEveryMissingAndUnknownField) {
   // Walks the whole document, so that a field added later is covered too.
-  Json whole = Json::parse(toJson(testManifest()));
+  Json whole = Json::parse(toJson(testCudaManifest()));
   int objects = 0;
   std::function<void(Json::json_pointer)> visit = [&](Json::json_pointer at) {
     const Json &here = whole[at];
@@ -109,15 +161,16 @@ TEST(Manifest, RefusesEveryMissingAndUnknownField) {
     }
   };
   visit(Json::json_pointer());
-  EXPECT_GT(objects, 20);
+  EXPECT_GT(objects, 40);
 }
 
 TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["schedule"] = "\x1b[2J",
                  "schedule: \"?[2J\" has control characters");
-  EXPECT_REFUSED(json["target"]["cpu"] = "a\nb", "has control characters");
+  EXPECT_REFUSED(json["targets"][0]["cpu"] = "a\nb",
+                 "targets[0].cpu: \"a?b\" has control characters");
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
-  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 1");
+  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 2");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");
@@ -154,7 +207,8 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["kernels"][1]["variants"][0]["head_dim"] = 128;
                  json["kernels"][1]["variants"][0]["symbol"] =
                      "columns_f32_d128",
-                 "kernels[1].variants: not the same");
+                 "kernels[0].variants: the kernel has no form for targets[0], "
+                 "f32 and head dim 128, which another kernel has");
   EXPECT_REFUSED(json["kernels"][1]["variants"][0]["symbol"] =
                      json["kernels"][0]["variants"][0]["symbol"],
                  "kernels[1].variants[0].symbol: \"dense_lse_f32_d64\" is "
@@ -206,6 +260,120 @@ TEST(Manifest, RefusesKernelsThatCannotBeCalled) {
       std::swap(json["kernels"][0]["name"], json["kernels"][3]["name"]);
       std::swap(json["kernels"][0]["variants"], json["kernels"][3]["variants"]),
       "kernels[0].name: \"select\" is no name for this kind");
+}
+
+TEST(Manifest, RefusesTargetsThatCannotBe) {
+  EXPECT_REFUSED(json["targets"] = Json::array();
+                 for (Json &kernel : json["kernels"]) kernel["variants"] =
+                     Json::array(),
+                 "targets: there is no target, so nothing runs the schedule");
+  EXPECT_REFUSED(json["targets"].push_back(json["targets"][0]),
+                 "targets[1]: a second host target");
+  EXPECT_REFUSED(json["targets"][0]["kind"] = "tpu",
+                 "targets[0].kind: \"tpu\" is unknown, expected one of host, "
+                 "cuda");
+  EXPECT_REFUSED(json["targets"][0]["encodings"] = Json::array(),
+                 "targets[0].encodings: kernels need one encoding");
+  EXPECT_REFUSED(json["targets"][0]["encodings"] = {"uint16"},
+                 "host kernels have int32 lists and no others");
+  EXPECT_REFUSED(json["targets"][0]["encodings"] = {"int8"},
+                 "targets[0].encodings[0]: \"int8\" is unknown, expected one "
+                 "of int32, uint16, bitmap");
+  EXPECT_CUDA_REFUSED(json["targets"][1]["encodings"].push_back("int32"),
+                      "targets[1].encodings[2]: named twice");
+  EXPECT_CUDA_REFUSED(json["targets"].push_back(json["targets"][1]),
+                      "targets[2]: a second target sm_90a");
+  EXPECT_CUDA_REFUSED(json["targets"].push_back(json["targets"][1]);
+                      json["targets"][2]["cpu"] = "sm_80",
+                      "targets[2]: no kernel has a form for this target");
+  EXPECT_CUDA_REFUSED(json["targets"][1]["triple"] = "nvptx",
+                      "targets[1].triple: \"nvptx\" is no triple of a cuda");
+  for (const char *cpu : {"", "sm_", "sm_9", "sm_9000", "sm_90b", "sm_90aa",
+                          "compute_90", "sm_a90", "../../x"})
+    EXPECT_NE(cudaRefusal([&](Json &json) {
+                json["targets"][1]["cpu"] = cpu;
+              }).find("targets[1].cpu"),
+              std::string::npos)
+        << cpu;
+  for (const Json &features :
+       {Json::array(), Json{"ptx"}, Json{"sm_90"}, Json{"ptx80", "ptx81"}})
+    EXPECT_NE(cudaRefusal([&](Json &json) {
+                json["targets"][1]["features"] = features;
+              }).find("targets[1].features: expected the PTX version"),
+              std::string::npos)
+        << features;
+}
+
+TEST(Manifest, RefusesFormsOfOtherTargets) {
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["target"] = 1,
+                 "kernels[0].variants[0].target: index 1 is out of range: "
+                 "there is 1 target");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["threads"] = 32,
+                 "kernels[0].variants[0].threads: a host kernel has no blocks");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["shared_bytes"] = 1,
+                 "a host kernel has no shared memory");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["dtype"] = "f16";
+                 json["kernels"][0]["variants"][0]["symbol"] =
+                     "dense_lse_f16_d64",
+                 "kernels[0].variants[0].dtype: host kernels are f32 or bf16");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["encoding"] = "uint16",
+                 "kernels[0].variants[0].encoding: a kernel without index "
+                 "lists says int32");
+  EXPECT_REFUSED(json["kernels"][1]["variants"][0]["encoding"] = "uint16",
+                 "uint16 is none of the target's encodings");
+  EXPECT_REFUSED(json["kernels"][0]["variants"].push_back(
+                     json["kernels"][0]["variants"][0]),
+                 "kernels[0].variants: two variants for f32 and head dim 64");
+
+  for (int threads : {0, 1, 48, 1056})
+    EXPECT_NE(cudaRefusal([&](Json &json) {
+                json["kernels"][0]["variants"][1]["threads"] = threads;
+              }).find("kernels[0].variants[1].threads"),
+              std::string::npos)
+        << threads;
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["shared_bytes"] =
+                          232449,
+                      "shared_bytes: 232449 is out of range, expected 0 to "
+                      "232448");
+  EXPECT_CUDA_REFUSED(json["kernels"][1]["variants"][1]["symbol"] =
+                          "columns_bf16_d64",
+                      "expected \"columns_bf16_d64_u16\"");
+  EXPECT_CUDA_REFUSED(json["kernels"][1]["variants"].erase(2),
+                      "kernels[1].variants: the kernel has no form for "
+                      "targets[1], bf16 and head dim 64 with int32 lists");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].erase(1),
+                      "kernels[0].variants: the kernel has no form for "
+                      "targets[1], bf16 and head dim 64, which another");
+}
+
+TEST(Manifest, RefusesIncompleteRowKernels) {
+  EXPECT_CUDA_REFUSED(json["row_kernels"].erase(3),
+                      "row_kernels: there is no kernel for swiglu");
+  EXPECT_CUDA_REFUSED(json["row_kernels"].push_back(json["row_kernels"][0]),
+                      "row_kernels[10].op: a second kernel for embed");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["op"] = "fly",
+                      "row_kernels[0].op: \"fly\" is no row operation");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"] = Json::array(),
+                      "row_kernels[0].variants: the kernel has no form for "
+                      "targets[1] and bf16");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"][0]["target"] = 0,
+                      "row_kernels[0].variants[0].target: the host has no row "
+                      "kernels");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"][0]["symbol"] =
+                          "row_draw_bf16",
+                      "expected \"row_embed_bf16\"");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"][0]["threads"] = 33,
+                      "row_kernels[0].variants[0].threads: 33 is no number");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"].push_back(
+                          json["row_kernels"][0]["variants"][0]),
+                      "row_kernels[0].variants[1]: a second form for bf16");
+  EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"][0]["dtype"] = "f16";
+                      json["row_kernels"][0]["variants"][0]["symbol"] =
+                          "row_embed_f16",
+                      "or one that its attention kernels do not have");
+  // A bundle for the host alone has none.
+  EXPECT_EQ(testManifest().rowKernels.size(), 0u);
+  EXPECT_EQ(refusal([](Json &) {}), "");
 }
 
 TEST(Manifest, RefusesRulesThatCannotBePlayed) {

@@ -24,7 +24,11 @@ Manifest heddle::bundle::testManifest() {
   manifest.producer = "test";
   manifest.schedule = "test";
   manifest.abi = abi::abiVersion;
-  manifest.target = {"x86_64-unknown-linux-gnu", "x86-64-v3", {"avx2", "fma"}};
+  manifest.targets = {{Target::Kind::Host,
+                       "x86_64-unknown-linux-gnu",
+                       "x86-64-v3",
+                       {"avx2", "fma"},
+                       {Encoding::Int32}}};
 
   Cadence cadence;
   cadence.kind = Cadence::Kind::Uniform;
@@ -53,5 +57,32 @@ Manifest heddle::bundle::testManifest() {
   last.lastLayer = -1;
   last.phases = {{{When::Kind::Otherwise, {}}, 2, {}}};
   manifest.rules = {usual, last};
+  return manifest;
+}
+
+Manifest heddle::bundle::testCudaManifest() {
+  Manifest manifest = testManifest();
+  manifest.targets.push_back({Target::Kind::Cuda,
+                              "nvptx64-nvidia-cuda",
+                              "sm_90a",
+                              {"ptx80"},
+                              {Encoding::Uint16, Encoding::Int32}});
+  const Target &target = manifest.targets.back();
+  for (Kernel &kernel : manifest.kernels)
+    for (Encoding encoding : target.encodings) {
+      if (encoding != Encoding::Int32 && !kernel.hasLists())
+        continue;
+      KernelVariant variant = kernel.variants.front();
+      variant.dtype = "bf16";
+      variant.target = 1;
+      variant.encoding = encoding;
+      variant.threads = 128;
+      variant.sharedBytes = 65536;
+      variant.symbol = expectedSymbol(kernel, variant, target);
+      kernel.variants.push_back(variant);
+    }
+  for (RowOp op : allRowOps)
+    manifest.rowKernels.push_back(
+        {op, {{1, rowSymbol(op, "bf16"), "bf16", 256, 0}}});
   return manifest;
 }

@@ -17,6 +17,9 @@ namespace heddle::bundle {
 /// window with sinks. One variant (f32, head dim 64) a kernel.
 Manifest testManifest();
 
+/// The same, compiled for sm_90a (bf16) too, with lists in uint16 and int32.
+Manifest testCudaManifest();
+
 } // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_TEST_TESTMANIFEST_H

@@ -133,7 +133,7 @@ LogicalResult Compilation::runPlan() {
   assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
   result.manifest = exportManifest(*plans.begin());
   result.manifest.producer = options.producer;
-  result.manifest.target = target.description();
+  result.manifest.targets = {target.description()};
   plan = print();
   return reach(Level::Plan, plan);
 }
@@ -183,10 +183,11 @@ LogicalResult Compilation::runCode() {
 LogicalResult Compilation::runBundle() {
   TimingScope scope = timing.nest(stringifyLevel(Level::Bundle));
   auto bytes = bundle::Bundle::serialize(
-      result.manifest,
-      {{std::string(bundle::scheduleSection), source.str()},
-       {std::string(bundle::planSection), plan},
-       {std::string(bundle::hostCodeSection), std::move(code)}});
+      result.manifest, {{std::string(bundle::scheduleSection), source.str()},
+                        {std::string(bundle::planSection), plan},
+                        {bundle::codeSection(result.manifest.targets.front(),
+                                             bundle::CodeForm::Native),
+                         std::move(code)}});
   if (!bytes)
     return module.emitError(bytes.error().text());
   return reach(Level::Bundle, std::move(*bytes));

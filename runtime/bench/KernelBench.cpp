@@ -7,6 +7,7 @@
 
 #include "runtime/bench/KernelBench.h"
 
+#include "bundle/IndexLayout.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/PeakLoops.h"
@@ -120,6 +121,7 @@ public:
     attention.kvGroup = 1;
     attention.scale =
         static_cast<float>(1 / std::sqrt(static_cast<double>(variant.headDim)));
+    attention.heads = select.heads = static_cast<uint32_t>(heads);
     std::copy(lists.begin(), lists.end(), attention.lists);
     if (listed) {
       int64_t room = 0;
@@ -222,7 +224,7 @@ private:
     for (int64_t list = 0; list < heads * count; ++list)
       std::sample(all.begin(), all.end(), std::back_inserter(indices), keep,
                   random);
-    lists.push_back({indices.data(), count, keep});
+    lists.push_back(bundle::int32Lists(indices.data(), count, keep));
     groups.push_back(selection.group);
   }
 
@@ -251,7 +253,8 @@ void bench::registerKernels(const Subject &subject, const Request &request,
   const bundle::Manifest &manifest = subject.bundle->manifest();
   for (const Kernel &kernel : manifest.kernels) {
     for (const KernelVariant &variant : kernel.variants) {
-      if (!admits(request.dtypes, variant.dtype) ||
+      if (variant.target != bundle::hostTarget(manifest) ||
+          !admits(request.dtypes, variant.dtype) ||
           !admits(request.headDims, variant.headDim))
         continue;
       for (int64_t n : request.lengths) {

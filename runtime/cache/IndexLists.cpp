@@ -25,21 +25,22 @@ static int64_t plus(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? tooMany : sum;
 }
 
-/// Groups and kept keys of a selection over `n` tokens; no memory yet.
-static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n) {
+/// Groups, kept keys and row of a selection over `n` tokens; no memory yet.
+static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
+                              bundle::Encoding encoding) {
   assert(n >= 1 && selection.group >= 1);
   abi::IndexList list;
   list.indices = nullptr;
   list.groups = (n - 1) / selection.group + 1;
   list.keep = bundle::keepCount(selection.keep, selection.rule, n);
+  list.rowBytes = bundle::listRowBytes(encoding, n, list.keep);
   return list;
 }
 
 /// Bytes of one list, a multiple of a cache line.
 static int64_t paddedBytes(const abi::IndexList &list, int64_t queryHeads) {
   constexpr int64_t line = 64;
-  int64_t bytes = times(times(times(queryHeads, list.groups), list.keep),
-                        static_cast<int64_t>(sizeof(int32_t)));
+  int64_t bytes = times(times(queryHeads, list.groups), list.rowBytes);
   return bytes > tooMany - line ? tooMany : (bytes + line - 1) / line * line;
 }
 
@@ -52,33 +53,26 @@ int64_t IndexLists::bytesFor(const IndexListShape &shape) {
     if (layers == 0)
       continue;
     for (int64_t n : shape.lengths)
-      total =
-          plus(total, times(layers, paddedBytes(shapeOf(shape.selections[s], n),
-                                                shape.queryHeads)));
+      total = plus(total, times(layers, paddedBytes(shapeOf(shape.selections[s],
+                                                            n, shape.encoding),
+                                                    shape.queryHeads)));
   }
   return total;
 }
 
-Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
+IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
   IndexLists result;
   result.sequences = static_cast<int64_t>(shape.lengths.size());
   result.selections = static_cast<int64_t>(shape.selections.size());
-  int64_t bytes = bytesFor(shape);
-  if (bytes > 0) {
-    Result<Buffer> memory = Buffer::allocate(bytes);
-    if (!memory)
-      return memory.takeError().withContext("index lists");
-    result.memory = std::move(*memory);
-  }
-  std::byte *next = result.memory.data();
+  auto *next = static_cast<std::byte *>(memory);
   result.lists.reserve(shape.keeps.size() * shape.lengths.size() *
                        shape.selections.size());
   for (const std::vector<bool> &kept : shape.keeps) {
     for (int64_t n : shape.lengths) {
       for (size_t s = 0; s < shape.selections.size(); ++s) {
-        abi::IndexList list = shapeOf(shape.selections[s], n);
+        abi::IndexList list = shapeOf(shape.selections[s], n, shape.encoding);
         if (kept[s]) {
-          list.indices = reinterpret_cast<int32_t *>(next);
+          list.indices = next;
           next += paddedBytes(list, shape.queryHeads);
         }
         result.lists.push_back(list);
@@ -86,5 +80,18 @@ Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
     }
   }
   result.written.assign(result.lists.size(), 0);
+  return result;
+}
+
+Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
+  Buffer memory;
+  if (int64_t bytes = bytesFor(shape); bytes > 0) {
+    Result<Buffer> allocated = Buffer::allocate(bytes);
+    if (!allocated)
+      return allocated.takeError().withContext("index lists");
+    memory = std::move(*allocated);
+  }
+  IndexLists result = at(shape, memory.data());
+  result.memory = std::move(memory);
   return result;
 }

@@ -7,12 +7,12 @@
 //
 // One block of memory holds, in the order [layer][sequence][selection], an
 // abi::IndexList for every selection that the layer keeps. Each list starts on
-// a 64-byte boundary; inside it the layout is abi::IndexList's,
-// [queryHeads x groups x keep] int32.
+// a 64-byte boundary; inside it are queryHeads x groups rows as
+// bundle/IndexLayout.h lays them out, all lists of a run in one encoding.
 //
 // Worked example: 2 query heads; selection A keeps 1/2 of the keys for groups
 // of 4 rows, selection B one key for groups of 8 rows; layer 0 keeps A and B,
-// layer 1 keeps only A; sequences of 8 and 5 tokens.
+// layer 1 keeps only A; sequences of 8 and 5 tokens; Int32.
 //
 //   layer  sequence  selection  groups  keep  bytes             offset
 //     0       0          A         2      4   2*2*4*4 = 64         0
@@ -24,7 +24,9 @@
 //   total: 384 bytes, the last list padded to a cache line like the others
 //
 // In layer 0, the list of sequence 1, head 1, second group (row 4 alone) in A
-// starts at byte 128 + ((1 * 2 + 1) * 2) * 4 = 152.
+// starts at byte 128 + ((1 * 2 + 1) * 2) * 4 = 152. As Uint16 or Bitmap each of
+// these short lists takes 16 bytes, A 64 or, like B, no more than that when
+// padded: 384 bytes again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +34,7 @@
 #define HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
 
 #include "bundle/Abi.h"
+#include "bundle/IndexLayout.h"
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
 #include "runtime/base/Buffer.h"
@@ -48,6 +51,8 @@ struct IndexListShape {
   std::vector<std::vector<bool>> keeps;
   std::vector<int64_t> lengths; ///< tokens of each sequence, each at least 1
   int64_t queryHeads = 0;
+  /// Holds the longest sequence, see bundle::encodingFor.
+  bundle::Encoding encoding = bundle::Encoding::Int32;
 };
 
 /// Storage of the index lists and which of them have been written.
@@ -61,6 +66,10 @@ public:
 
   /// Memory for all lists, none of them filled.
   static Result<IndexLists> allocate(const IndexListShape &shape);
+
+  /// The same in bytesFor() bytes at `memory`, which may be a device's: only
+  /// addresses are computed.
+  static IndexLists at(const IndexListShape &shape, void *memory);
 
   int64_t bytes() const { return memory.size(); }
 

@@ -148,16 +148,23 @@ Status HostModule::open(std::string_view code) {
 Result<std::unique_ptr<HostModule>>
 HostModule::load(const bundle::Bundle &bundle) {
   const bundle::Manifest &manifest = bundle.manifest();
-  if (Status status = checkTarget(manifest.target); !status)
+  int64_t host = bundle::hostTarget(manifest);
+  if (host < 0)
+    return Error("the bundle has code for " +
+                 bundle::toString(manifest.targets) +
+                 " only; run it with --device=cuda or compile it with "
+                 "`heddlec --target=host`");
+  const bundle::Target &target = manifest.targets[static_cast<size_t>(host)];
+  if (Status status = checkTarget(target); !status)
     return status.takeError();
 
-  std::string_view code = bundle.section(bundle::hostCodeSection);
+  std::string section = bundle::codeSection(target, bundle::CodeForm::Native);
+  std::string_view code = bundle.section(section);
   if (code.empty())
-    return Error("the bundle has no section '" +
-                 std::string(bundle::hostCodeSection) +
+    return Error("the bundle has no section '" + section +
                  "', so nothing in it runs on a CPU; compile the schedule with "
                  "`heddlec --target=host`");
-  std::string where = "section " + std::string(bundle::hostCodeSection);
+  std::string where = "section " + section;
   if (Status status = checkElf(code); !status)
     return status.takeError().withContext(where);
 
@@ -167,6 +174,8 @@ HostModule::load(const bundle::Bundle &bundle) {
 
   for (const bundle::Kernel &kernel : manifest.kernels) {
     for (const bundle::KernelVariant &variant : kernel.variants) {
+      if (variant.target != host)
+        continue;
       void *address = dlsym(module->handle, variant.symbol.c_str());
       if (!address || !isOwnFunction(module->handle, address))
         return Error("kernel '" + kernel.name + "' should be at the symbol '" +

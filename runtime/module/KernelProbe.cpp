@@ -7,6 +7,7 @@
 
 #include "runtime/module/KernelProbe.h"
 
+#include "bundle/IndexLayout.h"
 #include "runtime/tensor/DType.h"
 
 #include <algorithm>
@@ -186,6 +187,7 @@ public:
         variant.headDim;
     args.kvGroup = 1;
     args.scale = 1;
+    args.heads = 1;
     // Code that reads lists which the manifest does not name finds some too:
     // as many as the smallest groups have.
     for (int64_t list = 0; list < abi::maxIndexLists; ++list) {
@@ -197,7 +199,8 @@ public:
       for (int64_t group = 0; group < count; ++group)
         for (int64_t which = 0; which < keep; ++which)
           keys.push_back(static_cast<int32_t>(listedKey(group, which, n)));
-      args.lists[list] = {keys.data(), (n - 1) / rows + 1, keep};
+      args.lists[list] =
+          bundle::int32Lists(keys.data(), (n - 1) / rows + 1, keep);
     }
   }
 
@@ -334,7 +337,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.queryStride = args.keyStride = variant.headDim;
   args.kvGroup = 1;
   args.scale = 1;
-  args.list = {indices.data(), 2, keep};
+  args.heads = 1;
+  args.list = bundle::int32Lists(indices.data(), 2, keep);
   for (int64_t tile = 0; tile < 2; ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)

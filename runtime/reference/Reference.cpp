@@ -7,8 +7,10 @@
 
 #include "runtime/reference/Reference.h"
 
+#include "bundle/IndexLayout.h"
+#include "runtime/tensor/Convert.h"
+
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -19,16 +21,18 @@ using namespace heddle::rt;
 using bundle::Term;
 
 double reference::load(const void *array, int64_t index, DType dtype) {
-  assert(dtype != DType::F16 && "no kernels for f16");
   if (dtype == DType::BF16)
     return fromBF16(static_cast<const uint16_t *>(array)[index]);
+  if (dtype == DType::F16)
+    return fromF16(static_cast<const uint16_t *>(array)[index]);
   return static_cast<const float *>(array)[index];
 }
 
 void reference::store(void *array, int64_t index, DType dtype, double value) {
-  assert(dtype != DType::F16 && "no kernels for f16");
   if (dtype == DType::BF16)
     static_cast<uint16_t *>(array)[index] = toBF16(static_cast<float>(value));
+  else if (dtype == DType::F16)
+    static_cast<uint16_t *>(array)[index] = toF16(static_cast<float>(value));
   else
     static_cast<float *>(array)[index] = static_cast<float>(value);
 }
@@ -73,8 +77,7 @@ reference::pairsOf(std::span<const Term> terms, int64_t head,
       case Term::Kind::Columns: {
         const abi::IndexList &list = lists[column];
         int64_t group = row / groups[column];
-        const int32_t *keys =
-            list.indices + (head * list.groups + group) * list.keep;
+        const int32_t *keys = bundle::int32Keys(list, head, group);
         if (std::find(keys, keys + list.keep, key) != keys + list.keep)
           return true;
         ++column;

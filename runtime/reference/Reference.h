@@ -54,8 +54,8 @@ Head headOf(const abi::AttentionArgs &args, int64_t head, int64_t headDim,
 using PairPredicate = std::function<bool(int64_t row, int64_t key)>;
 
 /// The pairs that a union of terms keeps in query head `head`; no terms means
-/// all. `lists[c]` belongs to the c-th column term, `groups[c]` is its group
-/// size; both are referred to, not copied.
+/// all. `lists[c]` belongs to the c-th column term and is Int32, `groups[c]` is
+/// its group size; both are referred to, not copied.
 PairPredicate pairsOf(std::span<const bundle::Term> terms, int64_t head,
                       std::span<const abi::IndexList> lists,
                       std::span<const int64_t> groups);

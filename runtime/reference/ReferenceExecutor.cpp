@@ -14,6 +14,7 @@
 #include "runtime/reference/ReferenceExecutor.h"
 
 #include "bundle/Abi.h"
+#include "bundle/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/reference/Reference.h"
 
@@ -220,6 +221,7 @@ Status Player::attend(int64_t layer, const PackedBatch &batch,
     args.kvGroup = config.queryHeads / config.kvHeads;
     args.scale =
         static_cast<float>(1 / std::sqrt(static_cast<double>(config.headDim)));
+    args.heads = static_cast<uint32_t>(config.queryHeads);
 
     std::vector<abi::IndexList> lists;
     std::vector<int64_t> groups;
@@ -232,7 +234,8 @@ Status Player::attend(int64_t layer, const PackedBatch &batch,
                      manifest.selections[term.selection].name + "' in layer " +
                      std::to_string(layer) + ", which has not been filled");
       Chosen &list = found->second;
-      lists.push_back({list.indices.data(), list.groups, list.keep});
+      lists.push_back(
+          bundle::int32Lists(list.indices.data(), list.groups, list.keep));
       groups.push_back(manifest.selections[term.selection].group);
     }
 
@@ -272,9 +275,6 @@ Status Player::attend(int64_t layer, const PackedBatch &batch,
 Result<std::unique_ptr<ReferenceExecutor>>
 ReferenceExecutor::create(const bundle::Manifest &manifest,
                           const ModelConfig &config, DType dtype) {
-  if (dtype == DType::F16)
-    return Error("f16 is not an element type that attention is defined for; "
-                 "use f32 or bf16");
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     auto named = std::count_if(
         manifest.rules.begin(), manifest.rules.end(),

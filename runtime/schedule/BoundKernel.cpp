@@ -41,20 +41,22 @@ int64_t BoundKernel::scratchBytes(const bundle::Manifest &manifest,
                       static_cast<int64_t>(sizeof(int32_t)));
 }
 
-/// The variant for an element type and head dim, or an error with those that
-/// there are.
-static Result<const KernelVariant *> findVariant(const Kernel &kernel,
-                                                 DType dtype, int64_t headDim) {
+/// The host's variant for an element type and head dim, or an error with those
+/// that there are.
+static Result<const KernelVariant *>
+findVariant(const Kernel &kernel, int64_t host, DType dtype, int64_t headDim) {
   std::string have;
   for (const KernelVariant &variant : kernel.variants) {
+    if (variant.target != host)
+      continue;
     if (variant.dtype == name(dtype) && variant.headDim == headDim)
       return &variant;
     have += (have.empty() ? "" : ", ") + variant.dtype + " with " +
             std::to_string(variant.headDim);
   }
-  return Error("the bundle has no kernels for " + std::string(name(dtype)) +
-               " and a head dim of " + std::to_string(headDim) + ", only for " +
-               have +
+  return Error("the bundle has no host kernels for " +
+               std::string(name(dtype)) + " and a head dim of " +
+               std::to_string(headDim) + ", only for " + have +
                "; compile the schedule for this model, or choose another "
                "element type");
 }
@@ -81,7 +83,8 @@ heddle::rt::bindKernels(const bundle::Manifest &manifest,
                    std::to_string(bound.columns.size()) +
                    " selections, a kernel can read at most " +
                    std::to_string(abi::maxIndexLists));
-    Result<const KernelVariant *> variant = findVariant(kernel, dtype, headDim);
+    Result<const KernelVariant *> variant =
+        findVariant(kernel, bundle::hostTarget(manifest), dtype, headDim);
     if (!variant)
       return variant.takeError();
     bound.variant = *variant;

@@ -150,7 +150,8 @@ Executor::create(const bundle::Bundle &bundle, const ModelConfig &config,
 //===----------------------------------------------------------------------===//
 
 IndexListShape Executor::listShape(const std::vector<int64_t> &lengths) const {
-  return {manifest.selections, program.keeps(), lengths, queryHeads};
+  return {manifest.selections, program.keeps(), lengths, queryHeads,
+          bundle::Encoding::Int32};
 }
 
 /// Scratch of one worker; counting pairs and kernels use the same memory.
@@ -290,10 +291,11 @@ std::vector<SelectionView> Executor::selections(int64_t layer,
     if (!program.keeps()[layer][s])
       continue;
     const abi::IndexList &list = run->lists.list(layer, sequence, s);
-    views.push_back(
-        {static_cast<int64_t>(s), manifest.selections[s].group, list.groups,
-         list.keep,
-         run->lists.filled(layer, sequence, s) ? list.indices : nullptr});
+    views.push_back({static_cast<int64_t>(s), manifest.selections[s].group,
+                     list.groups, list.keep,
+                     run->lists.filled(layer, sequence, s)
+                         ? static_cast<const int32_t *>(list.indices)
+                         : nullptr});
   }
   return views;
 }
@@ -365,6 +367,7 @@ void Executor::launchAttention(int64_t layer, size_t kernel,
     args.kvGroup = queryHeads / kvHeads;
     args.scale =
         static_cast<float>(1 / std::sqrt(static_cast<double>(headDim)));
+    args.heads = static_cast<uint32_t>(queryHeads);
     for (size_t c = 0; c < bound.columns.size(); ++c)
       args.lists[c] = run->lists.list(layer, s, bound.columns[c]);
   }
@@ -394,6 +397,7 @@ void Executor::launchSelect(int64_t layer, const Phase::Refresh &refresh,
     args.keyStride = attention.keyStride;
     args.kvGroup = attention.kvGroup;
     args.scale = attention.scale;
+    args.heads = attention.heads;
     args.list = run->lists.list(layer, s, refresh.selection);
   }
   const TaskGrid &grid = *run->grids[refresh.kernel];

@@ -7,6 +7,8 @@
 
 #include "runtime/schedule/PairCount.h"
 
+#include "bundle/IndexLayout.h"
+
 #include <algorithm>
 #include <cassert>
 
@@ -80,8 +82,7 @@ int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
       int64_t group = row / groups[c];
       end = std::min(end, (group + 1) * groups[c]);
       const abi::IndexList &list = lists[c];
-      const int32_t *keys =
-          list.indices + (head * list.groups + group) * list.keep;
+      const int32_t *keys = bundle::int32Keys(list, head, group);
       last = std::copy(keys, keys + list.keep, last);
     }
     if (lists.size() > 1) { // std::inplace_merge would allocate

@@ -51,7 +51,7 @@ int verify(const std::vector<std::string> &files) {
     }
     const Manifest &manifest = bundle->manifest();
     print(file + ": good, schedule " + manifest.schedule + " for " +
-          manifest.target.triple + ", " + manifest.target.cpu + "\n");
+          toString(manifest.targets) + "\n");
   }
   return finish(code);
 }
@@ -69,12 +69,17 @@ std::string headText(const Bundle &bundle, const std::string &file) {
   std::string text = "file      " + file + ", format version " +
                      std::to_string(formatVersion) + ", ABI version " +
                      std::to_string(manifest.abi) + "\nproducer  " +
-                     manifest.producer + "\ntarget    " +
-                     manifest.target.triple + ", " + manifest.target.cpu +
-                     "\nneeds    ";
-  for (const std::string &feature : manifest.target.features)
-    text += " " + feature;
-  text += manifest.target.features.empty() ? " nothing special\n" : "\n";
+                     manifest.producer + "\n";
+  for (const Target &target : manifest.targets) {
+    text += "target    " + toString(target) + "\n  needs   ";
+    for (const std::string &feature : target.features)
+      text += " " + feature;
+    text += target.features.empty() ? " nothing special\n" : "\n";
+    text += "  lists   ";
+    for (Encoding encoding : target.encodings)
+      text += " " + std::string(nameOf(encoding));
+    text += "\n";
+  }
   char line[128];
   text += "\nsection                     offset       size  XXH3-64\n";
   for (const Bundle::SectionInfo &info : bundle.sections()) {

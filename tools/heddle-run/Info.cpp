@@ -54,13 +54,15 @@ std::string headText(const bundle::Manifest &manifest,
                      const std::string &path) {
   std::string text = "bundle              " + path + "\nschedule            " +
                      manifest.schedule + "\nproducer            " +
-                     manifest.producer + "\ntarget              " +
-                     manifest.target.triple + ", " + manifest.target.cpu +
-                     "\nneeds              ";
-  for (const std::string &feature : manifest.target.features)
-    text += " " + feature;
-  return text +
-         (manifest.target.features.empty() ? " nothing special\n" : "\n");
+                     manifest.producer + "\n";
+  for (const bundle::Target &target : manifest.targets) {
+    text +=
+        "target              " + toString(target) + "\n  needs             ";
+    for (const std::string &feature : target.features)
+      text += " " + feature;
+    text += target.features.empty() ? " nothing special\n" : "\n";
+  }
+  return text;
 }
 
 } // namespace

@@ -37,17 +37,35 @@ TEST(IndexLists, HaveTheDocumentedLayout) {
     int64_t layer, sequence, selection, groups, keep, offset;
   } rows[] = {{0, 0, 0, 2, 4, 0},   {0, 0, 1, 1, 1, 64},  {0, 1, 0, 2, 2, 128},
               {0, 1, 1, 1, 1, 192}, {1, 0, 0, 2, 4, 256}, {1, 1, 0, 2, 2, 320}};
-  const int32_t *base = lists->list(0, 0, 0).indices;
+  const auto *base =
+      static_cast<const std::byte *>(lists->list(0, 0, 0).indices);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(base) % 64, 0u);
   for (auto &row : rows) {
     const heddle::abi::IndexList &list =
         lists->list(row.layer, row.sequence, row.selection);
     EXPECT_EQ(list.groups, row.groups);
     EXPECT_EQ(list.keep, row.keep);
-    EXPECT_EQ((list.indices - base) * 4, row.offset);
+    EXPECT_EQ(static_cast<const std::byte *>(list.indices) - base, row.offset);
+    EXPECT_EQ(list.rowBytes, row.keep * 4);
   }
   EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
   EXPECT_EQ(lists->list(1, 1, 1).indices, nullptr);
+}
+
+TEST(IndexLists, TakeAnyEncoding) {
+  for (bundle::Encoding encoding :
+       {bundle::Encoding::Uint16, bundle::Encoding::Bitmap}) {
+    IndexListShape shape = example();
+    shape.encoding = encoding;
+    EXPECT_EQ(IndexLists::bytesFor(shape), 384);
+    Result<IndexLists> lists = IndexLists::allocate(shape);
+    ASSERT_TRUE(lists) << lists.error().text();
+    const auto *base =
+        static_cast<const std::byte *>(lists->list(0, 0, 0).indices);
+    EXPECT_EQ(lists->list(0, 1, 0).rowBytes, 16);
+    EXPECT_EQ(static_cast<const std::byte *>(lists->list(1, 1, 0).indices),
+              base + 320);
+  }
 }
 
 TEST(IndexLists, RememberWhichAreFilled) {

@@ -33,6 +33,7 @@ Result<bool> conformance::checkBundle(
   if (!module)
     return module.takeError();
   const bundle::Manifest &manifest = bundle.manifest();
+  int64_t host = bundle::hostTarget(manifest);
   bool ok = true;
   auto add = [&](const std::string &name, const Finding &finding) {
     report(lineOf(name, finding));
@@ -40,6 +41,8 @@ Result<bool> conformance::checkBundle(
   };
   for (const bundle::Kernel &kernel : manifest.kernels) {
     for (const bundle::KernelVariant &variant : kernel.variants) {
+      if (variant.target != host)
+        continue;
       std::string name = kernel.name + " " + variant.dtype +
                          " d=" + std::to_string(variant.headDim);
       add(name,
@@ -54,6 +57,8 @@ Result<bool> conformance::checkBundle(
     return false;
   for (const bundle::KernelVariant &variant :
        manifest.kernels.front().variants) {
+    if (variant.target != host)
+      continue;
     rt::DType dtype = rt::DType::F32;
     if (parseDType(variant.dtype, dtype))
       add("step program " + variant.dtype +

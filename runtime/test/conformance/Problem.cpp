@@ -138,10 +138,11 @@ RandomLists::RandomLists(const Shape &shape, int64_t group, int64_t keep,
                          std::mt19937_64 &random)
     : memory(shape.queryHeads() * ((shape.n - 1) / group + 1) * keep *
              static_cast<int64_t>(sizeof(int32_t))) {
-  list = {memory.as<int32_t>(), (shape.n - 1) / group + 1, keep};
+  list =
+      bundle::int32Lists(memory.as<int32_t>(), (shape.n - 1) / group + 1, keep);
   std::vector<int32_t> keys(static_cast<size_t>(shape.n));
   std::iota(keys.begin(), keys.end(), 0);
-  int32_t *next = list.indices;
+  int32_t *next = memory.as<int32_t>();
   for (int64_t at = 0; at < shape.queryHeads() * list.groups; ++at) {
     std::shuffle(keys.begin(), keys.end(), random);
     next = std::copy_n(keys.begin(), keep, next);

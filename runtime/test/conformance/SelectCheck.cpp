@@ -77,7 +77,8 @@ private:
     args.keyStride = problem.args.keyStride;
     args.kvGroup = problem.args.kvGroup;
     args.scale = problem.args.scale;
-    args.list = {indices.as<int32_t>(), groups, keep};
+    args.heads = static_cast<uint32_t>(problem.shape.queryHeads());
+    args.list = bundle::int32Lists(indices.as<int32_t>(), groups, keep);
     for (int64_t head = 0; head < problem.shape.queryHeads(); ++head)
       for (int64_t tile = groups - 1; tile >= 0; --tile) {
         scratch->poison();

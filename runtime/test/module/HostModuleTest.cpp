@@ -78,10 +78,10 @@ TEST(HostModule, RefusesAnotherAbi) {
 
 TEST(HostModule, RefusesAnotherMachine) {
   bundle::Manifest manifest = test::handManifest();
-  manifest.target.triple = "s390x-unknown-linux-gnu";
+  manifest.targets[0].triple = "s390x-unknown-linux-gnu";
   EXPECT_TRUE(contains(refusal(manifest, test::handCode()), "s390x"));
   manifest = test::handManifest();
-  manifest.target.features = {"warp-drive"};
+  manifest.targets[0].features = {"warp-drive"};
   EXPECT_TRUE(contains(refusal(manifest, test::handCode()), "warp-drive"));
 }
 

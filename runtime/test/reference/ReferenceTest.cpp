@@ -111,7 +111,8 @@ TEST(Reference, PairsOfEveryTerm) {
 
   // Two heads, groups of 4 rows, 2 keys each.
   std::vector<int32_t> indices = {0, 1, 2, 3, 4, 5, 6, 7};
-  std::vector<heddle::abi::IndexList> lists = {{indices.data(), 2, 2}};
+  std::vector<heddle::abi::IndexList> lists = {
+      heddle::bundle::int32Lists(indices.data(), 2, 2)};
   std::vector<int64_t> groups = {4};
   std::vector<Term> columns = {{Term::Kind::Columns, 0, 0}};
   EXPECT_EQ(row(reference::pairsOf(columns, 0, lists, groups), 3), "xx......");

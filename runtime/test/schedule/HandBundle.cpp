@@ -38,7 +38,7 @@ Manifest test::handManifest() {
   manifest.producer = "hand";
   manifest.schedule = "hand";
   manifest.abi = abi::abiVersion;
-  manifest.target.triple =
+  manifest.targets.emplace_back().triple =
       std::string(rt::hostArchitecture()) + "-unknown-linux-gnu";
   for (int64_t group : {16, 32}) {
     bundle::Selection selection;
@@ -107,7 +107,9 @@ Result<bundle::Bundle> test::makeBundle(const Manifest &manifest,
   close(fd);
   std::vector<std::pair<std::string, std::string>> sections;
   if (!code.empty())
-    sections.emplace_back(bundle::hostCodeSection, code);
+    sections.emplace_back(
+        bundle::codeSection(manifest.targets.front(), bundle::CodeForm::Native),
+        code);
   Status written = bundle::Bundle::write(path, manifest, sections);
   Result<bundle::Bundle> result =
       written ? bundle::Bundle::read(path)

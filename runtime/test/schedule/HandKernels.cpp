@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Abi.h"
+#include "bundle/IndexLayout.h"
 #include "runtime/tensor/DType.h"
 
 #include <algorithm>
@@ -77,8 +78,7 @@ void attend(const Pattern &pattern, const abi::AttentionArgs *args,
         continue;
       const abi::IndexList &list = args->lists[c];
       const int32_t *keys =
-          list.indices +
-          (head * list.groups + row / pattern.columns[c]) * list.keep;
+          bundle::int32Keys(list, head, row / pattern.columns[c]);
       for (int64_t k = 0; k < list.keep; ++k)
         weight[keys[k]] = logit2<T, dim>(args, head, row, keys[k]);
     }
@@ -121,7 +121,7 @@ void select(int64_t group, const abi::SelectArgs *args, int64_t head,
   if (args->scores)
     std::copy(scores, scores + n, args->scores + list * n);
   // A key is kept if fewer than `keep` keys go before it.
-  int32_t *out = args->list.indices + list * args->list.keep;
+  int32_t *out = bundle::int32Keys(args->list, head, tile);
   for (int64_t key = 0; key < n; ++key) {
     int64_t before = 0;
     for (int64_t other = 0; other < n; ++other)

@@ -74,7 +74,7 @@ TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
         std::sort(keys.begin(), keys.begin() + keep);
         indices.insert(indices.end(), keys.begin(), keys.begin() + keep);
       }
-      lists.push_back({indices.data(), count, keep});
+      lists.push_back(bundle::int32Lists(indices.data(), count, keep));
       room += keep;
     }
     if (below(2))

@@ -62,6 +62,13 @@ File::~File() {
     ::close(descriptor);
 }
 
+Result<int64_t> File::currentSize() const {
+  struct stat info;
+  if (::fstat(descriptor, &info) != 0)
+    return Error(name + ": cannot query the file: " + lastError());
+  return static_cast<int64_t>(info.st_size);
+}
+
 Status File::read(int64_t offset, int64_t count, void *out) const {
   char *to = static_cast<char *>(out);
   while (count > 0) {

@@ -17,9 +17,8 @@ namespace heddle::rt {
 
 /// A regular file open for reading at any offset, from any thread.
 ///
-/// Reads copy. A mapping would save the copy, but a file that is truncated
-/// while it is mapped, or a disk that fails, ends the process with SIGBUS;
-/// here both are errors (docs/Decisions).
+/// Reads copy; a file that is truncated meanwhile and a disk that fails are
+/// errors. What is worth mapping goes through model/MappedFile.h.
 class File {
 public:
   /// Fails on what is not a readable regular file.
@@ -33,6 +32,12 @@ public:
 
   /// Bytes in the file when it was opened.
   int64_t size() const { return bytes; }
+
+  /// Bytes in the file now.
+  Result<int64_t> currentSize() const;
+
+  /// The open descriptor, which stays this object's.
+  int handle() const { return descriptor; }
 
   /// Reads exactly [offset, offset + count) into `out`.
   Status read(int64_t offset, int64_t count, void *out) const;

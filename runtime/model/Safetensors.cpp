@@ -267,13 +267,15 @@ Status Checkpoint::addFile(const std::string &path) {
   if (Status status = readHeader(*file, tensors); !status)
     return status.takeError().withContext(path);
   for (auto &[name, info] : tensors) {
-    info.file = static_cast<int>(files.size());
+    info.file = static_cast<int>(sources.size());
     auto [place, isNew] = table.emplace(name, std::move(info));
     if (!isNew)
       return Error(path + ": tensor '" + name + "' is also in " +
                    pathOf(place->second));
   }
-  files.push_back(std::move(*file));
+  Source &source = sources.emplace_back();
+  source.file = std::make_unique<File>(std::move(*file));
+  source.mapping = MappedFile::map(*source.file);
   return Status::success();
 }
 
@@ -327,8 +329,41 @@ Status Checkpoint::read(const TensorInfo &tensor, int64_t first, int64_t count,
                         void *out) const {
   assert(tensor.dtype && first >= 0 && first + count <= tensor.elements);
   int64_t bytes = byteSize(*tensor.dtype);
-  return files[tensor.file].read(tensor.offset + first * bytes, count * bytes,
-                                 out);
+  return sources[tensor.file].file->read(tensor.offset + first * bytes,
+                                         count * bytes, out);
+}
+
+const std::byte *Checkpoint::view(const TensorInfo &tensor, int64_t first,
+                                  int64_t count) const {
+  assert(tensor.dtype && first >= 0 && first + count <= tensor.elements);
+  int64_t bytes = byteSize(*tensor.dtype);
+  const MappedFile *mapping = sources[tensor.file].mapping.get();
+  // The data starts behind a header of any length.
+  if (!mapping || tensor.offset % bytes != 0)
+    return nullptr;
+  return mapping->data() + tensor.offset + first * bytes;
+}
+
+Status Checkpoint::intact() const {
+  for (const Source &source : sources)
+    if (source.mapping)
+      if (Status status = source.mapping->intact(); !status)
+        return status;
+  return Status::success();
+}
+
+void Checkpoint::prefetch(const TensorInfo &tensor, int64_t first,
+                          int64_t count) const {
+  int64_t bytes = byteSize(*tensor.dtype);
+  if (const auto &mapping = sources[tensor.file].mapping)
+    mapping->prefetch(tensor.offset + first * bytes, count * bytes);
+}
+
+void Checkpoint::release(const TensorInfo &tensor, int64_t first,
+                         int64_t count) const {
+  int64_t bytes = byteSize(*tensor.dtype);
+  if (const auto &mapping = sources[tensor.file].mapping)
+    mapping->release(tensor.offset + first * bytes, count * bytes);
 }
 
 } // namespace heddle::rt

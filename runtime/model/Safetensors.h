@@ -14,6 +14,9 @@
 //   8 + H  the data; offsets count from here. The tensors tile it: no overlap,
 //          no byte that belongs to none, nothing behind the last.
 //
+// The header is read, the data mapped where it can be: tensors are converted
+// and packed straight out of the system's file cache.
+//
 // A large model is several such files with an index that names each tensor's
 // file. Everything in the files is checked before anything is used; nothing of
 // them is trusted.
@@ -25,10 +28,12 @@
 
 #include "bundle/Result.h"
 #include "runtime/base/File.h"
+#include "runtime/model/MappedFile.h"
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,7 +64,7 @@ public:
 
   /// The path of the file that holds a tensor.
   const std::string &pathOf(const TensorInfo &tensor) const {
-    return files[tensor.file].path();
+    return sources[tensor.file].file->path();
   }
 
   /// Reads elements [first, first + count) of a tensor, as stored, into `out`.
@@ -67,10 +72,28 @@ public:
   Status read(const TensorInfo &tensor, int64_t first, int64_t count,
               void *out) const;
 
+  /// The same elements where they lie in the mapped file, aligned for their
+  /// type; null when the file is not mapped or the tensor not aligned, and only
+  /// read() will do. Ask intact() before anything made of them is used.
+  const std::byte *view(const TensorInfo &tensor, int64_t first,
+                        int64_t count) const;
+
+  /// Whether everything seen through view() was the files' (MappedFile.h).
+  Status intact() const;
+
+  /// Hints: elements that view() is asked for soon, or not again.
+  void prefetch(const TensorInfo &tensor, int64_t first, int64_t count) const;
+  void release(const TensorInfo &tensor, int64_t first, int64_t count) const;
+
 private:
+  struct Source {
+    std::unique_ptr<File> file;
+    std::unique_ptr<MappedFile> mapping; ///< may be null; gone before the file
+  };
+
   Status addFile(const std::string &path);
 
-  std::vector<File> files;
+  std::vector<Source> sources;
   std::map<std::string, TensorInfo> table;
 };
 

@@ -148,6 +148,10 @@ public:
       size_t last = first;
       for (int64_t bytes = 0; last < items.size() && bytes < batchBytes; ++last)
         bytes += items[last].sourceBytes();
+      for (size_t i = first; i < last; ++i)
+        for (const Slice &slice : items[i].slices)
+          checkpoint.prefetch(*slice.matrix, slice.first * items[i].columns,
+                              slice.count * items[i].columns);
       parallelFor(last - first, [&](int64_t task, int) {
         if (Status status = runItem(items[first + task]); !status) {
           std::lock_guard<std::mutex> lock(failureMutex);
@@ -157,8 +161,14 @@ public:
       });
       if (!failure)
         return std::move(failure);
-      for (; first < last; ++first)
+      if (Status status = checkpoint.intact(); !status)
+        return status;
+      for (; first < last; ++first) {
         done += items[first].sourceBytes();
+        for (const Slice &slice : items[first].slices)
+          checkpoint.release(*slice.matrix, slice.first * items[first].columns,
+                             slice.count * items[first].columns);
+      }
       if (options.progress)
         options.progress(done, total);
     }
@@ -168,6 +178,13 @@ public:
 private:
   Status runItem(const LoadItem &item) const {
     int64_t targetSize = byteSize(options.dtype);
+    if (item.layer && item.slices.size() == 1 &&
+        item.slices[0].matrix->dtype == options.dtype) {
+      const Slice &slice = item.slices[0];
+      if (const std::byte *rows = checkpoint.view(
+              *slice.matrix, slice.first * item.columns, item.elements()))
+        return item.layer->pack(item.chunk, rows);
+    }
     Buffer rows; // what a chunk is packed from
     std::byte *target = item.plain;
     if (!target) {
@@ -181,7 +198,10 @@ private:
       DType source = *slice.matrix->dtype;
       int64_t count = slice.count * item.columns;
       int64_t first = slice.first * item.columns;
-      if (source == options.dtype) {
+      if (const std::byte *stored =
+              checkpoint.view(*slice.matrix, first, count)) {
+        convert(source, stored, options.dtype, target, count);
+      } else if (source == options.dtype) {
         if (Status s = checkpoint.read(*slice.matrix, first, count, target); !s)
           return s;
       } else {

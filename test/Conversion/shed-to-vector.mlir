@@ -4,7 +4,7 @@
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true bf16-tiles=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,TILES
 // RUN: not heddle-opt %s --convert-shed-to-vector 2>&1 | FileCheck %s --check-prefix=UNTILED
 
-// UNTILED: has no tiling; run shed-choose-tiles first
+// UNTILED: has no tiling for a vector machine; run shed-choose-tiles first
 
 // Only upstream dialects are left; the bundle's facts are attributes.
 // CHECK-LABEL: func.func @full(

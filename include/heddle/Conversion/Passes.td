@@ -44,6 +44,20 @@ def ConvertShedToVector : Pass<"convert-shed-to-vector", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lower kernels on tiles to CUDA kernels";
+  let description = [{
+    Replaces every `shed.kernel` by a kernel of the CUDA ABI in the llvm, nvvm,
+    scf and arith dialects, as its `mma_tiling` says. The function has the
+    attributes `heddle.query_rows`, `heddle.scratch_bytes`,
+    `heddle.scratch_bytes_per_key`, `heddle.threads` and `heddle.shared_bytes`
+    for the bundle's kernel record.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
 def HeddleVerifyMachine : Pass<"heddle-verify-machine", "::mlir::ModuleOp"> {
   let summary = "Check that a module is at the machine level";
   let description = [{

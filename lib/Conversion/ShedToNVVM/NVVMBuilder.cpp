@@ -196,10 +196,10 @@ Value NVVMBuilder::extract(Value vector, int64_t i) {
   return LLVM::ExtractElementOp::create(b, vector, word(i));
 }
 
-Value NVVMBuilder::makeQuad(ArrayRef<Value> words) {
+Value NVVMBuilder::makeVector(ArrayRef<Value> elements) {
   Value vector = LLVM::PoisonOp::create(
-      b, VectorType::get(words.size(), words[0].getType()));
-  for (auto [i, value] : llvm::enumerate(words))
+      b, VectorType::get(elements.size(), elements[0].getType()));
+  for (auto [i, value] : llvm::enumerate(elements))
     vector = LLVM::InsertElementOp::create(b, vector, value, word(i));
   return vector;
 }

@@ -154,9 +154,9 @@ public:
   /// A load of what nobody writes while the kernel runs.
   Value loadConstant(Type type, Value pointer, unsigned alignment);
   void store(Value value, Value pointer, unsigned alignment);
-  /// Word `i` of a vector.
+  /// Element `i` of a vector; a vector of some.
   Value extract(Value vector, int64_t i);
-  Value makeQuad(ArrayRef<Value> words);
+  Value makeVector(ArrayRef<Value> elements);
   Value isNull(Value pointer);
 
   /// Address of the block's dynamic shared memory, as an i32.

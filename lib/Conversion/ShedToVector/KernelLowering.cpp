@@ -18,7 +18,7 @@ using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
 
 KernelLowering::KernelLowering(shed::KernelOp kernel)
-    : kernel(kernel), tiling(*kernel.getTiling()),
+    : kernel(kernel), tiling(kernel.getTilingAs<shed::TilingAttr>()),
       v(kernel.getLoc(), kernel.getContext(), tiling.getLanes()),
       channels(kernel.getHeadDim()), panel(tiling.getPanel()),
       vectors(tiling.getVectors()),

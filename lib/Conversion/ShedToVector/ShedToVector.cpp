@@ -29,8 +29,9 @@ struct ConvertShedToVector
     getOperation().walk(
         [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
     for (shed::KernelOp kernel : kernels) {
-      if (!kernel.getTiling()) {
-        kernel.emitOpError() << "has no tiling; run shed-choose-tiles first";
+      if (!kernel.getTilingAs<shed::TilingAttr>()) {
+        kernel.emitOpError() << "has no tiling for a vector machine; run "
+                                "shed-choose-tiles first";
         return signalPassFailure();
       }
       if (kernel.getElement().isF16()) {

@@ -2,7 +2,7 @@
 // RUN: heddle-opt %s | heddle-opt | FileCheck %s
 
 // CHECK-LABEL: shed.kernel @mixed attention element(f32) head_dim(128) writes_lse
-// CHECK-SAME: tiling(<query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>)
+// CHECK-SAME: tiling(#shed.tiling<query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>)
 shed.kernel @mixed attention element(f32) head_dim(128) writes_lse
     tiling(#shed.tiling<query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>) {
   // CHECK: shed.load_queries : <queries, channels, f32>

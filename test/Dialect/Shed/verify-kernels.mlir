@@ -1,7 +1,7 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --shed-verify-kernels="vector-registers=16" --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{has no tiling, so its tiles have no static shape; run shed-choose-tiles first}}
+// expected-error@+1 {{has no tiling for a vector machine, so its tiles have no static shape; run shed-choose-tiles first}}
 shed.kernel @none attention element(f32) head_dim(128) {
   %s = shed.softmax_init : !shed.softmax
   shed.store %s

@@ -95,6 +95,25 @@ LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
   return success();
 }
 
+LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
+                                    int64_t warps, int64_t keys, int64_t stages,
+                                    int64_t blocks, bool keepQueries) {
+  if (!llvm::isPowerOf2_64(warps) || warps > 16)
+    return emitError() << "an mma_tiling has 1, 2, 4, 8 or 16 warps, not "
+                       << warps;
+  if (queryRows != 16 * warps && queryRows != 32 * warps)
+    return emitError() << "query_rows = " << queryRows
+                       << " is neither 16 nor 32 rows for each of " << warps
+                       << " warps";
+  if (keys < 16 || keys > 256 || !llvm::isPowerOf2_64(keys))
+    return emitError() << "keys is a power of two from 16 to 256, not " << keys;
+  if (stages < 2 || stages > 3)
+    return emitError() << "stages is 2 or 3, not " << stages;
+  if (blocks < 1 || blocks > 32)
+    return emitError() << "blocks is from 1 to 32, not " << blocks;
+  return success();
+}
+
 LogicalResult TileType::verify(EmitError emitError, Axis rows, Axis columns,
                                Type element) {
   if (rows == columns)

@@ -16,31 +16,31 @@ using namespace mlir;
 using namespace mlir::shed;
 
 static LogicalResult verifyKernel(KernelOp kernel, int64_t registers) {
-  std::optional<TilingAttr> tiling = kernel.getTiling();
+  auto tiling = kernel.getTilingAs<TilingAttr>();
   if (!tiling)
     return kernel.emitOpError()
-           << "has no tiling, so its tiles have no static shape; run "
+           << "has no tiling for a vector machine, so its tiles have no static shape; run "
               "shed-choose-tiles first";
-  if (int64_t step = kernel.getRowsInStep(); step % tiling->getQueryRows())
+  if (int64_t step = kernel.getRowsInStep(); step % tiling.getQueryRows())
     return kernel.emitOpError()
-           << "has tasks of " << tiling->getQueryRows()
+           << "has tasks of " << tiling.getQueryRows()
            << " rows that do not divide its groups (common divisor " << step
            << ")";
-  if (kernel.getHeadDim() % tiling->getBlockChannels())
+  if (kernel.getHeadDim() % tiling.getBlockChannels())
     return kernel.emitOpError()
-           << "has blocks of " << tiling->getBlockChannels()
+           << "has blocks of " << tiling.getBlockChannels()
            << " channels that do not divide head_dim " << kernel.getHeadDim();
-  if (tiling->getDot() != DotKind::Fma && !kernel.getElement().isBF16())
+  if (tiling.getDot() != DotKind::Fma && !kernel.getElement().isBF16())
     return kernel.emitOpError()
            << "multiplies " << kernel.getElement() << " with a bf16 product";
-  if (tiling->getDot() == DotKind::Fma && kernel.getElement().isBF16() &&
-      !(tiling->getPackKeys() && tiling->getPackValues()))
+  if (tiling.getDot() == DotKind::Fma && kernel.getElement().isBF16() &&
+      !(tiling.getPackKeys() && tiling.getPackValues()))
     return kernel.emitOpError()
            << "multiplies bf16 with fma without widening it: set pack_keys and "
               "pack_values";
-  int64_t block = std::max(tiling->getBlockKeys(), tiling->getBlockChannels());
-  int64_t needed = (block + 1) * tiling->getVectors() + 1;
-  if (tiling->getDot() != DotKind::Tiles && needed > registers)
+  int64_t block = std::max(tiling.getBlockKeys(), tiling.getBlockChannels());
+  int64_t needed = (block + 1) * tiling.getVectors() + 1;
+  if (tiling.getDot() != DotKind::Tiles && needed > registers)
     return kernel.emitOpError()
            << "needs " << needed << " vector registers for a block; there are "
            << registers;

@@ -168,6 +168,35 @@ def Shed_TilingAttr : Shed_Attr<"Tiling", "tiling"> {
   }];
 }
 
+def Shed_MmaTilingAttr : Shed_Attr<"MmaTiling", "mma_tiling"> {
+  let summary = "how a GPU with warp-wide matrix products cuts a kernel";
+  let description = [{
+    * `query_rows`: rows of one block, 16 or 32 for each warp; divides every
+      group of the kernel;
+    * `warps`: warps of a block;
+    * `keys`: keys of one tile, a multiple of 16;
+    * `stages`: tiles of keys and values in shared memory, at least 2: all but
+      one are on their way while that one is worked on;
+    * `blocks`: blocks that should fit a multiprocessor; bounds the registers of
+      a thread;
+    * `keep_queries`: whether a warp keeps its queries in registers rather than
+      reading them from shared memory for every tile of keys.
+  }];
+  let parameters = (ins
+      "int64_t":$query_rows, "int64_t":$warps, "int64_t":$keys,
+      "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$blocks,
+      DefaultValuedParameter<"bool", "false">:$keep_queries);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getThreads() const { return 32 * getWarps(); }
+    int64_t getRowsPerWarp() const { return getQueryRows() / getWarps(); }
+  }];
+}
+
+def Shed_AnyTilingAttr : AnyAttrOf<[Shed_TilingAttr, Shed_MmaTilingAttr],
+                                   "a tiling">;
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//

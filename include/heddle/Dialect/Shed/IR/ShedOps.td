@@ -30,7 +30,7 @@ def Shed_KernelOp : Shed_Op<"kernel", [
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
                        OptionalAttr<I64Attr>:$group,
                        OptionalAttr<Shed_EncodingAttr>:$encoding,
-                       OptionalAttr<Shed_TilingAttr>:$tiling);
+                       OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
@@ -44,6 +44,11 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     /// The greatest number of rows that a task can have: all groups of the
     /// kernel are multiples of it (0: any number).
     int64_t getRowsInStep();
+    /// The tiling if there is one and it is a `Tiling`, else null.
+    template <typename Tiling>
+    Tiling getTilingAs() {
+      return ::llvm::dyn_cast_or_null<Tiling>(getTilingAttr());
+    }
     /// Whether the kernel writes an index list or reads one.
     bool hasLists();
   }];

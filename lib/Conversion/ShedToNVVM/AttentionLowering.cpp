@@ -1,0 +1,333 @@
+//===- AttentionLowering.cpp - Lowers attention to warp products ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLowering.h"
+
+#include "bundle/Abi.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpIPredicate;
+namespace abi = ::heddle::abi;
+
+static int64_t bytesOf(Type element) { return element.isF32() ? 4 : 2; }
+
+/// Lanes that copy a row of `rowBytes` together: as many as divide its chunks,
+/// but no more than write all banks twice.
+static int64_t lanesOfRow(int64_t rowBytes) {
+  int64_t chunks = rowBytes / 16;
+  return std::min<int64_t>(chunks & -chunks, 16);
+}
+
+static shed::Encoding encodingOf(shed::KernelOp kernel) {
+  return kernel.getEncoding().value_or(shed::Encoding::Int32);
+}
+
+AttentionLowering::AttentionLowering(shed::KernelOp kernel)
+    : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
+      v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
+      exact(element.isF32()), channels(kernel.getHeadDim()),
+      elementBytes(bytesOf(element)), rowSquares(tiling.getRowsPerWarp() / 16),
+      keySquares(tiling.getKeys() / 8), channelSquares(channels / 8),
+      encoding(encodingOf(kernel)), swizzle{channels * elementBytes},
+      layout(layOut(kernel)), copyLanes(lanesOfRow(swizzle.rowBytes)),
+      copyRows(tiling.getThreads() / copyLanes) {}
+
+AttentionLowering::SharedLayout
+AttentionLowering::layOut(shed::KernelOp kernel) {
+  auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
+  bool gathers = false, filters = false;
+  kernel.walk([&](shed::ForKeysOp loop) {
+    auto isList = [](Attribute set) { return isa<shed::ListAttr>(set); };
+    bool reads = isList(loop.getOver());
+    gathers |= reads;
+    filters |= llvm::any_of(loop.getSkip(), isList) ||
+               (reads && !loop.getSkip().empty());
+  });
+  int64_t at = 0;
+  auto take = [&](int64_t bytes) {
+    int64_t offset = at;
+    at += llvm::alignTo(bytes, 128);
+    return offset;
+  };
+  SharedLayout layout;
+  int64_t rowBytes = kernel.getHeadDim() * bytesOf(kernel.getElement());
+  layout.stageBytes = tiling.getKeys() * rowBytes;
+  layout.queries = take(tiling.getQueryRows() * rowBytes);
+  layout.keys = take(tiling.getStages() * layout.stageBytes);
+  layout.values = take(tiling.getStages() * layout.stageBytes);
+  if (kernel.getElement().isF32())
+    layout.weights = take(tiling.getQueryRows() * tiling.getKeys() * 4);
+  if (gathers)
+    layout.source =
+        take(IndexSource::sharedBytes(encodingOf(kernel), tiling.getKeys()));
+  if (filters)
+    layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
+  layout.bytes = at;
+  return layout;
+}
+
+int64_t AttentionLowering::sharedBytes(shed::KernelOp kernel) {
+  return layOut(kernel).bytes;
+}
+
+LogicalResult AttentionLowering::run() {
+  EntryFacts facts;
+  facts.threads = tiling.getThreads();
+  facts.sharedBytes = layout.bytes;
+  facts.blocks = tiling.getBlocks();
+  facts.queryRows = tiling.getQueryRows();
+  Values arguments = v.openEntry(kernel, kernel.getSymName(),
+                                 {v.global(), v.global(), v.i64()}, facts);
+  Value sequence = v.blockId(NVVMBuilder::Axis::Z);
+  args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
+                                  int64_t(sizeof(abi::AttentionArgs))));
+  n = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, n)));
+  taskRow = v.mul(v.blockId(NVVMBuilder::Axis::X), tiling.getQueryRows());
+  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, n));
+  loadArguments();
+  prepareCopies();
+  if (failed(lowerBody()))
+    return failure();
+  v.closeEntry();
+  return success();
+}
+
+Value AttentionLowering::field(Type type, size_t offset) {
+  return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
+                        type.isF32() || type.isInteger(32) ? 4 : 8);
+}
+
+void AttentionLowering::loadArguments() {
+  Type i64 = v.i64();
+  head = v.blockId(NVVMBuilder::Axis::Y);
+  kvHead = v.quotient(
+      head, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
+  auto base = [&](size_t offset, Value which) {
+    return v.at(field(v.global(), offset),
+                v.mul(v.widenUnsigned(which), swizzle.rowBytes));
+  };
+  auto stride = [&](size_t offset) {
+    return v.mul(field(i64, offset), elementBytes);
+  };
+  queryBase = base(offsetof(abi::AttentionArgs, query), head);
+  keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
+  valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
+  queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
+  keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
+  valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
+
+  Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
+  negative = v.compare(arith::CmpFPredicate::OLT, scale, v.real(0.0f));
+  Value magnitude = v.select(negative, v.negf(scale), scale);
+  // Not quite zero: zero times a masked logit would be NaN.
+  factor = v.maxf(v.mulf(magnitude, v.real(1.44269504088896341f)),
+                  v.real(std::numeric_limits<float>::min()));
+
+  thread = v.threadId();
+  lane = v.both(thread, 31);
+  shared = v.sharedBase();
+  warpRow = v.mul(v.quotient(thread, 32), tiling.getRowsPerWarp());
+  laneColumn = v.mul(v.both(lane, 3), 2);
+  // Lane l points at row l % 8 of matrix l / 8: matrices 1 and 2 are the next
+  // eight rows and the next chunk, which way round is the fragments' affair.
+  Value row = v.both(lane, 7);
+  Value low = v.both(v.quotient(lane, 8), 1), high = v.quotient(lane, 16);
+  leftPlace = v.add(shared, swizzle.place(v, v.add(row, v.mul(low, 8)), high));
+  rightPlace = v.add(shared, swizzle.place(v, v.add(row, v.mul(high, 8)), low));
+  queryPlace = v.add(leftPlace, v.mul(warpRow, swizzle.rowBytes));
+}
+
+LogicalResult AttentionLowering::lowerBody() {
+  for (Operation &op : kernel.getBody().front()) {
+    v.b.setLoc(op.getLoc());
+    if (isa<shed::LoadQueriesOp>(op)) {
+      copyQueries();
+    } else if (isa<shed::SoftmaxInitOp>(op)) {
+      initSoftmax();
+    } else if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
+      if (failed(lowerKeys(loop)))
+        return failure();
+    } else if (isa<shed::StoreOp>(op)) {
+      storeContext();
+    } else {
+      return op.emitOpError() << "is not expected in an attention kernel";
+    }
+  }
+  return success();
+}
+
+KeyList AttentionLowering::list(shed::ListAttr attr) {
+  size_t entry = offsetof(abi::AttentionArgs, lists) +
+                 attr.getIndex() * sizeof(abi::IndexList);
+  return loadKeyList(v, v.at(args, static_cast<int64_t>(entry)), head,
+                     v.quotient(taskRow, attr.getGroup()));
+}
+
+KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
+  int64_t sinks = 0;
+  SmallVector<KeyList> lists;
+  for (Attribute set : loop.getSkip()) {
+    if (auto attr = dyn_cast<shed::SinksAttr>(set))
+      sinks = std::max(sinks, attr.getSize());
+    else
+      lists.push_back(list(cast<shed::ListAttr>(set)));
+  }
+  KeyPass pass;
+  Attribute over = loop.getOver();
+  int64_t keys = tiling.getKeys();
+  if (auto attr = dyn_cast<shed::ListAttr>(over)) {
+    KeyList keyList = list(attr);
+    pass.source.emplace(v, encoding, keys);
+    pass.source->open(keyList, n, thread, v.add(shared, layout.source));
+    pass.count = pass.source->count();
+  } else {
+    // A range [first, end), which the sinks shorten.
+    Value first = v.word(0), end = n;
+    if (auto window = dyn_cast<shed::WindowAttr>(over)) {
+      int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
+      Value last = v.least(v.add(taskRow, tiling.getQueryRows()), n);
+      first = v.greatest(v.add(taskRow, -half), v.word(0));
+      end = v.least(v.add(last, half), n);
+    } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
+      end = v.least(v.word(std::min<int64_t>(
+                        attr.getSize(), std::numeric_limits<int32_t>::max())),
+                    n);
+    }
+    if (sinks)
+      first =
+          v.greatest(first, v.word(std::min<int64_t>(
+                                sinks, std::numeric_limits<int32_t>::max())));
+    pass.first = first;
+    pass.count = v.greatest(v.sub(end, first), v.word(0));
+    sinks = 0;
+  }
+  if (sinks || !lists.empty())
+    pass.filter.emplace(v, encoding, lists, sinks, keys);
+  pass.tiles = v.quotient(v.add(pass.count, keys - 1), keys);
+  return pass;
+}
+
+LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
+  int64_t stages = tiling.getStages();
+  if (queriesReady) {
+    // Nobody still reads what an earlier pass brought.
+    v.awaitCopies(0);
+    v.barrier();
+  }
+  KeyPass pass = keyPass(loop);
+  Cursor cursor = beginCopies(pass);
+  if (pass.source) {
+    pass.source->fill(v.word(0));
+    v.commitCopies();
+    v.awaitCopies(0);
+    v.barrier();
+  }
+  // What belongs to tile t: its keys and values, the positions of tile t + 1.
+  auto bring = [&](Value t, Value stage, Cursor from) {
+    auto copy = [&] {
+      copyTile(pass, t, stage, from);
+      if (pass.filter)
+        pass.filter->mark(t, pass.count, thread, v.add(shared, layout.filter),
+                          [&](Value rank) {
+                            return pass.source ? pass.source->key(rank)
+                                               : v.add(pass.first, rank);
+                          });
+      if (pass.source)
+        pass.source->fill(v.add(t, 1));
+    };
+    // Plain ranges bring zeros behind their end, which is cheaper than a
+    // branch.
+    if (pass.source || pass.filter)
+      v.when(v.compare(CmpIPredicate::slt, t, pass.tiles), copy);
+    else
+      copy();
+    v.commitCopies();
+  };
+  for (int64_t t = 0; t < stages - 1; ++t) {
+    if (t && pass.source) {
+      v.awaitCopies(0);
+      v.barrier();
+    }
+    bring(v.word(t), v.word(t * layout.stageBytes), cursor);
+    cursor = advance(pass, cursor);
+  }
+  finishQueries();
+
+  // Carried: the stages of the tile at hand and of the one being brought, where
+  // the latter comes from, then the softmax.
+  auto nextStage = [&](Value stage) {
+    Value last =
+        v.compare(CmpIPredicate::eq, stage, (stages - 1) * layout.stageBytes);
+    return v.select(last, v.word(0), v.add(stage, layout.stageBytes));
+  };
+  LogicalResult result = success();
+  // `last`: the tile is the pass's last one, so nothing is brought behind it.
+  auto runTiles = [&](Value from, Value to, bool partial, bool last,
+                      Values carried) {
+    return v.loop(from, to, 1, carried, [&](Value t, ValueRange values) {
+      Values now(values);
+      Cursor next = {now[2], now[3]};
+      setState(ArrayRef<Value>(now).drop_front(4));
+      // A list's positions travel with the tile before theirs.
+      v.awaitCopies(pass.source || last ? 0 : stages - 2);
+      v.barrier();
+      if (!last) {
+        bring(v.add(t, stages - 1), now[1], next);
+        next = advance(pass, next);
+      }
+      if (failed(lowerTile(loop, pass, {t, now[0], partial})))
+        result = failure();
+      Values then = {nextStage(now[0]), nextStage(now[1]), next.key,
+                     next.value};
+      llvm::append_range(then, state());
+      return then;
+    });
+  };
+  Values carried = {v.word(0), v.word((stages - 1) * layout.stageBytes),
+                    cursor.key, cursor.value};
+  llvm::append_range(carried, state());
+  // A filter marks what lies behind the end, too; windows are short.
+  bool uniform =
+      pass.filter || isa<shed::WindowAttr, shed::SinksAttr>(loop.getOver());
+  if (uniform) {
+    carried = runTiles(v.word(0), pass.tiles, true, false, carried);
+  } else {
+    Value whole = v.quotient(pass.count, tiling.getKeys());
+    carried = runTiles(v.word(0), whole, false, false, carried);
+    carried = runTiles(whole, pass.tiles, true, true, carried);
+  }
+  setState(ArrayRef<Value>(carried).drop_front(4));
+  return result;
+}
+
+LogicalResult AttentionLowering::lowerTile(shed::ForKeysOp loop, KeyPass &pass,
+                                           const KeyTile &tile) {
+  for (Operation &op : loop.getBody().front()) {
+    v.b.setLoc(op.getLoc());
+    if (isa<shed::LoadKeysOp, shed::LoadValuesOp, shed::YieldOp>(op))
+      continue; // copies run ahead of the tile
+    if (isa<shed::DotOp>(op)) {
+      scoreProduct(tile);
+    } else if (auto maskOp = dyn_cast<shed::MaskOp>(op)) {
+      maskWindows(maskOp, pass, tile);
+    } else if (isa<shed::SoftmaxUpdateOp>(op)) {
+      if (pass.filter)
+        maskFiltered(pass, tile);
+      else if (tile.partial)
+        maskEnd(pass, tile);
+      updateSoftmax();
+      contextProduct(tile);
+    } else {
+      return op.emitOpError() << "is not expected in an attention kernel's "
+                                 "shed.for_keys";
+    }
+  }
+  return success();
+}

@@ -1,0 +1,185 @@
+//===- AttentionLowering.h - Lowers attention to warp products ---*- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block holds `query_rows` rows of one head, each warp 16 or 32 of them, and
+// passes over tiles of keys and values that asynchronous copies bring to shared
+// memory ahead of their use. Everything else lives in registers, laid out as
+// the accumulators of m16n8k16 products: of each 16 x 8 square, lane l holds
+// columns 2 (l % 4) and the next one of rows l / 4 and l / 4 + 8. Probabilities
+// are rounded in place to the left operand of the product with the values.
+//
+// Rows in shared memory are not padded: the 16-byte chunks of a row are
+// permuted by the row's number so that eight rows at the same chunk lie in
+// eight different banks (`Swizzle`).
+//
+// f32 takes the same way with the products replaced by multiply-adds on the
+// same fragments; it is there to compare with, not to be fast.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTONVVM_ATTENTIONLOWERING_H
+#define HEDDLE_LIB_CONVERSION_SHEDTONVVM_ATTENTIONLOWERING_H
+
+#include "IndexSource.h"
+#include "NVVMBuilder.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include <optional>
+
+namespace mlir::heddle {
+
+/// Where element (row, byte) of a tile in shared memory lies. The chunk of 16
+/// bytes is exchanged with one whose number differs in the low bits by a
+/// function of the row.
+struct Swizzle {
+  int64_t rowBytes; ///< a multiple of 64
+
+  /// Chunks are permuted within so many bytes: all bits of the offset from here
+  /// on can be added, those below are flipped.
+  int64_t span() const { return rowBytes % 128 ? 64 : 128; }
+
+  /// Offset of (row, chunk), both i32 values.
+  Value place(NVVMBuilder &v, Value row, Value chunk) const;
+
+  /// Moves `address` = base + place(row, chunk) by constants, `address` being
+  /// aligned as rows are. Bits of `rows` below 8 must be zero in `row`, those
+  /// of `bytes` in 16 * chunk. The second result goes into the instruction.
+  std::pair<Value, int64_t> move(NVVMBuilder &v, Value address, int64_t rows,
+                                 int64_t bytes) const;
+};
+
+/// A pass over one set of keys.
+struct KeyPass {
+  Value count;                       ///< i32: keys, by rank
+  Value tiles;                       ///< i32
+  Value first;                       ///< position of rank 0; null for a list
+  std::optional<IndexSource> source; ///< of a list
+  std::optional<KeyFilter> filter;   ///< keys to be left out
+  Value keyRows, valueRows,
+      rowBytes; ///< what this thread copies; see Copies.cpp
+};
+
+/// The tile of keys that the products work on.
+struct KeyTile {
+  Value index;  ///< i32, of the tile in its pass
+  Value stage;  ///< i32: bytes from the first stage to the tile's
+  bool partial; ///< may reach beyond the last key
+};
+
+class AttentionLowering {
+public:
+  explicit AttentionLowering(shed::KernelOp kernel);
+
+  /// Emits the kernel before the op. Fails, with an error on the op at fault,
+  /// for a body that this lowering can't express.
+  LogicalResult run();
+
+  /// Bytes of shared memory that a block of `kernel` takes.
+  static int64_t sharedBytes(shed::KernelOp kernel);
+
+private:
+  using Values = NVVMBuilder::Values;
+
+  /// Offsets into shared memory.
+  struct SharedLayout {
+    int64_t queries = 0, keys = 0, values = 0, weights = 0, source = 0,
+            filter = 0, bytes = 0;
+    int64_t stageBytes = 0;
+  };
+  static SharedLayout layOut(shed::KernelOp kernel);
+
+  /// What this thread copies next of keys and values: global pointers.
+  struct Cursor {
+    Value key, value;
+  };
+
+  //===--- AttentionLowering.cpp --------------------------------------------===
+  void loadArguments();
+  Value field(Type type, size_t offset);
+  LogicalResult lowerBody();
+  LogicalResult lowerKeys(shed::ForKeysOp loop);
+  LogicalResult lowerTile(shed::ForKeysOp loop, KeyPass &pass,
+                          const KeyTile &tile);
+  KeyPass keyPass(shed::ForKeysOp loop);
+  KeyList list(shed::ListAttr attr);
+
+  //===--- Copies.cpp -------------------------------------------------------===
+  void prepareCopies();
+  void copyQueries();
+  void finishQueries();
+  Cursor beginCopies(const KeyPass &pass);
+  void copyTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
+  Cursor advance(const KeyPass &pass, Cursor cursor);
+  void forCopiedRows(int64_t rows, function_ref<void(int64_t row)> body);
+
+  //===--- Products.cpp -----------------------------------------------------===
+  void scoreProduct(const KeyTile &tile);
+  void contextProduct(const KeyTile &tile);
+  Values queryFragment(int64_t row, int64_t step);
+  void scoreProductExact(const KeyTile &tile);
+  void contextProductExact(const KeyTile &tile);
+
+  //===--- Softmax.cpp ------------------------------------------------------===
+  void initSoftmax();
+  /// The softmax as values that a loop can carry.
+  Values state() const;
+  void setState(ArrayRef<Value> all);
+  void maskEnd(KeyPass &pass, const KeyTile &tile);
+  void maskFiltered(KeyPass &pass, const KeyTile &tile);
+  void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
+  void updateSoftmax();
+  void storeContext();
+  Value rowPosition(int64_t row);
+
+  /// Logits and context: [square of rows][square of columns][4 elements].
+  Value &logit(int64_t m, int64_t n, int64_t i) {
+    return logits[(m * keySquares + n) * 4 + i];
+  }
+  Value &out(int64_t m, int64_t n, int64_t i) {
+    return context[(m * channelSquares + n) * 4 + i];
+  }
+
+  shed::KernelOp kernel;
+  shed::MmaTilingAttr tiling;
+  NVVMBuilder v;
+
+  // Facts of the kernel.
+  const Type element;
+  const bool exact; ///< f32
+  const int64_t channels, elementBytes;
+  const int64_t rowSquares;     ///< 16-row squares of a warp
+  const int64_t keySquares;     ///< 8-key squares of a tile
+  const int64_t channelSquares; ///< 8-channel squares of a row
+  const shed::Encoding encoding;
+  const Swizzle swizzle;
+  const SharedLayout layout;
+  /// Lanes that copy a row together; rows that the block copies at a time.
+  const int64_t copyLanes, copyRows;
+
+  // Values of the function.
+  Value args, n, head, kvHead, taskRow, thread, lane, shared;
+  Value queryStride, keyStride, valueStride; ///< i64, bytes
+  Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
+  Value factor;                        ///< |scale| * log2(e)
+  Value negative; ///< whether the sign of `scale` is to go into the queries
+  Value warpRow;  ///< the warp's first row in the task
+  Value copyRow, copyChunk, copyPlace; ///< this thread's part of a copy
+  Value queryPlace;                    ///< of the warp's left fragments
+  Value leftPlace;                     ///< of a transposed right fragment
+  Value rightPlace;                    ///< of a right fragment
+  Value laneColumn;                    ///< 2 * (lane % 4)
+  bool queriesReady = false;
+  Values queries; ///< fragments, when kept
+
+  // The state of a pass.
+  Values logits, context, maximum, sum;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTONVVM_ATTENTIONLOWERING_H

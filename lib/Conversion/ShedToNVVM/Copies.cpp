@@ -1,0 +1,152 @@
+//===- Copies.cpp - Brings queries, keys and values to shared memory ------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Some lanes copy a row together, 16 bytes each and several times where the row
+// is longer; the block copies `copyRows` rows at a time. A thread's lane, chunk
+// and place hence never change, only constants are added.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLowering.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpIPredicate;
+
+Value Swizzle::place(NVVMBuilder &v, Value row, Value chunk) const {
+  Value turn = span() == 128 ? v.both(row, 7) : v.both(v.quotient(row, 2), 3);
+  return v.add(v.mul(row, rowBytes), v.mul(v.flip(chunk, turn), 16));
+}
+
+std::pair<Value, int64_t> Swizzle::move(NVVMBuilder &v, Value address,
+                                        int64_t rows, int64_t bytes) const {
+  int64_t turn = span() == 128 ? rows & 7 : (rows >> 1) & 3;
+  int64_t flipped = (bytes & (span() - 1)) ^ (turn * 16);
+  return {v.flip(address, flipped), rows * rowBytes + (bytes & ~(span() - 1))};
+}
+
+void AttentionLowering::prepareCopies() {
+  copyRow = v.quotient(thread, copyLanes);
+  copyChunk = v.remainder(thread, copyLanes);
+  copyPlace = v.add(shared, swizzle.place(v, copyRow, copyChunk));
+}
+
+/// Calls `body` for the first of each set of rows that are copied at a time, of
+/// a tile of `rows` rows; this thread's row is `copyRow` further.
+void AttentionLowering::forCopiedRows(int64_t rows,
+                                      function_ref<void(int64_t)> body) {
+  if (copyRows > rows) {
+    v.when(v.compare(CmpIPredicate::ult, copyRow, rows), [&] { body(0); });
+    return;
+  }
+  for (int64_t row = 0; row < rows; row += copyRows)
+    body(row);
+}
+
+/// Rows beyond the last one are zero.
+void AttentionLowering::copyQueries() {
+  Value row = v.add(taskRow, copyRow);
+  Value from = v.at(v.at(queryBase, v.mul(v.widen(row), queryStride)),
+                    v.mul(copyChunk, 16));
+  Value left = v.sub(n, row);
+  forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
+    Value bytes =
+        v.select(v.compare(CmpIPredicate::sgt, left, r), v.word(16), v.word(0));
+    Value source = v.at(from, v.mul(queryStride, r));
+    for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
+      auto [to, offset] = swizzle.move(v, copyPlace, r, c);
+      v.copyAsync(to, layout.queries + offset, v.at(source, c), bytes);
+    }
+  });
+  v.commitCopies();
+}
+
+/// Waits for the queries, behind `stages` - 1 commits of tiles.
+void AttentionLowering::finishQueries() {
+  if (queriesReady)
+    return;
+  queriesReady = true;
+  v.awaitCopies(tiling.getStages() - 1);
+  // A negative scale moves its sign into the queries, so that the largest
+  // product is the largest logit. Each thread flips what it copied.
+  v.when(negative, [&] {
+    Value signs = v.word(exact ? int64_t(0x80000000) : int64_t(0x80008000));
+    forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
+      for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
+        auto [to, offset] = swizzle.move(v, copyPlace, r, c);
+        offset += layout.queries;
+        Value quad = v.loadShared(v.quad(), to, offset, 16);
+        Values words;
+        for (int64_t i = 0; i < 4; ++i)
+          words.push_back(v.flip(v.extract(quad, i), signs));
+        v.storeShared(v.makeVector(words), to, offset, 16);
+      }
+    });
+  });
+  if (!tiling.getKeepQueries())
+    return;
+  v.barrier();
+  for (int64_t m = 0; m < rowSquares; ++m)
+    for (int64_t step = 0; step < channels / 16; ++step) {
+      auto [from, offset] = swizzle.move(v, queryPlace, 16 * m, 32 * step);
+      llvm::append_range(queries,
+                         v.loadMatrices(from, layout.queries + offset, false));
+    }
+}
+
+/// Where this thread's part of the keys and values of rank 0 lies, or of
+/// position 0 for a list.
+AttentionLowering::Cursor AttentionLowering::beginCopies(const KeyPass &pass) {
+  Value chunk = v.mul(copyChunk, 16);
+  Cursor cursor = {v.at(keyBase, chunk), v.at(valueBase, chunk)};
+  if (pass.source)
+    return cursor;
+  Value row = v.widen(v.add(pass.first, copyRow));
+  return {v.at(cursor.key, v.mul(row, keyStride)),
+          v.at(cursor.value, v.mul(row, valueStride))};
+}
+
+/// Begins to copy tile `tile` of keys and values; a range's are at `cursor`.
+/// Rows behind a range's last key are zero, those behind a list's repeat its
+/// last one.
+void AttentionLowering::copyTile(KeyPass &pass, Value tile, Value stage,
+                                 Cursor cursor) {
+  Value place = v.add(copyPlace, stage);
+  Value rank = v.add(v.mul(tile, tiling.getKeys()), copyRow);
+  Value left = v.sub(pass.count, rank);
+  // Pointers go from row to row: multiples of the strides would be kept in
+  // registers throughout.
+  Cursor at = cursor;
+  Cursor step = {v.mul(keyStride, copyRows), v.mul(valueStride, copyRows)};
+  forCopiedRows(tiling.getKeys(), [&](int64_t r) {
+    Value bytes;
+    if (pass.source) {
+      Value position = v.widenUnsigned(pass.source->key(v.add(rank, r)));
+      at = {v.at(cursor.key, v.mul(position, keyStride)),
+            v.at(cursor.value, v.mul(position, valueStride))};
+    } else {
+      bytes = v.select(v.compare(CmpIPredicate::sgt, left, r), v.word(16),
+                       v.word(0));
+      if (r)
+        at = {v.at(at.key, step.key), v.at(at.value, step.value)};
+    }
+    for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
+      auto [to, offset] = swizzle.move(v, place, r, c);
+      v.copyAsync(to, layout.keys + offset, v.at(at.key, c), bytes);
+      v.copyAsync(to, layout.values + offset, v.at(at.value, c), bytes);
+    }
+  });
+}
+
+/// The cursor of the next tile.
+AttentionLowering::Cursor AttentionLowering::advance(const KeyPass &pass,
+                                                     Cursor cursor) {
+  if (pass.source)
+    return cursor;
+  return {v.at(cursor.key, v.mul(keyStride, tiling.getKeys())),
+          v.at(cursor.value, v.mul(valueStride, tiling.getKeys()))};
+}

@@ -1,0 +1,241 @@
+//===- IndexSource.cpp - Reads index lists in CUDA kernels ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexSource.h"
+
+#include "bundle/Abi.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace abi = ::heddle::abi;
+
+using Values = NVVMBuilder::Values;
+using arith::CmpIPredicate;
+
+/// Keys that one warp decodes from a bitmap at a time, a word a lane.
+static constexpr int64_t chunkKeys = 32 * 32;
+
+KeyList mlir::heddle::loadKeyList(NVVMBuilder &v, Value lists, Value head,
+                                  Value group) {
+  auto field = [&](Type type, size_t offset) {
+    return v.loadConstant(type, v.at(lists, static_cast<int64_t>(offset)), 8);
+  };
+  Value indices = field(v.global(), offsetof(abi::IndexList, indices));
+  Value groups = field(v.i64(), offsetof(abi::IndexList, groups));
+  KeyList list;
+  list.keep = v.narrow(field(v.i64(), offsetof(abi::IndexList, keep)));
+  list.rowBytes = field(v.i64(), offsetof(abi::IndexList, rowBytes));
+  Value row = v.add(v.mul(v.widen(head), groups), v.widen(group));
+  list.base = v.at(indices, v.mul(row, list.rowBytes));
+  return list;
+}
+
+Value mlir::heddle::containsKey(NVVMBuilder &v, shed::Encoding encoding,
+                                const KeyList &list, Value key) {
+  if (encoding == shed::Encoding::Bitmap) {
+    Value word = v.loadConstant(
+        v.i32(), v.at(list.base, v.mul(v.quotient(key, 32), 4)), 4);
+    Value bit = v.both(v.shiftRight(word, v.both(key, 31)), 1);
+    return v.compare(CmpIPredicate::ne, bit, int64_t(0));
+  }
+  bool wide = encoding == shed::Encoding::Int32;
+  auto entry = [&](Value place) {
+    Value address = v.at(list.base, v.mul(place, wide ? 4 : 2));
+    if (wide)
+      return v.loadConstant(v.i32(), address, 4);
+    return Value(arith::ExtUIOp::create(v.b, v.i32(),
+                                        v.loadConstant(v.i16(), address, 2)));
+  };
+  // The number of entries below `key` is in [low, low + length].
+  Values found =
+      v.repeat({v.word(0), list.keep}, [&](ValueRange carried) -> Values {
+        Value low = carried[0], length = carried[1];
+        Value half = v.quotient(v.add(length, 1), 2);
+        Value middle = v.add(low, half);
+        Value below =
+            v.compare(CmpIPredicate::slt, entry(v.add(middle, -1)), key);
+        Value rest = v.select(below, v.sub(length, half), v.add(half, -1));
+        return {v.compare(CmpIPredicate::sgt, rest, int64_t(0)),
+                v.select(below, middle, low), rest};
+      });
+  Value place = v.least(found[0], v.add(list.keep, -1));
+  return v.compare(CmpIPredicate::eq, entry(place), key);
+}
+
+//===----------------------------------------------------------------------===//
+// IndexSource
+//===----------------------------------------------------------------------===//
+
+int64_t IndexSource::ringKeys(shed::Encoding encoding, int64_t tileKeys) {
+  // A bitmap's chunk may give a whole chunk of keys beyond the tile's last.
+  if (encoding == shed::Encoding::Bitmap)
+    return 2 * chunkKeys;
+  return ringTiles * tileKeys;
+}
+
+int64_t IndexSource::sharedBytes(shed::Encoding encoding, int64_t tileKeys) {
+  assert(llvm::isPowerOf2_64(tileKeys) && tileKeys >= 32 && tileKeys <= 256);
+  int64_t keys = ringKeys(encoding, tileKeys);
+  switch (encoding) {
+  case shed::Encoding::Int32:
+    return 4 * keys;
+  case shed::Encoding::Uint16:
+    return 2 * keys;
+  case shed::Encoding::Bitmap:
+    return 4 * keys + 16; // and where decoding stands: keys, words
+  }
+  llvm_unreachable("unknown encoding");
+}
+
+void IndexSource::open(const KeyList &of, Value n, Value threadId, Value at) {
+  list = of;
+  thread = threadId;
+  shared = at;
+  if (encoding != shed::Encoding::Bitmap)
+    return;
+  words = v.quotient(v.add(n, 31), 32);
+  // The warp that decodes is the only one that reads its own state.
+  int64_t state = 4 * ringKeys(encoding, tileKeys);
+  v.when(v.compare(CmpIPredicate::ult, thread, 32), [&] {
+    v.storeShared(v.word(0), shared, state);
+    v.storeShared(v.word(0), shared, state + 4);
+  });
+}
+
+/// Copies `bytes` (4 or 16) to shared memory.
+static void copyAsync(NVVMBuilder &v, Value to, Value from, int64_t bytes) {
+  NVVM::CpAsyncOp::create(v.b, v.sharedAt(to), from, bytes,
+                          bytes == 16 ? NVVM::LoadCacheModifierKind::CG
+                                      : NVVM::LoadCacheModifierKind::CA,
+                          Value());
+}
+
+void IndexSource::fill(Value tile) {
+  if (encoding == shed::Encoding::Bitmap)
+    return fillFromBitmap(tile);
+  bool wide = encoding == shed::Encoding::Int32;
+  // Lists of int32 start at any word; those of uint16 at multiples of 16 bytes,
+  // and end at one.
+  int64_t keyBytes = wide ? 4 : 2, copyBytes = wide ? 4 : 16;
+  int64_t copyKeys = copyBytes / keyBytes, ring = ringKeys(encoding, tileKeys);
+  Value rank = v.add(v.mul(tile, tileKeys), v.mul(thread, copyKeys));
+  Value mine =
+      v.both(v.compare(CmpIPredicate::ult, thread, tileKeys / copyKeys),
+             v.compare(CmpIPredicate::slt, rank, list.keep));
+  v.when(mine, [&] {
+    Value to = v.add(shared, v.mul(v.both(rank, ring - 1), keyBytes));
+    copyAsync(v, to, v.at(list.base, v.mul(rank, keyBytes)), copyBytes);
+  });
+}
+
+/// Warp 0 decodes 32 words at a time until the tile's keys are in the ring.
+void IndexSource::fillFromBitmap(Value tile) {
+  int64_t ring = ringKeys(encoding, tileKeys), state = 4 * ring;
+  v.when(v.compare(CmpIPredicate::ult, thread, 32), [&] {
+    Value target = v.least(v.mul(v.add(tile, 1), tileKeys), list.keep);
+    Value produced = v.loadShared(v.i32(), shared, state);
+    Value next = v.loadShared(v.i32(), shared, state + 4);
+    auto unfinished = [&](Value produced, Value next) {
+      return v.both(v.compare(CmpIPredicate::slt, produced, target),
+                    v.compare(CmpIPredicate::slt, next, words));
+    };
+    v.when(unfinished(produced, next), [&] {
+      Values reached = v.repeat({produced, next}, [&](ValueRange at) -> Values {
+        Value index = v.add(at[1], thread);
+        // Of the row's padding words, those that exist are zero; none is read.
+        Value word = v.choose(
+            v.compare(CmpIPredicate::slt, index, words), v.i32(),
+            [&]() -> Values {
+              return {
+                  v.loadConstant(v.i32(), v.at(list.base, v.mul(index, 4)), 4)};
+            },
+            [&]() -> Values { return {v.word(0)}; })[0];
+        Value count = v.countBits(word), sum = count;
+        for (int64_t distance = 1; distance < 32; distance *= 2) {
+          Value below = v.shuffleUp(sum, distance);
+          sum = v.add(sum,
+                      v.select(v.compare(CmpIPredicate::uge, thread, distance),
+                               below, v.word(0)));
+        }
+        Value total = v.shuffle(sum, v.word(31));
+        Value slot = v.add(at[0], v.sub(sum, count));
+        Value first = v.mul(index, 32);
+        v.when(v.compare(CmpIPredicate::ne, word, int64_t(0)), [&] {
+          v.repeat({word, slot}, [&](ValueRange bits) -> Values {
+            Value key = v.add(first, v.lowestBit(bits[0]));
+            v.storeShared(key,
+                          v.add(shared, v.mul(v.both(bits[1], ring - 1), 4)));
+            Value rest = v.both(bits[0], v.add(bits[0], -1));
+            return {v.compare(CmpIPredicate::ne, rest, int64_t(0)), rest,
+                    v.add(bits[1], 1)};
+          });
+        });
+        Value produced = v.add(at[0], total), next = v.add(at[1], 32);
+        return {unfinished(produced, next), produced, next};
+      });
+      // Every lane writes the same, so that each may read what it wrote.
+      v.storeShared(reached[0], shared, state);
+      v.storeShared(reached[1], shared, state + 4);
+      // The words needed next are on their way while the tile is worked on.
+      v.when(v.compare(CmpIPredicate::slt, reached[1], words), [&] {
+        NVVM::PrefetchOp::create(
+            v.b,
+            NVVM::PrefetchCacheLevelAttr::get(v.b.getContext(),
+                                              NVVM::PrefetchCacheLevel::L1),
+            NVVM::CacheEvictionPriorityAttr(),
+            v.at(list.base, v.mul(reached[1], 4)), Value());
+      });
+    });
+  });
+}
+
+Value IndexSource::key(Value rank) {
+  int64_t ring = ringKeys(encoding, tileKeys);
+  Value place = v.both(v.least(rank, v.add(list.keep, -1)), ring - 1);
+  if (encoding == shed::Encoding::Uint16)
+    return arith::ExtUIOp::create(
+        v.b, v.i32(),
+        v.loadShared(v.i16(), v.add(shared, v.mul(place, 2)), 0, 2));
+  return v.loadShared(v.i32(), v.add(shared, v.mul(place, 4)));
+}
+
+//===----------------------------------------------------------------------===//
+// KeyFilter
+//===----------------------------------------------------------------------===//
+
+int64_t KeyFilter::sharedBytes(int64_t tileKeys) {
+  return llvm::alignTo(IndexSource::ringTiles * tileKeys / 8, 16);
+}
+
+Value KeyFilter::wordsOf(Value tile, Value shared) {
+  return v.add(shared,
+               v.mul(v.both(tile, IndexSource::ringTiles - 1), tileKeys / 8));
+}
+
+void KeyFilter::mark(Value tile, Value count, Value thread, Value shared,
+                     function_ref<Value(Value)> keyOf) {
+  // A warp marks 32 keys.
+  v.when(v.compare(CmpIPredicate::ult, thread, tileKeys), [&] {
+    Value rank = v.add(v.mul(tile, tileKeys), thread);
+    Value behind = v.compare(CmpIPredicate::sge, rank, count);
+    Value key = keyOf(v.least(rank, v.add(count, -1)));
+    Value out = v.either(behind, v.compare(CmpIPredicate::slt, key, sinks));
+    for (const KeyList &list : lists)
+      out = v.either(out, containsKey(v, encoding, list, key));
+    Value word = v.ballot(out);
+    v.when(v.compare(CmpIPredicate::eq, v.both(thread, 31), int64_t(0)), [&] {
+      v.storeShared(
+          word, v.add(wordsOf(tile, shared), v.mul(v.quotient(thread, 32), 4)));
+    });
+  });
+}
+
+Value KeyFilter::leftOut(Value tile, int64_t word, Value shared) {
+  return v.loadShared(v.i32(), wordsOf(tile, shared), 4 * word);
+}

@@ -1,0 +1,126 @@
+//===- IndexSource.h - Reads index lists in CUDA kernels ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How a block walks the keys of an index list, whatever their encoding. The
+// keys of tile t are those of ranks [t * tileKeys, (t + 1) * tileKeys) in
+// ascending order; they go through a ring in shared memory, some tiles ahead of
+// the gathers that need them:
+//
+//   source.open(list, words, shared);
+//   source.fill(0);  commitCopies();  awaitCopies(0);  barrier();
+//   for each tile t:
+//     gather rows source.key(rank) of tile t      (asynchronous)
+//     source.fill(t + 1);                         (in the same commit)
+//     commitCopies() ... awaitCopies(.) ... barrier()
+//
+// What fill() writes can be read once its commit has been awaited by all
+// threads and a barrier has been passed. fill(t) writes over the keys of tile
+// t - ringTiles and earlier, so it must come after the barrier behind their
+// last use. All threads of the block call fill(), in order, each tile once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTONVVM_INDEXSOURCE_H
+#define HEDDLE_LIB_CONVERSION_SHEDTONVVM_INDEXSOURCE_H
+
+#include "NVVMBuilder.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+namespace mlir::heddle {
+
+/// The list of one head and group.
+struct KeyList {
+  Value base;     ///< where it starts, in global memory
+  Value keep;     ///< i32: keys in it, at least 1
+  Value rowBytes; ///< i64: bytes up to the list of the next group
+};
+
+/// The list of query head `head` and group `group` (both i32) in the
+/// abi::IndexList at `lists`.
+KeyList loadKeyList(NVVMBuilder &v, Value lists, Value head, Value group);
+
+/// Whether key `key` (i32) is in the list, of a sequence with more than `key`
+/// tokens. A load for a bitmap; a binary search of some 17 dependent loads for
+/// the other encodings.
+Value containsKey(NVVMBuilder &v, shed::Encoding encoding, const KeyList &list,
+                  Value key);
+
+/// The keys of one list, tile by tile.
+class IndexSource {
+public:
+  /// Tiles whose keys the ring holds: the one being filled and those before.
+  static constexpr int64_t ringTiles = 4;
+
+  /// `tileKeys` is a power of two from 32 to 256.
+  IndexSource(NVVMBuilder &v, shed::Encoding encoding, int64_t tileKeys)
+      : v(v), encoding(encoding), tileKeys(tileKeys) {}
+
+  /// Shared memory that a source takes, a multiple of 16 bytes; it starts at
+  /// one, too.
+  static int64_t sharedBytes(shed::Encoding encoding, int64_t tileKeys);
+
+  /// Begins a list for a sequence of `n` (i32) tokens. `thread` is the thread's
+  /// number; `shared` the address of the source's shared memory, which nobody
+  /// may still read.
+  void open(const KeyList &list, Value n, Value thread, Value shared);
+
+  /// Keys in the list, i32.
+  Value count() const { return list.keep; }
+
+  /// Fetches the keys of tile `tile` (i32). Nothing for tiles behind the last.
+  void fill(Value tile);
+
+  /// The key of rank `rank` (i32); the last one for ranks behind it.
+  Value key(Value rank);
+
+private:
+  static int64_t ringKeys(shed::Encoding encoding, int64_t tileKeys);
+  void fillFromBitmap(Value tile);
+
+  NVVMBuilder &v;
+  const shed::Encoding encoding;
+  const int64_t tileKeys;
+  KeyList list;
+  Value words, thread, shared;
+};
+
+/// Which keys of a tile a later pass of a union leaves out: those behind the
+/// pass's last key, sinks, and keys that earlier passes' lists have. One bit a
+/// key in shared memory, for as many tiles as an IndexSource's ring.
+class KeyFilter {
+public:
+  /// Leaves out keys below `sinks` and those in `lists`.
+  KeyFilter(NVVMBuilder &v, shed::Encoding encoding, ArrayRef<KeyList> lists,
+            int64_t sinks, int64_t tileKeys)
+      : v(v), encoding(encoding), lists(lists), sinks(sinks),
+        tileKeys(tileKeys) {}
+
+  /// Shared memory that a filter takes, a multiple of 16 bytes.
+  static int64_t sharedBytes(int64_t tileKeys);
+
+  /// Marks the keys of tile `tile`, which `keyOf` gives for ranks below
+  /// `count` (both i32). All threads call it; other threads see the bits after
+  /// a barrier.
+  void mark(Value tile, Value count, Value thread, Value shared,
+            function_ref<Value(Value)> keyOf);
+
+  /// The word (i32) whose bit b says that key 32 * `word` + b of tile `tile` is
+  /// left out. `shared` is mark()'s.
+  Value leftOut(Value tile, int64_t word, Value shared);
+
+private:
+  Value wordsOf(Value tile, Value shared);
+
+  NVVMBuilder &v;
+  const shed::Encoding encoding;
+  SmallVector<KeyList> lists;
+  const int64_t sinks, tileKeys;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTONVVM_INDEXSOURCE_H

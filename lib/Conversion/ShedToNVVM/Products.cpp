@@ -1,0 +1,78 @@
+//===- Products.cpp - Products of fragments -------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLowering.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+using Values = NVVMBuilder::Values;
+
+/// The left fragment of queries [16 * m, 16 * m + 16) of the warp and channels
+/// [16 * step, 16 * step + 16).
+Values AttentionLowering::queryFragment(int64_t m, int64_t step) {
+  if (tiling.getKeepQueries()) {
+    auto first = queries.begin() + (m * channels / 16 + step) * 4;
+    return Values(first, first + 4);
+  }
+  auto [from, offset] = swizzle.move(v, queryPlace, 16 * m, 32 * step);
+  return v.loadMatrices(from, layout.queries + offset, false);
+}
+
+/// logits = queries . keys, not yet scaled.
+void AttentionLowering::scoreProduct(const KeyTile &tile) {
+  logits.assign(rowSquares * keySquares * 4, v.real(0.0f));
+  if (exact)
+    return scoreProductExact(tile);
+  Value base = v.add(rightPlace, tile.stage);
+  for (int64_t step = 0; step < channels / 16; ++step) {
+    SmallVector<Values> left;
+    for (int64_t m = 0; m < rowSquares; ++m)
+      left.push_back(queryFragment(m, step));
+    for (int64_t pair = 0; pair < keySquares / 2; ++pair) {
+      auto [from, offset] = swizzle.move(v, base, 16 * pair, 32 * step);
+      Values right = v.loadMatrices(from, layout.keys + offset, false);
+      for (int64_t m = 0; m < rowSquares; ++m)
+        for (int64_t half = 0; half < 2; ++half) {
+          Value *sum = &logit(m, 2 * pair + half, 0);
+          Values product =
+              v.multiply(element, left[m], ValueRange(right).slice(2 * half, 2),
+                         ValueRange(ArrayRef<Value>(sum, 4)));
+          llvm::copy(product, sum);
+        }
+    }
+  }
+}
+
+/// context += weights . values; the weights are in `logits`.
+void AttentionLowering::contextProduct(const KeyTile &tile) {
+  if (exact)
+    return contextProductExact(tile);
+  Value base = v.add(leftPlace, tile.stage);
+  // Pairs of squares of accumulators are left fragments once rounded.
+  SmallVector<Values> left(rowSquares * keySquares / 2);
+  for (int64_t m = 0; m < rowSquares; ++m)
+    for (int64_t pair = 0; pair < keySquares / 2; ++pair)
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t i = 0; i < 4; i += 2)
+          left[m * keySquares / 2 + pair].push_back(
+              v.pack(element, logit(m, 2 * pair + half, i),
+                     logit(m, 2 * pair + half, i + 1)));
+  for (int64_t pair = 0; pair < keySquares / 2; ++pair)
+    for (int64_t n = 0; n < channelSquares; n += 2) {
+      auto [from, offset] = swizzle.move(v, base, 16 * pair, 16 * n);
+      Values right = v.loadMatrices(from, layout.values + offset, true);
+      for (int64_t m = 0; m < rowSquares; ++m)
+        for (int64_t half = 0; half < 2; ++half) {
+          Value *sum = &out(m, n + half, 0);
+          Values product = v.multiply(element, left[m * keySquares / 2 + pair],
+                                      ValueRange(right).slice(2 * half, 2),
+                                      ValueRange(ArrayRef<Value>(sum, 4)));
+          llvm::copy(product, sum);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//===- Softmax.cpp - The online softmax -----------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Base 2. The reference maximum of a row may lag behind its true maximum by up
+// to `slack`: weights then reach 2^slack, which changes no relative error and
+// saves most rescalings. Sums stay apart in the four lanes that share a row
+// until the end.
+// Source: online normaliser calculation for softmax (Milakov, Gimelshein 2018).
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLowering.h"
+
+#include "bundle/Abi.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
+namespace abi = ::heddle::abi;
+
+using Values = NVVMBuilder::Values;
+
+static constexpr float slack = 8.0f;
+static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+void AttentionLowering::initSoftmax() {
+  context.assign(rowSquares * channelSquares * 4, v.real(0.0f));
+  maximum.assign(rowSquares * 2, v.real(-infinity));
+  sum.assign(rowSquares * 2, v.real(0.0f));
+}
+
+Values AttentionLowering::state() const {
+  Values all = context;
+  llvm::append_range(all, maximum);
+  llvm::append_range(all, sum);
+  return all;
+}
+
+void AttentionLowering::setState(ArrayRef<Value> all) {
+  size_t rows = 2 * rowSquares;
+  context.assign(all.begin(), all.end() - 2 * rows);
+  maximum.assign(all.end() - 2 * rows, all.end() - rows);
+  sum.assign(all.end() - rows, all.end());
+}
+
+/// Position (i32) of this thread's row `row` of 2 * rowSquares.
+Value AttentionLowering::rowPosition(int64_t row) {
+  return v.add(v.add(v.add(taskRow, warpRow), v.quotient(lane, 4)), 8 * row);
+}
+
+/// Logits of the padding behind a pass's last key give no weight.
+void AttentionLowering::maskEnd(KeyPass &pass, const KeyTile &tile) {
+  Value lowest = v.real(-infinity);
+  Value left =
+      v.sub(v.sub(pass.count, v.mul(tile.index, tiling.getKeys())), laneColumn);
+  for (int64_t n = 0; n < keySquares; ++n)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value inside = v.compare(CmpIPredicate::sgt, left, 8 * n + e);
+      for (int64_t m = 0; m < rowSquares; ++m)
+        for (int64_t i = e; i < 4; i += 2)
+          logit(m, n, i) = v.select(inside, logit(m, n, i), lowest);
+    }
+}
+
+/// Likewise logits of the keys that the filter leaves out.
+void AttentionLowering::maskFiltered(KeyPass &pass, const KeyTile &tile) {
+  Value lowest = v.real(-infinity), filter = v.add(shared, layout.filter);
+  for (int64_t n = 0; n < keySquares; ++n) {
+    Value word = v.shiftRight(pass.filter->leftOut(tile.index, n / 4, filter),
+                              laneColumn);
+    for (int64_t e = 0; e < 2; ++e) {
+      Value bit = v.both(word, int64_t(1) << (n % 4 * 8 + e));
+      Value inside = v.compare(CmpIPredicate::eq, bit, int64_t(0));
+      for (int64_t m = 0; m < rowSquares; ++m)
+        for (int64_t i = e; i < 4; i += 2)
+          logit(m, n, i) = v.select(inside, logit(m, n, i), lowest);
+    }
+  }
+}
+
+void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
+                                    const KeyTile &tile) {
+  Value lowest = v.real(-infinity);
+  // |i - j| <= h is one unsigned comparison: j - i + h <= 2h.
+  struct Band {
+    Values shift; ///< h - i
+    int64_t width;
+    bool inside;
+  };
+  SmallVector<Band> bands;
+  auto addBand = [&](shed::WindowAttr window, bool inside) {
+    // No sequence is as long as a window of 2^30 keys.
+    int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
+    Band band{{}, 2 * half, inside};
+    for (int64_t r = 0; r < 2 * rowSquares; ++r)
+      band.shift.push_back(v.sub(v.word(half), rowPosition(r)));
+    bands.push_back(band);
+  };
+  if (op.getWithin())
+    addBand(*op.getWithin(), true);
+  for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
+    addBand(window, false);
+
+  Value rank = v.add(v.mul(tile.index, tiling.getKeys()), laneColumn);
+  for (int64_t n = 0; n < keySquares; ++n)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value key = v.add(rank, 8 * n + e);
+      key = pass.source ? pass.source->key(key) : v.add(pass.first, key);
+      for (int64_t m = 0; m < rowSquares; ++m)
+        for (int64_t i = e; i < 4; i += 2)
+          for (const Band &band : bands) {
+            Value keep =
+                v.compare(band.inside ? CmpIPredicate::ule : CmpIPredicate::ugt,
+                          v.add(key, band.shift[2 * m + i / 2]), band.width);
+            logit(m, n, i) = v.select(keep, logit(m, n, i), lowest);
+          }
+    }
+}
+
+/// Turns logits, not yet scaled, into weights.
+void AttentionLowering::updateSoftmax() {
+  int64_t rows = 2 * rowSquares;
+  // Element i of this thread's row r, over the squares of keys.
+  auto element = [&](int64_t r, int64_t i) -> Value & {
+    return logit(r / 2, i / 2, r % 2 * 2 + i % 2);
+  };
+  auto isLowest = [&](Value x) {
+    return v.compare(CmpFPredicate::OEQ, x, v.real(-infinity));
+  };
+  // A row that has met no key yet keeps -inf; shifting by 0 then leaves its
+  // logits at -inf rather than -inf - -inf.
+  auto shift = [&](Value x) { return v.select(isLowest(x), v.real(0.0f), x); };
+
+  Values top;
+  Value exceeds;
+  for (int64_t r = 0; r < rows; ++r) {
+    Value even = element(r, 0), odd = element(r, 1);
+    for (int64_t i = 2; i < 2 * keySquares; i += 2) {
+      even = v.maxf(even, element(r, i));
+      odd = v.maxf(odd, element(r, i + 1));
+    }
+    Value greatest = v.reduceLanes(
+        v.maxf(even, odd), 4, [&](Value x, Value y) { return v.maxf(x, y); });
+    top.push_back(v.mulf(greatest, factor));
+    Value over = v.compare(CmpFPredicate::OGT, top[r],
+                           v.addf(maximum[r], v.real(slack)));
+    exceeds = exceeds ? v.either(exceeds, over) : over;
+  }
+
+  Values before = state();
+  setState(v.choose(
+      v.anyInWarp(exceeds), TypeRange(ValueRange(before)),
+      [&]() -> Values {
+        Values next, greater, sums, ratio;
+        for (int64_t r = 0; r < rows; ++r) {
+          greater.push_back(v.maxf(maximum[r], top[r]));
+          ratio.push_back(v.exp2(v.subf(maximum[r], shift(greater[r]))));
+          sums.push_back(v.mulf(sum[r], ratio[r]));
+        }
+        for (auto [i, value] : llvm::enumerate(context)) {
+          int64_t m = i / (4 * channelSquares);
+          next.push_back(v.mulf(value, ratio[2 * m + i % 4 / 2]));
+        }
+        llvm::append_range(next, greater);
+        llvm::append_range(next, sums);
+        return next;
+      },
+      [&] { return before; }));
+
+  for (int64_t r = 0; r < rows; ++r) {
+    Value offset = v.negf(shift(maximum[r]));
+    Value even = sum[r], odd;
+    for (int64_t i = 0; i < 2 * keySquares; i += 2) {
+      for (int64_t e = 0; e < 2; ++e) {
+        Value &weight = element(r, i + e);
+        weight = v.exp2(v.fma(weight, factor, offset));
+      }
+      even = v.addf(even, element(r, i));
+      odd = odd ? v.addf(odd, element(r, i + 1)) : element(r, i + 1);
+    }
+    sum[r] = v.addf(even, odd);
+  }
+}
+
+/// Divides by the sums and stores the rows that exist, by way of the warp's own
+/// queries in shared memory, so that lanes write 16 bytes each. Then the
+/// log-sum-exp, if the kernel writes it.
+void AttentionLowering::storeContext() {
+  int64_t rows = 2 * rowSquares;
+  Value row = v.quotient(lane, 4);
+  Value place = v.add(
+      v.add(shared, v.mul(warpRow, swizzle.rowBytes)),
+      exact ? v.add(swizzle.place(v, row, v.quotient(laneColumn, 4)),
+                    v.mul(v.both(laneColumn, 2), 4))
+            : v.add(swizzle.place(v, row, v.word(0)), v.mul(laneColumn, 2)));
+  v.warpBarrier();
+  Values total;
+  for (int64_t r = 0; r < rows; ++r) {
+    total.push_back(v.reduceLanes(
+        sum[r], 4, [&](Value x, Value y) { return v.addf(x, y); }));
+    Value none = v.compare(CmpFPredicate::OEQ, total[r], v.real(0.0f));
+    Value inverse =
+        v.select(none, v.real(0.0f), v.divf(v.real(1.0f), total[r]));
+    for (int64_t c = 0; c < channelSquares; ++c) {
+      Value low = v.mulf(out(r / 2, c, r % 2 * 2), inverse);
+      Value high = v.mulf(out(r / 2, c, r % 2 * 2 + 1), inverse);
+      auto [to, offset] = swizzle.move(v, place, 8 * r, 8 * elementBytes * c);
+      Value pair =
+          exact ? v.makeVector({low, high}) : v.pack(element, low, high);
+      v.storeShared(pair, to, layout.queries + offset, exact ? 8 : 4);
+    }
+  }
+  v.warpBarrier();
+
+  Value first = v.add(taskRow, warpRow);
+  Value output = v.at(field(v.global(), offsetof(abi::AttentionArgs, output)),
+                      v.mul(v.widen(head), channels * elementBytes));
+  Value stride = v.mul(
+      field(v.i64(), offsetof(abi::AttentionArgs, outputStride)), elementBytes);
+  int64_t step = 32 / copyLanes;
+  Value mine = v.quotient(lane, copyLanes);
+  Value chunk = v.remainder(lane, copyLanes);
+  Value from = v.add(v.add(shared, v.mul(warpRow, swizzle.rowBytes)),
+                     swizzle.place(v, mine, chunk));
+  Value to = v.at(v.at(output, v.mul(v.widen(v.add(first, mine)), stride)),
+                  v.mul(chunk, 16));
+  Value left = v.sub(n, v.add(first, mine));
+  for (int64_t r = 0; r < 16 * rowSquares; r += step)
+    v.when(v.compare(CmpIPredicate::sgt, left, r), [&] {
+      for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
+        auto [at, offset] = swizzle.move(v, from, r, c);
+        v.store(v.loadShared(v.quad(), at, layout.queries + offset, 16),
+                v.at(v.at(to, v.mul(stride, r)), c), 16);
+      }
+    });
+
+  if (!kernel.getWritesLse())
+    return;
+  Value lse =
+      v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+           v.mul(v.add(v.mul(v.widen(head), v.widen(n)), v.widen(first)), 4));
+  Value writes = v.compare(CmpIPredicate::eq, laneColumn, int64_t(0));
+  for (int64_t r = 0; r < rows; ++r)
+    v.when(v.both(writes, v.compare(CmpIPredicate::slt, rowPosition(r), n)),
+           [&] {
+             // A row without keys has maximum -inf and sum 0.
+             v.store(v.addf(maximum[r], v.log2(total[r])),
+                     v.at(lse, v.mul(v.add(row, 8 * r), 4)), 4);
+           });
+}

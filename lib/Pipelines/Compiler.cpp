@@ -7,13 +7,13 @@
 
 #include "heddle/Pipelines/Compiler.h"
 
+#include "Targets.h"
+
 #include "bundle/Bundle.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"
-#include "heddle/Target/Host/HostCodegen.h"
-#include "heddle/Target/Host/HostTarget.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
@@ -44,102 +44,57 @@ StringRef mlir::heddle::stringifyLevel(Level level) {
 
 void mlir::heddle::registerCompilerDialects(DialectRegistry &registry) {
   registry.insert<HeddleDialect>();
-  registerHostCodegenDialects(registry);
+  registerBackendDialects(registry);
 }
 
 namespace {
 
-/// One compilation: the levels in order, until the one asked for.
+using PopulatePasses = function_ref<void(OpPassManager &)>;
+
+/// One compilation: the schedule and its plan, then each target's levels, until
+/// the level asked for.
 class Compilation {
 public:
-  Compilation(ModuleOp module, StringRef source,
-              const ::heddle::HostTarget &target,
+  Compilation(ModuleOp module, StringRef source, ArrayRef<TargetJob> jobs,
               const CompilerOptions &options, TimingScope &timing)
-      : module(module), source(source), target(target), options(options),
+      : module(module), source(source), jobs(jobs), options(options),
         timing(timing) {}
 
   FailureOr<Compiled> run();
 
 private:
-  LogicalResult runPasses(Level level,
-                          function_ref<void(OpPassManager &)> populate);
-  LogicalResult reach(Level level, std::string contents);
   LogicalResult runSchedule();
   LogicalResult runPlan();
-  LogicalResult runShed();
-  LogicalResult runMachine();
-  LogicalResult runCode();
+  LogicalResult runTarget(size_t index);
   LogicalResult runBundle();
+
+  LogicalResult runPasses(ModuleOp module, Level level, TimingScope &parent,
+                          PopulatePasses populate);
+  LogicalResult reach(Level level, StringRef target, StringRef extension,
+                      std::string contents);
+  LogicalResult reachIR(Level level, StringRef target, ModuleOp module);
   bool isDone() const { return reached == options.level; }
-  /// Kernels print to megabytes, so only on demand.
-  bool needsText(Level level) const {
-    return options.observer || options.level == level;
-  }
-  std::string print();
 
   ModuleOp module;
   StringRef source;
-  const ::heddle::HostTarget &target;
+  ArrayRef<TargetJob> jobs;
   const CompilerOptions &options;
   TimingScope &timing;
   Compiled result;
   std::optional<Level> reached;
   std::string plan; ///< the IR at Level::Plan
-  std::string code; ///< the shared object
+  std::vector<std::pair<std::string, std::string>> code; ///< sections
 };
 
-} // namespace
-
-std::string Compilation::print() {
+std::string print(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream out(text);
   module->print(out, OpPrintingFlags().enableDebugInfo(false));
   return text;
 }
 
-LogicalResult
-Compilation::runPasses(Level level,
-                       function_ref<void(OpPassManager &)> populate) {
-  PassManager pm(module.getContext(), ModuleOp::getOperationName());
-  if (failed(applyPassManagerCLOptions(pm)))
-    return failure();
-  pm.enableVerifier(options.verifyEach);
-  TimingScope scope = timing.nest(stringifyLevel(level));
-  pm.enableTiming(scope);
-  populate(pm);
-  return pm.run(module);
-}
-
-/// Hands a level's contents to the observer and keeps them if it is the last.
-LogicalResult Compilation::reach(Level level, std::string contents) {
-  reached = level;
-  if (options.observer && failed(options.observer(level, contents)))
-    return failure();
-  if (isDone())
-    result.output = std::move(contents);
-  return success();
-}
-
-LogicalResult Compilation::runSchedule() {
-  if (failed(runPasses(Level::Schedule, populateSchedulePipeline)))
-    return failure();
-  return reach(Level::Schedule, print());
-}
-
-LogicalResult Compilation::runPlan() {
-  if (failed(runPasses(Level::Plan, populatePlanPipeline)))
-    return failure();
-  auto plans = module.getOps<PlanOp>();
-  assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
-  result.manifest = exportManifest(*plans.begin());
-  result.manifest.producer = options.producer;
-  result.manifest.targets = {target.description()};
-  plan = print();
-  return reach(Level::Plan, plan);
-}
-
 /// Tells whoever asked with --remarks how each kernel was cut.
-static void remarkTilings(ModuleOp module) {
+void remarkTilings(ModuleOp module) {
   for (auto kernel : module.getOps<shed::KernelOp>())
     remark::passed(kernel.getLoc(), remark::RemarkOpts::name("ChooseTiles")
                                         .category("heddle-shed")
@@ -149,72 +104,138 @@ static void remarkTilings(ModuleOp module) {
                .str();
 }
 
-LogicalResult Compilation::runShed() {
-  ShedPipelineOptions forms{options.elementTypes, options.headDims};
-  if (failed(runPasses(Level::Shed, [&](OpPassManager &pm) {
-        populateShedPipeline(pm, target, forms);
+} // namespace
+
+LogicalResult Compilation::runPasses(ModuleOp module, Level level,
+                                     TimingScope &parent,
+                                     PopulatePasses populate) {
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  if (failed(applyPassManagerCLOptions(pm)))
+    return failure();
+  pm.enableVerifier(options.verifyEach);
+  TimingScope scope = parent.nest(stringifyLevel(level));
+  pm.enableTiming(scope);
+  populate(pm);
+  return pm.run(module);
+}
+
+/// Hands a level's contents to the observer and keeps them if it is the last.
+LogicalResult Compilation::reach(Level level, StringRef target,
+                                 StringRef extension, std::string contents) {
+  if (options.observer &&
+      failed(options.observer({level, target, extension, contents})))
+    return failure();
+  // A target's code may have several sections, of which the first counts.
+  if (level == options.level && reached != level)
+    result.output = std::move(contents);
+  reached = level;
+  return success();
+}
+
+LogicalResult Compilation::reachIR(Level level, StringRef target,
+                                   ModuleOp module) {
+  // Kernels print to megabytes, so only on demand.
+  bool needed = options.observer || options.level == level;
+  return reach(level, target, ".mlir", needed ? print(module) : "");
+}
+
+LogicalResult Compilation::runSchedule() {
+  if (failed(
+          runPasses(module, Level::Schedule, timing, populateSchedulePipeline)))
+    return failure();
+  return reachIR(Level::Schedule, "", module);
+}
+
+LogicalResult Compilation::runPlan() {
+  if (failed(runPasses(module, Level::Plan, timing, populatePlanPipeline)))
+    return failure();
+  auto plans = module.getOps<PlanOp>();
+  assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
+  bundle::Manifest &manifest = result.manifest;
+  manifest = exportManifest(*plans.begin());
+  manifest.producer = options.producer;
+  for (const TargetJob &job : jobs)
+    manifest.targets.push_back(
+        describe(job, manifest.selections, options.encoding));
+  plan = print(module);
+  return reach(Level::Plan, "", ".mlir", plan);
+}
+
+LogicalResult Compilation::runTarget(size_t index) {
+  const TargetJob &job = jobs[index];
+  const Backend &backend = *job.backend;
+  TimingScope scope = timing.nest(backend.name());
+  OwningOpRef<ModuleOp> owned = module.clone();
+  ModuleOp own = *owned;
+
+  KernelForms forms{job.elementTypes, options.headDims,
+                    llvm::to_vector(llvm::ArrayRef(
+                        result.manifest.targets[index].encodings))};
+  if (failed(runPasses(own, Level::Shed, scope, [&](OpPassManager &pm) {
+        backend.populateTilePasses(pm, forms);
       })))
     return failure();
   // The plan has been exported; below this level only kernels are left.
-  for (PlanOp op : llvm::make_early_inc_range(module.getOps<PlanOp>()))
+  for (PlanOp op : llvm::make_early_inc_range(own.getOps<PlanOp>()))
     op.erase();
-  remarkTilings(module);
-  return reach(Level::Shed, needsText(Level::Shed) ? print() : "");
-}
+  remarkTilings(own);
+  if (failed(reachIR(Level::Shed, backend.name(), own)) || isDone())
+    return success(isDone());
 
-LogicalResult Compilation::runMachine() {
-  if (failed(runPasses(Level::Machine, populateMachinePipeline)) ||
-      failed(exportVariants(collectHostKernels(module), options.elementTypes,
-                            options.headDims, result.manifest,
-                            module.getLoc())))
-    return failure();
-  return reach(Level::Machine, needsText(Level::Machine) ? print() : "");
-}
+  if (failed(runPasses(
+          own, Level::Machine, scope,
+          [&](OpPassManager &pm) { backend.populateMachinePasses(pm); })) ||
+      failed(exportVariants(backend.records(own), forms, index, result.manifest,
+                            module.getLoc())) ||
+      failed(reachIR(Level::Machine, backend.name(), own)) || isDone())
+    return success(isDone());
 
-LogicalResult Compilation::runCode() {
-  TimingScope scope = timing.nest(stringifyLevel(Level::Code));
-  FailureOr<std::string> object = emitHostSharedObject(module, target);
-  if (failed(object))
+  TimingScope generation = scope.nest(stringifyLevel(Level::Code));
+  FailureOr<SmallVector<CodeSection>> sections = backend.generateCode(own);
+  if (failed(sections))
     return failure();
-  code = std::move(*object);
-  return reach(Level::Code, code);
+  for (CodeSection &section : *sections) {
+    if (failed(reach(Level::Code, backend.name(), section.extension,
+                     section.contents)))
+      return failure();
+    code.emplace_back(std::move(section.name), std::move(section.contents));
+  }
+  return success();
 }
 
 LogicalResult Compilation::runBundle() {
   TimingScope scope = timing.nest(stringifyLevel(Level::Bundle));
-  auto bytes = bundle::Bundle::serialize(
-      result.manifest, {{std::string(bundle::scheduleSection), source.str()},
-                        {std::string(bundle::planSection), plan},
-                        {bundle::codeSection(result.manifest.targets.front(),
-                                             bundle::CodeForm::Native),
-                         std::move(code)}});
+  std::vector<std::pair<std::string, std::string>> sections = {
+      {std::string(bundle::scheduleSection), source.str()},
+      {std::string(bundle::planSection), plan}};
+  llvm::move(code, std::back_inserter(sections));
+  auto bytes = bundle::Bundle::serialize(result.manifest, sections);
   if (!bytes)
     return module.emitError(bytes.error().text());
-  return reach(Level::Bundle, std::move(*bytes));
+  return reach(Level::Bundle, "", ".hdl", std::move(*bytes));
 }
 
 FailureOr<Compiled> Compilation::run() {
-  using Stage = LogicalResult (Compilation::*)();
-  for (Stage stage : {&Compilation::runSchedule, &Compilation::runPlan,
-                      &Compilation::runShed, &Compilation::runMachine,
-                      &Compilation::runCode, &Compilation::runBundle}) {
-    if (failed((this->*stage)()))
+  if (failed(runSchedule()))
+    return failure();
+  if (!isDone() && failed(runPlan()))
+    return failure();
+  for (size_t i = 0; i < jobs.size() && !isDone(); ++i)
+    if (failed(runTarget(i)))
       return failure();
-    if (isDone())
-      break;
-  }
+  if (!isDone() && failed(runBundle()))
+    return failure();
   return std::move(result);
 }
 
 FailureOr<Compiled> mlir::heddle::compile(ModuleOp module, StringRef source,
                                           const CompilerOptions &options,
                                           TimingScope &timing) {
-  llvm::Expected<::heddle::HostTarget> target =
-      ::heddle::HostTarget::get(options.cpu);
-  if (!target) {
+  llvm::Expected<std::vector<TargetJob>> jobs = planTargets(options);
+  if (!jobs) {
     emitError(UnknownLoc::get(module.getContext()))
-        << llvm::toString(target.takeError());
+        << llvm::toString(jobs.takeError());
     return failure();
   }
-  return Compilation(module, source, *target, options, timing).run();
+  return Compilation(module, source, *jobs, options, timing).run();
 }

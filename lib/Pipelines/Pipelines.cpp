@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The passes of each level ---------------------------===//
+//===- Pipelines.cpp - The passes of the first levels ---------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,7 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 
-#include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
-#include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -26,22 +24,4 @@ void mlir::heddle::populateSchedulePipeline(OpPassManager &pm) {
 void mlir::heddle::populatePlanPipeline(OpPassManager &pm) {
   pm.addPass(createHeddlePlanSteps());
   pm.addPass(createHeddleVerifyPlan());
-}
-
-void mlir::heddle::populateShedPipeline(OpPassManager &pm,
-                                        const ::heddle::HostTargetInfo &target,
-                                        const ShedPipelineOptions &options) {
-  ConvertHeddleToShedOptions kernels;
-  kernels.dtypes = options.elementTypes;
-  kernels.headDims = options.headDims;
-  pm.addPass(createConvertHeddleToShed(kernels));
-  pm.addPass(shed::createShedChooseTiles(target));
-  pm.addPass(shed::createShedVerifyKernels(target));
-}
-
-void mlir::heddle::populateMachinePipeline(OpPassManager &pm) {
-  pm.addPass(createConvertShedToVector());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  pm.addPass(createHeddleVerifyMachine());
 }

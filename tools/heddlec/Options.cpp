@@ -27,6 +27,23 @@ namespace cl = llvm::cl;
 
 namespace {
 
+enum class EncodingChoice { Auto, Int32, Uint16, Bitmap };
+
+std::optional<::heddle::bundle::Encoding> encodingOf(EncodingChoice choice) {
+  using ::heddle::bundle::Encoding;
+  switch (choice) {
+  case EncodingChoice::Auto:
+    return std::nullopt;
+  case EncodingChoice::Int32:
+    return Encoding::Int32;
+  case EncodingChoice::Uint16:
+    return Encoding::Uint16;
+  case EncodingChoice::Bitmap:
+    return Encoding::Bitmap;
+  }
+  llvm_unreachable("unknown encoding");
+}
+
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.
 struct Flags {
@@ -37,20 +54,46 @@ struct Flags {
   cl::opt<std::string> output{
       "o",
       cl::desc("Write the result here, '-' for stdout. Default: the input's "
-               "name with .hdl or .so in the current folder for a bundle or "
-               "code, stdout for IR"),
+               "name with .hdl, .so or .ptx in the current folder for a bundle "
+               "or code, stdout for IR"),
       cl::value_desc("file"), cl::cat(category)};
-  cl::opt<std::string> target{
+  cl::list<std::string> targets{
       "target",
-      cl::desc("CPU to compile for, as LLVM names it (x86-64-v3, znver4, "
-               "...), or host (default)"),
-      cl::value_desc("host|cpu"), cl::init("host"), cl::cat(category)};
+      cl::desc(
+          "Machines to compile for: host (default), a CPU as LLVM names it "
+          "(x86-64-v3, znver4, ...), cuda for every NVIDIA GPU from sm_80 "
+          "on, or one by name: cuda:sm_80, sm_86, sm_89, sm_90a, sm_100, "
+          "sm_120"),
+      cl::value_desc("host|cpu|cuda|cuda:gpu,..."), cl::CommaSeparated,
+      cl::cat(category)};
   cl::list<std::string> dtypes{
-      "dtype", cl::desc("Element types of the kernels (default: f32,bf16)"),
-      cl::value_desc("f32,bf16"), cl::CommaSeparated, cl::cat(category)};
+      "dtype",
+      cl::desc("Element types of the kernels, of which each target makes those "
+               "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs)"),
+      cl::value_desc("f32,bf16,f16"), cl::CommaSeparated, cl::cat(category)};
   cl::list<int64_t> headDims{
       "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
       cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
+  cl::opt<EncodingChoice> encoding{
+      "index-encoding",
+      cl::desc("How a GPU's kernels keep the keys of a selection:"),
+      cl::values(
+          clEnumValN(EncodingChoice::Auto, "auto",
+                     "in the fewest bytes for the schedule (default)"),
+          clEnumValN(EncodingChoice::Int32, "int32", "4 bytes a kept key"),
+          clEnumValN(EncodingChoice::Uint16, "uint16",
+                     "2 bytes a kept key, up to 65,536 tokens"),
+          clEnumValN(EncodingChoice::Bitmap, "bitmap", "a bit a key")),
+      cl::init(EncodingChoice::Auto), cl::cat(category)};
+  cl::opt<Assembler> assembler{
+      "ptxas", cl::desc("NVIDIA's assembler for GPU code:"),
+      cl::values(clEnumValN(Assembler::Auto, "auto",
+                            "add machine code if it is found (default)"),
+                 clEnumValN(Assembler::None, "none",
+                            "PTX alone, which the driver compiles"),
+                 clEnumValN(Assembler::Strict, "strict",
+                            "it must be there and find nothing slow")),
+      cl::init(Assembler::Auto), cl::cat(category)};
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),
       cl::value_desc("name"), cl::cat(category)};
@@ -61,7 +104,8 @@ struct Flags {
           clEnumValN(Level::Plan, "plan", "the step program"),
           clEnumValN(Level::Shed, "shed", "kernels on tiles"),
           clEnumValN(Level::Machine, "machine", "kernels in LLVM's terms"),
-          clEnumValN(Level::Code, "code", "an ELF shared object"),
+          clEnumValN(Level::Code, "code",
+                     "an ELF shared object, or a GPU's PTX"),
           clEnumValN(Level::Bundle, "bundle", "the bundle (default)")),
       cl::init(Level::Bundle), cl::cat(category)};
   cl::opt<std::string> dump{
@@ -101,6 +145,8 @@ constexpr const char *overview =
     "EXAMPLES:\n"
     "  heddlec examples/pulsecol.mlir                    writes pulsecol.hdl\n"
     "  heddlec examples/pulsecol.mlir -o /tmp/p.hdl --target=x86-64-v3\n"
+    "  heddlec examples/pulsecol.mlir --target=host,cuda  for CPU and GPUs\n"
+    "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
     "  heddlec examples/pulsecol.mlir --dump=levels\n";
@@ -122,8 +168,11 @@ std::string defaultOutput(const Flags &flags) {
   if (flags.level < Level::Code)
     return "-";
   SmallString<128> name(llvm::sys::path::filename(flags.input));
-  llvm::sys::path::replace_extension(name, flags.level == Level::Code ? ".so"
-                                                                      : ".hdl");
+  bool gpu = !flags.targets.empty() &&
+             StringRef(flags.targets.front()).starts_with("cuda");
+  llvm::sys::path::replace_extension(name, flags.level != Level::Code ? ".hdl"
+                                           : gpu                      ? ".ptx"
+                                                                      : ".so");
   return name.str().str();
 }
 
@@ -136,14 +185,23 @@ std::string checkOptions(const Options &options) {
            "examples/pulsecol.mlir, or - for stdin ('heddlec --help' says "
            "more)";
   for (const std::string &type : compiler.elementTypes)
-    if (type != "f32" && type != "bf16")
-      return "--dtype: '" + type + "' is unknown, expected f32 or bf16";
+    if (type != "f32" && type != "bf16" && type != "f16")
+      return "--dtype: '" + type + "' is unknown, expected f32, bf16 or f16";
   for (int64_t dim : compiler.headDims)
     if (dim < 8 || dim > 1024 || dim % 8 != 0)
       return "--head-dim: " + std::to_string(dim) +
              " is out of range, expected a multiple of 8 from 8 to 1024";
-  if (compiler.cpu.empty())
-    return "--target is empty, expected host or a CPU's name";
+  for (const std::string &target : compiler.targets)
+    if (target.empty())
+      return "--target is empty, expected host, a CPU's name or cuda";
+  bool oneTarget = compiler.level == Level::Shed ||
+                   compiler.level == Level::Machine ||
+                   compiler.level == Level::Code;
+  if (oneTarget && compiler.targets.size() > 1)
+    return "--compile-to=" + stringifyLevel(compiler.level).str() +
+           " writes one target's own form, and " +
+           std::to_string(compiler.targets.size()) +
+           " are given; give one --target, or --dump=folder for all";
   if (!options.remarks.empty()) {
     std::string why;
     if (!llvm::Regex(options.remarks).isValid(why))
@@ -192,7 +250,10 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.explain = flags.explain;
   options.request = {flags.steps, flags.length, flags.layers, flags.heads};
   options.remarks = flags.remarks;
-  options.compiler.cpu = flags.target;
+  if (flags.targets.getNumOccurrences())
+    options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
+  options.compiler.backend.assembler = flags.assembler;
+  options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;
   options.compiler.verifyEach = flags.verifyEach;
   options.compiler.producer = producerName();
@@ -200,8 +261,9 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     options.compiler.elementTypes.assign(flags.dtypes.begin(),
                                          flags.dtypes.end());
   // heddle-run's spelling, that of PyTorch.
-  llvm::replace(options.compiler.elementTypes, std::string("fp32"),
-                std::string("f32"));
+  for (std::string &type : options.compiler.elementTypes)
+    if (type == "fp32" || type == "fp16")
+      type.erase(1, 1);
   if (flags.headDims.getNumOccurrences())
     options.compiler.headDims.assign(flags.headDims.begin(),
                                      flags.headDims.end());

@@ -54,17 +54,19 @@ LogicalResult write(StringRef name, StringRef contents) {
   return status ? success() : fail(status.error().text());
 }
 
-/// DIR/2-plan.mlir and so on.
-LogicalResult dumpLevel(StringRef folder, Level level, StringRef contents) {
+/// DIR/2-plan.mlir and so on; DIR/3-shed.sm_90a.mlir when there are several
+/// targets.
+LogicalResult dumpLevel(const Options &options, const LevelOutput &output) {
+  StringRef folder = options.dump;
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return fail(folder + ": cannot create the folder: " + error.message());
-  StringRef extension = level == Level::Bundle ? ".hdl"
-                        : level == Level::Code ? ".so"
-                                               : ".mlir";
+  std::string name = std::to_string(static_cast<int>(output.level) + 1) + "-" +
+                     stringifyLevel(output.level).str();
+  if (!output.target.empty() && options.compiler.targets.size() > 1)
+    name += "." + output.target.str();
   SmallString<128> path(folder);
-  llvm::sys::path::append(path, llvm::Twine(static_cast<int>(level) + 1) + "-" +
-                                    stringifyLevel(level) + extension);
-  return write(path, contents);
+  llvm::sys::path::append(path, name + output.extension);
+  return write(path, output.contents);
 }
 
 LogicalResult printExplanation(const Options &options,
@@ -119,8 +121,8 @@ LogicalResult run(Options options) {
   if (!module)
     return failure();
   if (!options.dump.empty())
-    options.compiler.observer = [&](Level level, StringRef contents) {
-      return dumpLevel(options.dump, level, contents);
+    options.compiler.observer = [&](const LevelOutput &output) {
+      return dumpLevel(options, output);
     };
   FailureOr<Compiled> compiled =
       compile(*module, source, options.compiler, timing);

@@ -14,6 +14,7 @@
 #define HEDDLE_PIPELINES_COMPILER_H
 
 #include "bundle/Manifest.h"
+#include "heddle/Target/Backend.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -21,6 +22,7 @@
 #include "mlir/Support/Timing.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace llvm {
@@ -35,30 +37,46 @@ enum class Level { Schedule, Plan, Shed, Machine, Code, Bundle };
 /// "schedule", "plan", ...
 StringRef stringifyLevel(Level level);
 
+/// What a compilation has at a level.
+struct LevelOutput {
+  Level level;
+  /// Backend::name() at the levels that each target has of its own, from Shed
+  /// to Code; else "".
+  StringRef target;
+  StringRef extension; ///< of a file with these contents: ".mlir", ".ptx"
+  StringRef contents;
+};
+
 struct CompilerOptions {
-  /// "host" or a CPU as LLVM names it ("x86-64-v3", "znver4", ...).
-  std::string cpu = "host";
-  /// One variant of each kernel for each element type and head dim.
-  SmallVector<std::string> elementTypes = {"f32", "bf16"};
+  /// The machines that the bundle gets code for, as createBackend() takes them.
+  SmallVector<std::string> targets = {"host"};
+  BackendOptions backend;
+  /// One variant of each kernel for each element type and head dim. A target
+  /// makes the element types of the list that it has; an empty list means each
+  /// target's own defaults.
+  SmallVector<std::string> elementTypes;
   SmallVector<int64_t> headDims = {64, 128};
+  /// The encoding of index lists, where a target has a choice; by default the
+  /// one that takes the fewest bytes for the schedule's selections.
+  std::optional<::heddle::bundle::Encoding> encoding;
   /// Which schedule of the file; may be empty when there is one.
   std::string schedule;
+  /// Shed, Machine and Code are for a single target.
   Level level = Level::Bundle;
   /// Verify the IR after each pass, not only at the end of a level.
   bool verifyEach = false;
   /// Goes into the manifest: "heddlec 0.1.0 (LLVM 22.1.8)".
   std::string producer;
-  /// Called with each level that is reached and its text (IR, or the bytes of
-  /// the shared object); may be null.
-  std::function<LogicalResult(Level level, StringRef contents)> observer;
+  /// Called with everything that is reached: IR, code, the bundle; may be null.
+  std::function<LogicalResult(const LevelOutput &)> observer;
 };
 
 /// The result of a compilation.
 struct Compiled {
-  /// The IR at `level`, the shared object or the bundle.
+  /// The IR at `level`, the code's first section or the bundle.
   std::string output;
-  /// Complete from Level::Code on; without variants at Plan to Machine; empty
-  /// at Schedule.
+  /// Complete from Level::Code on; without variants at Plan and Shed; empty at
+  /// Schedule.
   ::heddle::bundle::Manifest manifest;
 };
 

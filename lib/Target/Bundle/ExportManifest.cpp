@@ -172,27 +172,90 @@ bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
   return manifest;
 }
 
-LogicalResult mlir::heddle::exportVariants(ArrayRef<HostKernel> compiled,
-                                           ArrayRef<std::string> types,
-                                           ArrayRef<int64_t> headDims,
+namespace {
+
+/// The records of a target's functions, by symbol.
+class Records {
+public:
+  Records(ArrayRef<KernelRecord> compiled, Location loc) : loc(loc) {
+    for (const KernelRecord &record : compiled)
+      bySymbol[record.symbol] = &record;
+  }
+
+  /// Null, after an error, when there is none.
+  const KernelRecord *find(StringRef kernel, StringRef symbol) const {
+    const KernelRecord *record = bySymbol.lookup(symbol);
+    if (!record)
+      emitError(loc) << "kernel " << kernel
+                     << " was not compiled: there is no function @" << symbol;
+    return record;
+  }
+
+private:
+  llvm::StringMap<const KernelRecord *> bySymbol;
+  Location loc;
+};
+
+LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
+                          const bundle::Target &target, size_t index,
+                          const Records &records) {
+  std::vector<bundle::Encoding> encodings = {bundle::Encoding::Int32};
+  if (kernel.hasLists())
+    encodings = target.encodings;
+  for (const std::string &type : forms.elementTypes)
+    for (int64_t headDim : forms.headDims)
+      for (bundle::Encoding encoding : encodings) {
+        bundle::KernelVariant variant;
+        variant.target = static_cast<int64_t>(index);
+        variant.dtype = type;
+        variant.headDim = headDim;
+        variant.encoding = encoding;
+        variant.symbol = bundle::expectedSymbol(kernel, variant, target);
+        const KernelRecord *record = records.find(kernel.name, variant.symbol);
+        if (!record)
+          return failure();
+        variant.queryRows = record->queryRows;
+        variant.scratchBytes = record->scratchBytes;
+        variant.scratchBytesPerKey = record->scratchBytesPerKey;
+        variant.threads = record->threads;
+        variant.sharedBytes = record->sharedBytes;
+        kernel.variants.push_back(std::move(variant));
+      }
+  return success();
+}
+
+LogicalResult addVariants(bundle::RowKernel &kernel, const KernelForms &forms,
+                          size_t index, const Records &records) {
+  for (const std::string &type : forms.elementTypes) {
+    std::string symbol = bundle::rowSymbol(kernel.op, type);
+    const KernelRecord *record = records.find(nameOf(kernel.op), symbol);
+    if (!record)
+      return failure();
+    kernel.variants.push_back({static_cast<int64_t>(index), symbol, type,
+                               record->threads, record->sharedBytes});
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult mlir::heddle::exportVariants(ArrayRef<KernelRecord> compiled,
+                                           const KernelForms &forms,
+                                           size_t target,
                                            bundle::Manifest &manifest,
                                            Location loc) {
-  llvm::StringMap<const HostKernel *> bySymbol;
-  for (const HostKernel &kernel : compiled)
-    bySymbol[kernel.symbol] = &kernel;
+  const bundle::Target &machine = manifest.targets[target];
+  Records records(compiled, loc);
   for (bundle::Kernel &kernel : manifest.kernels)
-    for (const std::string &type : types)
-      for (int64_t headDim : headDims) {
-        std::string symbol = variantSymbol(kernel.name, type, headDim);
-        const HostKernel *code = bySymbol.lookup(symbol);
-        if (!code)
-          return emitError(loc)
-                 << "kernel " << kernel.name << " was not compiled for " << type
-                 << " and head dim " << headDim << ": there is no function @"
-                 << symbol;
-        kernel.variants.push_back({symbol, type, headDim, code->queryRows,
-                                   code->scratchBytes,
-                                   code->scratchBytesPerKey});
-      }
+    if (failed(addVariants(kernel, forms, machine, target, records)))
+      return failure();
+  if (machine.kind == bundle::Target::Kind::Host)
+    return success();
+  if (manifest.rowKernels.empty())
+    for (bundle::RowOp op : bundle::allRowOps)
+      manifest.rowKernels.emplace_back().op = op;
+  for (bundle::RowKernel &kernel : manifest.rowKernels)
+    if (failed(addVariants(kernel, forms, target, records)))
+      return failure();
   return success();
 }

@@ -1,5 +1,4 @@
-//===- HostCodegen.cpp - From functions on vectors to machine code ---*- C++
-//-*-===//
+//===- HostCodegen.cpp - From functions on vectors to machine code --------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,8 +42,8 @@ void mlir::heddle::registerHostCodegenDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-SmallVector<HostKernel> mlir::heddle::collectHostKernels(ModuleOp module) {
-  SmallVector<HostKernel> kernels;
+SmallVector<KernelRecord> mlir::heddle::collectHostKernels(ModuleOp module) {
+  SmallVector<KernelRecord> kernels;
   for (auto function : module.getOps<func::FuncOp>()) {
     auto fact = [&](StringRef name) {
       auto attr = function->getAttrOfType<IntegerAttr>(name);

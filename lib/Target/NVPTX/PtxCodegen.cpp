@@ -201,6 +201,22 @@ FailureOr<std::string> emitKernel(ModuleOp module,
 
 } // namespace
 
+SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
+  SmallVector<KernelRecord> kernels;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    auto fact = [&](StringRef name) {
+      auto attr = function->getAttrOfType<IntegerAttr>(name);
+      return attr ? attr.getInt() : 0;
+    };
+    if (isKernel(function))
+      kernels.push_back({function.getSymName().str(), fact("heddle.query_rows"),
+                         fact("heddle.scratch_bytes"),
+                         fact("heddle.scratch_bytes_per_key"),
+                         fact("heddle.threads"), fact("heddle.shared_bytes")});
+  }
+  return kernels;
+}
+
 FailureOr<std::string>
 mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
   MLIRContext *context = module.getContext();

@@ -7,6 +7,7 @@
 
 #include "KernelHarness.h"
 
+#include "bundle/IndexLayout.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
@@ -109,7 +110,7 @@ KernelSet::KernelSet(const std::string &target, const std::string &selections,
   unlink(path);
   if (!library)
     fail(dlerror());
-  for (const mlir::heddle::HostKernel &kernel :
+  for (const mlir::heddle::KernelRecord &kernel :
        mlir::heddle::collectHostKernels(*module)) {
     Entry entry;
     entry.function = dlsym(library, kernel.symbol.c_str());
@@ -314,9 +315,11 @@ AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
   args.outputStride = stride;
   args.kvGroup = s.heads / s.kvHeads;
   args.scale = s.scale;
+  args.heads = static_cast<uint32_t>(s.heads);
   for (size_t i = 0; i < pattern.lists.size(); ++i)
-    args.lists[i] = {const_cast<int32_t *>(pattern.lists[i].indices.data()),
-                     pattern.lists[i].groups, pattern.lists[i].keep};
+    args.lists[i] = bundle::int32Lists(
+        const_cast<int32_t *>(pattern.lists[i].indices.data()),
+        pattern.lists[i].groups, pattern.lists[i].keep);
   auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
   for (int64_t h = s.heads - 1; h >= 0; --h)
     for (int64_t task = 0; task * kernel.queryRows < s.n; ++task) {
@@ -354,7 +357,9 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   args.keyStride = s.kvStride;
   args.kvGroup = s.heads / s.kvHeads;
   args.scale = s.scale;
-  args.list = {reinterpret_cast<int32_t *>(indices.data()), groups, keep};
+  args.heads = static_cast<uint32_t>(s.heads);
+  auto *keys = reinterpret_cast<int32_t *>(indices.data());
+  args.list = bundle::int32Lists(keys, groups, keep);
   auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
   SelectResult result;
   // Once without and once with scores: the same selection.
@@ -367,8 +372,7 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
         scratch.poison();
         call(&args, h, g, scratch.data());
       }
-    std::vector<int32_t> got(args.list.indices,
-                             args.list.indices + s.heads * groups * keep);
+    std::vector<int32_t> got(keys, keys + s.heads * groups * keep);
     if (withScores)
       EXPECT_EQ(got, result.indices) << "observing scores changed them";
     result.indices = got;

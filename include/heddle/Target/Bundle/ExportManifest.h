@@ -10,7 +10,7 @@
 
 #include "bundle/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
-#include "heddle/Target/Host/HostCodegen.h"
+#include "heddle/Target/Backend.h"
 
 #include <string>
 
@@ -18,14 +18,15 @@ namespace mlir::heddle {
 
 /// The step program of a verified plan: selections, kernels (without their
 /// variants) and rules, in the order of the plan's ops; `schedule` is the
-/// plan's name and `abi` this build's. Producer and target stay empty.
+/// plan's name and `abi` this build's. Producer and targets stay empty.
 ::heddle::bundle::Manifest exportManifest(PlanOp plan);
 
-/// Adds to each kernel of `manifest` its compiled forms, which are called
-/// variantSymbol(). An error at `loc` when one is missing.
-LogicalResult exportVariants(ArrayRef<HostKernel> compiled,
-                             ArrayRef<std::string> types,
-                             ArrayRef<int64_t> headDims,
+/// Adds to each kernel of `manifest` its compiled forms for the target of index
+/// `target`, and to its row kernels if that is a GPU; their symbols are
+/// bundle::expectedSymbol() and bundle::rowSymbol(). An error at `loc` when one
+/// is not among the `compiled`.
+LogicalResult exportVariants(ArrayRef<KernelRecord> compiled,
+                             const KernelForms &forms, size_t target,
                              ::heddle::bundle::Manifest &manifest,
                              Location loc);
 

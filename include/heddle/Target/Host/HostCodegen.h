@@ -8,27 +8,14 @@
 #ifndef HEDDLE_TARGET_HOST_HOSTCODEGEN_H
 #define HEDDLE_TARGET_HOST_HOSTCODEGEN_H
 
+#include "heddle/Target/Backend.h"
 #include "heddle/Target/Host/HostTarget.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/DialectRegistry.h"
-#include "mlir/Support/LLVM.h"
-
-#include <string>
 
 namespace mlir::heddle {
 
-/// What a bundle's kernel record says of one function.
-struct HostKernel {
-  std::string symbol;
-  int64_t queryRows = 0;
-  int64_t scratchBytes = 0;
-  int64_t scratchBytesPerKey = 0;
-};
-
 /// The records of all kernels of a module after convert-shed-to-vector, in the
 /// order of their functions.
-SmallVector<HostKernel> collectHostKernels(ModuleOp module);
+SmallVector<KernelRecord> collectHostKernels(ModuleOp module);
 
 /// Registers the dialects that code generation translates.
 void registerHostCodegenDialects(DialectRegistry &registry);
@@ -39,6 +26,9 @@ void registerHostCodegenDialects(DialectRegistry &registry);
 /// module: a failed translation, or no linker on PATH (ld.lld-22, ld.lld, ld).
 FailureOr<std::string> emitHostSharedObject(ModuleOp module,
                                             const ::heddle::HostTarget &target);
+
+/// The back end that makes such shared objects.
+std::unique_ptr<Backend> createHostBackend(::heddle::HostTarget target);
 
 } // namespace mlir::heddle
 

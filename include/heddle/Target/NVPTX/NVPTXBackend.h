@@ -1,0 +1,24 @@
+//===- NVPTXBackend.h - Code generation for NVIDIA GPUs ---------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TARGET_NVPTX_NVPTXBACKEND_H
+#define HEDDLE_TARGET_NVPTX_NVPTXBACKEND_H
+
+#include "heddle/Target/Backend.h"
+#include "heddle/Target/NVPTX/CudaTarget.h"
+
+namespace mlir::heddle {
+
+/// The back end that makes PTX and, as `assembler` says, machine code. What
+/// ptxas finds slow (spills, a stack frame, serialised instructions) is a
+/// warning at the module, an error with Assembler::Strict.
+std::unique_ptr<Backend> createNVPTXBackend(::heddle::CudaTarget target,
+                                            Assembler assembler);
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_TARGET_NVPTX_NVPTXBACKEND_H

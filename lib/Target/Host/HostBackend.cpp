@@ -1,0 +1,88 @@
+//===- HostBackend.cpp - Code generation for CPUs -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Target/Host/HostCodegen.h"
+
+#include "bundle/Bundle.h"
+#include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+namespace {
+
+constexpr StringLiteral types[] = {"f32", "bf16"};
+
+class HostBackend final : public Backend {
+public:
+  explicit HostBackend(::heddle::HostTarget target)
+      : target(std::move(target)) {}
+
+  StringRef name() const override { return "host"; }
+  const bundle::Target &description() const override {
+    return target.description();
+  }
+  ArrayRef<StringLiteral> elementTypes() const override { return types; }
+  ArrayRef<StringLiteral> defaultElementTypes() const override { return types; }
+
+  // A CPU's kernels read lists through pointers to int32.
+  ArrayRef<bundle::Encoding> encodings() const override {
+    static constexpr bundle::Encoding all[] = {bundle::Encoding::Int32};
+    return all;
+  }
+  SmallVector<bundle::Encoding>
+  chooseEncodings(ArrayRef<bundle::Selection>) const override {
+    return {bundle::Encoding::Int32};
+  }
+
+  void populateTilePasses(OpPassManager &pm,
+                          const KernelForms &forms) const override {
+    ConvertHeddleToShedOptions kernels;
+    kernels.dtypes = forms.elementTypes;
+    kernels.headDims = forms.headDims;
+    pm.addPass(createConvertHeddleToShed(kernels));
+    pm.addPass(shed::createShedChooseTiles(target));
+    pm.addPass(shed::createShedVerifyKernels(target));
+  }
+
+  void populateMachinePasses(OpPassManager &pm) const override {
+    pm.addPass(createConvertShedToVector());
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCSEPass());
+    pm.addPass(createHeddleVerifyMachine());
+  }
+
+  SmallVector<KernelRecord> records(ModuleOp module) const override {
+    return collectHostKernels(module);
+  }
+
+  FailureOr<SmallVector<CodeSection>>
+  generateCode(ModuleOp module) const override {
+    FailureOr<std::string> object = emitHostSharedObject(module, target);
+    if (failed(object))
+      return failure();
+    SmallVector<CodeSection> sections;
+    sections.push_back(
+        {bundle::codeSection(target.description(), bundle::CodeForm::Native),
+         ".so", std::move(*object)});
+    return sections;
+  }
+
+private:
+  ::heddle::HostTarget target;
+};
+
+} // namespace
+
+std::unique_ptr<Backend>
+mlir::heddle::createHostBackend(::heddle::HostTarget target) {
+  return std::make_unique<HostBackend>(std::move(target));
+}

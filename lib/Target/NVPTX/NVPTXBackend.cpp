@@ -1,0 +1,186 @@
+//===- NVPTXBackend.cpp - Code generation for NVIDIA GPUs -----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Target/NVPTX/NVPTXBackend.h"
+
+#include "bundle/Bundle.h"
+#include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Target/NVPTX/PtxCodegen.h"
+#include "heddle/Target/NVPTX/Ptxas.h"
+
+#include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+namespace {
+
+/// What kernels there are, then those that a bundle has unless told otherwise:
+/// fp32 has no matrix instructions and is there to compare with.
+constexpr StringLiteral types[] = {"bf16", "f16", "f32"};
+constexpr size_t defaultTypes = 2;
+
+remark::RemarkOpts remarkOf(StringRef name, StringRef function = {}) {
+  return remark::RemarkOpts::name(name)
+      .category("heddle-nvptx")
+      .function(function);
+}
+
+class NVPTXBackend final : public Backend {
+public:
+  NVPTXBackend(::heddle::CudaTarget target, Assembler assembler)
+      : target(std::move(target)), assembler(assembler) {}
+
+  StringRef name() const override { return target.description().cpu; }
+  const bundle::Target &description() const override {
+    return target.description();
+  }
+  ArrayRef<StringLiteral> elementTypes() const override { return types; }
+  ArrayRef<StringLiteral> defaultElementTypes() const override {
+    return ArrayRef(types).take_front(defaultTypes);
+  }
+
+  ArrayRef<bundle::Encoding> encodings() const override {
+    static constexpr bundle::Encoding all[] = {bundle::Encoding::Int32,
+                                               bundle::Encoding::Uint16,
+                                               bundle::Encoding::Bitmap};
+    return all;
+  }
+  SmallVector<bundle::Encoding>
+  chooseEncodings(ArrayRef<bundle::Selection> selections) const override;
+  void populateTilePasses(OpPassManager &pm,
+                          const KernelForms &forms) const override;
+  void populateMachinePasses(OpPassManager &pm) const override;
+  SmallVector<KernelRecord> records(ModuleOp module) const override {
+    return collectCudaKernels(module);
+  }
+  FailureOr<SmallVector<CodeSection>>
+  generateCode(ModuleOp module) const override;
+
+private:
+  FailureOr<std::optional<std::string>> runAssembler(ModuleOp module,
+                                                     StringRef ptx) const;
+  LogicalResult judge(ModuleOp module,
+                      const ::heddle::Assembled &assembled) const;
+
+  ::heddle::CudaTarget target;
+  Assembler assembler;
+};
+
+} // namespace
+
+// A key that is kept costs 2 bytes in a list of 16-bit keys, any key 1/8 byte
+// in a bitmap. One form for all selections, so that a kernel that reads several
+// has one form too.
+SmallVector<bundle::Encoding>
+NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
+  auto isDense = [](const bundle::Selection &selection) {
+    return 16 * selection.keep.num >= selection.keep.den;
+  };
+  if (selections.empty())
+    return {bundle::Encoding::Int32};
+  if (llvm::all_of(selections, isDense))
+    return {bundle::Encoding::Bitmap};
+  return {bundle::Encoding::Uint16, bundle::Encoding::Int32};
+}
+
+void NVPTXBackend::populateTilePasses(OpPassManager &pm,
+                                      const KernelForms &forms) const {
+  ConvertHeddleToShedOptions kernels;
+  kernels.dtypes = forms.elementTypes;
+  kernels.headDims = forms.headDims;
+  for (bundle::Encoding encoding : forms.encodings)
+    kernels.encodings.emplace_back(bundle::nameOf(encoding));
+  pm.addPass(createConvertHeddleToShed(kernels));
+}
+
+void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Says what ptxas said. It fails in strict mode only: slow code is right code.
+LogicalResult NVPTXBackend::judge(ModuleOp module,
+                                  const ::heddle::Assembled &assembled) const {
+  SmallVector<std::string> problems;
+  for (const ::heddle::PtxasKernel &kernel : assembled.kernels) {
+    remark::analysis(module.getLoc(), remarkOf("Assembled", kernel.symbol))
+        << llvm::formatv("{0} for {1}: {2} registers, {3} bytes of stack, {4} "
+                         "bytes spilled",
+                         kernel.symbol, name(), kernel.registers,
+                         kernel.stackBytes, kernel.spillBytes)
+               .str();
+    if (kernel.spillBytes > 0 || kernel.stackBytes > 0)
+      problems.push_back(llvm::formatv(
+          "{0} keeps {1} bytes of a thread in memory ({2} spilled)",
+          kernel.symbol, kernel.stackBytes, kernel.spillBytes));
+  }
+  problems.append(assembled.complaints);
+  for (const std::string &problem : problems)
+    if (assembler == Assembler::Strict)
+      module.emitError() << "ptxas for " << name() << ": " << problem;
+    else
+      module.emitWarning() << "ptxas for " << name() << ": " << problem;
+  return success(problems.empty() || assembler != Assembler::Strict);
+}
+
+/// The cubin, if there is to be one and ptxas can make it.
+FailureOr<std::optional<std::string>>
+NVPTXBackend::runAssembler(ModuleOp module, StringRef ptx) const {
+  if (assembler == Assembler::None)
+    return std::optional<std::string>();
+  std::string why = "there is no ptxas in $CUDA_HOME/bin, $CUDA_PATH/bin, on "
+                    "PATH or in /usr/local/cuda/bin";
+  std::optional<::heddle::Assembled> assembled;
+  if (std::optional<std::string> ptxas = ::heddle::findPtxas()) {
+    auto result = ::heddle::assemble(*ptxas, name(), ptx, why);
+    if (!result)
+      return module.emitError() << llvm::toString(result.takeError());
+    assembled = std::move(*result);
+  }
+  if (!assembled && assembler == Assembler::Strict)
+    return module.emitError()
+           << "the PTX for " << name() << " was not checked: " << why;
+  if (!assembled) {
+    remark::missed(module.getLoc(), remarkOf("Assembled"))
+        << "PTX only for " << name().str() << ": " << why;
+    return std::optional<std::string>();
+  }
+  if (failed(judge(module, *assembled)))
+    return failure();
+  return std::optional(std::move(assembled->cubin));
+}
+
+FailureOr<SmallVector<CodeSection>>
+NVPTXBackend::generateCode(ModuleOp module) const {
+  FailureOr<std::string> ptx = emitPtx(module, target);
+  if (failed(ptx))
+    return failure();
+  FailureOr<std::optional<std::string>> cubin = runAssembler(module, *ptx);
+  if (failed(cubin))
+    return failure();
+  SmallVector<CodeSection> sections;
+  auto add = [&](bundle::CodeForm form, StringRef extension,
+                 std::string contents) {
+    sections.push_back({bundle::codeSection(description(), form),
+                        extension.str(), std::move(contents)});
+  };
+  add(bundle::CodeForm::Ptx, ".ptx", std::move(*ptx));
+  if (*cubin)
+    add(bundle::CodeForm::Cubin, ".cubin", std::move(**cubin));
+  return sections;
+}
+
+std::unique_ptr<Backend>
+mlir::heddle::createNVPTXBackend(::heddle::CudaTarget target,
+                                 Assembler assembler) {
+  return std::make_unique<NVPTXBackend>(std::move(target), assembler);
+}

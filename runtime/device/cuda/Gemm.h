@@ -95,9 +95,10 @@ public:
   Gemm(const Gemm &) = delete;
   Gemm &operator=(const Gemm &) = delete;
 
-  /// Chooses the algorithm of a shape. With Fastest, `operands` are used for
-  /// timing: x is filled with random values, y is overwritten, the weights are
-  /// read only. At once for a shape that is known. Outside of captures.
+  /// Chooses the algorithm of a shape and runs it once, which loads its code.
+  /// x is filled with random values, y is overwritten, the weights are read
+  /// only; operands of later products must be as aligned as these (multiples of
+  /// 256 are best). At once for a shape that is known. Outside of captures.
   Status prepare(const Stream &stream, const GemmShape &shape,
                  const GemmOperands &operands);
 
@@ -106,7 +107,7 @@ public:
                   const GemmOperands &operands) const;
 
   /// Times every algorithm that cuBLASLt proposes (at most `most`), medians of
-  /// `repeats` launches each, fastest first; marks the one that multiply()
+  /// `repeats` measurements each, fastest first; marks the one that multiply()
   /// uses. For the bench: operands as for prepare(), of a prepared shape.
   Result<std::vector<GemmTiming>> timeAll(const Stream &stream,
                                           const GemmShape &shape,
@@ -119,31 +120,45 @@ public:
   const CublasLt &library() const { return *blas; }
 
 private:
+  using Algorithm = lt::cublasLtMatmulAlgo_t;
+  using Proposals = std::vector<lt::cublasLtMatmulHeuristicResult_t>;
   struct Plan;
-  Gemm(const Context &context, std::shared_ptr<const CublasLt> library,
-       DevicePtr workspace, const GemmOptions &options);
 
-  Result<std::unique_ptr<Plan>> describe(const GemmShape &shape) const;
-  Result<std::vector<lt::cublasLtMatmulHeuristicResult_t>>
-  propose(const Plan &plan, int most) const;
-  Status choose(const Stream &stream, Plan &plan, const GemmOperands &operands);
-  Status chooseFastest(const Stream &stream, Plan &plan,
-                       const GemmOperands &operands);
-  Status chooseFixed(Plan &plan);
-  Status run(const Stream &stream, const Plan &plan,
-             const lt::cublasLtMatmulAlgo_t &algorithm,
+  Gemm(const Context &context, std::shared_ptr<const CublasLt> library,
+       DevicePtr workspace, const GemmOptions &options)
+      : owner(&context), blas(std::move(library)), workspace(workspace),
+        options(options) {}
+
+  Result<std::unique_ptr<Plan>> makePlan(const GemmShape &shape,
+                                         int64_t alignment) const;
+  Result<Proposals> propose(const Plan &plan, int most) const;
+  Result<Algorithm> chooseFastest(const Stream &stream, const Plan &plan,
+                                  const GemmOperands &operands);
+  Result<Algorithm> chooseFixed(const Plan &plan);
+  Status fillOperands(const Stream &stream, const GemmShape &shape,
+                      const GemmOperands &operands) const;
+  lt::cublasStatus_t start(const Stream &stream, const Plan &plan,
+                           const Algorithm &algorithm,
+                           const GemmOperands &operands) const;
+  Status run(const Stream &stream, const Plan &plan, const Algorithm &algorithm,
              const GemmOperands &operands) const;
-  Result<double> time(const Stream &stream, const Plan &plan,
-                      const lt::cublasLtMatmulAlgo_t &algorithm,
-                      const GemmOperands &operands, int repeats) const;
-  std::string name(const lt::cublasLtMatmulAlgo_t &algorithm) const;
+  Result<std::vector<double>> time(const Stream &stream, const Plan &plan,
+                                   const Algorithm &algorithm,
+                                   const GemmOperands &operands,
+                                   int repeats) const;
+  int64_t attribute(const Algorithm &algorithm,
+                    lt::cublasLtMatmulAlgoConfigAttributes_t name) const;
+  std::string describe(const Algorithm &algorithm) const;
+  const Plan *find(const GemmShape &shape) const;
 
   const Context *owner;
   std::shared_ptr<const CublasLt> blas;
   DevicePtr workspace;
   GemmOptions options;
   lt::cublasLtHandle_t handle = nullptr;
-  std::map<GemmShape, std::unique_ptr<Plan>> plans;
+  // Shared only so that Plan may stay incomplete here.
+  std::map<GemmShape, std::shared_ptr<Plan>> plans;
+  std::map<GemmShape, Algorithm> fixedAlgorithms; ///< by layer: rows is 0
 };
 
 } // namespace heddle::rt::cuda

@@ -29,12 +29,12 @@ struct CodeChoice {
   bundle::CodeForm form = bundle::CodeForm::Ptx;
 };
 
-/// Picks the code that suits a device best: machine code (cubin) of its own
-/// compute capability's major number and the highest minor number not above
-/// its own; else PTX of the highest architecture not above its own, which the
-/// driver compiles. Code for an "a" architecture (sm_90a) runs on exactly that
-/// one. Refused with what the bundle has and what the device is; also when the
-/// driver is too old for the PTX.
+/// Picks the target whose architecture is nearest below the device's, since its
+/// kernels were tiled for the most alike GPU, and of it machine code (cubin:
+/// same major number of the compute capability, minor number not above) rather
+/// than PTX, which the driver compiles for any later GPU. Code for an "a"
+/// architecture (sm_90a) runs on exactly that one. Refused with what the bundle
+/// has and what the device is; also when the driver is too old for the PTX.
 Result<CodeChoice> chooseCode(const bundle::Bundle &bundle,
                               const DeviceInfo &device);
 

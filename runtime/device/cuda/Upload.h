@@ -29,7 +29,7 @@
 namespace heddle::rt::cuda {
 
 struct UploadOptions {
-  int64_t chunkBytes = int64_t(32) << 20; ///< a multiple of 64 KiB
+  int64_t chunkBytes = int64_t(32) << 20; ///< a multiple of Upload::granule
   int buffers = 3;                        ///< at least 2
   /// Called on the calling thread after each chunk with all bytes so far; an
   /// error (Ctrl-C) ends the upload.
@@ -38,9 +38,12 @@ struct UploadOptions {
 
 class Upload {
 public:
+  /// Bytes of the pieces of a chunk that threads produce.
+  static constexpr int64_t granule = int64_t(1) << 20;
+
   /// Writes bytes [offset, offset + count) of what is to arrive into `out`.
   /// Called from several threads at once, for ranges that start at multiples of
-  /// 64 KiB: every element lies in one range.
+  /// `granule`: every element lies in one range.
   using Source =
       std::function<Status(int64_t offset, int64_t count, std::byte *out)>;
 
@@ -77,10 +80,10 @@ private:
   int64_t done = 0;
 };
 
-/// Fills `elements` elements at `to` with values of `scale` times a standard
-/// normal distribution, without a kernel: one pseudo-random block of about a
-/// million values, the same for the same seed, is repeated on the device. For
-/// models without weights and for timing.
+/// Fills `elements` elements at `to` with values near a normal
+/// distribution of mean 0 and deviation `scale`, without a kernel: one
+/// pseudo-random block of about a million values, the same for the same seed,
+/// is repeated on the device. For models without weights and for timing.
 Status fillRandom(const Stream &stream, DevicePtr to, DType dtype,
                   int64_t elements, float scale, uint64_t seed);
 

@@ -1,0 +1,38 @@
+//===- FakeCublasLt.h - What tests set and see of the fake cuBLASLt *- C++
+//-*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A shared library with cuBLASLt's entry points that multiplies in host memory,
+// by the layouts it is given. It proposes three algorithms:
+//   1, sums in two parts; slow
+//   2, whole sums
+//   3, whole sums; proposed, and refused when it should run
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_DEVICE_CUDA_FAKECUBLASLT_H
+#define HEDDLE_RUNTIME_TEST_DEVICE_CUDA_FAKECUBLASLT_H
+
+#include <cstdint>
+#include <map>
+
+namespace heddle::rt::cuda::test {
+
+struct FakeCublasLt {
+  int createStatus = 0; ///< of cublasLtCreate
+  bool noProposals = false;
+
+  std::map<int, int> products; ///< run, by algorithm
+  int objects = 0;             ///< handles, layouts and the like alive
+  uint32_t alignment = 0;      ///< the last that was asked for
+};
+
+} // namespace heddle::rt::cuda::test
+
+extern "C" heddle::rt::cuda::test::FakeCublasLt *heddleFakeCublasLt();
+
+#endif // HEDDLE_RUNTIME_TEST_DEVICE_CUDA_FAKECUBLASLT_H

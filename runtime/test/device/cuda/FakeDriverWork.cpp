@@ -1,0 +1,339 @@
+//===- FakeDriverWork.cpp - A driver in host memory: code, streams, graphs ===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/device/cuda/FakeState.h"
+
+#include <algorithm>
+#include <cstring>
+#include <regex>
+#include <utility>
+
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::api;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+FakeDriver &state() { return *heddleFakeDriver(); }
+
+template <typename T> T value(const std::vector<char> &bytes) {
+  T result;
+  std::memcpy(&result, bytes.data(), sizeof(T));
+  return result;
+}
+
+/// Entries and the sizes of their parameters, from the text of PTX.
+std::map<std::string, CUfunc_st> parse(const std::string &ptx) {
+  std::map<std::string, CUfunc_st> functions;
+  std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\))");
+  std::regex parameter(R"(\.param\s+\.[a-z](\d+))");
+  for (std::sregex_iterator at(ptx.begin(), ptx.end(), entry), end; at != end;
+       ++at) {
+    CUfunc_st function{(*at)[1], {}, 49152};
+    std::string list = (*at)[2];
+    for (std::sregex_iterator p(list.begin(), list.end(), parameter);
+         p != std::sregex_iterator(); ++p)
+      function.parameterBytes.push_back(std::stoul((*p)[1]) / 8);
+    functions[function.name] = function;
+  }
+  return functions;
+}
+
+} // namespace
+
+void heddle::rt::cuda::test::runKernel(
+    const std::string &name, int64_t blocks,
+    const std::vector<std::vector<char>> &parameters) {
+  state().launches[name] += blocks;
+  if (name == "scale") {
+    // scale(float *y, const float *x, float a, int64_t n)
+    float *y = value<float *>(parameters[0]);
+    const float *x = value<const float *>(parameters[1]);
+    float a = value<float>(parameters[2]);
+    int64_t n = value<int64_t>(parameters[3]);
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = a * x[i];
+  } else if (name == "fault") {
+    state().sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+}
+
+CUresult heddle::rt::cuda::test::enqueue(CUstream stream, const char *kind,
+                                         std::function<void()> work) {
+  if (stream && stream->capture) {
+    stream->capture->nodes.push_back({kind, std::move(work)});
+    return CUDA_SUCCESS;
+  }
+  work();
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult heddleFakeEnqueue(CUstream stream, const char *kind,
+                                             std::function<void()> work) {
+  return enqueue(stream, kind, std::move(work));
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuModuleLoadDataEx(CUmodule *module,
+                                              const void *image, unsigned count,
+                                              CUjit_option *options,
+                                              void **values) {
+  if (CUresult code = enter("cuModuleLoadDataEx"))
+    return code;
+  std::string text = static_cast<const char *>(image);
+  // Machine code is an ELF file; the fake's is one by its first bytes alone.
+  bool cubin = text.starts_with("\177ELF");
+  if (cubin && state().refuseCubins)
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!cubin && !state().jitLog.empty()) {
+    char *log = nullptr;
+    size_t size = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+        log = static_cast<char *>(values[i]);
+      if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        size = reinterpret_cast<uintptr_t>(values[i]);
+    }
+    if (log && size > state().jitLog.size())
+      std::strcpy(log, state().jitLog.c_str());
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  state().loadedCode = text;
+  *module = new CUmod_st{parse(text)};
+  ++state().modules;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuModuleUnload(CUmodule module) {
+  if (CUresult code = enter("cuModuleUnload"))
+    return code;
+  delete module;
+  --state().modules;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuModuleGetFunction(CUfunction *function,
+                                               CUmodule module,
+                                               const char *name) {
+  if (CUresult code = enter("cuModuleGetFunction"))
+    return code;
+  auto found = module->functions.find(name);
+  if (found == module->functions.end())
+    return CUDA_ERROR_NOT_FOUND;
+  *function = &found->second;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuFuncGetAttribute(int *value,
+                                              CUfunction_attribute attribute,
+                                              CUfunction function) {
+  if (CUresult code = enter("cuFuncGetAttribute"))
+    return code;
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 512
+           : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 128
+                                                                : 0;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuFuncSetAttribute(CUfunction function,
+                                              CUfunction_attribute attribute,
+                                              int value) {
+  if (CUresult code = enter("cuFuncSetAttribute"))
+    return code;
+  function->sharedLimit = value;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
+                                              size_t *offset, size_t *bytes) {
+  if (index >= function->parameterBytes.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  *offset = 0;
+  *bytes = function->parameterBytes[index];
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuLaunchKernel(CUfunction function, unsigned gridX,
+                                          unsigned gridY, unsigned gridZ,
+                                          unsigned blockX, unsigned blockY,
+                                          unsigned blockZ, unsigned sharedBytes,
+                                          CUstream stream, void **parameters,
+                                          void **extra) {
+  if (CUresult code = enter("cuLaunchKernel"))
+    return code;
+  if (gridX * gridY * gridZ == 0 || blockX * blockY * blockZ == 0 ||
+      static_cast<int>(sharedBytes) > function->sharedLimit)
+    return CUDA_ERROR_INVALID_VALUE;
+  std::vector<std::vector<char>> copies;
+  for (size_t i = 0; i < function->parameterBytes.size(); ++i) {
+    const char *begin = static_cast<const char *>(parameters[i]);
+    copies.emplace_back(begin, begin + function->parameterBytes[i]);
+  }
+  int64_t blocks = int64_t(gridX) * gridY * gridZ;
+  return enqueue(stream, "kernel",
+                 [name = function->name, blocks, copies = std::move(copies)] {
+                   runKernel(name, blocks, copies);
+                 });
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  if (CUresult code = enter("cuStreamCreate"))
+    return code;
+  *stream = new CUstream_st();
+  ++state().streams;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamDestroy_v2(CUstream stream) {
+  if (CUresult code = enter("cuStreamDestroy_v2"))
+    return code;
+  delete stream;
+  --state().streams;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamSynchronize(CUstream stream) {
+  if (CUresult code = enter("cuStreamSynchronize"))
+    return code;
+  if (stream && stream->capture) {
+    stream->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamWaitEvent(CUstream stream, CUevent event,
+                                             unsigned flags) {
+  return enter("cuStreamWaitEvent");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamBeginCapture_v2(CUstream stream,
+                                                   CUstreamCaptureMode mode) {
+  if (CUresult code = enter("cuStreamBeginCapture_v2"))
+    return code;
+  if (stream->capture)
+    return CUDA_ERROR_INVALID_VALUE;
+  stream->capture = new CUgraph_st();
+  stream->invalid = false;
+  ++state().graphs;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  if (CUresult code = enter("cuStreamEndCapture"))
+    return code;
+  *graph = std::exchange(stream->capture, nullptr);
+  if (stream->invalid) {
+    delete std::exchange(*graph, nullptr);
+    --state().graphs;
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  }
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamIsCapturing(CUstream stream, int *status) {
+  *status = stream && stream->capture;
+  return enter("cuStreamIsCapturing");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  if (CUresult code = enter("cuEventCreate"))
+    return code;
+  *event = new CUevent_st();
+  (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  ++state().events;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventDestroy_v2(CUevent event) {
+  if (CUresult code = enter("cuEventDestroy_v2"))
+    return code;
+  delete event;
+  --state().events;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventRecord(CUevent event, CUstream stream) {
+  if (CUresult code = enter("cuEventRecord"))
+    return code;
+  event->recorded = true;
+  event->time = std::chrono::steady_clock::now();
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventQuery(CUevent event) {
+  return enter("cuEventQuery");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventSynchronize(CUevent event) {
+  return enter("cuEventSynchronize");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuEventElapsedTime(float *milliseconds,
+                                              CUevent start, CUevent end) {
+  if (CUresult code = enter("cuEventElapsedTime"))
+    return code;
+  if (!start->recorded || !end->recorded || !start->timed || !end->timed)
+    return CUDA_ERROR_INVALID_VALUE;
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphInstantiateWithFlags(
+    CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  if (CUresult code = enter("cuGraphInstantiateWithFlags"))
+    return code;
+  *exec = new CUgraphExec_st{graph->nodes};
+  ++state().execs;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphExecUpdate_v2(
+    CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+  if (CUresult code = enter("cuGraphExecUpdate_v2"))
+    return code;
+  bool same = std::equal(exec->nodes.begin(), exec->nodes.end(),
+                         graph->nodes.begin(), graph->nodes.end(),
+                         [](const CUgraphNode_st &a, const CUgraphNode_st &b) {
+                           return a.kind == b.kind;
+                         });
+  if (!same)
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  exec->nodes = graph->nodes;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes,
+                                           size_t *count) {
+  *count = graph->nodes.size();
+  return enter("cuGraphGetNodes");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  if (CUresult code = enter("cuGraphLaunch"))
+    return code;
+  for (const CUgraphNode_st &node : exec->nodes)
+    if (CUresult code = enqueue(stream, node.kind.c_str(), node.work))
+      return code;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  if (CUresult code = enter("cuGraphExecDestroy"))
+    return code;
+  delete exec;
+  --state().execs;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuGraphDestroy(CUgraph graph) {
+  if (CUresult code = enter("cuGraphDestroy"))
+    return code;
+  delete graph;
+  --state().graphs;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,320 @@
+//===- GemmTest.cpp - Products: right, and by the algorithm that was chosen
+//===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/Gemm.h"
+#include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/Graph.h"
+#include "runtime/tensor/Convert.h"
+#include "runtime/test/device/cuda/Fixture.h"
+
+#include <cmath>
+#include <random>
+
+using namespace heddle;
+using namespace heddle::rt;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+/// Values of a type, as fp32 and as bytes.
+struct Values {
+  Values(DType dtype, int64_t count, unsigned seed)
+      : floats(count), bytes(count * byteSize(dtype)) {
+    std::mt19937 engine(seed);
+    std::normal_distribution<float> normal;
+    for (float &value : floats)
+      value = normal(engine);
+    convert(DType::F32, floats.data(), dtype, bytes.data(), count);
+    convert(dtype, bytes.data(), DType::F32, floats.data(), count);
+  }
+  std::vector<float> floats;
+  std::vector<char> bytes;
+};
+
+class GemmTest : public DeviceTest {
+protected:
+  /// Operands for a shape, random, and a workspace.
+  struct Problem {
+    Arena arena;
+    GemmOperands operands;
+    DevicePtr workspace = 0;
+    int64_t xStride = 0, yStride = 0;
+    Values x, weights, y;
+  };
+  Problem make(const GemmShape &shape) {
+    int64_t size = byteSize(shape.dtype);
+    int64_t xStride = shape.xStride ? shape.xStride : shape.inputs;
+    int64_t yStride = shape.yStride ? shape.yStride : shape.outputs;
+    ArenaPlan plan;
+    auto x = plan.add("x", shape.rows * xStride * size);
+    auto weights = plan.add("weights", shape.outputs * shape.inputs * size);
+    auto y = plan.add("y", shape.rows * yStride * size);
+    auto workspace = plan.add("workspace", Gemm::workspaceBytes);
+    ArenaOptions options;
+    options.poison = true;
+    Result<Arena> arena = Arena::allocate(device(), plan, options);
+    EXPECT_TRUE(arena) << arena.error().text();
+    Problem problem{std::move(*arena),
+                    {},
+                    0,
+                    xStride,
+                    yStride,
+                    Values(shape.dtype, shape.rows * xStride, 1),
+                    Values(shape.dtype, shape.outputs * shape.inputs, 2),
+                    Values(shape.dtype, shape.rows * yStride, 3)};
+    problem.operands = {problem.arena[x], problem.arena[weights],
+                        problem.arena[y]};
+    problem.workspace = problem.arena[workspace];
+    return problem;
+  }
+  void uploadAll(const Problem &problem) {
+    upload(problem.operands.x, problem.x.bytes);
+    upload(problem.operands.weights, problem.weights.bytes);
+    upload(problem.operands.y, problem.y.bytes);
+  }
+  std::unique_ptr<Gemm> gemm(const Problem &problem, GemmOptions options = {}) {
+    std::shared_ptr<const CublasLt> library = cublasLt();
+    if (!library)
+      return nullptr;
+    Result<std::unique_ptr<Gemm>> made =
+        Gemm::create(device(), library, problem.workspace, options);
+    EXPECT_TRUE(made) << made.error().text();
+    return made ? std::move(*made) : nullptr;
+  }
+  /// Compares y with the definition, in fp64, and what lies between its rows
+  /// with what lay there before.
+  void check(const GemmShape &shape, const Problem &problem) {
+    std::vector<char> bytes = download<char>(
+        problem.operands.y, static_cast<int64_t>(problem.y.bytes.size()));
+    std::vector<float> y(problem.y.floats.size());
+    convert(shape.dtype, bytes.data(), DType::F32, y.data(),
+            static_cast<int64_t>(y.size()));
+    double unit = shape.dtype == DType::F32    ? 0x1p-23
+                  : shape.dtype == DType::BF16 ? 0x1p-8
+                                               : 0x1p-11;
+    for (int64_t row = 0; row < shape.rows; ++row)
+      for (int64_t column = 0; column < problem.yStride; ++column) {
+        float value = y[row * problem.yStride + column];
+        float old = problem.y.floats[row * problem.yStride + column];
+        if (column >= shape.outputs) {
+          ASSERT_EQ(value, old) << "between rows";
+          continue;
+        }
+        double sum = shape.accumulate ? old : 0, magnitude = std::abs(sum);
+        for (int64_t i = 0; i < shape.inputs; ++i) {
+          double product = double(problem.x.floats[row * problem.xStride + i]) *
+                           problem.weights.floats[column * shape.inputs + i];
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        // One rounding of the result, fp32 sums before it.
+        double bound = unit * std::abs(sum) +
+                       magnitude * 0x1p-23 * std::sqrt(double(shape.inputs));
+        ASSERT_NEAR(value, sum, bound + 1e-30)
+            << shape.describe() << " at " << row << ", " << column;
+      }
+  }
+};
+
+TEST_P(GemmTest, IsTheDefinition) {
+  const GemmShape shapes[] = {
+      {DType::BF16, 33, 128, 96},
+      {DType::BF16, 1, 64, 256},
+      {DType::F16, 17, 192, 64},
+      {DType::F32, 20, 96, 72},
+      {DType::BF16, 40, 128, 64, /*accumulate=*/true},
+      {DType::F32, 9, 64, 64, /*accumulate=*/true},
+      {DType::BF16, 24, 64, 128, false, /*xStride=*/192, /*yStride=*/160},
+      {DType::F16, 24, 64, 128, true, /*xStride=*/192, /*yStride=*/160},
+  };
+  for (GemmChoice choice :
+       {GemmChoice::Fastest, GemmChoice::First, GemmChoice::Fixed})
+    for (const GemmShape &shape : shapes) {
+      Problem problem = make(shape);
+      GemmOptions options;
+      options.choice = choice;
+      options.secondsPerShape = 0.02;
+      std::unique_ptr<Gemm> products = gemm(problem, options);
+      if (!products)
+        return;
+      uploadAll(problem);
+      ASSERT_OK(products->prepare(stream, shape, problem.operands));
+      uploadAll(problem); // prepare() writes x and y
+      ASSERT_OK(products->multiply(stream, shape, problem.operands));
+      check(shape, problem);
+    }
+}
+
+TEST_P(GemmTest, RunsInsideAGraph) {
+  GemmShape shape{DType::BF16, 32, 128, 64, /*accumulate=*/true};
+  Problem problem = make(shape);
+  std::unique_ptr<Gemm> products = gemm(problem);
+  if (!products)
+    return;
+  uploadAll(problem);
+  ASSERT_OK(products->prepare(stream, shape, problem.operands));
+  Result<Graph> graph = Graph::capture(stream, [&](const Stream &on) {
+    return products->multiply(on, shape, problem.operands);
+  });
+  ASSERT_OK(graph);
+  EXPECT_GE(graph->nodes(), 1);
+  uploadAll(problem);
+  ASSERT_OK(graph->launch(stream));
+  check(shape, problem);
+}
+
+TEST_P(GemmTest, FixedGivesARowTheSameBitsInEveryBatch) {
+  constexpr int64_t inputs = 256, outputs = 128;
+  GemmShape most{DType::BF16, 300, inputs, outputs};
+  Problem problem = make(most);
+  GemmOptions options;
+  options.choice = GemmChoice::Fixed;
+  std::unique_ptr<Gemm> products = gemm(problem, options);
+  if (!products)
+    return;
+  uploadAll(problem);
+  std::vector<uint16_t> reference;
+  for (int64_t rows : {300, 1, 2, 7, 64, 129}) {
+    GemmShape shape = most;
+    shape.rows = rows;
+    ASSERT_OK(products->prepare(stream, shape, problem.operands));
+    uploadAll(problem);
+    ASSERT_OK(products->multiply(stream, shape, problem.operands));
+    EXPECT_EQ(products->algorithm(shape), products->algorithm(most));
+    std::vector<uint16_t> y =
+        download<uint16_t>(problem.operands.y, rows * outputs);
+    if (reference.empty())
+      reference = y;
+    EXPECT_TRUE(std::equal(y.begin(), y.end(), reference.begin())) << rows;
+  }
+}
+
+TEST_P(GemmTest, TimesAllProposals) {
+  GemmShape shape{DType::BF16, 256, 256, 128};
+  if (!real())
+    shape = {DType::BF16, 8, 16, 16};
+  Problem problem = make(shape);
+  std::unique_ptr<Gemm> products = gemm(problem);
+  if (!products)
+    return;
+  uploadAll(problem);
+  Result<std::vector<GemmTiming>> timings =
+      products->timeAll(stream, shape, problem.operands);
+  ASSERT_OK(timings);
+  EXPECT_GE(timings->size(), 2u);
+  int chosen = 0;
+  for (size_t i = 0; i < timings->size(); ++i) {
+    EXPECT_GT((*timings)[i].milliseconds, 0);
+    if (i > 0)
+      EXPECT_GE((*timings)[i].milliseconds, (*timings)[i - 1].milliseconds);
+    chosen += (*timings)[i].chosen;
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
+TEST_P(GemmTest, RefusesWhatWasNotPrepared) {
+  GemmShape shape{DType::BF16, 8, 16, 16};
+  Problem problem = make(shape);
+  std::unique_ptr<Gemm> products = gemm(problem);
+  if (!products)
+    return;
+  uploadAll(problem);
+  EXPECT_ERROR(products->multiply(stream, shape, problem.operands),
+               "the product bf16 8 x 16 x 16 was not prepared before the run");
+  ASSERT_OK(products->prepare(stream, shape, problem.operands));
+  GemmOperands shifted = problem.operands;
+  shifted.y += 16;
+  EXPECT_ERROR(products->multiply(stream, shape, shifted),
+               "prepared for addresses that are multiples of 256, these are of "
+               "16");
+  for (GemmShape impossible :
+       {GemmShape{DType::BF16, 0, 16, 16}, GemmShape{DType::BF16, 8, -1, 16},
+        GemmShape{DType::BF16, 8, 16, 16, false, 15},
+        GemmShape{DType::BF16, 8, 16, int64_t(1) << 31}})
+    EXPECT_ERROR(products->prepare(stream, impossible, problem.operands),
+                 "is outside of what cuBLASLt takes");
+}
+
+INSTANTIATE_ON_MACHINES(GemmTest);
+
+/// What only the fake can show.
+class GemmChoiceTest : public DeviceTest {
+protected:
+  Result<std::unique_ptr<Gemm>> prepared(GemmChoice choice) {
+    ArenaPlan plan;
+    plan.add("operands", 4096);
+    plan.add("workspace", Gemm::workspaceBytes);
+    Result<Arena> made = Arena::allocate(device(), plan);
+    if (!made)
+      return made.takeError();
+    arena = std::move(*made);
+    GemmOptions options;
+    options.choice = choice;
+    Result<std::unique_ptr<Gemm>> gemm =
+        Gemm::create(device(), cublasLt(), arena[1], options);
+    if (!gemm)
+      return gemm;
+    if (Status status = (*gemm)->prepare(
+            stream, shape, {arena[0], arena[0] + 1024, arena[0] + 2048});
+        !status)
+      return status.takeError();
+    return gemm;
+  }
+  void TearDown() override {
+    arena = Arena();
+    DeviceTest::TearDown();
+  }
+  Arena arena;
+  GemmShape shape{DType::F32, 4, 8, 8};
+};
+
+TEST_P(GemmChoiceTest, FastestTakesTheFastest) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::Fastest);
+  ASSERT_OK(gemm);
+  // Proposal 9 is none, 1 is slow, 3 refuses to run.
+  EXPECT_EQ((*gemm)->algorithm(shape),
+            "algorithm 2, tile 0, stages 0, cluster 0, split 1, swizzle 0");
+  EXPECT_EQ(fakeCublasLt().alignment, 256u);
+  int before = fakeCublasLt().products[1];
+  ASSERT_OK((*gemm)->prepare(stream, shape, {0, 0, 0})); // known: at once
+  EXPECT_EQ(fakeCublasLt().products[1], before);
+}
+
+TEST_P(GemmChoiceTest, FirstTakesTheLibrarysFirst) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::First);
+  ASSERT_OK(gemm);
+  EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 1,"));
+  EXPECT_EQ(fakeCublasLt().products[2], 0);
+}
+
+TEST_P(GemmChoiceTest, FixedTakesNoSplitSums) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::Fixed);
+  ASSERT_OK(gemm);
+  EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 2,"));
+}
+
+TEST_P(GemmChoiceTest, NoAlgorithm) {
+  fakeCublasLt().noProposals = true;
+  EXPECT_ERROR(prepared(GemmChoice::Fastest),
+               "cuBLASLt has no algorithm for a product f32 4 x 8 x 8 on Fake "
+               "GPU");
+}
+
+TEST_P(GemmChoiceTest, ALibraryThatDoesNotStart) {
+  fakeCublasLt().createStatus = lt::CUBLAS_STATUS_NOT_INITIALIZED;
+  EXPECT_ERROR(prepared(GemmChoice::Fastest), "could not be started on Fake "
+                                              "GPU");
+  EXPECT_ERROR(prepared(GemmChoice::Fastest),
+               "cublasLtCreate failed: CUBLAS_STATUS_NOT_INITIALIZED");
+}
+
+INSTANTIATE_TEST_SUITE_P(, GemmChoiceTest, testing::Values(Machine::Fake),
+                         machineName);
+
+} // namespace

@@ -1,0 +1,173 @@
+//===- GraphTest.cpp - Recorded work does what it was recorded as ---------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/Graph.h"
+#include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/Module.h"
+#include "runtime/test/device/cuda/Fixture.h"
+
+using namespace heddle;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+class GraphTest : public DeviceTest {
+protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure())
+      return;
+    ArenaPlan plan;
+    plan.add("x", count * 4);
+    plan.add("y", count * 4);
+    Result<Arena> made = Arena::allocate(device(), plan);
+    ASSERT_OK(made);
+    arena = std::move(*made);
+    Result<std::unique_ptr<Module>> loaded =
+        Module::load(device(), testPtx, {{"scale", 128, 0}});
+    ASSERT_OK(loaded);
+    module = std::move(*loaded);
+    std::vector<float> ones(count, 1);
+    upload(arena[0], ones);
+  }
+  void TearDown() override {
+    module.reset();
+    arena = Arena();
+    DeviceTest::TearDown();
+  }
+
+  /// y = factor * x
+  Status scale(const Stream &on, float factor, DevicePtr y, DevicePtr x) {
+    return (*module)["scale"].launch(on, {(count + 127) / 128}, y, x, factor,
+                                     count);
+  }
+  /// x = factor * x, twice the kernel
+  Graph::Recorder growBy(float factor) {
+    return [this, factor](const Stream &on) {
+      if (Status status = scale(on, factor, arena[1], arena[0]); !status)
+        return status;
+      return scale(on, 1, arena[0], arena[1]);
+    };
+  }
+  float first() { return download<float>(arena[0], 1)[0]; }
+  float last() { return download<float>(arena[0] + (count - 1) * 4, 1)[0]; }
+
+  static constexpr int64_t count = 1000;
+  Arena arena;
+  std::unique_ptr<Module> module;
+};
+
+TEST_P(GraphTest, RunsAtEveryLaunchAndNotBefore) {
+  Result<Graph> graph = Graph::capture(stream, growBy(2));
+  ASSERT_OK(graph);
+  EXPECT_EQ(graph->nodes(), 2);
+  EXPECT_EQ(first(), 1);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_OK(graph->launch(stream));
+  EXPECT_EQ(first(), 32);
+  EXPECT_EQ(last(), 32);
+}
+
+TEST_P(GraphTest, UpdatesInPlaceAndAnew) {
+  Result<Graph> graph = Graph::capture(stream, growBy(2));
+  ASSERT_OK(graph);
+  ASSERT_OK(graph->update(stream, growBy(3)));
+  ASSERT_OK(graph->launch(stream));
+  EXPECT_EQ(first(), 3);
+  if (!real())
+    EXPECT_EQ(fakeDriver().calls["cuGraphInstantiateWithFlags"], 1);
+  // Another shape.
+  ASSERT_OK(graph->update(stream, [&](const Stream &on) {
+    if (Status status = growBy(5)(on); !status)
+      return status;
+    return growBy(7)(on);
+  }));
+  EXPECT_EQ(graph->nodes(), 4);
+  ASSERT_OK(graph->launch(stream));
+  EXPECT_EQ(first(), 105);
+  if (!real())
+    EXPECT_EQ(fakeDriver().calls["cuGraphInstantiateWithFlags"], 2);
+}
+
+TEST_P(GraphTest, AnErrorWhileRecordingLeavesTheStreamUsable) {
+  Result<Graph> graph = Graph::capture(stream, [&](const Stream &on) -> Status {
+    if (Status status = scale(on, 2, arena[1], arena[0]); !status)
+      return status;
+    return Error("the recorder gave up");
+  });
+  EXPECT_ERROR(graph, "the recorder gave up");
+  ASSERT_OK(scale(stream, 4, arena[0], arena[0]));
+  EXPECT_EQ(first(), 4);
+  EXPECT_OK(Graph::capture(stream, growBy(1)));
+}
+
+TEST_P(GraphTest, WaitingInsideARecordingIsAnError) {
+  Result<Graph> graph = Graph::capture(
+      stream, [&](const Stream &on) { return on.synchronize(); });
+  EXPECT_ERROR(graph, "cuStreamSynchronize failed");
+  // Also when the recorder does not tell.
+  graph = Graph::capture(stream, [&](const Stream &on) {
+    (void)on.synchronize();
+    return Status::success();
+  });
+  EXPECT_ERROR(graph, "cuStreamEndCapture failed");
+  EXPECT_FALSE(device().broken());
+  EXPECT_OK(Graph::capture(stream, growBy(1)));
+}
+
+TEST_P(GraphTest, CopiesAndFillsAreRecordedToo) {
+  Result<Graph> graph = Graph::capture(stream, [&](const Stream &on) -> Status {
+    if (Status status = on.fillWords(arena[0], 0x40000000, count); !status)
+      return status; // 2.0f
+    if (Status status = on.fillBytes(arena[1], 0, count * 4); !status)
+      return status;
+    return on.copyOnDevice(arena[1], arena[0], 4);
+  });
+  ASSERT_OK(graph);
+  ASSERT_OK(graph->launch(stream));
+  EXPECT_EQ(last(), 2);
+  EXPECT_EQ(download<float>(arena[1], 2), (std::vector<float>{2, 0}));
+}
+
+TEST_P(GraphTest, AnEmptyGraphIsOne) {
+  Result<Graph> graph =
+      Graph::capture(stream, [](const Stream &) { return Status::success(); });
+  ASSERT_OK(graph);
+  EXPECT_EQ(graph->nodes(), 0);
+  EXPECT_OK(graph->launch(stream));
+  EXPECT_OK(stream.synchronize());
+}
+
+INSTANTIATE_ON_MACHINES(GraphTest);
+
+class GraphFailureTest : public FakeTest {};
+
+TEST_F(GraphFailureTest, EveryCallOfACaptureIsChecked) {
+  Result<Stream> stream = Stream::create(device());
+  ASSERT_OK(stream);
+  for (const char *call : {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                           "cuGraphGetNodes", "cuGraphInstantiateWithFlags"}) {
+    fakeDriver().failures = {{call, {api::CUDA_ERROR_UNKNOWN, 0}}};
+    EXPECT_ERROR(Graph::capture(
+                     *stream, [](const Stream &) { return Status::success(); }),
+                 std::string(call) + " failed");
+    fakeDriver().failures.clear();
+    // cuStreamEndCapture failed before it ended anything: end it now.
+    api::CUgraph left = nullptr;
+    int capturing = 0;
+    ASSERT_OK(device().call(device().api().streamIsCapturing, stream->handle(),
+                            &capturing));
+    if (capturing) {
+      ASSERT_OK(device().call(device().api().streamEndCapture, stream->handle(),
+                              &left));
+      ASSERT_OK(device().call(device().api().graphDestroy, left));
+    }
+  }
+}
+
+} // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionLowering.h"
+#include "SelectLowering.h"
 
 #include "heddle/Conversion/Passes.h"
 
@@ -33,7 +34,9 @@ struct ConvertShedToNVVM
                                 "shed-choose-mma-tiles first";
         return signalPassFailure();
       }
-      if (failed(AttentionLowering(kernel).run()))
+      if (failed(kernel.getKind() == shed::KernelKind::Select
+                     ? SelectLowering(kernel).run()
+                     : AttentionLowering(kernel).run()))
         return signalPassFailure();
       kernel.erase();
     }

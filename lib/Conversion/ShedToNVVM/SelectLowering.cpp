@@ -1,0 +1,477 @@
+//===- SelectLowering.cpp - Lowers selection to warp products ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SelectLowering.h"
+
+#include "bundle/Abi.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace abi = ::heddle::abi;
+
+using Values = NVVMBuilder::Values;
+using arith::CmpIPredicate;
+
+static constexpr float log2e = 1.44269504088896341f;
+
+/// The most 8-row squares that are worked on together.
+static int64_t squaresTogether(int64_t partRows, bool exact) {
+  if (exact)
+    return 1;
+  return std::min<int64_t>(4, partRows / 8);
+}
+
+SelectLowering::SelectLowering(shed::KernelOp kernel)
+    : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
+      v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
+      exact(element.isF32()),
+      encoding(kernel.getEncoding().value_or(shed::Encoding::Int32)),
+      channels(kernel.getHeadDim()), rowBytes(channels * (exact ? 4 : 2)),
+      chunks(rowBytes / 16), swizzled(rowBytes % 128 == 0),
+      threads(tiling.getThreads()), warps(tiling.getWarps()),
+      group(*kernel.getGroup()), rows(tiling.getQueryRows()),
+      partRows(std::min(group, rows)), parts(rows / partRows),
+      keySquares(tiling.getKeys() / warps / 16), tileKeys(16 * keySquares),
+      rowSquares(squaresTogether(partRows, exact)), layout(layOut()) {}
+
+SelectLowering::SharedLayout SelectLowering::layOut() const {
+  SharedLayout at;
+  at.lse = rows * rowBytes;
+  at.keys = llvm::alignTo(at.lse + rows * 4, 128);
+  at.bytes =
+      std::max(at.keys + warps * tileKeys * rowBytes, TopK::sharedBytes());
+  return at;
+}
+
+int64_t SelectLowering::sharedBytes(shed::KernelOp kernel) {
+  return SelectLowering(kernel).layout.bytes;
+}
+
+LogicalResult SelectLowering::check() {
+  if (group < 16 || !llvm::isPowerOf2_64(group))
+    return kernel.emitOpError()
+           << "has groups of " << group
+           << " rows; CUDA kernels select for a power of two from 16 rows on";
+  if (keySquares < 1 || keySquares > 4 || tileKeys * warps != tiling.getKeys())
+    return kernel.emitOpError()
+           << "has tiles of " << tiling.getKeys() << " keys for " << warps
+           << " warps; a select kernel takes 16, 32 or 64 for each warp";
+  WalkResult walked = kernel.getBody().walk([&](Operation *op) {
+    auto loop = dyn_cast<shed::ForKeysOp>(op);
+    bool wholePass =
+        loop && isa<shed::AllAttr>(loop.getOver()) && loop.getSkip().empty();
+    if (wholePass ||
+        isa<shed::MassInitOp, shed::ForQueriesOp, shed::LoadQueriesOp,
+            shed::LoadLseOp, shed::LoadKeysOp, shed::DotOp, shed::ColumnMassOp,
+            shed::YieldOp, shed::TopKOp>(op))
+      return WalkResult::advance();
+    op->emitOpError() << "is not expected here: a CUDA select kernel scores "
+                         "all keys, unmasked";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+Value SelectLowering::field(Type type, size_t offset) {
+  unsigned alignment =
+      type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 8;
+  return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
+                        alignment);
+}
+
+LogicalResult SelectLowering::run() {
+  if (failed(check()))
+    return failure();
+  EntryFacts facts;
+  facts.threads = threads;
+  facts.sharedBytes = layout.bytes;
+  facts.blocks = tiling.getBlocks();
+  facts.queryRows = group;
+  facts.scratchBytes = 16 * parts;
+  facts.scratchBytesPerKey = 4 * parts;
+  Values arguments = v.openEntry(kernel, kernel.getSymName(),
+                                 {v.global(), v.global(), v.i64()}, facts);
+  Value sequence = v.blockId(NVVMBuilder::Axis::Z);
+  Value block = v.blockId(NVVMBuilder::Axis::X);
+  Value blocks = v.gridSize(NVVMBuilder::Axis::X);
+  args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
+                                  int64_t(sizeof(abi::SelectArgs))));
+  Value row = v.widenUnsigned(v.add(v.mul(sequence, blocks), block));
+  scratch = v.at(arguments[1], v.mul(row, arguments[2]));
+  loadArguments();
+
+  Value together = v.quotient(v.add(groups, parts - 1), parts);
+  v.loop(block, v.mul(heads, together), blocks, [&](Value task) {
+    Value head = v.quotient(task, together);
+    Value first = v.mul(v.sub(task, v.mul(head, together)), parts);
+    scoreGroups(head, first);
+    v.barrier();
+    choose(head, first);
+  });
+  v.closeEntry();
+  return success();
+}
+
+void SelectLowering::loadArguments() {
+  n = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, n)));
+  heads = field(v.i32(), offsetof(abi::SelectArgs, heads));
+  groups = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, list) +
+                                       offsetof(abi::IndexList, groups)));
+  kvGroup = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, kvGroup)));
+  int64_t elementBytes = rowBytes / channels;
+  queryStride = v.mul(field(v.i64(), offsetof(abi::SelectArgs, queryStride)),
+                      elementBytes);
+  keyStride =
+      v.mul(field(v.i64(), offsetof(abi::SelectArgs, keyStride)), elementBytes);
+  factor =
+      v.mulf(field(v.f32(), offsetof(abi::SelectArgs, scale)), v.real(log2e));
+  scoreBytes = v.widen(v.mul(v.quotient(v.add(n, 3), 4), 16));
+
+  thread = v.threadId();
+  lane = v.both(thread, 31);
+  warp = v.quotient(thread, 32);
+  shared = v.sharedBase();
+  warpKeys =
+      v.add(v.add(shared, layout.keys), v.mul(warp, tileKeys * rowBytes));
+  Value row = v.quotient(lane, 4), chunk = v.both(lane, 3);
+  Value place = v.mul(row, rowBytes);
+  Value even = chunk, odd = v.add(chunk, 4);
+  if (swizzled) {
+    Value flip = v.mul(v.both(row, 1), 4);
+    even = v.flip(even, flip);
+    odd = v.flip(odd, flip);
+  }
+  for (Value each : {even, odd})
+    chunkPlaces.push_back(v.add(place, v.mul(each, 16)));
+}
+
+/// Where this lane's 16 bytes of step `step` (32 channels) are in its row: a
+/// value and a constant to add.
+std::pair<Value, int64_t> SelectLowering::chunkAt(ArrayRef<Value> places,
+                                                  int64_t step) {
+  return {places[step % 2], step / 2 * 128};
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+/// Scores of groups `first` to `first` + parts - 1.
+void SelectLowering::scoreGroups(Value head, Value first) {
+  auto base = [&](size_t offset, Value which) {
+    return v.at(field(v.global(), offset), v.mul(v.widen(which), rowBytes));
+  };
+  Value queries = base(offsetof(abi::SelectArgs, query), head);
+  Value keys = base(offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
+  Value lse = v.at(field(v.global(), offsetof(abi::SelectArgs, lse)),
+                   v.mul(v.mul(v.widen(head), v.widen(n)), 4));
+  Value firstRow = v.mul(first, group);
+  Value end = v.least(v.add(firstRow, parts * group), n);
+  v.loop(firstRow, end, rows, [&](Value row) {
+    // Everyone is done with the shared memory of the rows or lists before.
+    v.barrier();
+    copyQueries(queries, row, end);
+    v.loop(thread, v.word(rows), threads, [&](Value i) {
+      Value at = v.add(row, i);
+      Value negated = v.choose(
+          v.compare(CmpIPredicate::slt, at, end), v.f32(),
+          [&]() -> Values {
+            return {v.negf(
+                v.loadConstant(v.f32(), v.at(lse, v.mul(v.widen(at), 4)), 4))};
+          },
+          [&]() -> Values {
+            return {v.real(-std::numeric_limits<float>::infinity())};
+          })[0];
+      v.storeShared(negated, v.add(shared, v.mul(i, 4)), layout.lse);
+    });
+    copyKeys(keys, warp);
+    v.commitCopies();
+    v.awaitCopies(0);
+    v.barrier();
+    scoreKeys(keys, row, firstRow);
+  });
+}
+
+/// Rows from `end` on are zeros.
+void SelectLowering::copyQueries(Value base, Value firstRow, Value end) {
+  v.loop(thread, v.word(rows * chunks), threads, [&](Value item) {
+    Value row = v.quotient(item, chunks);
+    Value chunk = v.sub(item, v.mul(row, chunks));
+    Value at = v.add(firstRow, row);
+    Value from =
+        v.at(v.at(base, v.mul(v.widen(at), queryStride)), v.mul(chunk, 16));
+    if (swizzled)
+      chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
+    Value to = v.add(v.add(shared, v.mul(row, rowBytes)), v.mul(chunk, 16));
+    v.copyAsync(to, layout.queries, from,
+                v.select(v.compare(CmpIPredicate::slt, at, end), v.word(16),
+                         v.word(0)));
+  });
+}
+
+/// The warp's lanes copy its tile `tile` of keys. What lies where keys from n
+/// on would be is left as it is: it reaches no other key's score.
+void SelectLowering::copyKeys(Value base, Value tile) {
+  Value firstKey = v.mul(tile, tileKeys);
+  Value count = v.sub(n, firstKey);
+  // Any item of the tile, for rows of any number of chunks.
+  auto copyItems = [&] {
+    v.loop(v.word(0), v.mul(v.least(count, v.word(tileKeys)), chunks), 32,
+           [&](Value item) {
+             item = v.add(item, lane);
+             Value row = v.quotient(item, chunks);
+             Value chunk = v.sub(item, v.mul(row, chunks));
+             Value key = v.add(firstKey, row);
+             Value from = v.at(v.at(base, v.mul(v.widen(key), keyStride)),
+                               v.mul(chunk, 16));
+             if (swizzled)
+               chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
+             Value to =
+                 v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
+             v.when(v.compare(CmpIPredicate::slt, key, n),
+                    [&] { v.copyAsync(to, 0, from); });
+           });
+  };
+  if (32 % chunks)
+    return copyItems();
+  // Whole tiles of rows that lanes share evenly: little more than the copies.
+  Value whole = v.compare(CmpIPredicate::sge, count, tileKeys);
+  v.when(v.flip(whole, 1), copyItems);
+  v.when(whole, [&] {
+    Value row = v.quotient(lane, chunks), chunk = v.both(lane, chunks - 1);
+    Value from =
+        v.at(v.at(base, v.mul(v.widen(v.add(firstKey, row)), keyStride)),
+             v.mul(chunk, 16));
+    int64_t together = 32 / chunks;
+    Value step = v.mul(keyStride, together);
+    if (swizzled)
+      chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
+    Value to = v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
+    Value odd = swizzled && together == 1 ? v.flip(to, 64) : to;
+    for (int64_t i = 0; i < tileKeys / together; ++i) {
+      v.copyAsync(i % 2 ? odd : to, i * 512, from);
+      from = v.at(from, step);
+    }
+  });
+}
+
+/// Adds the probability of the rows at hand to the scores of all keys.
+void SelectLowering::scoreKeys(Value keyBase, Value row, Value firstRow) {
+  Value tiles = v.quotient(v.add(n, tileKeys - 1), tileKeys);
+  v.loop(warp, tiles, warps, [&](Value tile) {
+    v.awaitCopies(0);
+    v.warpBarrier();
+    auto copyNext = [&] {
+      Value next = v.add(tile, warps);
+      v.when(v.compare(CmpIPredicate::slt, next, tiles),
+             [&] { copyKeys(keyBase, next); });
+      v.commitCopies();
+    };
+    Values fragments;
+    if (!exact) {
+      // The tile moves to registers and leaves its place to the next one.
+      fragments = loadKeyFragments();
+      v.warpBarrier();
+      copyNext();
+    }
+    v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
+      Value begin = v.mul(part, partRows);
+      Values sums = v.loop(begin, v.add(begin, partRows), 8 * rowSquares,
+                           Values(2 * keySquares, v.real(0.0f)),
+                           [&](Value square, ValueRange carried) {
+                             return scoreRows(fragments, square, carried);
+                           });
+      // Rows of the group that there are; none behind the last group.
+      Value groupRow = v.add(firstRow, v.mul(part, group));
+      Value count =
+          v.greatest(v.least(v.sub(n, groupRow), v.word(group)), v.word(1));
+      Value inverse =
+          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count));
+      storeScores(sums, tile, part, inverse,
+                  v.compare(CmpIPredicate::eq, row, firstRow));
+    });
+    if (exact) {
+      v.warpBarrier();
+      copyNext();
+    }
+  });
+}
+
+/// [step][square] quads of rows l / 4 and l / 4 + 8 of the square.
+Values SelectLowering::loadKeyFragments() {
+  Values places, quads;
+  for (Value place : chunkPlaces)
+    places.push_back(v.add(warpKeys, place));
+  for (int64_t step = 0; step < channels / 32; ++step)
+    for (int64_t half = 0; half < 2 * keySquares; ++half) {
+      auto [place, offset] = chunkAt(places, step);
+      quads.push_back(
+          v.loadShared(v.quad(), place, offset + half * 8 * rowBytes, 16));
+    }
+  // Words, so that they are scalars in registers.
+  Values words;
+  for (Value quad : quads)
+    for (int64_t i = 0; i < 4; ++i)
+      words.push_back(v.extract(quad, i));
+  return words;
+}
+
+/// Adds the probabilities of `rowSquares` squares of rows from `row` (in shared
+/// memory) on to `sums`: a sum for rows l / 4 and l / 4 + 8 of each square of
+/// keys.
+Values SelectLowering::scoreRows(ValueRange keys, Value row,
+                                 ValueRange carried) {
+  Values sums(carried);
+  Values logits = exact ? multiplyExact(row) : multiply(keys, row);
+  Value column = v.add(row, v.mul(v.both(lane, 3), 2));
+  Value lse = v.add(shared, v.mul(column, 4));
+  for (int64_t r = 0; r < rowSquares; ++r) {
+    Value pair =
+        v.loadShared(VectorType::get(2, v.f32()), lse, layout.lse + r * 32, 8);
+    Value negated[] = {v.extract(pair, 0), v.extract(pair, 1)};
+    for (int64_t k = 0; k < keySquares; ++k)
+      for (int64_t i = 0; i < 4; ++i) {
+        Value logit = logits[(r * keySquares + k) * 4 + i];
+        Value &sum = sums[2 * k + i / 2];
+        sum = v.addf(sum, v.exp2(v.fma(logit, factor, negated[i % 2])));
+      }
+  }
+  return sums;
+}
+
+/// K . Q, unscaled: [row square][key square][4 accumulators].
+Values SelectLowering::multiply(ValueRange keys, Value row) {
+  Values places;
+  for (Value place : chunkPlaces)
+    places.push_back(v.add(v.add(shared, v.mul(row, rowBytes)), place));
+  Values sums(rowSquares * keySquares * 4, v.real(0.0f));
+  for (int64_t step = 0; step < channels / 32; ++step)
+    for (int64_t r = 0; r < rowSquares; ++r) {
+      auto [place, offset] = chunkAt(places, step);
+      Value quad = v.loadShared(v.quad(), place,
+                                layout.queries + offset + r * 8 * rowBytes, 16);
+      for (int64_t k = 0; k < keySquares; ++k) {
+        auto *sum = &sums[(r * keySquares + k) * 4];
+        // Words of rows l / 4 and l / 4 + 8 of the square of keys.
+        auto upper = keys.slice((step * keySquares + k) * 8, 4);
+        auto lower = keys.slice((step * keySquares + k) * 8 + 4, 4);
+        for (int64_t i = 0; i < 4; i += 2) {
+          Values next = v.multiply(
+              element, {upper[i], lower[i], upper[i + 1], lower[i + 1]},
+              {v.extract(quad, i), v.extract(quad, i + 1)},
+              ValueRange{sum[0], sum[1], sum[2], sum[3]});
+          llvm::copy(next, sum);
+        }
+      }
+    }
+  return sums;
+}
+
+/// The same for f32, in fp32 and in the order of the channels.
+Values SelectLowering::multiplyExact(Value row) {
+  Value queryRow = v.add(row, v.mul(v.both(lane, 3), 2));
+  Value query = v.add(shared, v.mul(queryRow, rowBytes));
+  Value keyRow = v.quotient(lane, 4);
+  Value key = v.add(warpKeys, v.mul(keyRow, rowBytes));
+  Value flip = v.mul(v.both(keyRow, 1), 64);
+  return v.loop(
+      v.word(0), v.word(rowBytes), 16, Values(4 * keySquares, v.real(0.0f)),
+      [&](Value byte, ValueRange carried) {
+        Values sums(carried);
+        auto floats = VectorType::get(4, v.f32());
+        Value queries[2], keyByte = v.flip(byte, flip);
+        for (int64_t i = 0; i < 2; ++i)
+          queries[i] = v.loadShared(floats, v.add(query, v.flip(byte, 64 * i)),
+                                    layout.queries + i * rowBytes, 16);
+        for (int64_t half = 0; half < 2 * keySquares; ++half) {
+          Value keys = v.loadShared(floats, v.add(key, keyByte),
+                                    half * 8 * rowBytes, 16);
+          for (int64_t i = 0; i < 2; ++i)
+            for (int64_t c = 0; c < 4; ++c) {
+              Value &sum = sums[2 * half + i];
+              sum = v.fma(v.extract(keys, c), v.extract(queries[i], c), sum);
+            }
+        }
+        return sums;
+      });
+}
+
+/// Writes the scores of tile `tile`, or adds to them if the group's rows are
+/// not at hand for the first time. A key is always the same lane's.
+void SelectLowering::storeScores(ValueRange sums, Value tile, Value part,
+                                 Value inverse, Value first) {
+  Values totals;
+  for (Value sum : sums)
+    totals.push_back(
+        v.reduceLanes(sum, 4, [&](Value x, Value y) { return v.addf(x, y); }));
+  Value to = scoresOf(part), quarter = v.both(lane, 3);
+  Value padded = v.both(v.add(n, 3), ~int64_t(3));
+  int64_t count = totals.size();
+  for (int64_t at = 0; at < count; at += 4) {
+    // Lane l stores sum l % 4 of these: square l % 4 / 2, its upper or lower
+    // half.
+    Value mine = totals[at];
+    for (int64_t i = 1; i < 4 && at + i < count; ++i)
+      mine = v.select(v.compare(CmpIPredicate::eq, quarter, i), totals[at + i],
+                      mine);
+    Value key = v.add(v.add(v.mul(tile, tileKeys), 8 * at),
+                      v.add(v.mul(quarter, 8), v.quotient(lane, 4)));
+    Value mineToStore = v.compare(CmpIPredicate::slt, key, padded);
+    if (count < 4)
+      mineToStore =
+          v.both(mineToStore, v.compare(CmpIPredicate::ult, quarter, count));
+    v.when(mineToStore, [&] {
+      Value score = v.select(v.compare(CmpIPredicate::slt, key, n),
+                             v.mulf(mine, inverse), v.real(0.0f));
+      Value address = v.at(to, v.mul(key, 4));
+      if (group > rows)
+        score = v.choose(
+            first, v.f32(), [&]() -> Values { return {score}; },
+            [&]() -> Values {
+              return {v.addf(v.load(v.f32(), address, 4), score)};
+            })[0];
+      v.store(score, address, 4);
+    });
+  }
+}
+
+Value SelectLowering::scoresOf(Value part) {
+  return v.at(scratch, v.mul(v.widen(part), scoreBytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+void SelectLowering::choose(Value head, Value first) {
+  v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
+    Value which = v.add(first, part);
+    v.when(v.compare(CmpIPredicate::slt, which, groups), [&] {
+      Value scores = scoresOf(part);
+      copyScores(scores, head, which);
+      KeyList list = loadKeyList(v, v.at(args, offsetof(abi::SelectArgs, list)),
+                                 head, which);
+      TopK(v, encoding, threads).run(scores, n, list, thread, shared);
+    });
+  });
+}
+
+/// Hands out the scores where they are asked for.
+void SelectLowering::copyScores(Value from, Value head, Value which) {
+  Value scores = field(v.global(), offsetof(abi::SelectArgs, scores));
+  Value absent = v.isNull(scores);
+  v.when(v.flip(absent, 1), [&] {
+    Value list = v.add(v.mul(v.widen(head), v.widen(groups)), v.widen(which));
+    Value to = v.at(scores, v.mul(v.mul(list, v.widen(n)), 4));
+    v.loop(thread, n, threads, [&](Value key) {
+      Value offset = v.mul(key, 4);
+      v.store(v.load(v.f32(), v.at(from, offset), 4), v.at(to, offset), 4);
+    });
+  });
+}

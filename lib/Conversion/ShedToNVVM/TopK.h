@@ -1,0 +1,70 @@
+//===- TopK.h - Chooses the largest scores in a CUDA kernel ---*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTONVVM_TOPK_H
+#define HEDDLE_LIB_CONVERSION_SHEDTONVVM_TOPK_H
+
+#include "IndexSource.h"
+
+namespace mlir::heddle {
+
+/// The exact top k of a row of scores, written straight as an index list, by
+/// all threads of a block. The lowest keys win ties.
+///
+/// The bits of non-negative floats order like unsigned integers. A radix
+/// search finds the bits of the keep-th largest score from the highest on: a
+/// histogram in shared memory for 11, 10 and 10 of them. Then each warp walks
+/// its own part of the row in ascending order. Sums of counts do not depend on
+/// the order of additions, so neither does the list. A NaN counts as larger
+/// than any number.
+class TopK {
+public:
+  TopK(NVVMBuilder &v, shed::Encoding encoding, int64_t threads)
+      : v(v), encoding(encoding), threads(threads), warps(threads / 32) {}
+
+  /// Shared memory that it takes, a multiple of 16 bytes. A power of two of at
+  /// most 1024 threads.
+  static int64_t sharedBytes();
+
+  /// Writes to `list` the list.keep largest of the `n` (i32) scores at
+  /// `scores`, a global pointer of 16-byte alignment, behind which zeros fill
+  /// up to a multiple of 4. The scores are those of the block's own threads,
+  /// before a barrier; nobody may still read the shared memory at `shared`.
+  void run(Value scores, Value n, const KeyList &list, Value thread,
+           Value shared);
+
+private:
+  struct Threshold {
+    Value bits;  ///< of the keep-th largest score
+    Value ties;  ///< scores equal to it that are taken, at least 1
+    Value equal; ///< scores equal to it that there are
+  };
+  /// What a warp finds in its part of the row, or before it.
+  struct Counts {
+    Value greater, equal;
+  };
+
+  Threshold search();
+  void count(Value prefix, int64_t shift, int64_t bits);
+  Threshold pick(const Threshold &previous, int64_t shift, int64_t bits);
+  Value prefixOfBlock(Value x, int64_t at);
+  Counts countBefore(const Threshold &threshold);
+  void write(const Threshold &threshold, const Counts &before);
+  NVVMBuilder::Values scoresOf(Value word);
+
+  NVVMBuilder &v;
+  const shed::Encoding encoding;
+  const int64_t threads, warps;
+  Value scores, n, thread, lane, warp, shared;
+  /// The warp's part of the row, in words of 32 keys, and the row's end.
+  Value firstWord, endWord, words;
+  KeyList list;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTONVVM_TOPK_H

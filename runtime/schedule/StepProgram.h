@@ -47,6 +47,11 @@ public:
     return manifest->rules[rule].phases[phases[rule][step - 1]];
   }
 
+  /// All that `layer` does at one step or another.
+  const std::vector<bundle::Phase> &phasesOf(int64_t layer) const {
+    return manifest->rules[ruleOfLayer[layer]].phases;
+  }
+
   /// Whether `step` is in the cadence of a selection.
   bool renews(int64_t selection, int64_t step) const {
     return renewed[selection][step - 1];

@@ -46,7 +46,10 @@ struct RunOptions {
   rt::SampleOptions sampling;
   std::optional<int32_t> eotToken; ///< when the tokenizer does not say
 
+  std::string device = "cpu"; ///< as rt::DeviceOptions::name
   rt::DType dtype = rt::DType::F32;
+  bool batchInvariant = false;
+  bool randomWeights = false;
   int threads = 0; ///< 0: one per core
 
   bool json = false;

@@ -8,6 +8,7 @@
 #include "Report.h"
 
 #include "Progress.h"
+#include "runtime/base/Machine.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -71,20 +72,22 @@ Json sequenceJson(const RunResult &result, size_t s) {
 
 Json optionsJson(const RunResult &result) {
   const rt::SampleOptions &sampling = result.lengths.sampling;
-  return Json{
-      {"gen_length", result.lengths.genLength},
-      {"steps", result.lengths.steps},
-      {"block_length", result.lengths.blockLength},
-      {"temperature", sampling.temperature},
-      {"seed", sampling.seed},
-      {"cfg_scale", sampling.cfgScale},
-      {"remasking", sampling.remasking == rt::Remasking::LowConfidence
-                        ? "low_confidence"
-                        : "random"},
-      {"logits_eos_inf", sampling.logitsEosInf},
-      {"confidence_eos_eot_inf", sampling.confidenceEosEotInf},
-      {"dtype", result.options->dtype == rt::DType::F32 ? "fp32" : "bf16"},
-      {"threads", result.threads}};
+  return Json{{"gen_length", result.lengths.genLength},
+              {"steps", result.lengths.steps},
+              {"block_length", result.lengths.blockLength},
+              {"temperature", sampling.temperature},
+              {"seed", sampling.seed},
+              {"cfg_scale", sampling.cfgScale},
+              {"remasking", sampling.remasking == rt::Remasking::LowConfidence
+                                ? "low_confidence"
+                                : "random"},
+              {"logits_eos_inf", sampling.logitsEosInf},
+              {"confidence_eos_eot_inf", sampling.confidenceEosEotInf},
+              {"device", result.options->device},
+              {"dtype", result.options->dtype == rt::DType::F32    ? "fp32"
+                        : result.options->dtype == rt::DType::BF16 ? "bf16"
+                                                                   : "fp16"},
+              {"threads", result.threads}};
 }
 
 } // namespace
@@ -138,6 +141,9 @@ std::string jsonReport(const RunResult &result) {
                     {"first_step_seconds", result.firstStepSeconds},
                     {"generate_seconds", totals.seconds},
                     {"tokens_per_second", totals.tokensPerSecond()}};
+  json["memory"] = {{"weight_bytes", result.memory.weights},
+                    {"run_bytes", result.memory.run},
+                    {"index_layout_bytes", result.memory.indexLayouts}};
   json["counters"] = {{"tokens", totals.tokens},
                       {"rows", totals.rows},
                       {"logit_rows", totals.logitRows},
@@ -180,7 +186,14 @@ std::string summary(const RunResult &result) {
   if (totals.attention.scorePairs > 0)
     text +=
         " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
-  text += ", " + counted(result.threads, "thread") + "\n";
+  if (result.onHost)
+    text += ", " + counted(result.threads, "thread") + "\n";
+  else
+    text += ", " + result.device + "\nmemory: weights " +
+            rt::formatBytes(result.memory.weights) + ", run " +
+            rt::formatBytes(result.memory.run) +
+            " at its peak (index layouts " +
+            rt::formatBytes(result.memory.indexLayouts) + ")\n";
   if (saysNothing(result))
     text += "the text is empty: the first token ends it (--raw prints all)\n";
   if (const auto &comparison = result.comparison) {

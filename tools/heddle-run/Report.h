@@ -11,6 +11,7 @@
 #include "Options.h"
 #include "Text.h"
 #include "Totals.h"
+#include "runtime/engine/Device.h"
 
 #include <optional>
 #include <string>
@@ -38,7 +39,10 @@ struct RunResult {
   rt::GenerateOptions lengths;
   TextRules rules;
   std::string schedule; ///< its name
+  std::string device;   ///< for people
+  bool onHost = true;
   int threads = 1;
+  rt::MemoryUse memory;
   std::vector<int64_t> promptLengths;
   rt::Generation generation;
   Totals totals;

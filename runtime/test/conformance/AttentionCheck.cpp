@@ -112,31 +112,8 @@ private:
           rt::reference::pairsOf(kernel.terms, head, lists, groups));
     });
     for (int64_t at = 0; at < rows && finding.ok(); ++at)
-      compareRow(at / problem.shape.n, at % problem.shape.n, expected[at]);
-  }
-
-  void compareRow(int64_t head, int64_t row,
-                  const rt::reference::RowResult &expected) {
-    double difference = 0, norm = 0;
-    for (int64_t e = 0; e < problem.shape.headDim; ++e) {
-      double found = rt::reference::load(problem.output.data(),
-                                         row * problem.args.outputStride +
-                                             head * problem.shape.headDim + e,
-                                         problem.shape.dtype);
-      difference += (found - expected.output[e]) * (found - expected.output[e]);
-      norm += expected.output[e] * expected.output[e];
-    }
-    std::string where = name + ": head " + std::to_string(head) + ", row " +
-                        std::to_string(row);
-    double allowed = allowedError(problem.shape.dtype, expected.lse);
-    finding.measure(std::sqrt(difference / norm), allowed, where + ", output");
-    if (!kernel.writesLse)
-      return;
-    // Accumulated in fp32 whatever the element type.
-    double lse = problem.lse.as<float>()[head * problem.shape.n + row];
-    finding.measure(std::abs(lse - expected.lse) /
-                        std::max(1.0, std::abs(expected.lse)),
-                    allowedError(rt::DType::F32, 0), where + ", log-sum-exp");
+      compareAttentionRow(problem, kernel.writesLse, at / problem.shape.n,
+                          at % problem.shape.n, expected[at], name, finding);
   }
 
   static int64_t below(std::mt19937_64 &random, int64_t bound) {
@@ -155,6 +132,33 @@ private:
 };
 
 } // namespace
+
+void conformance::compareAttentionRow(Problem &problem, bool hasLse,
+                                      int64_t head, int64_t row,
+                                      const rt::reference::RowResult &expected,
+                                      const std::string &name,
+                                      Finding &finding) {
+  double difference = 0, norm = 0;
+  for (int64_t e = 0; e < problem.shape.headDim; ++e) {
+    double found = rt::reference::load(problem.output.data(),
+                                       row * problem.args.outputStride +
+                                           head * problem.shape.headDim + e,
+                                       problem.shape.dtype);
+    difference += (found - expected.output[e]) * (found - expected.output[e]);
+    norm += expected.output[e] * expected.output[e];
+  }
+  std::string where =
+      name + ": head " + std::to_string(head) + ", row " + std::to_string(row);
+  double allowed = allowedError(problem.shape.dtype, expected.lse);
+  finding.measure(std::sqrt(difference / norm), allowed, where + ", output");
+  if (!hasLse)
+    return;
+  // Accumulated in fp32 whatever the element type.
+  double lse = problem.lse.as<float>()[head * problem.shape.n + row];
+  finding.measure(std::abs(lse - expected.lse) /
+                      std::max(1.0, std::abs(expected.lse)),
+                  allowedError(rt::DType::F32, 0), where + ", log-sum-exp");
+}
 
 Finding conformance::checkAttention(const bundle::Manifest &manifest,
                                     const bundle::Kernel &kernel,

@@ -12,7 +12,8 @@
 using namespace heddle;
 using namespace heddle::conformance;
 
-static std::string lineOf(const std::string &name, const Finding &finding) {
+std::string conformance::lineOf(const std::string &name,
+                                const Finding &finding) {
   char figures[128];
   std::snprintf(
       figures, sizeof(figures),

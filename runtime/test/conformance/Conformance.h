@@ -11,6 +11,7 @@
 #include "bundle/Bundle.h"
 #include "bundle/Result.h"
 #include "runtime/module/HostModule.h"
+#include "runtime/reference/Reference.h"
 #include "runtime/test/conformance/Problem.h"
 
 #include <cstdint>
@@ -48,8 +49,16 @@ Finding checkSelect(const bundle::Kernel &kernel,
 Finding checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
                      int64_t headDim, const Options &options);
 
-/// Everything above for all variants of a bundle. `report` gets one line each.
-/// An error when the bundle cannot be run here; else whether all conform.
+/// Compares a row of output and log-sum-exp in `problem` with the definition.
+void compareAttentionRow(Problem &problem, bool hasLse, int64_t head,
+                         int64_t row, const rt::reference::RowResult &expected,
+                         const std::string &name, Finding &finding);
+
+/// A finding as a line of a report.
+std::string lineOf(const std::string &name, const Finding &finding);
+
+/// Everything above for all host variants of a bundle. `report` gets one line
+/// each. An error when the bundle cannot be run here; else whether all conform.
 Result<bool>
 checkBundle(const bundle::Bundle &bundle, const Options &options,
             const std::function<void(const std::string &)> &report);

@@ -178,7 +178,7 @@ double conformance::allowedError(rt::DType dtype, double lse) {
 }
 
 bool conformance::parseDType(const std::string &name, rt::DType &dtype) {
-  for (rt::DType candidate : {rt::DType::F32, rt::DType::BF16})
+  for (rt::DType candidate : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
     if (name == rt::name(candidate)) {
       dtype = candidate;
       return true;

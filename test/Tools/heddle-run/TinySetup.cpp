@@ -85,7 +85,8 @@ void writeBundle(const std::string &path, const std::string &kernel) {
   manifest.rules[0].phases[0].attention = 0;
   Status status = bundle::Bundle::write(
       path, manifest,
-      {{std::string(bundle::hostCodeSection), heddle::test::handCode()}});
+      {{codeSection(manifest.targets[0], bundle::CodeForm::Native),
+        heddle::test::handCode()}});
   if (!status) {
     std::fprintf(stderr, "%s\n", status.error().text().c_str());
     std::abort();

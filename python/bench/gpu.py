@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Times Heddle and PyTorch on one NVIDIA GPU in the same run and prints ratios.
+
+Attention: PyTorch's scaled_dot_product_attention through FlashAttention-2 and through cuDNN, and
+FlexAttention over random 128 x 128 blocks, beside the kernels of the given bundles. Steps: an
+eager transformer of LLaDA's shape (RMSNorm, rotate-half RoPE, SwiGLU; random bf16 weights) with
+either attention, beside the steps that heddle-bench times. Times are medians between CUDA events.
+
+  python3 python/bench/gpu.py --heddle-bench build/release/bin/heddle-bench \\
+      --bundle dense.hdl --bundle pulsecol.hdl --model DIR
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+BACKENDS = {"FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
+
+
+def milliseconds(work, repetitions):
+    """The median time of `work` on the device."""
+    work()
+    times = []
+    for _ in range(repetitions):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)
+
+
+def time_attention(lengths, heads, head_dim, repetitions, density):
+    """{(rival, length): (milliseconds, TFLOP/s of kept pairs)}, bf16, batch 1."""
+    results = {}
+    for n in lengths:
+        tensors = [torch.randn(1, heads, n, head_dim, device="cuda", dtype=torch.bfloat16)
+                   for _ in range(3)]
+        operations = 4 * heads * n * n * head_dim
+        for name, backend in BACKENDS.items():
+            with sdpa_kernel(backend):
+                ms = milliseconds(lambda: F.scaled_dot_product_attention(*tensors), repetitions)
+            results[name, n] = ms, operations / ms * 1e-9
+        if density:
+            ms, kept = time_flex(tensors, n, density, repetitions)
+            results["FlexAttention blocks", n] = ms, operations * kept / ms * 1e-9
+        del tensors
+        torch.cuda.empty_cache()
+    return results
+
+
+def time_flex(tensors, n, density, repetitions):
+    """Milliseconds, and the share of pairs kept, with random blocks of 128 x 128 a head."""
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention
+    heads, blocks = tensors[0].shape[1], -(-n // 128)
+    count = max(1, round(density * blocks))
+    indices = torch.rand(1, heads, blocks, blocks, device="cuda").argsort(-1).to(torch.int32)
+    indices[..., :count] = indices[..., :count].sort(-1).values
+    counts = torch.full((1, heads, blocks), count, device="cuda", dtype=torch.int32)
+    # Whole blocks are kept, so none is masked element by element.
+    mask = BlockMask.from_kv_blocks(torch.zeros_like(counts), indices, counts, indices,
+                                    BLOCK_SIZE=128)
+    compiled = torch.compile(flex_attention)
+    return (milliseconds(lambda: compiled(*tensors, block_mask=mask), repetitions),
+            count / blocks)
+
+
+class EagerModel:
+    """LLaDA's layers over one sequence, as the released code writes them; no LM head.
+
+    Source: Nie et al. 2025, released modelling code.
+    """
+
+    def __init__(self, config):
+        self.layers, hidden = config["n_layers"], config["d_model"]
+        self.heads = config["n_heads"]
+        self.kv_heads = config.get("n_kv_heads") or self.heads
+        self.head_dim = hidden // self.heads
+        self.eps, self.theta = config["rms_norm_eps"], config["rope_theta"]
+        mlp, kv = config["mlp_hidden_size"], self.kv_heads * self.head_dim
+
+        def weight(rows, columns):
+            return torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16) * 0.02
+        self.weights = [dict(q=weight(hidden, hidden), k=weight(kv, hidden), v=weight(kv, hidden),
+                             o=weight(hidden, hidden), gate=weight(mlp, hidden),
+                             up=weight(mlp, hidden), down=weight(hidden, mlp))
+                        for _ in range(self.layers)]
+        self.norm = torch.ones(hidden, device="cuda", dtype=torch.bfloat16)
+
+    def rms_norm(self, x):
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.norm * wide.to(x.dtype)
+
+    def tables(self, n):
+        steps = torch.arange(0, self.head_dim, 2, device="cuda", dtype=torch.float)
+        angles = torch.outer(torch.arange(n, device="cuda", dtype=torch.float),
+                             1.0 / self.theta ** (steps / self.head_dim))
+        angles = torch.cat((angles, angles), -1)
+        return angles.cos(), angles.sin()
+
+    @staticmethod
+    def rotate(x, cos, sin):
+        wide = x.float()
+        first, second = wide.chunk(2, -1)
+        return (wide * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)
+
+    def step(self, x, cos, sin):
+        batch, n, hidden = x.shape
+        for w in self.weights:
+            h = self.rms_norm(x)
+            q = F.linear(h, w["q"]).view(batch, n, self.heads, -1).transpose(1, 2)
+            k = F.linear(h, w["k"]).view(batch, n, self.kv_heads, -1).transpose(1, 2)
+            v = F.linear(h, w["v"]).view(batch, n, self.kv_heads, -1).transpose(1, 2)
+            q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
+            if self.kv_heads != self.heads:
+                k = k.repeat_interleave(self.heads // self.kv_heads, 1)
+                v = v.repeat_interleave(self.heads // self.kv_heads, 1)
+            attended = F.scaled_dot_product_attention(q, k, v)
+            x = x + F.linear(attended.transpose(1, 2).reshape(batch, n, hidden), w["o"])
+            h = self.rms_norm(x)
+            x = x + F.linear(F.silu(F.linear(h, w["gate"])) * F.linear(h, w["up"]), w["down"])
+        return x
+
+
+def time_steps(folder, lengths, repetitions):
+    """{(rival, length): milliseconds of a step without the LM head}."""
+    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    model, results = EagerModel(config), {}
+    with torch.inference_mode():
+        for n in lengths:
+            x = torch.randn(1, n, config["d_model"], device="cuda", dtype=torch.bfloat16)
+            cos, sin = model.tables(n)
+            for name, backend in BACKENDS.items():
+                with sdpa_kernel(backend):
+                    results[name, n] = milliseconds(lambda: model.step(x, cos, sin), repetitions)
+    return results
+
+
+def run_heddle(args, lengths, extra):
+    """heddle-bench's rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "heddle.json"
+        command = [args.heddle_bench, "--device=cuda", f"--lengths={','.join(map(str, lengths))}",
+                   f"--heads={args.heads}", f"--repetitions={args.repetitions}", "--dtypes=bf16",
+                   f"--head-dims={args.head_dim}", f"--json={output}", *extra]
+        command += [f"--bundle={bundle}" for bundle in args.bundle]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL)
+        if done.returncode != 0:
+            sys.exit(f"error: heddle-bench failed with status {done.returncode}")
+        return json.loads(output.read_text())["benchmarks"]
+
+
+def print_attention(args, rows, rivals):
+    print(f"\nattention, bf16, {args.heads} heads, head dim {args.head_dim}: TFLOP/s of kept pairs")
+    print(f"{'':52}{'n':>8}{'ms':>10}{'TFLOP/s':>9}{'/ FA2':>8}{'/ cuDNN':>9}")
+    entries = [(f"{row['bundle']} {row['name']}", row["length"], row["warm"]["median_ms"],
+                row.get("tflops", 0)) for row in rows]
+    entries += [(f"PyTorch {name}", n, ms, rate) for (name, n), (ms, rate) in rivals.items()]
+    for name, n, ms, rate in sorted(entries, key=lambda entry: (entry[1], entry[0])):
+        against = "".join(f"{rate / rivals[rival, n][1]:{width}.2f}" if (rival, n) in rivals else ""
+                          for rival, width in (("FlashAttention-2", 8), ("cuDNN", 9)))
+        print(f"{name:52}{n:8}{ms:10.3f}{rate:9.1f}{against}")
+
+
+def print_steps(rows, rivals):
+    print("\nsteps without the LM head: ms; speed-up over eager PyTorch of the same run")
+    print(f"{'':52}{'n':>8}{'ms':>10}{'/ FA2':>8}{'/ cuDNN':>9}{'attention':>11}{'products':>10}"
+          f"{'rest':>8}")
+    for (name, n), ms in rivals.items():
+        print(f"{'PyTorch eager, ' + name:52}{n:8}{ms:10.2f}")
+    for row in rows:
+        ms, n = row["warm"]["median_ms"], row["length"]
+        against = ""
+        if row["kind"] == "step":
+            against = "".join(f"{rivals[rival, n] / ms:{width}.2f}"
+                              for rival, width in (("FlashAttention-2", 8), ("cuDNN", 9)))
+            against += f"{row['attention_ms']:11.2f}{row['products_ms']:10.2f}{row['rest_ms']:8.2f}"
+        elif row["kind"] == "product":
+            against = f"   {row['relative']:.3f} of cuBLASLt's best time"
+        print(f"{row['bundle'] + ' ' + row['name']:52.52}{n:8}{ms:10.2f}{against}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle-bench", required=True)
+    parser.add_argument("--bundle", action="append", required=True, help="may be repeated")
+    parser.add_argument("--model", help="a folder with a LLaDA config.json: times steps too")
+    parser.add_argument("--lengths", default="4096,16384")
+    parser.add_argument("--step-lengths", default="4096,16384")
+    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--head-dim", type=int, default=128)
+    parser.add_argument("--repetitions", type=int, default=11)
+    parser.add_argument("--flex-density", type=float, default=0.2,
+                        help="share of blocks that FlexAttention keeps; 0: leave it out")
+    parser.add_argument("--whole-run-length", type=int, default=0,
+                        help="also times a run of 128 steps at this length")
+    parser.add_argument("--skip-attention", action="store_true")
+    args = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("error: PyTorch finds no GPU here")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+
+    if not args.skip_attention:
+        lengths = [int(n) for n in args.lengths.split(",")]
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.empty_cache()
+        rivals = time_attention(lengths, args.heads, args.head_dim, args.repetitions,
+                                args.flex_density)
+        torch.cuda.empty_cache()
+        print_attention(args, run_heddle(args, lengths, []), rivals)
+    if args.model:
+        lengths = [int(n) for n in args.step_lengths.split(",")]
+        rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
+        torch.cuda.empty_cache()
+        rows = run_heddle(args, lengths, [f"--model={args.model}", "--products"])
+        if args.whole_run_length:
+            rows += [row for row in run_heddle(args, [args.whole_run_length],
+                                               [f"--model={args.model}", "--whole-runs"])
+                     if row["kind"] == "run"]
+        print_steps(rows, rivals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+//===- CudaBench.cpp - Timing kernels and steps on a GPU -----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/bench/CudaBench.h"
+
+#include "runtime/bench/CudaSubjects.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+using namespace heddle;
+using namespace heddle::bench;
+using namespace heddle::rt::cuda;
+
+/// Fills in times relative to dense attention, or to the dense step, of the
+/// same size.
+static void relate(std::vector<CudaRow> &rows) {
+  auto isBase = [](const CudaRow &row) {
+    return row.kind == "dense" || (row.kind == "step" && row.name == "dense");
+  };
+  auto alike = [](const CudaRow &a, const CudaRow &b) {
+    return a.dtype == b.dtype && a.headDim == b.headDim &&
+           a.length == b.length && (a.kind == "step") == (b.kind == "step");
+  };
+  for (CudaRow &row : rows) {
+    if (row.kind == "product" || row.kind == "run")
+      continue;
+    const CudaRow *base = nullptr;
+    for (const CudaRow &other : rows)
+      if (isBase(other) && alike(other, row) &&
+          (!base || other.warm.median < base->warm.median))
+        base = &other;
+    if (base)
+      row.relative = row.warm.median / base->warm.median;
+  }
+}
+
+Result<std::vector<CudaRow>>
+heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
+  auto context = Context::open(request.ordinal);
+  if (!context)
+    return context.takeError();
+  device = (*context)->device().describe();
+  Result<Stream> stream = Stream::create(**context);
+  if (!stream)
+    return stream.takeError();
+  rt::ModelConfig config;
+  rt::DType dtype = rt::DType::BF16;
+  std::optional<DeviceWeights> weights;
+  if (!request.model.empty()) {
+    Result<rt::ModelConfig> loaded = rt::ModelConfig::load(request.model);
+    if (!loaded)
+      return loaded.takeError();
+    config = std::move(*loaded);
+    for (rt::DType each : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
+      if (request.dtype == rt::name(each))
+        dtype = each;
+    Result<DeviceWeights> made =
+        DeviceWeights::random(**context, config, dtype, 1);
+    if (!made)
+      return made.takeError();
+    weights = std::move(*made);
+  }
+  std::vector<CudaRow> rows;
+  for (const std::string &path : request.bundles) {
+    Result<bundle::Bundle> read = bundle::Bundle::read(path);
+    if (!read)
+      return read.takeError();
+    auto module = Module::load(**context, *read);
+    if (!module)
+      return module.takeError().withContext(path);
+    std::string name = path.substr(path.rfind('/') + 1);
+    CudaSubject subject{name.substr(0, name.rfind('.')), &*read, context->get(),
+                        module->get(), &*stream};
+    Status status =
+        weights ? timeSteps(subject, config, *weights, dtype, request, rows)
+                : timeKernels(subject, request, rows);
+    if (!status)
+      return status.takeError();
+  }
+  relate(rows);
+  return rows;
+}
+
+std::string heddle::bench::toTable(const std::vector<CudaRow> &rows) {
+  std::string table;
+  char text[256];
+  size_t width = 20;
+  for (const CudaRow &row : rows)
+    width = std::max(width, row.bundle.size() + 1 + row.name.size());
+  std::snprintf(text, sizeof(text), "%-*s%9s%12s%19s%12s%9s%9s%11s%10s%8s\n",
+                int(width), "", "n", "median ms", "least - most", "cold ms",
+                "TFLOP/s", "/ dense", "attention", "products", "rest");
+  table += text;
+  for (const CudaRow &row : rows) {
+    std::string name = row.bundle + " " + row.name;
+    std::snprintf(text, sizeof(text), "%-*s%9lld%12.3f%10.3f -%7.3f",
+                  int(width), name.c_str(), static_cast<long long>(row.length),
+                  row.warm.median, row.warm.least, row.warm.most);
+    table += text;
+    auto cell = [&](const char *format, int columns, double value) {
+      if (value > 0)
+        std::snprintf(text, sizeof(text), format, columns, value);
+      else
+        std::snprintf(text, sizeof(text), "%*s", columns, "-");
+      table += text;
+    };
+    cell("%*.3f", 12, row.cold.median);
+    cell("%*.1f", 9, row.operations / row.warm.median * 1e-9);
+    cell("%*.3f", 9, row.relative);
+    cell("%*.2f", 11, row.attention);
+    cell("%*.2f", 10, row.products);
+    cell("%*.2f", 8, row.rest);
+    table += "\n";
+  }
+  return table;
+}
+
+std::string heddle::bench::toJson(const std::vector<CudaRow> &rows,
+                                  const std::string &device) {
+  nlohmann::ordered_json result;
+  result["device"] = device;
+  result["benchmarks"] = nlohmann::ordered_json::array();
+  auto times = [](const Times &t) {
+    return nlohmann::ordered_json{
+        {"median_ms", t.median}, {"least_ms", t.least}, {"most_ms", t.most}};
+  };
+  for (const CudaRow &row : rows) {
+    nlohmann::ordered_json entry{
+        {"bundle", row.bundle},   {"name", row.name},
+        {"kind", row.kind},       {"dtype", row.dtype},
+        {"headDim", row.headDim}, {"length", row.length},
+        {"warm", times(row.warm)}};
+    if (row.cold.median > 0)
+      entry["cold"] = times(row.cold);
+    if (row.operations > 0)
+      entry["tflops"] = row.operations / row.warm.median * 1e-9;
+    if (row.relative > 0)
+      entry["relative"] = row.relative;
+    if (row.kind == "step") {
+      entry["attention_ms"] = row.attention;
+      entry["products_ms"] = row.products;
+      entry["rest_ms"] = row.rest;
+    }
+    result["benchmarks"].push_back(std::move(entry));
+  }
+  return result.dump(2) + "\n";
+}

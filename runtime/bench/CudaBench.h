@@ -1,0 +1,77 @@
+//===- CudaBench.h - Timing kernels and steps on a GPU ----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times are those of the device, between events. A figure is the median of
+// several measurements, with the smallest and largest beside it; a measurement
+// is one launch with the caches as the launch before left them ("warm") or
+// with L2 full of something else ("cold").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_BENCH_CUDABENCH_H
+#define HEDDLE_RUNTIME_BENCH_CUDABENCH_H
+
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::bench {
+
+struct CudaRequest {
+  std::vector<std::string> bundles;
+  int ordinal = 0;
+  std::vector<int64_t> lengths = {4096, 16384};
+  std::vector<std::string> dtypes; ///< empty: all
+  std::vector<int64_t> headDims;   ///< empty: all
+  int64_t heads = 32;
+  int repetitions = 15;
+
+  /// A folder with a config.json: steps of such a model, with random weights,
+  /// are timed instead of kernels.
+  std::string model;
+  std::string dtype = "bf16";
+  int64_t genLength = 128;
+  int64_t steps = 128;
+  bool wholeRuns = false; ///< also all steps of a run, one after the other
+  bool products = false;  ///< also every algorithm for a layer's products
+};
+
+/// Milliseconds.
+struct Times {
+  double median = 0;
+  double least = 0;
+  double most = 0;
+};
+
+struct CudaRow {
+  std::string bundle;
+  std::string name; ///< a kernel's symbol, a kind of step, a product
+  std::string kind; ///< "attention", "select", "step", "run", "product"
+  std::string dtype;
+  int64_t headDim = 0;
+  int64_t length = 0;
+  Times warm;
+  Times cold;            ///< zero where it was not measured
+  double operations = 0; ///< of kept pairs or of the product; 0: unknown
+  double relative = 0;   ///< to dense attention, or to the dense step
+  // Of a step, milliseconds.
+  double attention = 0, products = 0, rest = 0;
+};
+
+/// Times what is asked for; `device` gets the GPU's name. Progress goes to
+/// standard error.
+Result<std::vector<CudaRow>> runCudaBench(const CudaRequest &request,
+                                          std::string &device);
+
+std::string toTable(const std::vector<CudaRow> &rows);
+std::string toJson(const std::vector<CudaRow> &rows, const std::string &device);
+
+} // namespace heddle::bench
+
+#endif // HEDDLE_RUNTIME_BENCH_CUDABENCH_H

@@ -1,0 +1,259 @@
+//===- CudaKernels.cpp - Timing attention and selection on a GPU ---------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/bench/CudaSubjects.h"
+
+#include "bundle/IndexLayout.h"
+#include "runtime/bench/CudaTimer.h"
+#include "runtime/device/cuda/Module.h"
+#include "runtime/device/cuda/Upload.h"
+#include "runtime/schedule/PairCount.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+using namespace heddle;
+using namespace heddle::bench;
+using namespace heddle::rt::cuda;
+using bundle::Term;
+
+namespace {
+
+rt::DType dtypeOf(const std::string &name) {
+  for (rt::DType dtype : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
+    if (name == rt::name(dtype))
+      return dtype;
+  return rt::DType::BF16;
+}
+
+/// One kernel at one length, with random tensors and random lists.
+class KernelSubject {
+public:
+  KernelSubject(const CudaSubject &subject, const bundle::Kernel &kernel,
+                const bundle::KernelVariant &variant, int64_t n, int64_t heads)
+      : subject(subject), kernel(kernel), variant(variant), n(n), heads(heads),
+        dtype(dtypeOf(variant.dtype)), code((*subject.module)[variant.symbol]) {
+  }
+
+  Status prepare();
+  Status launch(const Stream &stream) const;
+
+  /// Multiplications and additions of kept pairs.
+  double operations() const {
+    double perPair = kernel.kind == bundle::Kernel::Kind::Select ? 2 : 4;
+    return perPair * static_cast<double>(pairs) *
+           static_cast<double>(variant.headDim);
+  }
+
+private:
+  Status fillLists(const Stream &stream, abi::AttentionArgs &args);
+  bool selects() const { return kernel.kind == bundle::Kernel::Kind::Select; }
+  template <typename T> T *address(ArenaPlan::Slot slot) const {
+    return reinterpret_cast<T *>(static_cast<uintptr_t>(memory[slot]));
+  }
+
+  const CudaSubject &subject;
+  const bundle::Kernel &kernel;
+  const bundle::KernelVariant &variant;
+  const int64_t n, heads;
+  const rt::DType dtype;
+  const Kernel &code;
+  Arena memory;
+  ArenaPlan::Slot qkv = 0, output = 0, lse = 0, arguments = 0, scratch = 0;
+  std::vector<ArenaPlan::Slot> lists;
+  int64_t scratchRow = 0, blocks = 0;
+  int64_t pairs = 0;
+};
+
+Status KernelSubject::prepare() {
+  const bundle::Manifest &manifest = subject.bundle->manifest();
+  const int64_t width = heads * variant.headDim, size = byteSize(dtype);
+  ArenaPlan plan;
+  qkv = plan.add("qkv", n * 3 * width * size);
+  output = plan.add("output", n * width * size);
+  lse = plan.add("log-sum-exp", n * heads * 4);
+  arguments = plan.add("arguments", sizeof(abi::AttentionArgs));
+  blocks = 2 * subject.context->device().multiprocessors;
+  scratchRow =
+      (variant.scratchBytes + variant.scratchBytesPerKey * n + 127) / 128 * 128;
+  scratch = plan.add("scratch", selects() ? scratchRow * blocks : 0);
+  std::vector<const bundle::Selection *> selections;
+  for (const Term &term : kernel.terms)
+    if (term.kind == Term::Kind::Columns)
+      selections.push_back(&manifest.selections[term.selection]);
+  if (selects())
+    for (const bundle::Selection &selection : manifest.selections)
+      if (selection.group == kernel.group && selections.empty())
+        selections.push_back(&selection);
+  for (const bundle::Selection *selection : selections) {
+    int64_t keep = bundle::keepCount(selection->keep, selection->rule, n);
+    lists.push_back(
+        plan.add("list", heads * ((n - 1) / selection->group + 1) *
+                             bundle::listRowBytes(variant.encoding, n, keep)));
+  }
+  Result<Arena> made = Arena::allocate(*subject.context, std::move(plan));
+  if (!made)
+    return made.takeError();
+  memory = std::move(*made);
+  const Stream &stream = *subject.stream;
+  if (Status s = fillRandom(stream, memory[qkv], dtype, n * 3 * width, 1.0f, 1);
+      !s)
+    return s;
+  // About what random queries and keys give; scores only have to be sane.
+  std::vector<float> sums(n * heads,
+                          static_cast<float>(std::log2(double(n)) + 0.7));
+  if (Status s = stream.copyToDevice(memory[lse], sums.data(), n * heads * 4);
+      !s)
+    return s;
+
+  abi::AttentionArgs args{};
+  args.query = address<void>(qkv);
+  args.key = address<std::byte>(qkv) + width * size;
+  args.value = address<std::byte>(qkv) + 2 * width * size;
+  args.output = address<void>(output);
+  args.lse = address<float>(lse);
+  args.n = n;
+  args.queryStride = args.keyStride = args.valueStride = 3 * width;
+  args.outputStride = width;
+  args.kvGroup = 1;
+  args.scale = static_cast<float>(1 / std::sqrt(double(variant.headDim)));
+  args.heads = static_cast<uint32_t>(heads);
+  std::vector<abi::IndexList> decoded;
+  std::vector<int64_t> groups;
+  std::vector<std::vector<int32_t>> keys;
+  std::mt19937_64 random(1);
+  pairs = 0;
+  for (size_t c = 0; c < selections.size(); ++c) {
+    const int64_t group = selections[c]->group;
+    const int64_t count = (n - 1) / group + 1;
+    const int64_t keep =
+        bundle::keepCount(selections[c]->keep, selections[c]->rule, n);
+    const int64_t rowBytes = bundle::listRowBytes(variant.encoding, n, keep);
+    args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
+    if (selects())
+      break;
+    std::vector<std::byte> encoded(heads * count * rowBytes);
+    keys.emplace_back(heads * count * keep);
+    // Drawing in order of position: key j is taken with the probability that
+    // fills the list.
+    for (int64_t row = 0; row < heads * count; ++row) {
+      int32_t *list = keys.back().data() + row * keep;
+      int64_t taken = 0;
+      for (int64_t j = 0; j < n && taken < keep; ++j)
+        if (static_cast<int64_t>(random() % uint64_t(n - j)) < keep - taken)
+          list[taken++] = static_cast<int32_t>(j);
+      bundle::encodeList(variant.encoding, n,
+                         std::span<const int32_t>(list, size_t(keep)),
+                         encoded.data() + row * rowBytes);
+    }
+    if (Status s = stream.copyToDevice(memory[lists[c]], encoded.data(),
+                                       static_cast<int64_t>(encoded.size()));
+        !s)
+      return s;
+    if (Status s = stream.synchronize(); !s)
+      return s;
+    decoded.push_back(bundle::int32Lists(keys.back().data(), count, keep));
+    groups.push_back(group);
+  }
+  if (selects()) {
+    abi::SelectArgs select{};
+    select.query = args.query;
+    select.key = args.key;
+    select.lse = args.lse;
+    select.n = n;
+    select.queryStride = select.keyStride = 3 * width;
+    select.kvGroup = 1;
+    select.scale = args.scale;
+    select.heads = args.heads;
+    select.list = args.lists[0];
+    pairs = heads * n * n;
+    if (Status s =
+            stream.copyToDevice(memory[arguments], &select, sizeof(select));
+        !s)
+      return s;
+    return stream.synchronize();
+  }
+  if (rt::pairsDependOnLists(kernel.terms)) {
+    int64_t merged = 0;
+    for (const abi::IndexList &list : decoded)
+      merged += list.keep;
+    std::vector<int32_t> room(merged);
+    for (int64_t head = 0; head < heads; ++head)
+      pairs += rt::listedPairs(kernel.terms, n, head, decoded, groups, room);
+  } else {
+    pairs = heads * rt::fixedPairs(kernel.terms, n,
+                                   decoded.empty() ? 0 : decoded[0].keep);
+  }
+  if (Status s = stream.copyToDevice(memory[arguments], &args, sizeof(args));
+      !s)
+    return s;
+  return stream.synchronize();
+}
+
+Status KernelSubject::launch(const Stream &stream) const {
+  if (selects())
+    return code.launch(stream, Grid{.x = blocks}, memory[arguments],
+                       memory[scratch], scratchRow);
+  return code.launch(
+      stream,
+      Grid{.x = (n + variant.queryRows - 1) / variant.queryRows, .y = heads},
+      memory[arguments], DevicePtr(0), int64_t(0));
+}
+
+template <typename T> bool asked(const std::vector<T> &wanted, const T &what) {
+  return wanted.empty() ||
+         std::find(wanted.begin(), wanted.end(), what) != wanted.end();
+}
+
+} // namespace
+
+Status heddle::bench::timeKernels(const CudaSubject &subject,
+                                  const CudaRequest &request,
+                                  std::vector<CudaRow> &rows) {
+  const bundle::Manifest &manifest = subject.bundle->manifest();
+  const int64_t target = subject.module->choice().target;
+  // Twice L2, so that nothing of it stays.
+  Result<CudaTimer> timer = CudaTimer::create(
+      *subject.context, 2 * subject.context->device().l2Bytes);
+  if (!timer)
+    return timer.takeError();
+  for (const bundle::Kernel &kernel : manifest.kernels)
+    for (const bundle::KernelVariant &variant : kernel.variants)
+      for (int64_t n : request.lengths) {
+        if (variant.target != target || !asked(request.dtypes, variant.dtype) ||
+            !asked(request.headDims, variant.headDim) ||
+            (kernel.hasLists() && !bundle::holds(variant.encoding, n)))
+          continue;
+        std::fprintf(stderr, "heddle-bench: %s, n = %lld\n",
+                     variant.symbol.c_str(), static_cast<long long>(n));
+        KernelSubject one(subject, kernel, variant, n, request.heads);
+        if (Status s = one.prepare(); !s)
+          return s.takeError().withContext(variant.symbol);
+        CudaRow row;
+        row.bundle = subject.name;
+        row.name = variant.symbol;
+        row.kind = kernel.kind == bundle::Kernel::Kind::Select ? "select"
+                   : kernel.terms.empty()                      ? "dense"
+                                                               : "attention";
+        row.dtype = variant.dtype;
+        row.headDim = variant.headDim;
+        row.length = n;
+        row.operations = one.operations();
+        for (bool cold : {false, true}) {
+          Result<Times> times = timer->time(
+              *subject.stream, request.repetitions, cold,
+              [&](const Stream &stream) { return one.launch(stream); });
+          if (!times)
+            return times.takeError().withContext(variant.symbol);
+          (cold ? row.cold : row.warm) = *times;
+        }
+        rows.push_back(std::move(row));
+      }
+  return Status::success();
+}

@@ -1,0 +1,110 @@
+//===- CudaDevice.cpp - An NVIDIA GPU as a device ------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/CudaDevice.h"
+
+#include "runtime/base/Machine.h"
+#include "runtime/engine/cuda/Engine.h"
+
+namespace heddle::rt::cuda {
+
+namespace {
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(std::unique_ptr<Context> context, const DeviceOptions &options,
+             const ModelConfig &config)
+      : context(std::move(context)), dtype(options.dtype), config(config) {
+    // The first proposal is the same in every process, so that a seed's tokens
+    // are too.
+    products.choice =
+        options.batchInvariant ? GemmChoice::Fixed : GemmChoice::First;
+  }
+
+  std::string description() const override {
+    return context->device().describe();
+  }
+
+  Result<std::unique_ptr<StepEngine>>
+  engine(const bundle::Bundle &bundle) override {
+    auto engine =
+        CudaEngine::create(*context, weights, bundle, config, dtype, products);
+    if (!engine)
+      return engine.takeError();
+    return std::unique_ptr<StepEngine>(std::move(*engine));
+  }
+
+  Result<MemoryUse> checkRun(StepEngine &engine,
+                             const std::vector<int64_t> &promptLengths,
+                             const GenerateOptions &options) override {
+    auto &cuda = static_cast<CudaEngine &>(engine);
+    Result<ArenaPlan> plan = cuda.planRun(promptLengths, options);
+    if (!plan)
+      return plan.takeError();
+    Result<int64_t> run = plan->layout();
+    if (!run)
+      return run.takeError();
+    MemoryUse use;
+    use.weights = DeviceWeights::bytesFor(config, dtype);
+    use.run = *run;
+    use.indexLayouts = cuda.listBytes();
+    use.table = plan->describe();
+    Result<MemoryInfo> memory = context->memory();
+    if (!memory)
+      return memory.takeError();
+    int64_t needed = use.run + (weights.bytes() ? 0 : use.weights);
+    if (needed > memory->free - ArenaOptions().reserve)
+      return Error(description() + " has " + formatBytes(memory->free) +
+                   " free, but the model needs " + formatBytes(use.weights) +
+                   " and this run " + formatBytes(use.run) +
+                   " beside it; use shorter or fewer sequences, keep fewer "
+                   "columns or take larger groups. The run's memory:\n" +
+                   use.table);
+    return use;
+  }
+
+  Status load(const std::string &folder, const LoadOptions &options) override {
+    Result<DeviceWeights> loaded =
+        DeviceWeights::load(*context, config, folder, options);
+    if (!loaded)
+      return loaded.takeError();
+    weights = std::move(*loaded);
+    return Status::success();
+  }
+
+  Status loadRandom(uint64_t seed) override {
+    Result<DeviceWeights> made =
+        DeviceWeights::random(*context, config, dtype, seed);
+    if (!made)
+      return made.takeError();
+    weights = std::move(*made);
+    return Status::success();
+  }
+
+  int64_t weightBytes() const override { return weights.bytes(); }
+
+private:
+  std::unique_ptr<Context> context;
+  DType dtype;
+  ModelConfig config;
+  GemmOptions products;
+  DeviceWeights weights;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options,
+                                           int ordinal,
+                                           const ModelConfig &config) {
+  Result<std::unique_ptr<Context>> context = Context::open(ordinal);
+  if (!context)
+    return context.takeError();
+  return std::unique_ptr<Device>(
+      std::make_unique<CudaDevice>(std::move(*context), options, config));
+}
+
+} // namespace heddle::rt::cuda

@@ -1,0 +1,174 @@
+//===- Engine.cpp - Steps on a GPU ---------------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/Engine.h"
+
+#include <algorithm>
+
+namespace heddle::rt::cuda {
+
+Result<std::unique_ptr<CudaEngine>>
+CudaEngine::create(const Context &context, const DeviceWeights &weights,
+                   const bundle::Bundle &bundle, const ModelConfig &config,
+                   DType dtype, const GemmOptions &products) {
+  // Rows of activations start on 16-byte boundaries.
+  for (int64_t width : {config.hidden, config.mlpHidden, config.headDim})
+    if (width % 8 != 0)
+      return Error("the model has rows of " + std::to_string(width) +
+                   " elements; on a GPU all sizes must be multiples of 8");
+  std::unique_ptr<CudaEngine> engine(
+      new CudaEngine(context, weights, config, dtype, products));
+  Result<Stream> stream = Stream::create(context);
+  if (!stream)
+    return stream.takeError();
+  engine->stream = std::move(*stream);
+  auto schedule = DeviceSchedule::create(context, bundle, config, dtype);
+  if (!schedule)
+    return schedule.takeError();
+  engine->schedule = std::move(*schedule);
+  Result<RowKernels> rows = RowKernels::bind(engine->schedule->manifest(),
+                                             engine->schedule->code(), dtype);
+  if (!rows)
+    return rows.takeError();
+  engine->rows = *rows;
+  return engine;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+/// Prompts of these lengths; which tokens they have does not matter to a plan.
+static PackedRun packedRun(const std::vector<int64_t> &promptLengths,
+                           const GenerateOptions &options) {
+  PackedRun run;
+  run.options = options;
+  run.guided = options.sampling.cfgScale > 0;
+  run.offsets = {0};
+  for (int64_t length : promptLengths) {
+    run.prompts.emplace_back(length, 0);
+    run.offsets.push_back(run.offsets.back() + length + options.genLength);
+  }
+  return run;
+}
+
+/// What names the memory goes before the memory.
+void CudaEngine::endRun() {
+  graphs.clear();
+  head.reset();
+  trunk.reset();
+  gemm.reset();
+  arena = Arena();
+}
+
+Result<ArenaPlan> CudaEngine::plan(const PackedRun &run) {
+  endRun();
+  if (run.rows() > INT32_MAX)
+    return Error("the batch has " + std::to_string(run.rows()) +
+                 " positions in all; at most " + std::to_string(INT32_MAX) +
+                 " run together");
+  const std::vector<int64_t> lengths = run.lengths();
+  ArenaPlan plan;
+  if (Status s = schedule->planRun(lengths, run.options.steps, plan,
+                                   moment::attention);
+      !s)
+    return s.takeError();
+  trunk = Trunk::plan(info, type, run.rows(),
+                      *std::max_element(lengths.begin(), lengths.end()), plan);
+  head = Head::plan(info, type, run, plan);
+  workspaceSlot = plan.add("workspace of products", Gemm::workspaceBytes);
+  return plan;
+}
+
+Result<ArenaPlan> CudaEngine::planRun(const std::vector<int64_t> &promptLengths,
+                                      const GenerateOptions &options) {
+  Result<ArenaPlan> result = plan(packedRun(promptLengths, options));
+  if (result)
+    if (Result<int64_t> bytes = result->layout(); !bytes)
+      return bytes.takeError();
+  return result;
+}
+
+Status CudaEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
+                            const GenerateOptions &options) {
+  if (!weights->embedding)
+    return Error("a run was begun before its model was loaded");
+  std::vector<int64_t> promptLengths;
+  for (const std::vector<int32_t> &prompt : prompts)
+    promptLengths.push_back(static_cast<int64_t>(prompt.size()));
+  batch = packedRun(promptLengths, options);
+  batch.prompts.assign(prompts.begin(), prompts.end());
+  Result<ArenaPlan> planned = plan(batch);
+  if (!planned)
+    return planned.takeError();
+  Result<Arena> memory = Arena::allocate(*context, std::move(*planned));
+  if (!memory)
+    return memory.takeError().withContext(
+        "generating " + std::to_string(prompts.size()) + " sequences of " +
+        std::to_string(batch.rows()) + " positions in all");
+  arena = std::move(*memory);
+  Result<std::unique_ptr<Gemm>> products =
+      Gemm::create(*context, arena[workspaceSlot], gemmOptions);
+  if (!products)
+    return products.takeError();
+  gemm = std::move(*products);
+  if (Status s =
+          trunk->begin(stream, arena, *weights, rows, *gemm, batch.lengths());
+      !s)
+    return s;
+  if (Status s = schedule->beginRun(stream, arena, trunk->attentionAddresses());
+      !s)
+    return s;
+  return head->begin(*context, stream, arena, *weights, rows, *gemm, batch);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Status CudaEngine::runTrunk(int64_t step) {
+  StepKind kind = schedule->kindOf(step);
+  auto known = graphs.find(kind);
+  if (known == graphs.end()) {
+    Result<Graph> graph = Graph::capture(stream, [&](const Stream &queue) {
+      return trunk->run(queue, *schedule, step, head->tokens());
+    });
+    if (!graph)
+      return graph.takeError();
+    known = graphs.emplace(std::move(kind), std::move(*graph)).first;
+  }
+  return known->second.launch(stream);
+}
+
+Status CudaEngine::step(const StepPlace &place, StepOutcome *outcome) {
+  if (place.stepInBlock == 0)
+    if (Status s = head->beginBlock(stream, place.block); !s)
+      return s;
+  if (Status s = runTrunk(place.step); !s)
+    return s;
+  if (Status s = head->run(stream, place, trunk->hidden(), trunk->delta()); !s)
+    return s;
+  if (!outcome)
+    return Status::success();
+  outcome->rowsComputed = batch.rows();
+  outcome->logitRows = head->logitRows();
+  if (Status s = head->collect(stream, outcome->commits); !s)
+    return s;
+  Result<StepCounters> counters = schedule->count(stream, place.step);
+  if (!counters)
+    return counters.takeError();
+  outcome->counters = *counters;
+  return Status::success();
+}
+
+Result<std::vector<std::vector<int32_t>>> CudaEngine::tokens() {
+  if (!head)
+    return Error("there is no run whose tokens could be read");
+  return head->finish(stream);
+}
+
+} // namespace heddle::rt::cuda

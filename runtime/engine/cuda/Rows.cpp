@@ -1,0 +1,51 @@
+//===- Rows.cpp - The row kernels of a bundle on a device ----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/Rows.h"
+
+#include <cassert>
+
+namespace heddle::rt::cuda {
+
+Result<RowKernels> RowKernels::bind(const bundle::Manifest &manifest,
+                                    const Module &module, DType dtype) {
+  RowKernels result;
+  for (const bundle::RowKernel &kernel : manifest.rowKernels)
+    for (const bundle::RowVariant &variant : kernel.variants)
+      if (variant.target == module.choice().target &&
+          variant.dtype == name(dtype))
+        result.kernels[static_cast<size_t>(kernel.op)] =
+            module.find(variant.symbol);
+  for (bundle::RowOp op : bundle::allRowOps)
+    if (!result.kernels[static_cast<size_t>(op)])
+      return Error("the bundle has no row kernels in " +
+                   std::string(name(dtype)) + " for " +
+                   toString(manifest.targets[module.choice().target]) +
+                   "; compile it with --dtype=" + std::string(name(dtype)));
+  return result;
+}
+
+Status RowKernels::launchFields(const Stream &stream, bundle::RowOp op,
+                                int64_t blocks, const void *args,
+                                std::span<const abi::RowField> fields) const {
+  constexpr size_t most = 24;
+  assert(fields.size() <= most);
+  const void *values[most];
+  int64_t sizes[most];
+  size_t at = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    size_t size = fields[i] == abi::RowField::Int32 ? 4 : 8;
+    at = (at + size - 1) / size * size;
+    values[i] = static_cast<const std::byte *>(args) + at;
+    sizes[i] = static_cast<int64_t>(size);
+    at += size;
+  }
+  return kernels[static_cast<size_t>(op)]->launchWith(
+      stream, Grid{.x = blocks}, values, sizes, fields.size());
+}
+
+} // namespace heddle::rt::cuda

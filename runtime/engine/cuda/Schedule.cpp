@@ -1,0 +1,430 @@
+//===- Schedule.cpp - A bundle's step program on a device ----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/Schedule.h"
+
+#include "bundle/Abi.h"
+#include "bundle/IndexLayout.h"
+#include "runtime/engine/cuda/Address.h"
+#include "runtime/schedule/PairCount.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace heddle::rt::cuda {
+
+using bundle::Phase;
+
+namespace {
+
+/// Positions that fit index lists on a device.
+constexpr int64_t longestSequence = int64_t(1) << 30;
+
+constexpr int64_t roundUp(int64_t value, int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+Result<std::unique_ptr<DeviceSchedule>>
+DeviceSchedule::create(const Context &context, const bundle::Bundle &bundle,
+                       const ModelConfig &config, DType dtype) {
+  std::unique_ptr<DeviceSchedule> schedule(new DeviceSchedule());
+  schedule->context = &context;
+  schedule->program = bundle.manifest();
+  schedule->config = config;
+  schedule->dtype = dtype;
+  Result<std::unique_ptr<Module>> module = Module::load(context, bundle);
+  if (!module)
+    return module.takeError();
+  schedule->module = std::move(*module);
+  Result<StepProgram> steps =
+      StepProgram::create(schedule->program, config.layers);
+  if (!steps)
+    return steps.takeError();
+  schedule->steps = std::move(*steps);
+  if (Status status = schedule->bind(); !status)
+    return status.takeError();
+  return schedule;
+}
+
+/// Finds what does not depend on a run; forms for its encoding come later.
+Status DeviceSchedule::bind() {
+  int64_t target = module->choice().target;
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    Bound &bound = kernels.emplace_back();
+    bound.kernel = &program.kernels[k];
+    if (!steps.uses(k))
+      continue;
+    for (const bundle::Term &term : bound.kernel->terms)
+      if (term.kind == bundle::Term::Kind::Columns) {
+        bound.columns.push_back(term.selection);
+        bound.groups.push_back(program.selections[term.selection].group);
+      }
+    if (static_cast<int64_t>(bound.columns.size()) > abi::maxIndexLists)
+      return Error("kernel " + bound.kernel->name + " reads " +
+                   std::to_string(bound.columns.size()) +
+                   " selections; at most " +
+                   std::to_string(abi::maxIndexLists) + " are possible");
+    bound.listed = pairsDependOnLists(bound.kernel->terms);
+    bool found = false;
+    for (const bundle::KernelVariant &variant : bound.kernel->variants)
+      found |= variant.target == target && variant.dtype == name(dtype) &&
+               variant.headDim == config.headDim;
+    if (!found)
+      return Error(
+          "kernel " + bound.kernel->name + " has no form for " +
+          std::string(name(dtype)) + " and head dim " +
+          std::to_string(config.headDim) + " on " +
+          toString(program.targets[target]) +
+          "; compile the schedule with --dtype=" + std::string(name(dtype)) +
+          " --head-dim=" + std::to_string(config.headDim));
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+Status DeviceSchedule::checkLengths() const {
+  if (lengths.empty())
+    return Error("a run needs at least one sequence");
+  // Grids have at most 65,535 blocks in y and z.
+  constexpr size_t mostSequences = 65535;
+  if (lengths.size() > mostSequences)
+    return Error("a batch of " + std::to_string(lengths.size()) +
+                 " sequences; at most " + std::to_string(mostSequences) +
+                 " run together on this device");
+  __int128 pairs = 0;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    if (lengths[s] < 1 || lengths[s] > longestSequence)
+      return Error("sequence " + std::to_string(s) + " has " +
+                   std::to_string(lengths[s]) + " tokens; 1 to " +
+                   std::to_string(longestSequence) + " are possible");
+    pairs += static_cast<__int128>(lengths[s]) * lengths[s] *
+             config.queryHeads * config.layers;
+  }
+  if (pairs > std::numeric_limits<int64_t>::max())
+    return Error("the sequences have more (query, key) pairs than a 64-bit "
+                 "counter holds; split the batch");
+  return Status::success();
+}
+
+IndexListShape DeviceSchedule::listShape() const {
+  return {program.selections, steps.keeps(), lengths, config.queryHeads, form};
+}
+
+int64_t DeviceSchedule::selectScratchRow(const Bound &select) const {
+  return roundUp(select.variant->scratchBytes +
+                     select.variant->scratchBytesPerKey * longest,
+                 128);
+}
+
+Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
+                               int64_t totalSteps, ArenaPlan &plan,
+                               int moment) {
+  lengths = runLengths;
+  if (Status status = checkLengths(); !status)
+    return status;
+  if (Status status = steps.beginRun(totalSteps); !status)
+    return status;
+  longest = *std::max_element(lengths.begin(), lengths.end());
+  offsets = {0};
+  for (int64_t n : lengths)
+    offsets.push_back(offsets.back() + n);
+  const bundle::Target &target = program.targets[module->choice().target];
+  std::optional<bundle::Encoding> fits = encodingFor(target, longest);
+  if (!fits)
+    return Error("the bundle's index lists do not hold positions up to " +
+                 std::to_string(longest) +
+                 "; compile the schedule with --index-encoding=auto");
+  form = *fits;
+
+  int64_t sequences = static_cast<int64_t>(lengths.size());
+  // Enough blocks to fill the device, and few, since each has scratch memory.
+  selectBlocks =
+      std::max<int64_t>(1, 2 * context->device().multiprocessors / sequences);
+  int64_t scratchBytes = 0, argumentBytes = 0;
+  for (Bound &bound : kernels) {
+    bound.variant = nullptr;
+    size_t index = static_cast<size_t>(&bound - kernels.data());
+    if (!steps.uses(index))
+      continue;
+    for (const bundle::KernelVariant &variant : bound.kernel->variants)
+      if (variant.target == module->choice().target &&
+          variant.dtype == name(dtype) && variant.headDim == config.headDim &&
+          (!bound.kernel->hasLists() || variant.encoding == form))
+        bound.variant = &variant;
+    if (!bound.variant)
+      return Error("kernel " + bound.kernel->name + " has no form for " +
+                   std::string(nameOf(form)) + " index lists");
+    bound.code = module->find(bound.variant->symbol);
+    bool select = bound.kernel->kind == bundle::Kernel::Kind::Select;
+    if (select)
+      scratchBytes = std::max(scratchBytes, selectScratchRow(bound) *
+                                                selectBlocks * sequences);
+    argumentBytes += config.layers * sequences *
+                     (select ? int64_t(sizeof(abi::SelectArgs))
+                             : int64_t(sizeof(abi::AttentionArgs)));
+    bound.fixedPairs = 0;
+    if (select || bound.listed)
+      continue;
+    for (int64_t n : lengths) {
+      int64_t keep = 0;
+      if (!bound.columns.empty()) {
+        const bundle::Selection &selection =
+            program.selections[bound.columns.front()];
+        keep = bundle::keepCount(selection.keep, selection.rule, n);
+      }
+      bound.fixedPairs +=
+          config.queryHeads * fixedPairs(bound.kernel->terms, n, keep);
+    }
+  }
+  listTotal = IndexLists::bytesFor(listShape());
+  listSlot = plan.add("index layouts", listTotal);
+  lseSlot =
+      plan.add("log-sum-exp", offsets.back() * config.queryHeads * int64_t(4),
+               moment, moment);
+  scratchSlot = plan.add("scores", scratchBytes, moment, moment);
+  argumentSlot = plan.add("arguments", argumentBytes);
+  return Status::success();
+}
+
+Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
+                                const AttentionAddresses &tensors) {
+  scratch = arena[scratchSlot];
+  lists = IndexLists::at(listShape(), at<void>(arena[listSlot]));
+  listed.assign(config.layers, std::vector<int64_t>(kernels.size(), 0));
+  // Bits beyond the last key stay zero.
+  if (listTotal)
+    if (Status s = stream.fillBytes(arena[listSlot], 0, listTotal); !s)
+      return s;
+
+  const int64_t sequences = static_cast<int64_t>(lengths.size());
+  const int64_t size = byteSize(dtype);
+  const float scale =
+      static_cast<float>(1 / std::sqrt(static_cast<double>(config.headDim)));
+  auto rowOf = [&](DevicePtr base, int64_t stride, int64_t s) {
+    return at<void>(base + offsets[s] * stride * size);
+  };
+  auto attentionOf = [&](int64_t s) {
+    abi::AttentionArgs args = {};
+    args.query = rowOf(tensors.query, tensors.inputStride, s);
+    args.key = rowOf(tensors.key, tensors.inputStride, s);
+    args.value = rowOf(tensors.value, tensors.inputStride, s);
+    args.output = rowOf(tensors.output, tensors.outputStride, s);
+    args.lse = at<float>(arena[lseSlot]) + offsets[s] * config.queryHeads;
+    args.n = lengths[s];
+    args.queryStride = args.keyStride = args.valueStride = tensors.inputStride;
+    args.outputStride = tensors.outputStride;
+    args.kvGroup = config.queryHeads / config.kvHeads;
+    args.scale = scale;
+    args.heads = static_cast<uint32_t>(config.queryHeads);
+    return args;
+  };
+
+  std::vector<std::byte> blocks;
+  auto append = [&](const auto &args) {
+    const auto *bytes = reinterpret_cast<const std::byte *>(&args);
+    blocks.insert(blocks.end(), bytes, bytes + sizeof(args));
+  };
+  attentionArguments.assign(config.layers,
+                            std::vector<DevicePtr>(kernels.size(), 0));
+  selectArguments.assign(config.layers,
+                         std::vector<DevicePtr>(program.selections.size(), 0));
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    for (const Phase &phase : steps.phasesOf(layer)) {
+      DevicePtr &attention = attentionArguments[layer][phase.attention];
+      if (!attention) {
+        const Bound &bound = kernels[phase.attention];
+        attention = arena[argumentSlot] + blocks.size();
+        for (int64_t s = 0; s < sequences; ++s) {
+          abi::AttentionArgs args = attentionOf(s);
+          for (size_t c = 0; c < bound.columns.size(); ++c)
+            args.lists[c] = lists.list(layer, s, bound.columns[c]);
+          append(args);
+        }
+      }
+      for (const Phase::Refresh &refresh : phase.refreshes) {
+        DevicePtr &select = selectArguments[layer][refresh.selection];
+        if (select)
+          continue;
+        select = arena[argumentSlot] + blocks.size();
+        for (int64_t s = 0; s < sequences; ++s) {
+          abi::AttentionArgs attended = attentionOf(s);
+          abi::SelectArgs args = {};
+          args.query = attended.query;
+          args.key = attended.key;
+          args.lse = attended.lse;
+          args.n = attended.n;
+          args.queryStride = attended.queryStride;
+          args.keyStride = attended.keyStride;
+          args.kvGroup = attended.kvGroup;
+          args.scale = attended.scale;
+          args.heads = attended.heads;
+          args.list = lists.list(layer, s, refresh.selection);
+          append(args);
+        }
+      }
+    }
+  }
+  assert(static_cast<int64_t>(blocks.size()) <= arena.bytes(argumentSlot));
+  if (Status s = stream.copyToDevice(arena[argumentSlot], blocks.data(),
+                                     static_cast<int64_t>(blocks.size()));
+      !s)
+    return s;
+  return stream.synchronize(); // `blocks` goes
+}
+
+StepKind DeviceSchedule::kindOf(int64_t step) const {
+  StepKind kind;
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Phase &phase = steps.phase(layer, step);
+    kind.push_back(static_cast<int32_t>(phase.attention));
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      if (steps.renews(refresh.selection, step))
+        kind.push_back(-1 - static_cast<int32_t>(refresh.selection));
+  }
+  return kind;
+}
+
+std::string DeviceSchedule::describe(int64_t step) const {
+  std::map<std::string, int64_t> layersOf;
+  std::set<std::string> renewed;
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Phase &phase = steps.phase(layer, step);
+    const bundle::Kernel &kernel = program.kernels[phase.attention];
+    ++layersOf[kernel.terms.empty() ? "dense" : kernel.name];
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      if (steps.renews(refresh.selection, step))
+        renewed.insert(program.selections[refresh.selection].name);
+  }
+  auto most = std::max_element(
+      layersOf.begin(), layersOf.end(),
+      [](const auto &a, const auto &b) { return a.second < b.second; });
+  std::string text = most->first;
+  for (const std::string &name : renewed)
+    text += ", renews " + name;
+  return text;
+}
+
+Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
+                              int64_t step) const {
+  const Phase &phase = steps.phase(layer, step);
+  const Bound &attention = kernels[phase.attention];
+  const int64_t sequences = static_cast<int64_t>(lengths.size());
+  const int64_t rows = attention.variant->queryRows;
+  Grid grid{
+      .x = (longest + rows - 1) / rows, .y = config.queryHeads, .z = sequences};
+  if (Status s = attention.code->launch(
+          stream, grid, attentionArguments[layer][phase.attention],
+          DevicePtr(0), int64_t(0));
+      !s)
+    return s;
+  for (const Phase::Refresh &refresh : phase.refreshes) {
+    if (!steps.renews(refresh.selection, step))
+      continue;
+    const Bound &select = kernels[refresh.kernel];
+    if (Status s =
+            select.code->launch(stream, Grid{.x = selectBlocks, .z = sequences},
+                                selectArguments[layer][refresh.selection],
+                                scratch, selectScratchRow(select));
+        !s)
+      return s;
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+/// Pairs of a union with columns in one layer, from the lists themselves.
+Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
+                                              int64_t layer, size_t kernel) {
+  const Bound &bound = kernels[kernel];
+  int64_t pairs = 0;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    const int64_t n = lengths[s];
+    std::vector<std::vector<int32_t>> keys(bound.columns.size());
+    std::vector<abi::IndexList> decoded;
+    int64_t merged = 0;
+    for (size_t c = 0; c < bound.columns.size(); ++c) {
+      const abi::IndexList &list = lists.list(layer, s, bound.columns[c]);
+      const int64_t rows = config.queryHeads * list.groups;
+      std::vector<std::byte> raw(rows * list.rowBytes);
+      if (Status status = stream.copyToHost(
+              raw.data(), reinterpret_cast<uintptr_t>(list.indices),
+              static_cast<int64_t>(raw.size()));
+          !status)
+        return status.takeError();
+      if (Status status = stream.synchronize(); !status)
+        return status.takeError();
+      keys[c].resize(rows * list.keep);
+      for (int64_t row = 0; row < rows; ++row)
+        if (!bundle::decodeList(
+                form, n, raw.data() + row * list.rowBytes,
+                std::span(keys[c]).subspan(row * list.keep, list.keep)))
+          return Error("the index list of layer " + std::to_string(layer) +
+                       ", row " + std::to_string(row) +
+                       " on the device is damaged");
+      decoded.push_back(
+          bundle::int32Lists(keys[c].data(), list.groups, list.keep));
+      merged += list.keep;
+    }
+    std::vector<int32_t> room(merged);
+    for (int64_t head = 0; head < config.queryHeads; ++head)
+      pairs += listedPairs(bound.kernel->terms, n, head, decoded, bound.groups,
+                           room);
+  }
+  return pairs;
+}
+
+Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
+  StepCounters counters;
+  int64_t dense = 0;
+  for (int64_t n : lengths)
+    dense += n * n * config.queryHeads;
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Phase &phase = steps.phase(layer, step);
+    const Bound &bound = kernels[phase.attention];
+    counters.densePairs += dense;
+    counters.pairs +=
+        bound.listed ? listed[layer][phase.attention] : bound.fixedPairs;
+    bool renewed = false;
+    for (const Phase::Refresh &refresh : phase.refreshes) {
+      if (!steps.renews(refresh.selection, step))
+        continue;
+      renewed = true;
+      counters.scorePairs += dense;
+      counters.refreshes += static_cast<int64_t>(lengths.size());
+    }
+    if (!renewed)
+      continue;
+    // Now, as the step's own attention read the lists of before.
+    for (const Phase &reader : steps.phasesOf(layer)) {
+      if (!kernels[reader.attention].listed)
+        continue;
+      Result<int64_t> pairs = listedPairsOf(stream, layer, reader.attention);
+      if (!pairs)
+        return pairs.takeError();
+      listed[layer][reader.attention] = *pairs;
+    }
+  }
+  return counters;
+}
+
+} // namespace heddle::rt::cuda

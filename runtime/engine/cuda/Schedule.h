@@ -1,0 +1,138 @@
+//===- Schedule.h - A bundle's step program on a device ---------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything that a step's attention needs is put on the device when a run
+// begins: the index layouts, the log-sum-exp, and an argument block for every
+// layer, kernel and sequence. A step then only launches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_ENGINE_CUDA_SCHEDULE_H
+#define HEDDLE_RUNTIME_ENGINE_CUDA_SCHEDULE_H
+
+#include "bundle/Bundle.h"
+#include "runtime/cache/IndexLists.h"
+#include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/Module.h"
+#include "runtime/model/Config.h"
+#include "runtime/schedule/Executor.h"
+#include "runtime/schedule/StepProgram.h"
+#include "runtime/tensor/DType.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heddle::rt::cuda {
+
+/// Where a layer's Q, K, V and the context lie; the same for all layers.
+/// Strides count elements between rows.
+struct AttentionAddresses {
+  DevicePtr query = 0;  ///< [rows x queryHeads x headDim]
+  DevicePtr key = 0;    ///< [rows x kvHeads x headDim]
+  DevicePtr value = 0;  ///< [rows x kvHeads x headDim]
+  DevicePtr output = 0; ///< [rows x queryHeads x headDim]
+  int64_t inputStride = 0;
+  int64_t outputStride = 0;
+};
+
+/// What distinguishes the steps of a run from each other: the phase of every
+/// rule and which selections are renewed. Steps of equal kind launch the same
+/// kernels with the same arguments.
+using StepKind = std::vector<int32_t>;
+
+class DeviceSchedule {
+public:
+  /// Loads the bundle's code for the device and binds its kernels. The bundle
+  /// is copied as far as needed.
+  static Result<std::unique_ptr<DeviceSchedule>>
+  create(const Context &context, const bundle::Bundle &bundle,
+         const ModelConfig &config, DType dtype);
+
+  const bundle::Manifest &manifest() const { return program; }
+  const Module &code() const { return *module; }
+
+  /// Fits a run's lengths and steps, and adds what it needs to `plan`: memory
+  /// for the whole run, and some that is used at `moment` only.
+  Status planRun(const std::vector<int64_t> &lengths, int64_t totalSteps,
+                 ArenaPlan &plan, int moment);
+
+  /// Starts the planned run in an arena of that plan.
+  Status beginRun(const Stream &stream, const Arena &arena,
+                  const AttentionAddresses &tensors);
+
+  /// Steps of one kind can share a recording.
+  StepKind kindOf(int64_t step) const;
+
+  /// For people: the kernel of most layers ("dense" for dense attention) and,
+  /// if any, the selections renewed: "dense, renews cols".
+  std::string describe(int64_t step) const;
+
+  /// Puts a layer's attention and the renewals of its selections into the
+  /// stream.
+  Status attend(const Stream &stream, int64_t layer, int64_t step) const;
+
+  /// Counts what a step computed, after its work is done; asked for every step
+  /// of a run in order, or for none. The pairs of unions of columns with other
+  /// sets are in their lists, which are copied back after each renewal.
+  Result<StepCounters> count(const Stream &stream, int64_t step);
+
+  /// Bytes of the run's index layouts.
+  int64_t listBytes() const { return listTotal; }
+
+  /// Shared form of the lists in this run.
+  bundle::Encoding encoding() const { return form; }
+
+private:
+  /// A kernel of the manifest in the form that fits model, target and encoding.
+  struct Bound {
+    const bundle::Kernel *kernel = nullptr;
+    const bundle::KernelVariant *variant = nullptr;
+    const Kernel *code = nullptr;
+    std::vector<int64_t> columns; ///< selections read, in the order of terms
+    std::vector<int64_t> groups;  ///< their group sizes
+    int64_t fixedPairs = 0;       ///< all heads and sequences; of this run
+    bool listed = false;          ///< pairs depend on the contents of lists
+  };
+
+  DeviceSchedule() = default;
+  Status bind();
+  Status checkLengths() const;
+  IndexListShape listShape() const;
+  int64_t selectScratchRow(const Bound &select) const;
+  Result<int64_t> listedPairsOf(const Stream &stream, int64_t layer,
+                                size_t kernel);
+
+  const Context *context = nullptr;
+  bundle::Manifest program;
+  std::unique_ptr<Module> module;
+  StepProgram steps;
+  ModelConfig config;
+  DType dtype = DType::BF16;
+  std::vector<Bound> kernels;
+  bundle::Encoding form = bundle::Encoding::Int32;
+
+  // The run.
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> offsets; ///< first packed row of each sequence
+  int64_t longest = 0;
+  int64_t selectBlocks = 0; ///< blocks of a select launch, per sequence
+  int64_t listTotal = 0;
+  ArenaPlan::Slot listSlot = 0, lseSlot = 0, argumentSlot = 0, scratchSlot = 0;
+  DevicePtr scratch = 0;
+  IndexLists lists;
+  /// [layer][kernel]: argument blocks of all sequences, 0 when not launched.
+  std::vector<std::vector<DevicePtr>> attentionArguments;
+  /// [layer][selection]: likewise for the kernel that renews it.
+  std::vector<std::vector<DevicePtr>> selectArguments;
+  std::vector<std::vector<int64_t>> listed; ///< [layer][kernel]: pairs
+};
+
+} // namespace heddle::rt::cuda
+
+#endif // HEDDLE_RUNTIME_ENGINE_CUDA_SCHEDULE_H

@@ -184,12 +184,11 @@ void IndexSource::fillFromBitmap(Value tile) {
       v.storeShared(reached[1], shared, state + 4);
       // The words needed next are on their way while the tile is worked on.
       v.when(v.compare(CmpIPredicate::slt, reached[1], words), [&] {
-        NVVM::PrefetchOp::create(
-            v.b,
-            NVVM::PrefetchCacheLevelAttr::get(v.b.getContext(),
-                                              NVVM::PrefetchCacheLevel::L1),
-            NVVM::CacheEvictionPriorityAttr(),
-            v.at(list.base, v.mul(reached[1], 4)), Value());
+        // LLVM has nvvm.prefetch for sm_90 and later only.
+        NVVM::InlinePtxOp::create(
+            v.b, TypeRange(),
+            ValueRange(v.at(list.base, v.mul(reached[1], 4))), ValueRange(),
+            "prefetch.global.L1 [{$r0}];", Value());
       });
     });
   });

@@ -61,9 +61,14 @@ def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
 def HeddleVerifyMachine : Pass<"heddle-verify-machine", "::mlir::ModuleOp"> {
   let summary = "Check that a module is at the machine level";
   let description = [{
-    Every op belongs to an upstream dialect that code generation lowers: func,
-    scf, arith, vector or llvm.
+    Every op belongs to an upstream dialect that the machine's code generation
+    lowers.
   }];
+  let options = [
+    ListOption<"dialects", "dialects", "std::string",
+               "the dialects (default: the host's, which are arith, builtin, "
+               "func, llvm, scf and vector)">,
+  ];
 }
 
 #endif // HEDDLE_CONVERSION_PASSES_TD

@@ -17,20 +17,25 @@ namespace mlir::heddle {
 
 using namespace mlir;
 
-/// What code generation lowers.
-static constexpr StringLiteral dialects[] = {"arith", "builtin", "func",
-                                             "llvm",  "scf",     "vector"};
+/// What the host's code generation lowers.
+static constexpr StringLiteral hostDialects[] = {"arith", "builtin", "func",
+                                                 "llvm",  "scf",     "vector"};
 
 namespace {
 struct VerifyMachine : heddle::impl::HeddleVerifyMachineBase<VerifyMachine> {
+  using HeddleVerifyMachineBase::HeddleVerifyMachineBase;
+
   void runOnOperation() override {
-    WalkResult result = getOperation().walk([](Operation *op) {
+    SmallVector<StringRef> allowed(dialects.begin(), dialects.end());
+    if (allowed.empty())
+      allowed.assign(std::begin(hostDialects), std::end(hostDialects));
+    WalkResult result = getOperation().walk([&](Operation *op) {
       StringRef dialect = op->getName().getDialectNamespace();
-      if (llvm::is_contained(dialects, dialect))
+      if (llvm::is_contained(allowed, dialect))
         return WalkResult::advance();
       op->emitOpError("does not belong at the machine level, which holds the "
                       "dialects ")
-          << llvm::join(ArrayRef<StringLiteral>(dialects), ", ");
+          << llvm::join(allowed, ", ");
       return WalkResult::interrupt();
     });
     if (result.wasInterrupted())

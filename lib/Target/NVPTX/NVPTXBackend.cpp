@@ -103,8 +103,13 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
 }
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
+  pm.addPass(createConvertShedToNVVM());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  HeddleVerifyMachineOptions options;
+  options.dialects = {"arith", "builtin", "cf",  "index", "llvm",
+                      "math",  "nvvm",    "scf", "vector"};
+  pm.addPass(createHeddleVerifyMachine(options));
 }
 
 /// Says what ptxas said. It fails in strict mode only: slow code is right code.

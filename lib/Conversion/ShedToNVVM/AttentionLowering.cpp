@@ -133,15 +133,17 @@ void AttentionLowering::loadArguments() {
   thread = v.threadId();
   lane = v.both(thread, 31);
   shared = v.sharedBase();
-  warpRow = v.mul(v.quotient(thread, 32), tiling.getRowsPerWarp());
+  // From lane 0, so that it is seen to be the same in all lanes.
+  Value warp = v.shuffle(v.quotient(thread, 32), v.word(0));
+  warpRow = v.mul(warp, tiling.getRowsPerWarp());
+  warpBytes = v.mul(warpRow, swizzle.rowBytes);
   laneColumn = v.mul(v.both(lane, 3), 2);
-  // Lane l points at row l % 8 of matrix l / 8: matrices 1 and 2 are the next
-  // eight rows and the next chunk, which way round is the fragments' affair.
+  // Lane l points at row l % 8 of matrix l / 8.
   Value row = v.both(lane, 7);
   Value low = v.both(v.quotient(lane, 8), 1), high = v.quotient(lane, 16);
-  leftPlace = v.add(shared, swizzle.place(v, v.add(row, v.mul(low, 8)), high));
-  rightPlace = v.add(shared, swizzle.place(v, v.add(row, v.mul(high, 8)), low));
-  queryPlace = v.add(leftPlace, v.mul(warpRow, swizzle.rowBytes));
+  rowsFirst = v.add(shared, swizzle.place(v, v.add(row, v.mul(low, 8)), high));
+  channelsFirst =
+      v.add(shared, swizzle.place(v, v.add(row, v.mul(high, 8)), low));
 }
 
 LogicalResult AttentionLowering::lowerBody() {

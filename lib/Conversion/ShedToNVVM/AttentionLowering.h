@@ -118,6 +118,8 @@ private:
   void forCopiedRows(int64_t rows, function_ref<void(int64_t row)> body);
 
   //===--- Products.cpp -----------------------------------------------------===
+  Values loadFragment(Value place, Value bytes, int64_t region, int64_t row,
+                      int64_t byte, bool transpose);
   void scoreProduct(const KeyTile &tile);
   void contextProduct(const KeyTile &tile);
   Values queryFragment(int64_t row, int64_t step);
@@ -169,10 +171,12 @@ private:
   Value negative; ///< whether the sign of `scale` is to go into the queries
   Value warpRow;  ///< the warp's first row in the task
   Value copyRow, copyChunk, copyPlace; ///< this thread's part of a copy
-  Value queryPlace;                    ///< of the warp's left fragments
-  Value leftPlace;                     ///< of a transposed right fragment
-  Value rightPlace;                    ///< of a right fragment
-  Value laneColumn;                    ///< 2 * (lane % 4)
+  Value warpBytes; ///< i32: bytes of the rows before the warp's
+  /// This lane's row of a square of 16 x 16 elements: matrices 1 and 2 are the
+  /// next rows and the next channels, or the other way round. A product's right
+  /// operand needs its two words in neighbouring registers, hence both.
+  Value rowsFirst, channelsFirst;
+  Value laneColumn; ///< 2 * (lane % 4)
   bool queriesReady = false;
   Values queries; ///< fragments, when kept
 

@@ -91,11 +91,10 @@ void AttentionLowering::finishQueries() {
     return;
   v.barrier();
   for (int64_t m = 0; m < rowSquares; ++m)
-    for (int64_t step = 0; step < channels / 16; ++step) {
-      auto [from, offset] = swizzle.move(v, queryPlace, 16 * m, 32 * step);
+    for (int64_t step = 0; step < channels / 16; ++step)
       llvm::append_range(queries,
-                         v.loadMatrices(from, layout.queries + offset, false));
-    }
+                         loadFragment(rowsFirst, warpBytes, layout.queries,
+                                      16 * m, 32 * step, false));
 }
 
 /// Where this thread's part of the keys and values of rank 0 lies, or of

@@ -12,6 +12,17 @@ using namespace mlir::heddle;
 
 using Values = NVVMBuilder::Values;
 
+/// Four matrices of a square of 16 x 16 elements at (row, byte) of the tile at
+/// `region` + `bytes`, in the order of `place`. `bytes` is the same for all
+/// lanes, so that it stays out of their registers, as do all but the few
+/// flipped places.
+Values AttentionLowering::loadFragment(Value place, Value bytes, int64_t region,
+                                       int64_t row, int64_t byte,
+                                       bool transpose) {
+  auto [flipped, offset] = swizzle.move(v, place, row, byte);
+  return v.loadMatrices(v.add(flipped, bytes), region + offset, transpose);
+}
+
 /// The left fragment of queries [16 * m, 16 * m + 16) of the warp and channels
 /// [16 * step, 16 * step + 16).
 Values AttentionLowering::queryFragment(int64_t m, int64_t step) {
@@ -19,8 +30,8 @@ Values AttentionLowering::queryFragment(int64_t m, int64_t step) {
     auto first = queries.begin() + (m * channels / 16 + step) * 4;
     return Values(first, first + 4);
   }
-  auto [from, offset] = swizzle.move(v, queryPlace, 16 * m, 32 * step);
-  return v.loadMatrices(from, layout.queries + offset, false);
+  return loadFragment(rowsFirst, warpBytes, layout.queries, 16 * m, 32 * step,
+                      false);
 }
 
 /// logits = queries . keys, not yet scaled.
@@ -28,14 +39,13 @@ void AttentionLowering::scoreProduct(const KeyTile &tile) {
   logits.assign(rowSquares * keySquares * 4, v.real(0.0f));
   if (exact)
     return scoreProductExact(tile);
-  Value base = v.add(rightPlace, tile.stage);
   for (int64_t step = 0; step < channels / 16; ++step) {
     SmallVector<Values> left;
     for (int64_t m = 0; m < rowSquares; ++m)
       left.push_back(queryFragment(m, step));
     for (int64_t pair = 0; pair < keySquares / 2; ++pair) {
-      auto [from, offset] = swizzle.move(v, base, 16 * pair, 32 * step);
-      Values right = v.loadMatrices(from, layout.keys + offset, false);
+      Values right = loadFragment(channelsFirst, tile.stage, layout.keys,
+                                  16 * pair, 32 * step, false);
       for (int64_t m = 0; m < rowSquares; ++m)
         for (int64_t half = 0; half < 2; ++half) {
           Value *sum = &logit(m, 2 * pair + half, 0);
@@ -52,7 +62,6 @@ void AttentionLowering::scoreProduct(const KeyTile &tile) {
 void AttentionLowering::contextProduct(const KeyTile &tile) {
   if (exact)
     return contextProductExact(tile);
-  Value base = v.add(leftPlace, tile.stage);
   // Pairs of squares of accumulators are left fragments once rounded.
   SmallVector<Values> left(rowSquares * keySquares / 2);
   for (int64_t m = 0; m < rowSquares; ++m)
@@ -64,8 +73,8 @@ void AttentionLowering::contextProduct(const KeyTile &tile) {
                      logit(m, 2 * pair + half, i + 1)));
   for (int64_t pair = 0; pair < keySquares / 2; ++pair)
     for (int64_t n = 0; n < channelSquares; n += 2) {
-      auto [from, offset] = swizzle.move(v, base, 16 * pair, 16 * n);
-      Values right = v.loadMatrices(from, layout.values + offset, true);
+      Values right = loadFragment(rowsFirst, tile.stage, layout.values,
+                                  16 * pair, 16 * n, true);
       for (int64_t m = 0; m < rowSquares; ++m)
         for (int64_t half = 0; half < 2; ++half) {
           Value *sum = &out(m, n + half, 0);

@@ -196,7 +196,7 @@ void AttentionLowering::storeContext() {
   int64_t rows = 2 * rowSquares;
   Value row = v.quotient(lane, 4);
   Value place = v.add(
-      v.add(shared, v.mul(warpRow, swizzle.rowBytes)),
+      v.add(shared, warpBytes),
       exact ? v.add(swizzle.place(v, row, v.quotient(laneColumn, 4)),
                     v.mul(v.both(laneColumn, 2), 4))
             : v.add(swizzle.place(v, row, v.word(0)), v.mul(laneColumn, 2)));
@@ -227,8 +227,7 @@ void AttentionLowering::storeContext() {
   int64_t step = 32 / copyLanes;
   Value mine = v.quotient(lane, copyLanes);
   Value chunk = v.remainder(lane, copyLanes);
-  Value from = v.add(v.add(shared, v.mul(warpRow, swizzle.rowBytes)),
-                     swizzle.place(v, mine, chunk));
+  Value from = v.add(v.add(shared, warpBytes), swizzle.place(v, mine, chunk));
   Value to = v.at(v.at(output, v.mul(v.widen(v.add(first, mine)), stride)),
                   v.mul(chunk, 16));
   Value left = v.sub(n, v.add(first, mine));

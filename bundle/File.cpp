@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iostream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,6 +132,17 @@ Result<std::string> heddle::bundle::readRegularFile(
       !status)
     return status.takeError();
   return bytes;
+}
+
+Status heddle::bundle::flushStandardOutput() {
+  errno = 0;
+  std::cout.flush();
+  bool good = std::cout.good();
+  good = std::fflush(stdout) == 0 && !std::ferror(stdout) && good;
+  if (good)
+    return Status::success();
+  return errno ? systemError("cannot write to stdout")
+               : Error("cannot write to stdout");
 }
 
 Status heddle::bundle::writeFileAtomically(const std::string &path,

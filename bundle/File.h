@@ -25,6 +25,10 @@ Result<std::string> readRegularFile(
     const std::function<Status(std::string_view start, uint64_t fileSize)>
         &accept);
 
+/// Flushes std::cout and stdout. An error when something that was written to
+/// either did not arrive: a full disk, a closed pipe.
+Status flushStandardOutput();
+
 /// Writes `bytes` to a temporary file beside `path`, flushes it to the disk
 /// and renames it, so that `path` holds either its old contents or all new
 /// ones. SIGINT, SIGTERM and SIGHUP of the calling thread wait until the

@@ -11,8 +11,12 @@
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -25,21 +29,6 @@ constexpr StringLiteral example =
 
 /// The source goes into the bundle, and messages quote its lines.
 constexpr size_t mostBytes = size_t(16) << 20;
-
-/// True if brackets are nested deeper than any schedule's: MLIR's parser
-/// recurses and would run out of stack.
-bool isNestedTooDeep(StringRef text) {
-  constexpr int mostDepth = 200;
-  int depth = 0;
-  for (StringRef line : llvm::split(text, '\n'))
-    for (char c : line.split("//").first) {
-      if (StringRef("{([<").contains(c) && ++depth > mostDepth)
-        return true;
-      if (StringRef("})]>").contains(c) && depth > 0)
-        --depth;
-    }
-  return false;
-}
 
 /// What makes the buffer no MLIR text at all, or "".
 std::string problemOf(llvm::MemoryBufferRef buffer) {
@@ -61,15 +50,78 @@ std::string problemOf(llvm::MemoryBufferRef buffer) {
   if (text.starts_with("\xEF\xBB\xBF"))
     return "the file starts with a byte order mark; save it as UTF-8 without "
            "one";
-  if (text.size() > mostBytes)
-    return "the file has " + std::to_string(text.size()) +
-           " bytes, more than any schedule (" + std::to_string(mostBytes) + ")";
-  if (isNestedTooDeep(text))
-    return "brackets are nested more than 200 deep" + expected;
+  if (std::string problem = nestingProblem(text); !problem.empty())
+    return problem + expected;
   return "";
 }
 
 } // namespace
+
+std::unique_ptr<llvm::MemoryBuffer>
+mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
+  namespace fs = llvm::sys::fs;
+  fs::file_t file = fs::getStdinHandle();
+  bool isFile = path != "-";
+  auto fail = [&](const llvm::Twine &why) {
+    problem = (path + ": " + why).str();
+    return nullptr;
+  };
+  if (isFile) {
+    llvm::Expected<fs::file_t> opened = fs::openNativeFileForRead(path);
+    if (!opened)
+      return fail(llvm::toString(opened.takeError()));
+    file = *opened;
+  }
+  auto close = llvm::scope_exit([&] {
+    if (isFile)
+      (void)fs::closeFile(file);
+  });
+  SmallVector<char, 0> text;
+  constexpr size_t chunk = size_t(64) << 10;
+  for (size_t got = chunk; got > 0;) {
+    size_t size = text.size();
+    text.resize_for_overwrite(size + chunk);
+    llvm::Expected<size_t> count = fs::readNativeFile(
+        file, llvm::MutableArrayRef(text.data() + size, chunk));
+    if (!count)
+      return fail(llvm::toString(count.takeError()));
+    got = *count;
+    text.resize(size + got);
+    if (text.size() > mostBytes)
+      return fail("there are more than " + llvm::Twine(mostBytes) +
+                  " bytes (16 MiB), more than any schedule has");
+  }
+  return llvm::MemoryBuffer::getMemBufferCopy(
+      StringRef(text.data(), text.size()), isFile ? path : "<stdin>");
+}
+
+std::string mlir::heddle::nestingProblem(StringRef text) {
+  constexpr int mostDepth = 200;
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    StringRef rest = text.substr(at);
+    char c = text[at];
+    if (c == '"') {
+      // A string ends with its line at the latest.
+      for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
+        at += text[at] == '\\';
+    } else if (rest.starts_with("//")) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (rest.starts_with("->") || rest.starts_with(">=") ||
+               rest.starts_with("<=")) {
+      ++at;
+    } else if (StringRef("{([<").contains(c)) {
+      if (++depth > mostDepth)
+        return ("line " + llvm::Twine(text.take_front(at).count('\n') + 1) +
+                ": brackets are nested more than " + llvm::Twine(mostDepth) +
+                " deep")
+            .str();
+    } else if (StringRef("})]>").contains(c) && depth > 0) {
+      --depth;
+    }
+  }
+  return "";
+}
 
 OwningOpRef<ModuleOp> mlir::heddle::parseSchedule(llvm::SourceMgr &sourceMgr,
                                                   StringRef name,

@@ -31,10 +31,8 @@ int report(const Error &error) {
 
 /// Ends the output; a full disk or a closed pipe is an error, not success.
 int finish(int code) {
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
-    return code;
-  std::fprintf(stderr, "heddle-bundle: error: cannot write to stdout\n");
-  return BadFile;
+  Status status = flushStandardOutput();
+  return status ? code : report(status.error());
 }
 
 void print(std::string_view text) {
@@ -185,7 +183,7 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? Good : BadUsage;
+    return app.exit(error) == 0 ? finish(Good) : BadUsage;
   }
   return verifyCommand->parsed() ? verify(files) : dump(options);
 }

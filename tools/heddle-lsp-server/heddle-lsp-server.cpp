@@ -13,6 +13,49 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <pthread.h>
+
+namespace {
+
+struct Run {
+  int argc;
+  char **argv;
+  mlir::DialectRegistry &registry;
+  bool failed = false;
+
+  static void *entry(void *argument) {
+    Run &run = *static_cast<Run *>(argument);
+    run.failed =
+        mlir::failed(mlir::MlirLspServerMain(run.argc, run.argv, run.registry));
+    return nullptr;
+  }
+};
+
+/// MLIR's parser recurses into brackets, and what an editor sends while
+/// somebody types may be anything. heddlec and heddle-opt look at the nesting
+/// before they parse; MLIR's server offers no place for that. So it runs on a
+/// stack that millions of brackets fit, of which only what is used takes
+/// memory.
+constexpr size_t stackBytes = size_t(4) << 30;
+
+/// Runs the server on such a stack, or, where there is no address space for
+/// one, on this thread's.
+bool runServer(Run &run) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_t thread;
+  bool started = pthread_attr_setstacksize(&attributes, stackBytes) == 0 &&
+                 pthread_create(&thread, &attributes, Run::entry, &run) == 0;
+  pthread_attr_destroy(&attributes);
+  if (started)
+    pthread_join(thread, nullptr);
+  else
+    Run::entry(&run);
+  return !run.failed;
+}
+
+} // namespace
+
 int main(int argc, char **argv) {
   llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
@@ -20,5 +63,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  Run run{argc, argv, registry};
+  return runServer(run) ? 0 : 1;
 }

@@ -10,29 +10,69 @@
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Pipelines/Compiler.h"
 
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+static LogicalResult fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "heddle-opt") << message << "\n";
+  return failure();
+}
+
+/// What MlirOptMain does with files, and before it a look at the text.
+static LogicalResult run(StringRef input, StringRef output,
+                         DialectRegistry &registry,
+                         const MlirOptMainConfig &config) {
+  std::string problem;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(input, &problem);
+  if (!buffer)
+    return fail(problem);
+  if (!isBytecode(buffer->getMemBufferRef()))
+    problem = mlir::heddle::nestingProblem(buffer->getBuffer());
+  if (!problem.empty())
+    return fail(buffer->getBufferIdentifier() + ": " + problem);
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &problem);
+  if (!file)
+    return fail(problem);
+  if (failed(MlirOptMain(file->os(), std::move(buffer), registry, config)))
+    return failure();
+  file->keep();
+  return success();
+}
 
 int main(int argc, char **argv) {
   llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
   });
 
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
   registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
 
-  mlir::registerAllPasses();
+  registerAllPasses();
   mlir::heddle::registerHeddlePasses();
   mlir::heddle::registerHeddleConversionPasses();
   mlir::shed::registerShedPasses();
 
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Heddle's pass driver\n", registry));
+  llvm::InitLLVM init(argc, argv);
+  auto [input, output] = registerAndParseCLIOptions(
+      argc, argv, "Heddle's pass driver\n", registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  return asMainReturnCode(run(input, output, registry, config));
 }

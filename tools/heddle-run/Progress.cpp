@@ -64,7 +64,7 @@ std::string progressLine(const Totals &totals, int64_t totalSteps,
 }
 
 Progress::Progress(bool enabled)
-    : enabled(enabled && isatty(STDERR_FILENO)),
+    : enabled(enabled && isatty(STDERR_FILENO) && hasControlCodes()),
       created(std::chrono::steady_clock::now()) {}
 
 bool Progress::due(double interval) {

@@ -11,6 +11,7 @@
 
 #include <clocale>
 #include <csignal>
+#include <cstdlib>
 #include <cwchar>
 
 #include <sys/ioctl.h>
@@ -36,6 +37,11 @@ TerminalSize terminalSize(int descriptor) {
       size.ws_row < 2)
     return {};
   return {size.ws_col, size.ws_row};
+}
+
+bool hasControlCodes() {
+  const char *kind = std::getenv("TERM");
+  return kind && *kind && std::string_view(kind) != "dumb";
 }
 
 void enableCharacterWidths() { std::setlocale(LC_CTYPE, "C.UTF-8"); }

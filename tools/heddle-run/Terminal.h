@@ -22,6 +22,10 @@ struct TerminalSize {
 /// The size of the terminal behind a file descriptor; 80 x 24 if it won't say.
 TerminalSize terminalSize(int descriptor);
 
+/// Whether terminals of this process understand control codes: TERM names a
+/// kind, and not the one that has none.
+bool hasControlCodes();
+
 /// Makes character widths known (the locale C.UTF-8, for this process).
 void enableCharacterWidths();
 

@@ -149,16 +149,34 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
-    "  heddlec examples/pulsecol.mlir --dump=levels\n";
+    "  heddlec examples/pulsecol.mlir --dump=levels\n\n"
+    "EXIT CODES: 0 good, 1 the schedule or a file is bad, 2 wrong usage.\n";
 
 void printVersion(llvm::raw_ostream &out) {
   out << producerName() << ", bundle format version "
       << ::heddle::bundle::formatVersion << "\n";
 }
 
+/// The exit code of wrong usage, as of the other tools; 1 is for wrong input.
+constexpr int badUsage = 2;
+
 int usageError(const llvm::Twine &message) {
   llvm::WithColor::error(llvm::errs(), "heddlec") << message << "\n";
-  return 1;
+  return badUsage;
+}
+
+/// An option that only --explain reads and that was given without it, or "".
+std::string idleOption(const Flags &flags) {
+  if (flags.explain != ExplainFormat::None)
+    return "";
+  for (const cl::opt<int64_t> *option :
+       {&flags.steps, &flags.length, &flags.layers, &flags.heads})
+    if (option->getNumOccurrences())
+      return ("--" + option->ArgStr +
+              " says what to explain; give --explain too, "
+              "or leave it out")
+          .str();
+  return "";
 }
 
 /// The output's name when the user gave none; "" for nothing to write.
@@ -239,9 +257,16 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   registerDefaultTimingManagerCLOptions();
   cl::HideUnrelatedOptions(flags.category);
   cl::SetVersionPrinter(printVersion);
-  cl::ParseCommandLineOptions(argc, argv, overview);
-
   Options options;
+  // Without a stream of ours, wrong options end the program with code 1.
+  std::string problems;
+  llvm::raw_string_ostream stream(problems);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream)) {
+    llvm::errs() << problems;
+    exitCode = badUsage;
+    return options;
+  }
+
   options.input = flags.input;
   options.compiler.level = flags.level;
   options.output = flags.output.getNumOccurrences() ? flags.output.getValue()
@@ -280,6 +305,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
 
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");
+  else if (std::string problem = idleOption(flags); !problem.empty())
+    exitCode = usageError(problem);
   else if (std::string problem = checkOptions(options); !problem.empty())
     exitCode = usageError(problem);
   return options;

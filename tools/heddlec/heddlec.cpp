@@ -13,7 +13,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -94,7 +93,7 @@ LogicalResult enableRemarks(MLIRContext &context, const std::string &filter) {
 LogicalResult run(Options options) {
   std::string problem;
   std::unique_ptr<llvm::MemoryBuffer> buffer =
-      openInputFile(options.input, &problem);
+      readScheduleFile(options.input, problem);
   if (!buffer)
     return fail(problem);
   StringRef source = buffer->getBuffer();

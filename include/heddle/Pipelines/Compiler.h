@@ -22,10 +22,12 @@
 #include "mlir/Support/Timing.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace llvm {
+class MemoryBuffer;
 class SourceMgr;
 } // namespace llvm
 
@@ -84,9 +86,20 @@ struct Compiled {
 /// context is made quickly.
 void registerCompilerDialects(DialectRegistry &registry);
 
+/// Reads a schedule's file, '-' for stdin. Null, with a sentence in `problem`,
+/// when it cannot be read or has more than 16 MiB, whatever it is (a device may
+/// have no end).
+std::unique_ptr<llvm::MemoryBuffer> readScheduleFile(StringRef path,
+                                                     std::string &problem);
+
+/// What keeps MLIR's parser from reading `text`: brackets nested so deeply that
+/// it, which recurses, might run out of stack. "" if nothing does.
+std::string nestingProblem(StringRef text);
+
 /// Parses the main buffer of `sourceMgr` and leaves the one schedule that
 /// `name` chooses (or the only one) in the module. Fails with a diagnostic when
-/// the buffer is empty, is not text, has no schedule or not that one.
+/// the buffer is empty, is not text, is nested too deeply, has no schedule or
+/// not that one.
 OwningOpRef<ModuleOp> parseSchedule(llvm::SourceMgr &sourceMgr, StringRef name,
                                     MLIRContext *context);
 

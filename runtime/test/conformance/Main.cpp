@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Bundle.h"
+#include "bundle/File.h"
 #include "runtime/test/conformance/Conformance.h"
-#include "runtime/test/conformance/CudaCheck.h"
 
 #include <CLI/CLI.hpp>
 
@@ -15,25 +15,20 @@
 
 using namespace heddle;
 
-/// -1 for "cpu", N for "cuda:N", 0 for "cuda", -2 for what is no device.
-static int gpuOf(const std::string &name) {
-  if (name == "cpu")
-    return -1;
-  if (name == "cuda")
-    return 0;
-  int ordinal = 0, used = 0;
-  if (std::sscanf(name.c_str(), "cuda:%d%n", &ordinal, &used) != 1 ||
-      used != static_cast<int>(name.size()) || ordinal < 0)
-    return -2;
-  return ordinal;
+/// `code`, or failure when what was printed did not arrive.
+static int finish(int code) {
+  Status status = bundle::flushStandardOutput();
+  if (status)
+    return code;
+  std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
+  return code == 0 ? 1 : code;
 }
 
 int main(int argc, char **argv) {
   CLI::App app("Compares every kernel of bundles with float64 definitions, on "
-               "this machine or one of its GPUs.");
+               "this machine.");
   app.footer("Example:\n"
              "  heddle-conformance dense.hdl pulsecol.hdl --lengths=1,65,500\n"
-             "  heddle-conformance gpu.hdl --device=cuda\n"
              "Exit codes: 0 all kernels conform, 1 some do not or a bundle "
              "cannot be run.");
   app.set_version_flag("--version", "heddle-conformance " HEDDLE_VERSION);
@@ -52,13 +47,11 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
-  std::string device = "cpu";
-  app.add_option("--device", device,
-                 "cpu, or cuda or cuda:N: the kernels for that GPU")
-      ->check([](const std::string &name) -> std::string {
-        return gpuOf(name) >= -1 ? "" : "expected cpu, cuda or cuda:N";
-      });
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return finish(app.exit(error));
+  }
 
   conformance::describeFaults();
   std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
@@ -70,14 +63,11 @@ int main(int argc, char **argv) {
       return 1;
     }
     std::printf("%s\n", path.c_str());
-    auto report = [](const std::string &line) {
-      std::printf("  %s\n", line.c_str());
-      std::fflush(stdout);
-    };
-    int gpu = gpuOf(device);
     Result<bool> conforms =
-        gpu < 0 ? conformance::checkBundle(*bundle, options, report)
-                : conformance::checkBundleOnCuda(*bundle, gpu, options, report);
+        conformance::checkBundle(*bundle, options, [](const std::string &line) {
+          std::printf("  %s\n", line.c_str());
+          std::fflush(stdout);
+        });
     if (!conforms) {
       std::fprintf(stderr, "error: %s: %s\n", path.c_str(),
                    conforms.error().text().c_str());
@@ -85,5 +75,5 @@ int main(int argc, char **argv) {
     }
     ok &= *conforms;
   }
-  return ok ? 0 : 1;
+  return finish(ok ? 0 : 1);
 }

@@ -7,12 +7,9 @@
 
 #include "Canvas.h"
 #include "FakeTokenizer.h"
+#include "OnTerminal.h"
 
 #include <gtest/gtest.h>
-
-#include <pty.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::run;
@@ -111,31 +108,14 @@ TEST(Layout, CropsAroundTheFocus) {
 }
 
 /// What `body` writes to a terminal of 20 columns and 6 rows.
-template <typename Body> std::string onTerminal(Body body) {
-  winsize size = {};
-  size.ws_col = 20;
-  size.ws_row = 6;
-  int terminal = -1;
-  pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
-  if (child == 0) {
-    body();
-    std::fflush(stdout);
-    _exit(0);
-  }
-  std::string output;
-  char block[4096];
-  ssize_t count;
-  while ((count = read(terminal, block, sizeof(block))) > 0)
-    output.append(block, count);
-  close(terminal);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  return output;
+std::string drawn(const std::function<void()> &body) {
+  Outcome outcome = onTerminal(20, 6, body);
+  EXPECT_EQ(outcome.code, 0);
+  return outcome.out;
 }
 
 TEST(Canvas, RedrawsInPlaceAndCleansUp) {
-  std::string output = onTerminal([] {
+  std::string output = drawn([] {
     FakeTokenizer tokenizer;
     Canvas canvas(rulesOf(&tokenizer), {2}, 2);
     std::vector<std::vector<int32_t>> tokens = {{7, 8, mask, 0}};
@@ -169,7 +149,7 @@ TEST(Canvas, RedrawsInPlaceAndCleansUp) {
 }
 
 TEST(Canvas, ATallSequenceStaysOnTheScreen) {
-  std::string output = onTerminal([] {
+  std::string output = drawn([] {
     FakeTokenizer tokenizer;
     Canvas canvas(rulesOf(&tokenizer), {1}, 400);
     std::vector<std::vector<int32_t>> tokens = {

@@ -67,6 +67,23 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_NE(version.out.find("kernel ABI "), std::string::npos);
 }
 
+TEST(CommandLine, HelpAndVersionThatDoNotArriveAreErrors) {
+  for (const char *option : {"--help", "--version"}) {
+    Outcome outcome = heddleRun(std::string(option) + " > /dev/full");
+    EXPECT_EQ(outcome.code, 1) << option;
+    EXPECT_EQ(outcome.err.find("heddle-run: error: cannot write to stdout"), 0u)
+        << outcome.err;
+  }
+}
+
+TEST(CommandLine, GuidanceThatOverflows) {
+  for (const char *scale : {"1e+38", "1e+300", "10001"})
+    expectUsageError("-m x -b y hello --cfg-scale " + std::string(scale),
+                     "--cfg-scale: " + std::string(scale) +
+                         " makes the logits overflow, whose differences it "
+                         "multiplies; expected 0 to 10000");
+}
+
 TEST(CommandLine, WhatIsMissing) {
   expectUsageError("hello", "no model: give --model with a folder that holds "
                             "config.json and safetensors");
@@ -113,9 +130,10 @@ TEST(CommandLine, WhatContradicts) {
   expectUsageError("-m x -b y --chat --prompt-ids 1",
                    "--chat puts text into the chat template; --prompt-ids are "
                    "taken as they are: leave one out");
-  expectUsageError("-m x -b y hello --device=cuda:x",
-                   "--device: there is no device 'cuda:x'; expected cpu, cuda "
-                   "or cuda:N with N from 0");
+  expectUsageError("-m x -b y hello --device=cuda",
+                   "device 'cuda' is not available: this version of heddle-run "
+                   "runs on the host CPU only; use --device=cpu or leave it "
+                   "out");
 }
 
 TEST(CommandLine, WhatIsNoNumberOrName) {
@@ -136,9 +154,9 @@ TEST(CommandLine, WhatIsNoNumberOrName) {
 
 TEST(CommandLine, NamesWhatWouldDo) {
   expectUsageError("-m x -b y hello --dtype fp8",
-                   "--dtype: 'fp8' is none of fp32, bf16, fp16");
+                   "--dtype: 'fp8' is neither fp32 nor bf16");
   expectUsageError("-m x -b y hello --remasking best",
-                   "--remasking: 'best' is none of low_confidence, random");
+                   "--remasking: 'best' is neither low_confidence nor random");
   expectUsageError("-m x -b y hello --seed -1",
                    "--seed: '-1' is not a whole number");
   expectUsageError("-m x -b y hello --steps 9223372036854775808",

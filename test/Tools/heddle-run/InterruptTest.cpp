@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OnTerminal.h"
 #include "Program.h"
 #include "TinySetup.h"
 
@@ -16,7 +17,6 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,27 +108,11 @@ TEST(Interrupt, TheSecondSignalEndsTheProgram) {
 
 TEST(Terminal, VisualDrawsAndLeavesTheText) {
   TinySetup setup;
-  winsize size = {};
-  size.ws_col = 70;
-  size.ws_row = 12;
-  int terminal = -1;
-  pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
-  if (child == 0) {
-    std::string command = "exec '" HEDDLE_RUN_PROGRAM "' " + setup.dense() +
-                          "'sort: cab' --visual --gen-length 8 --steps 8";
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  std::string output;
-  char block[4096];
-  ssize_t count;
-  while ((count = read(terminal, block, sizeof(block))) > 0)
-    output.append(block, count);
-  close(terminal);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << output;
+  Outcome outcome = heddleRunOnTerminal(
+      70, 12, "xterm",
+      setup.dense() + "'sort: cab' --visual --gen-length 8 --steps 8");
+  const std::string &output = outcome.out;
+  EXPECT_EQ(outcome.code, 0) << output;
   EXPECT_NE(output.find("\u2591"), std::string::npos) << output;
   EXPECT_NE(output.find("sort: cab"), std::string::npos);
   EXPECT_NE(output.find("step 8/8"), std::string::npos);
@@ -140,6 +124,21 @@ TEST(Terminal, VisualDrawsAndLeavesTheText) {
   EXPECT_LT(shown, summary);
   std::string text = output.substr(shown + 6, summary - shown - 6);
   EXPECT_EQ(text.size(), 8u + 2) << text; // a terminal ends lines with \r\n
+}
+
+TEST(Terminal, ADumbOneGetsNoControlCodes) {
+  TinySetup setup;
+  Outcome outcome = heddleRunOnTerminal(
+      70, 12, "dumb",
+      setup.dense() + "'sort: cab' --visual --gen-length 8 --steps 8");
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("heddle-run: --visual needs a terminal that can "
+                             "move its cursor, and TERM says 'dumb'; going on "
+                             "without it"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("heddle-run: 8 tokens in "), std::string::npos);
 }
 
 } // namespace

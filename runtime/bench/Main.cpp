@@ -7,8 +7,10 @@
 
 #include "bundle/File.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/bench/CudaBench.h"
 #include "runtime/bench/KernelBench.h"
 #include "runtime/bench/Report.h"
+#include "runtime/engine/Device.h"
 
 #include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>
@@ -17,6 +19,45 @@
 #include <fstream>
 
 using namespace heddle;
+
+static int writeJson(const std::string &path, const std::string &text) {
+  if (path.empty())
+    return 0;
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  if (file.flush())
+    return 0;
+  std::fprintf(stderr, "error: %s could not be written\n", path.c_str());
+  return 1;
+}
+
+/// `common` holds the options that both kinds of devices have.
+static int runOnGpu(const std::string &device,
+                    const std::vector<std::string> &bundles,
+                    const bench::Request &common, bench::CudaRequest request,
+                    const std::string &json, bool hasHeads,
+                    bool hasRepetitions) {
+  request.bundles = bundles;
+  request.ordinal =
+      device.size() > 5 ? std::stoi(device.substr(5)) : 0; // "cuda:N"
+  request.lengths = common.lengths;
+  request.dtypes = common.dtypes;
+  request.headDims = common.headDims;
+  if (hasHeads)
+    request.heads = common.heads;
+  if (hasRepetitions)
+    request.repetitions = common.repetitions;
+  std::string name;
+  Result<std::vector<bench::CudaRow>> rows = bench::runCudaBench(request, name);
+  if (!rows) {
+    std::fprintf(stderr, "error: %s\n", rows.error().text().c_str());
+    return 1;
+  }
+  std::printf("%s, %lld heads, median of %d\n%s", name.c_str(),
+              static_cast<long long>(request.heads), request.repetitions,
+              bench::toTable(*rows).c_str());
+  return writeJson(json, bench::toJson(*rows, name));
+}
 
 /// `code`, or failure when what was printed did not arrive.
 static int finish(int code) {
@@ -33,7 +74,10 @@ int main(int argc, char **argv) {
   app.footer("Examples:\n"
              "  heddle-bench --bundle dense.hdl --bundle pulsecol.hdl\n"
              "  heddle-bench --bundle dense.hdl --dtypes=bf16 --lengths=4096 "
-             "--json bench.json\n");
+             "--json bench.json\n"
+             "  heddle-bench --device=cuda --bundle gpu.hdl --lengths=16384\n"
+             "  heddle-bench --device=cuda --bundle gpu.hdl --model DIR "
+             "--lengths=4096,16384\n");
   app.set_version_flag("--version", "heddle-bench " HEDDLE_VERSION);
   app.allow_extras();
   bench::Request request;
@@ -62,11 +106,45 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--json", json, "Also write the figures to this file");
+  bench::CudaRequest cuda;
+  std::string device = "cpu";
+  app.add_option("--device", device, "cpu, cuda or cuda:N")
+      ->capture_default_str();
+  const char gpu[] = "On a GPU";
+  app.add_option("--model", cuda.model,
+                 "A folder with a config.json: times the steps of such a "
+                 "model, with random weights")
+      ->group(gpu);
+  app.add_option("--dtype", cuda.dtype, "Of the model: bf16, f16 or f32")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+      ->capture_default_str()
+      ->group(gpu);
+  app.add_option("--gen-length", cuda.genLength, "Generated tokens of a run")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str()
+      ->group(gpu);
+  app.add_option("--steps", cuda.steps, "Steps of a run")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str()
+      ->group(gpu);
+  app.add_flag("--whole-runs", cuda.wholeRuns, "Also times whole runs")
+      ->group(gpu);
+  app.add_flag("--products", cuda.products,
+               "Also times all of cuBLASLt's algorithms for a layer's products")
+      ->group(gpu);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return finish(app.exit(error));
   }
+  if (Status status = rt::checkDeviceName(device); !status) {
+    std::fprintf(stderr, "error: --device: %s\n",
+                 status.error().text().c_str());
+    return 2;
+  }
+  if (device != "cpu")
+    return runOnGpu(device, paths, request, cuda, json,
+                    app.count("--heads") > 0, app.count("--repetitions") > 0);
   rt::setThreadCount(threads);
 
   std::vector<bench::Subject> subjects;
@@ -102,13 +180,7 @@ int main(int argc, char **argv) {
   std::printf("%d threads, %lld heads, median of %d repetitions\n%s",
               rt::threadCount(), static_cast<long long>(request.heads),
               request.repetitions, bench::toTable(rows).c_str());
-  if (!json.empty()) {
-    std::ofstream file(json, std::ios::trunc);
-    file << bench::toJson(rows, rt::threadCount());
-    if (!file.flush()) {
-      std::fprintf(stderr, "error: %s could not be written\n", json.c_str());
-      return 1;
-    }
-  }
+  if (int failed = writeJson(json, bench::toJson(rows, rt::threadCount())))
+    return finish(failed);
   return finish(collector.failed() ? 1 : 0);
 }

@@ -7,6 +7,8 @@
 
 #include "Options.h"
 
+#include "runtime/engine/Device.h"
+
 #include "bundle/Abi.h"
 #include "bundle/Bundle.h"
 #include "bundle/File.h"
@@ -35,6 +37,7 @@ const char examples[] = R"(Examples:
   echo "Sort 52 17 90 33." | heddle-run -m DIR -b dense.hdl --json
   heddle-run -m DIR -b pulsecol.hdl --compare-dense dense.hdl "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --prompt-ids 1,2,3 --steps-json -
+  heddle-run -m DIR -b gpu.hdl --device=cuda --dtype=bf16 "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --info
 
 Exit codes: 0 success; 1 bad model, bundle or prompt, or too little memory;
@@ -50,7 +53,7 @@ std::string versionText() {
 struct Parsed {
   RunOptions options;
   std::string prompt, promptFile, promptsFile;
-  std::string device = "cpu", dtype = "fp32", remasking = "low_confidence";
+  std::string dtype = "fp32", remasking = "low_confidence";
   std::vector<std::string> promptIds;
 };
 
@@ -102,10 +105,14 @@ template <typename T> CLI::Validator isWhole() {
   return CLI::Validator(check, "");
 }
 
-CLI::Validator isOneOf(std::string first, std::string second) {
-  auto check = [=](std::string &text) -> std::string {
-    bool good = text == first || text == second;
-    return good ? "" : "'" + text + "' is neither " + first + " nor " + second;
+CLI::Validator isOneOf(std::vector<std::string> names) {
+  auto check = [names = std::move(names)](std::string &text) -> std::string {
+    if (std::find(names.begin(), names.end(), text) != names.end())
+      return "";
+    std::string all;
+    for (const std::string &name : names)
+      all += (all.empty() ? "" : ", ") + name;
+    return "'" + text + "' is none of " + all;
   };
   return CLI::Validator(check, "");
 }
@@ -192,7 +199,7 @@ void addGenerationOptions(CLI::App &app, Parsed &parsed) {
   app.add_option("--remasking", parsed.remasking,
                  "Which predictions stay: low_confidence keeps the surest, "
                  "random any (default: low_confidence)")
-      ->check(isOneOf("low_confidence", "random"))
+      ->check(isOneOf({"low_confidence", "random"}))
       ->type_name("RULE")
       ->group(group);
   app.add_flag("--logits-eos-inf", sampling.logitsEosInf,
@@ -247,11 +254,11 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
   const char group[] = "Machine";
   RunOptions &options = parsed.options;
   app.add_option("--dtype", parsed.dtype,
-                 "Type of weights and activations: fp32 or bf16 (default: "
-                 "fp32)")
-      ->check(isOneOf("fp32", "bf16"))
+                 "Type of weights and activations: fp32, bf16 or, on a GPU, "
+                 "fp16 (default: fp32)")
+      ->check(isOneOf({"fp32", "bf16", "fp16"}))
       ->transform([](std::string text) { // heddlec's spelling, that of MLIR
-        return text == "f32" ? std::string("fp32") : text;
+        return text == "f32" || text == "f16" ? "fp" + text.substr(1) : text;
       })
       ->type_name("TYPE")
       ->group(group);
@@ -260,9 +267,18 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
       ->check(isWhole<int32_t>() & CLI::Range(0, 4096))
       ->type_name("N")
       ->group(group);
-  app.add_option("--device", parsed.device,
-                 "Where to run; this version has cpu alone")
+  app.add_option("--device", options.device,
+                 "Where to run: cpu, cuda or cuda:N, the N-th GPU (default: "
+                 "cpu)")
       ->type_name("NAME")
+      ->group(group);
+  app.add_flag("--batch-invariant", options.batchInvariant,
+               "On a GPU: the same tokens whatever else is in the batch, at "
+               "the price of slower products (the host always does so)")
+      ->group(group);
+  app.add_flag("--random-weights", options.randomWeights,
+               "Run a model of random weights with the shape of DIR's "
+               "config.json, on a GPU: for timing")
       ->group(group);
 }
 
@@ -322,11 +338,11 @@ std::string shortNumber(double value) {
 
 Status settle(const CLI::App &app, Parsed &parsed) {
   RunOptions &options = parsed.options;
-  if (parsed.device != "cpu")
-    return Error("device '" + parsed.device +
-                 "' is not available: this version of heddle-run runs on the "
-                 "host CPU only; use --device=cpu or leave it out");
-  options.dtype = parsed.dtype == "fp32" ? rt::DType::F32 : rt::DType::BF16;
+  if (Status status = rt::checkDeviceName(options.device); !status)
+    return status.takeError().withContext("--device");
+  options.dtype = parsed.dtype == "fp32"   ? rt::DType::F32
+                  : parsed.dtype == "bf16" ? rt::DType::BF16
+                                           : rt::DType::F16;
   options.sampling.remasking = parsed.remasking == "random"
                                    ? rt::Remasking::Random
                                    : rt::Remasking::LowConfidence;

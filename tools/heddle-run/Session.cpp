@@ -17,7 +17,7 @@
 #include "Terminal.h"
 #include "Text.h"
 #include "runtime/base/Parallel.h"
-#include "runtime/denoise/HostEngine.h"
+#include "runtime/engine/Device.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -61,11 +61,11 @@ private:
   Status prepareTokenizer(const std::vector<Prompt> &texts);
   std::optional<Failure> prepareLengths();
   Result<bundle::Bundle> readBundle(const std::string &path, bool dense);
-  Result<std::unique_ptr<rt::ScheduleExecutor>>
-  loadExecutor(const std::string &path, bool dense, std::string *name);
+  Result<std::unique_ptr<rt::StepEngine>>
+  loadEngine(const std::string &path, bool dense, std::string *name);
   Status loadModel();
   Status openSinks();
-  Status generate(rt::ScheduleExecutor &executor);
+  Status generate(rt::StepEngine &engine);
   Status compareWithDense();
   Status report();
   bool observe(const rt::StepRecord &record);
@@ -79,7 +79,7 @@ private:
   rt::ModelConfig config;
   std::unique_ptr<rt::Tokenizer> tokenizer;
   std::vector<std::vector<int32_t>> prompts;
-  std::unique_ptr<rt::Model> model;
+  std::unique_ptr<rt::Device> device;
   RunResult result;
 };
 
@@ -97,20 +97,35 @@ std::variant<int, Failure> Session::run() {
   if (std::optional<Failure> failure = prepareLengths())
     return std::move(*failure);
 
-  auto executor =
-      loadExecutor(options.bundle, /*dense=*/false, &result.schedule);
-  if (!executor)
-    return Failure(executor.takeError());
+  Result<std::unique_ptr<rt::Device>> opened =
+      rt::Device::open({.name = options.device,
+                        .dtype = options.dtype,
+                        .batchInvariant = options.batchInvariant},
+                       config);
+  if (!opened)
+    return Failure(opened.takeError());
+  device = std::move(*opened);
+  result.onHost = options.device == "cpu";
+  result.device = device->description();
+  auto engine = loadEngine(options.bundle, /*dense=*/false, &result.schedule);
+  if (!engine)
+    return Failure(engine.takeError());
+  Result<rt::MemoryUse> memory =
+      device->checkRun(**engine, result.promptLengths, result.lengths);
+  if (!memory)
+    return Failure(memory.takeError());
+  result.memory = std::move(*memory);
   if (Status status = openSinks(); !status)
     return Failure(status.takeError());
   if (Status status = loadModel(); !status)
     return Failure(interrupted() ? exitInterrupted : exitFailure,
                    status.takeError());
+  result.memory.weights = device->weightBytes();
   result.loadSeconds = secondsSince(start);
 
-  if (Status status = generate(**executor); !status)
+  if (Status status = generate(**engine); !status)
     return Failure(status.takeError());
-  executor->reset();
+  engine->reset();
   if (!options.compareDense.empty() && result.generation.complete)
     if (Status status = compareWithDense(); !status)
       return Failure(status.takeError());
@@ -204,33 +219,31 @@ Result<bundle::Bundle> Session::readBundle(const std::string &path,
   return read;
 }
 
-Result<std::unique_ptr<rt::ScheduleExecutor>>
-Session::loadExecutor(const std::string &path, bool dense, std::string *name) {
+Result<std::unique_ptr<rt::StepEngine>>
+Session::loadEngine(const std::string &path, bool dense, std::string *name) {
   Result<bundle::Bundle> read = readBundle(path, dense);
   if (!read)
     return read.takeError();
   if (name)
     *name = read->manifest().schedule;
-  auto executor = rt::ScheduleExecutor::create(*read, config, options.dtype);
-  if (!executor)
-    return executor.takeError().withContext(path);
-  return std::move(*executor);
+  auto engine = device->engine(*read);
+  if (!engine)
+    return engine.takeError().withContext(path);
+  return std::move(*engine);
 }
 
 Status Session::loadModel() {
+  if (options.randomWeights)
+    return device->loadRandom(options.sampling.seed);
   rt::LoadOptions load;
   load.dtype = options.dtype;
   load.progress = [&](int64_t done, int64_t total) {
     progress.loading(done, total);
   };
   load.interrupted = interrupted;
-  Result<std::unique_ptr<rt::Model>> loaded =
-      rt::Model::load(options.model, load);
+  Status loaded = device->load(options.model, load);
   progress.clear();
-  if (!loaded)
-    return loaded.takeError();
-  model = std::move(*loaded);
-  return Status::success();
+  return loaded;
 }
 
 Status Session::openSinks() {
@@ -277,9 +290,9 @@ bool Session::observe(const rt::StepRecord &record) {
   return !interrupted();
 }
 
-Status Session::generate(rt::ScheduleExecutor &executor) {
+Status Session::generate(rt::StepEngine &engine) {
   Result<rt::Generation> generation = rt::generate(
-      *rt::makeHostEngine(*model, executor), prompts, result.lengths,
+      engine, prompts, result.lengths,
       [&](const rt::StepRecord &record) { return observe(record); });
   progress.clear();
   canvas.reset();
@@ -292,17 +305,16 @@ Status Session::generate(rt::ScheduleExecutor &executor) {
 }
 
 Status Session::compareWithDense() {
-  auto executor = loadExecutor(options.compareDense, /*dense=*/true, nullptr);
-  if (!executor)
-    return executor.takeError();
+  auto engine = loadEngine(options.compareDense, /*dense=*/true, nullptr);
+  if (!engine)
+    return engine.takeError();
   Totals totals;
-  Result<rt::Generation> dense =
-      rt::generate(*rt::makeHostEngine(*model, **executor), prompts,
-                   result.lengths, [&](const rt::StepRecord &record) {
-                     totals.add(record);
-                     progress.step(totals, record.totalSteps);
-                     return !interrupted();
-                   });
+  Result<rt::Generation> dense = rt::generate(
+      **engine, prompts, result.lengths, [&](const rt::StepRecord &record) {
+        totals.add(record);
+        progress.step(totals, record.totalSteps);
+        return !interrupted();
+      });
   progress.clear();
   if (!dense)
     return dense.takeError().withContext(options.compareDense);

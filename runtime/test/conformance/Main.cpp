@@ -8,12 +8,26 @@
 #include "bundle/Bundle.h"
 #include "bundle/File.h"
 #include "runtime/test/conformance/Conformance.h"
+#include "runtime/test/conformance/CudaCheck.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 
 using namespace heddle;
+
+/// -1 for "cpu", N for "cuda:N", 0 for "cuda", -2 for what is no device.
+static int gpuOf(const std::string &name) {
+  if (name == "cpu")
+    return -1;
+  if (name == "cuda")
+    return 0;
+  int ordinal = 0, used = 0;
+  if (std::sscanf(name.c_str(), "cuda:%d%n", &ordinal, &used) != 1 ||
+      used != static_cast<int>(name.size()) || ordinal < 0)
+    return -2;
+  return ordinal;
+}
 
 /// `code`, or failure when what was printed did not arrive.
 static int finish(int code) {
@@ -26,9 +40,10 @@ static int finish(int code) {
 
 int main(int argc, char **argv) {
   CLI::App app("Compares every kernel of bundles with float64 definitions, on "
-               "this machine.");
+               "this machine or one of its GPUs.");
   app.footer("Example:\n"
              "  heddle-conformance dense.hdl pulsecol.hdl --lengths=1,65,500\n"
+             "  heddle-conformance gpu.hdl --device=cuda\n"
              "Exit codes: 0 all kernels conform, 1 some do not or a bundle "
              "cannot be run.");
   app.set_version_flag("--version", "heddle-conformance " HEDDLE_VERSION);
@@ -47,6 +62,12 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
+  std::string device = "cpu";
+  app.add_option("--device", device,
+                 "cpu, or cuda or cuda:N: the kernels for that GPU")
+      ->check([](const std::string &name) -> std::string {
+        return gpuOf(name) >= -1 ? "" : "expected cpu, cuda or cuda:N";
+      });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
@@ -63,11 +84,14 @@ int main(int argc, char **argv) {
       return 1;
     }
     std::printf("%s\n", path.c_str());
+    auto report = [](const std::string &line) {
+      std::printf("  %s\n", line.c_str());
+      std::fflush(stdout);
+    };
+    int gpu = gpuOf(device);
     Result<bool> conforms =
-        conformance::checkBundle(*bundle, options, [](const std::string &line) {
-          std::printf("  %s\n", line.c_str());
-          std::fflush(stdout);
-        });
+        gpu < 0 ? conformance::checkBundle(*bundle, options, report)
+                : conformance::checkBundleOnCuda(*bundle, gpu, options, report);
     if (!conforms) {
       std::fprintf(stderr, "error: %s: %s\n", path.c_str(),
                    conforms.error().text().c_str());

@@ -130,10 +130,9 @@ TEST(CommandLine, WhatContradicts) {
   expectUsageError("-m x -b y --chat --prompt-ids 1",
                    "--chat puts text into the chat template; --prompt-ids are "
                    "taken as they are: leave one out");
-  expectUsageError("-m x -b y hello --device=cuda",
-                   "device 'cuda' is not available: this version of heddle-run "
-                   "runs on the host CPU only; use --device=cpu or leave it "
-                   "out");
+  expectUsageError("-m x -b y hello --device=cuda:x",
+                   "--device: there is no device 'cuda:x'; expected cpu, cuda "
+                   "or cuda:N with N from 0");
 }
 
 TEST(CommandLine, WhatIsNoNumberOrName) {
@@ -154,9 +153,9 @@ TEST(CommandLine, WhatIsNoNumberOrName) {
 
 TEST(CommandLine, NamesWhatWouldDo) {
   expectUsageError("-m x -b y hello --dtype fp8",
-                   "--dtype: 'fp8' is neither fp32 nor bf16");
+                   "--dtype: 'fp8' is none of fp32, bf16, fp16");
   expectUsageError("-m x -b y hello --remasking best",
-                   "--remasking: 'best' is neither low_confidence nor random");
+                   "--remasking: 'best' is none of low_confidence, random");
   expectUsageError("-m x -b y hello --seed -1",
                    "--seed: '-1' is not a whole number");
   expectUsageError("-m x -b y hello --steps 9223372036854775808",

@@ -85,6 +85,48 @@ TEST(HostModule, RefusesAnotherMachine) {
   EXPECT_TRUE(contains(refusal(manifest, test::handCode()), "warp-drive"));
 }
 
+/// Forms of all kernels for a GPU, as if they had been compiled for it too.
+static void addGpu(bundle::Manifest &manifest) {
+  auto index = static_cast<int64_t>(manifest.targets.size());
+  bundle::Target gpu;
+  gpu.kind = bundle::Target::Kind::Cuda;
+  gpu.triple = "nvptx64-nvidia-cuda";
+  gpu.cpu = "sm_90a";
+  gpu.features = {"ptx80"};
+  manifest.targets.push_back(gpu);
+  for (bundle::Kernel &kernel : manifest.kernels) {
+    bundle::KernelVariant variant = kernel.variants.front();
+    variant.target = index;
+    variant.threads = 128;
+    variant.symbol = bundle::expectedSymbol(kernel, variant, gpu);
+    kernel.variants.push_back(variant);
+  }
+  for (bundle::RowOp op : bundle::allRowOps)
+    manifest.rowKernels.push_back(
+        {op, {{index, bundle::rowSymbol(op, "f32"), "f32", 128, 0}}});
+}
+
+TEST(HostModule, LeavesTheFormsOfOtherTargetsAlone) {
+  bundle::Manifest manifest = test::handManifest();
+  addGpu(manifest);
+  Result<std::unique_ptr<HostModule>> module =
+      HostModule::load(test::makeHandBundle(manifest));
+  EXPECT_TRUE(module) << module.error().text();
+}
+
+TEST(HostModule, RefusesBundlesForGpusAlone) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.targets.clear();
+  for (bundle::Kernel &kernel : manifest.kernels)
+    kernel.variants.resize(1);
+  addGpu(manifest);
+  for (bundle::Kernel &kernel : manifest.kernels)
+    kernel.variants.erase(kernel.variants.begin());
+  EXPECT_EQ(refusal(manifest, ""),
+            "the bundle has code for sm_90a only; run it with --device=cuda or "
+            "compile it with `heddlec --target=host`");
+}
+
 TEST(HostModule, RefusesMissingCode) {
   std::string text = refusal(test::handManifest(), "");
   EXPECT_TRUE(contains(text, "no section 'code.host'")) << text;

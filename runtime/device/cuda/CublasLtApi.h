@@ -54,7 +54,10 @@ enum cublasLtMatmulPreferenceAttributes_t : int {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8, ///< uint32_t
 };
 
-enum : uint32_t { CUBLASLT_REDUCTION_SCHEME_NONE = 0 };
+enum : uint32_t {
+  CUBLASLT_REDUCTION_SCHEME_NONE = 0,
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+};
 
 enum cublasLtMatmulAlgoConfigAttributes_t : int {
   CUBLASLT_ALGO_CONFIG_ID = 0,               ///< int32_t

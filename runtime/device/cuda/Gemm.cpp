@@ -150,13 +150,15 @@ Result<std::unique_ptr<Gemm::Plan>> Gemm::makePlan(const GemmShape &shape,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     if (Status status = prefer(name, bytes); !status)
       return status.takeError();
-  if (options.choice == GemmChoice::Fixed) {
-    uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
-    if (Status status =
-            prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, none);
-        !status)
-      return status.takeError();
-  }
+  // Split sums stay fp32 until the end: adding them up in the output's type
+  // would round each part to 8 bits.
+  uint32_t reductions = options.choice == GemmChoice::Fixed
+                            ? CUBLASLT_REDUCTION_SCHEME_NONE
+                            : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  if (Status status =
+          prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+      !status)
+    return status.takeError();
   return plan;
 }
 

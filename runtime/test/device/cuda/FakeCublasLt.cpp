@@ -31,7 +31,6 @@ struct cublasLtMatrixLayoutOpaque {
 };
 struct cublasLtMatmulPreferenceOpaque {
   uint64_t workspace = 0;
-  uint32_t reductions = 7;
 };
 
 } // namespace heddle::rt::cuda::lt
@@ -169,7 +168,7 @@ HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     std::memcpy(&preference->workspace, value, bytes);
     return bytes == 8 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
   case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    std::memcpy(&preference->reductions, value, bytes);
+    std::memcpy(&state.reductions, value, bytes);
     break;
   default:
     std::memcpy(&state.alignment, value, bytes);

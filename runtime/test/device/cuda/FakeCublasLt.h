@@ -29,6 +29,7 @@ struct FakeCublasLt {
   std::map<int, int> products; ///< run, by algorithm
   int objects = 0;             ///< handles, layouts and the like alive
   uint32_t alignment = 0;      ///< the last that was asked for
+  uint32_t reductions = 7;     ///< the same
 };
 
 } // namespace heddle::rt::cuda::test

@@ -103,8 +103,9 @@ Context &FakeTest::device() {
 void FakeTest::TearDown() {
   context.reset();
   // A faulted GPU takes everything with it.
-  if (fakeDriver().sticky == api::CUDA_SUCCESS)
+  if (fakeDriver().sticky == api::CUDA_SUCCESS) {
     EXPECT_EQ(fakeDriver().alive(), 0);
+  }
   EXPECT_EQ(fakeCublasLt().objects, 0);
 }
 

@@ -211,8 +211,9 @@ TEST_P(GemmTest, TimesAllProposals) {
   int chosen = 0;
   for (size_t i = 0; i < timings->size(); ++i) {
     EXPECT_GT((*timings)[i].milliseconds, 0);
-    if (i > 0)
+    if (i > 0) {
       EXPECT_GE((*timings)[i].milliseconds, (*timings)[i - 1].milliseconds);
+    }
     chosen += (*timings)[i].chosen;
   }
   EXPECT_EQ(chosen, 1);
@@ -290,6 +291,8 @@ TEST_P(GemmChoiceTest, FirstTakesTheLibrarysFirst) {
   Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::First);
   ASSERT_OK(gemm);
   EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 1,"));
+  EXPECT_EQ(fakeCublasLt().reductions,
+            lt::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   EXPECT_EQ(fakeCublasLt().products[2], 0);
 }
 
@@ -297,6 +300,7 @@ TEST_P(GemmChoiceTest, FixedTakesNoSplitSums) {
   Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::Fixed);
   ASSERT_OK(gemm);
   EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 2,"));
+  EXPECT_EQ(fakeCublasLt().reductions, lt::CUBLASLT_REDUCTION_SCHEME_NONE);
 }
 
 TEST_P(GemmChoiceTest, NoAlgorithm) {

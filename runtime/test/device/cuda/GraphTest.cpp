@@ -79,8 +79,9 @@ TEST_P(GraphTest, UpdatesInPlaceAndAnew) {
   ASSERT_OK(graph->update(stream, growBy(3)));
   ASSERT_OK(graph->launch(stream));
   EXPECT_EQ(first(), 3);
-  if (!real())
+  if (!real()) {
     EXPECT_EQ(fakeDriver().calls["cuGraphInstantiateWithFlags"], 1);
+  }
   // Another shape.
   ASSERT_OK(graph->update(stream, [&](const Stream &on) {
     if (Status status = growBy(5)(on); !status)
@@ -90,8 +91,9 @@ TEST_P(GraphTest, UpdatesInPlaceAndAnew) {
   EXPECT_EQ(graph->nodes(), 4);
   ASSERT_OK(graph->launch(stream));
   EXPECT_EQ(first(), 105);
-  if (!real())
+  if (!real()) {
     EXPECT_EQ(fakeDriver().calls["cuGraphInstantiateWithFlags"], 2);
+  }
 }
 
 TEST_P(GraphTest, AnErrorWhileRecordingLeavesTheStreamUsable) {

@@ -316,8 +316,9 @@ TEST_P(LaunchTest, LimitsOfAGrid) {
                  "a GPU takes at most 2147483647 x 65535 x 65535");
   EXPECT_OK(scale.launch(stream, {3, 2, 2}, none, none, 1.0f, int64_t(0)));
   EXPECT_OK(stream.synchronize());
-  if (!real())
+  if (!real()) {
     EXPECT_EQ(fakeDriver().launches["scale"], 12);
+  }
 }
 
 TEST_P(LaunchTest, BrokenPtxIsRefusedWithALog) {

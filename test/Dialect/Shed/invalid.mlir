@@ -72,3 +72,23 @@ shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
   %s = shed.softmax_init : !shed.softmax
   shed.store %s
 }
+
+// -----
+
+// expected-error@+1 {{query_rows = 96 is neither 16 nor 32 rows for each of 4 warps}}
+#t = #shed.mma_tiling<query_rows = 96, warps = 4, keys = 64, stages = 2>
+
+// -----
+
+// expected-error@+1 {{an mma_tiling has 1, 2, 4, 8 or 16 warps, not 3}}
+#t = #shed.mma_tiling<query_rows = 48, warps = 3, keys = 64, stages = 2>
+
+// -----
+
+// expected-error@+1 {{keys is a power of two from 16 to 256, not 48}}
+#t = #shed.mma_tiling<query_rows = 64, warps = 4, keys = 48, stages = 2>
+
+// -----
+
+// expected-error@+1 {{stages is 2 or 3, not 1}}
+#t = #shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 1>

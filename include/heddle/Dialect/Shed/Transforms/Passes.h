@@ -28,6 +28,14 @@ createShedChooseTiles(const ::heddle::HostTargetInfo &target);
 std::unique_ptr<Pass>
 createShedVerifyKernels(const ::heddle::HostTargetInfo &target);
 
+/// `shed-choose-mma-tiles` for the GPU `target`.
+std::unique_ptr<Pass>
+createShedChooseMmaTiles(const ::heddle::CudaTargetInfo &target);
+
+/// `shed-verify-mma-kernels` against the memory and registers of `target`.
+std::unique_ptr<Pass>
+createShedVerifyMmaKernels(const ::heddle::CudaTargetInfo &target);
+
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
 

@@ -42,4 +42,38 @@ def ShedVerifyKernels : Pass<"shed-verify-kernels"> {
   ];
 }
 
+def ShedChooseMmaTiles : Pass<"shed-choose-mma-tiles"> {
+  let summary = "Give every kernel without one a tiling that suits the GPU";
+  let description = [{
+    Asks the facts of a `CudaTargetInfo` (here: the options, by default those of
+    compute capability 8.0) and writes an `mma_tiling`. Kernels that have one
+    keep it. Fails for a kernel of which not even the smallest tile fits.
+  }];
+  let options = [
+    Option<"sharedOfBlock", "shared-of-block", "int64_t", "166912",
+           "bytes of shared memory that a block may have">,
+    Option<"sharedOfProcessor", "shared-of-processor", "int64_t", "167936",
+           "bytes of shared memory of a multiprocessor">,
+    Option<"registersOfProcessor", "registers-of-processor", "int64_t", "65536",
+           "registers of a multiprocessor">,
+    Option<"registersOfThread", "registers-of-thread", "int64_t", "255",
+           "the most registers of a thread">,
+  ];
+  let dependentDialects = ["::mlir::shed::ShedDialect"];
+}
+
+def ShedVerifyMmaKernels : Pass<"shed-verify-mma-kernels"> {
+  let summary = "Check what holds after the tile level, on a GPU";
+  let description = [{
+    Every kernel has an `mma_tiling`; the rows of a block divide every group;
+    tiles fit the shared memory of a block and the registers of a thread.
+  }];
+  let options = [
+    Option<"sharedOfBlock", "shared-of-block", "int64_t", "166912",
+           "bytes of shared memory that a block may have">,
+    Option<"registersOfThread", "registers-of-thread", "int64_t", "255",
+           "the most registers of a thread">,
+  ];
+}
+
 #endif // HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_TD

@@ -1,0 +1,184 @@
+//===- ChooseMmaTiles.cpp - Give every kernel a tiling for a GPU ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MmaTiles.h"
+
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+
+#include <numeric>
+
+namespace mlir::shed {
+#define GEN_PASS_DEF_SHEDCHOOSEMMATILES
+#include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
+} // namespace mlir::shed
+
+using namespace mlir;
+using namespace mlir::shed;
+
+/// Registers of a thread beside its tiles: fragments on their way, addresses,
+/// maxima and sums.
+static constexpr int64_t otherRegisters = 64;
+
+/// Room for positions and marks of keys that come from lists.
+static constexpr int64_t listBytes = 10 * 1024;
+
+int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
+  int64_t rowBytes =
+      kernel.getHeadDim() * (kernel.getElement().isF32() ? 4 : 2);
+  int64_t queries = tiling.getQueryRows() * rowBytes;
+  int64_t keys = tiling.getKeys() * rowBytes;
+  // Keys that wait for selection have one stage; its choice of keys needs no
+  // more than the tiles before it.
+  if (kernel.getKind() == KernelKind::Select)
+    return queries + tiling.getQueryRows() * 4 + keys + 128;
+  int64_t weights = kernel.getElement().isF32()
+                        ? tiling.getQueryRows() * tiling.getKeys() * 4
+                        : 0;
+  return queries + 2 * tiling.getStages() * keys + weights +
+         (kernel.hasLists() ? listBytes : 0);
+}
+
+int64_t mlir::shed::mmaTileRegisters(KernelOp kernel, MmaTilingAttr tiling) {
+  int64_t squares = tiling.getRowsPerWarp() / 16;
+  int64_t queries = tiling.getKeepQueries() ? kernel.getHeadDim() / 16 * 4 : 0;
+  return squares * (kernel.getHeadDim() / 2 + tiling.getKeys() / 2 + queries);
+}
+
+namespace {
+
+/// A machine, as far as tiles are concerned.
+struct Limits {
+  int64_t sharedOfBlock, sharedOfProcessor, registersOfProcessor,
+      registersOfThread;
+};
+
+class TileChooser {
+public:
+  TileChooser(KernelOp kernel, const Limits &limits)
+      : kernel(kernel), limits(limits) {
+    int64_t step = kernel.getRowsInStep();
+    rows = step ? std::gcd(step, int64_t(128)) : 128;
+  }
+
+  /// Null when not even the smallest tiling fits.
+  MmaTilingAttr choose() {
+    return kernel.getKind() == KernelKind::Select ? chooseSelect()
+                                                  : chooseAttention();
+  }
+
+private:
+  MmaTilingAttr get(int64_t queryRows, int64_t warps, int64_t keys,
+                    int64_t blocks, bool keepQueries) {
+    return MmaTilingAttr::get(kernel.getContext(), queryRows, warps, keys,
+                              /*stages=*/2, blocks, keepQueries);
+  }
+
+  /// Blocks that fit a multiprocessor; 0 when a block does not fit.
+  int64_t blocksThatFit(MmaTilingAttr tiling) {
+    int64_t shared = mmaSharedBytes(kernel, tiling);
+    if (shared > limits.sharedOfBlock)
+      return 0;
+    int64_t registers =
+        std::min(mmaTileRegisters(kernel, tiling) + otherRegisters,
+                 limits.registersOfThread);
+    return std::min(
+        limits.sharedOfProcessor /
+            (shared + ::heddle::CudaTargetInfo::sharedBytesReserved),
+        limits.registersOfProcessor / (registers * tiling.getThreads()));
+  }
+
+  MmaTilingAttr chooseAttention() {
+    int64_t channels = kernel.getHeadDim();
+    bool exact = kernel.getElement().isF32();
+    MmaTilingAttr fits;
+    // Rows of a warp, then warps, then keys: a warp with 32 rows reads keys and
+    // values from shared memory half as often, and more rows in a block fetch
+    // them less often. Two warps for each of the four schedulers let one
+    // multiply while the other is at its softmax. What a tile costs beside its
+    // products is too much for 16 keys.
+    for (int64_t rowsPerWarp : {32, 16}) {
+      if (rowsPerWarp == 32 && (channels > 128 || exact || rows < 128))
+        continue;
+      for (int64_t queryRows = rows; queryRows >= 16; queryRows /= 2)
+        for (int64_t keys : {64, 32, 16}) {
+          int64_t warps = queryRows / rowsPerWarp;
+          // Positions are handled a thread each, 32 at a time.
+          if (warps < 1 ||
+              (kernel.hasLists() && (keys > 32 * warps || keys < 32)))
+            continue;
+          MmaTilingAttr tiling = get(queryRows, warps, keys, 1, false);
+          int64_t blocks = blocksThatFit(tiling);
+          if (!blocks)
+            continue;
+          tiling = get(queryRows, warps, keys, blocks, false);
+          MmaTilingAttr kept = get(queryRows, warps, keys, blocks, true);
+          if (!exact && blocksThatFit(kept) >= blocks &&
+              mmaTileRegisters(kernel, kept) + otherRegisters <=
+                  limits.registersOfThread)
+            tiling = kept;
+          if (blocks * warps >= 8 && keys >= 32)
+            return tiling;
+          if (!fits)
+            fits = tiling;
+        }
+    }
+    return fits;
+  }
+
+  MmaTilingAttr chooseSelect() {
+    for (int64_t queryRows =
+             std::min<int64_t>(128, std::max<int64_t>(rows, 64));
+         queryRows >= 64; queryRows /= 2)
+      for (int64_t keys : {128, 64})
+        if (MmaTilingAttr tiling = get(queryRows, 4, keys, 1, false);
+            mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
+          return tiling;
+    return {};
+  }
+
+  KernelOp kernel;
+  const Limits &limits;
+  int64_t rows;
+};
+
+struct ChooseMmaTiles : shed::impl::ShedChooseMmaTilesBase<ChooseMmaTiles> {
+  using ShedChooseMmaTilesBase::ShedChooseMmaTilesBase;
+
+  void runOnOperation() override {
+    Limits limits{sharedOfBlock, sharedOfProcessor, registersOfProcessor,
+                  registersOfThread};
+    WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
+      if (kernel.getTilingAs<MmaTilingAttr>())
+        return WalkResult::advance();
+      MmaTilingAttr tiling = TileChooser(kernel, limits).choose();
+      if (!tiling) {
+        kernel.emitOpError()
+            << "has no tiling that fits " << limits.sharedOfBlock
+            << " bytes of shared memory (groups of " << kernel.getRowsInStep()
+            << " rows, head_dim " << kernel.getHeadDim() << ", "
+            << kernel.getElement() << ")";
+        return WalkResult::interrupt();
+      }
+      kernel.setTilingAttr(tiling);
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass>
+mlir::shed::createShedChooseMmaTiles(const ::heddle::CudaTargetInfo &target) {
+  ShedChooseMmaTilesOptions options;
+  options.sharedOfBlock = target.sharedBytesPerBlock();
+  options.sharedOfProcessor = target.sharedBytesPerMultiprocessor();
+  options.registersOfProcessor = target.registersPerMultiprocessor();
+  options.registersOfThread = target.registersPerThread();
+  return createShedChooseMmaTiles(options);
+}

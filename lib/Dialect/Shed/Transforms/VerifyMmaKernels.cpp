@@ -1,0 +1,82 @@
+//===- VerifyMmaKernels.cpp - What holds after the tile level, on a GPU ---===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MmaTiles.h"
+
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+
+namespace mlir::shed {
+#define GEN_PASS_DEF_SHEDVERIFYMMAKERNELS
+#include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
+} // namespace mlir::shed
+
+using namespace mlir;
+using namespace mlir::shed;
+
+static LogicalResult verifyKernel(KernelOp kernel, int64_t sharedBytes,
+                                  int64_t registers) {
+  auto tiling = kernel.getTilingAs<MmaTilingAttr>();
+  if (!tiling)
+    return kernel.emitOpError()
+           << "has no tiling for a GPU, so its tiles have no static shape; run "
+              "shed-choose-mma-tiles first";
+  if (kernel.getHeadDim() > 256)
+    return kernel.emitOpError() << "has head_dim " << kernel.getHeadDim()
+                                << "; GPU kernels hold up to 256";
+  if (int64_t shared = mmaSharedBytes(kernel, tiling); shared > sharedBytes)
+    return kernel.emitOpError() << "needs " << shared
+                                << " bytes of shared memory for a block; there "
+                                << "are " << sharedBytes;
+  // A select task passes over several groups or over a part of one.
+  if (kernel.getKind() == KernelKind::Select)
+    return success();
+  if (int64_t step = kernel.getRowsInStep(); step % tiling.getQueryRows())
+    return kernel.emitOpError()
+           << "has blocks of " << tiling.getQueryRows()
+           << " rows that do not divide its groups (common divisor " << step
+           << ")";
+  if (kernel.hasLists() &&
+      (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads()))
+    return kernel.emitOpError()
+           << "has tiles of " << tiling.getKeys() << " keys for "
+           << tiling.getThreads() << " threads; with index lists a tile has at "
+           << "least 32 keys and at most one for each thread";
+  if (int64_t held = mmaTileRegisters(kernel, tiling); held >= registers)
+    return kernel.emitOpError()
+           << "holds tiles in " << held << " registers of each thread; there "
+           << "are " << registers;
+  if (tiling.getKeepQueries() && kernel.getElement().isF32())
+    return kernel.emitOpError()
+           << "of element f32 reads its queries from shared memory; drop "
+              "keep_queries";
+  return success();
+}
+
+namespace {
+struct VerifyMmaKernels
+    : shed::impl::ShedVerifyMmaKernelsBase<VerifyMmaKernels> {
+  using ShedVerifyMmaKernelsBase::ShedVerifyMmaKernelsBase;
+
+  void runOnOperation() override {
+    bool good = true;
+    getOperation()->walk([&](KernelOp kernel) {
+      good &= succeeded(verifyKernel(kernel, sharedOfBlock, registersOfThread));
+    });
+    if (!good)
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass>
+mlir::shed::createShedVerifyMmaKernels(const ::heddle::CudaTargetInfo &target) {
+  ShedVerifyMmaKernelsOptions options;
+  options.sharedOfBlock = target.sharedBytesPerBlock();
+  options.registersOfThread = target.registersPerThread();
+  return createShedVerifyMmaKernels(options);
+}

@@ -1,0 +1,112 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --shed-choose-mma-tiles="shared-of-block=166912 shared-of-processor=167936" | FileCheck %s --check-prefixes=CHECK,A100
+// RUN: heddle-opt %s --shed-choose-mma-tiles="shared-of-block=232448 shared-of-processor=233472" | FileCheck %s --check-prefixes=CHECK,H100
+// RUN: heddle-opt %s --shed-choose-mma-tiles="shared-of-block=101376 shared-of-processor=102400" | FileCheck %s --check-prefixes=CHECK,SMALL
+// RUN: not heddle-opt %s --shed-choose-mma-tiles="shared-of-block=16384 shared-of-processor=32768" 2>&1 | FileCheck %s --check-prefix=NONE
+
+// NONE: 'shed.kernel' op has no tiling that fits 16384 bytes of shared memory (groups of 0 rows, head_dim 128, 'bf16')
+
+// Warps of 32 rows, and eight warps on a multiprocessor where shared memory
+// has room: shorter tiles of keys there, then warps of 16 rows.
+// CHECK-LABEL: shed.kernel @dense
+// A100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 32, stages = 2, blocks = 2>
+// H100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2>
+// SMALL-SAME: mma_tiling<query_rows = 128, warps = 8, keys = 64, stages = 2, keep_queries = true>
+shed.kernel @dense attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// Queries stay in registers where they cost no block.
+// CHECK-LABEL: shed.kernel @narrow
+// H100-SAME: keep_queries = true
+shed.kernel @narrow attention element(f16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// The rows of a block share the lists: a block has at most a group's rows.
+// CHECK-LABEL: shed.kernel @groups_of_64
+// CHECK-SAME: mma_tiling<query_rows = 64, warps = 4,
+shed.kernel @groups_of_64 attention element(bf16) head_dim(128) encoding(bitmap) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// Each position of a tile has a thread of its own.
+// CHECK-LABEL: shed.kernel @groups_of_16
+// CHECK-SAME: mma_tiling<query_rows = 16, warps = 1, keys = 32,
+shed.kernel @groups_of_16 attention element(bf16) head_dim(128) encoding(bitmap) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 16> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// CHECK-LABEL: shed.kernel @exact
+// H100-SAME: mma_tiling<query_rows = 128, warps = 8, keys = 64, stages = 2>
+shed.kernel @exact attention element(f32) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// A kernel that has a tiling keeps it.
+// CHECK-LABEL: shed.kernel @given
+// CHECK-SAME: mma_tiling<query_rows = 32, warps = 2, keys = 16, stages = 3>
+shed.kernel @given attention element(bf16) head_dim(128)
+    tiling(#shed.mma_tiling<query_rows = 32, warps = 2, keys = 16, stages = 3>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}

@@ -100,6 +100,8 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
   for (bundle::Encoding encoding : forms.encodings)
     kernels.encodings.emplace_back(bundle::nameOf(encoding));
   pm.addPass(createConvertHeddleToShed(kernels));
+  pm.addPass(shed::createShedChooseMmaTiles(target));
+  pm.addPass(shed::createShedVerifyMmaKernels(target));
 }
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {

@@ -169,6 +169,8 @@ struct CUgraphExecUpdateResultInfo {
     (int *value, CUfunction_attribute attribute, CUfunction function))         \
   X(funcSetAttribute, "cuFuncSetAttribute",                                    \
     (CUfunction function, CUfunction_attribute attribute, int value))          \
+  X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                  \
+    (int *blocks, CUfunction function, int threads, size_t sharedBytes))       \
   X(launchKernel, "cuLaunchKernel",                                            \
     (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,      \
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \

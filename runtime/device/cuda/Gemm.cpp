@@ -229,7 +229,7 @@ Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
     case GemmChoice::First:
       break;
     }
-    Result<Proposals> proposals = propose(**plan, 1);
+    Result<Proposals> proposals = propose(**plan, options.proposals);
     if (!proposals)
       return proposals.takeError();
     return proposals->front().algo;

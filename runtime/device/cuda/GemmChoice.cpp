@@ -67,17 +67,20 @@ Result<std::vector<double>> Gemm::time(const Stream &stream, const Plan &plan,
     return *elapsed / launches;
   };
   // The first launch loads code. Short products are timed in batches, or the
-  // host's time to launch would be measured.
+  // host's time to launch would be measured; the estimate of a long one is a
+  // measurement.
   if (Result<double> first = measure(1); !first)
     return first.takeError();
-  Result<double> estimate = measure(2);
+  Result<double> estimate = measure(1);
   if (!estimate)
     return estimate.takeError();
   constexpr double windowMilliseconds = 0.2;
   int launches = static_cast<int>(
       std::clamp(windowMilliseconds / std::max(*estimate, 1e-4), 1.0, 50.0));
   std::vector<double> times;
-  for (int i = 0; i < repeats; ++i) {
+  if (launches == 1)
+    times.push_back(*estimate);
+  while (static_cast<int>(times.size()) < repeats) {
     Result<double> elapsed = measure(launches);
     if (!elapsed)
       return elapsed.takeError();

@@ -297,6 +297,14 @@ Status Module::resolve(const KernelShape &shape) {
         !status)
       return status.takeError().withContext(where);
 
+  if (Status status =
+          owner->call(entries.occupancy, &kernel.resident, kernel.function,
+                      static_cast<int>(shape.threads),
+                      static_cast<size_t>(shape.sharedBytes));
+      !status)
+    return status.takeError().withContext(where);
+  kernel.resident = std::max(kernel.resident, 1);
+
   if (auto ask = entries.funcGetParamInfo.function) {
     size_t offset = 0, bytes = 0;
     for (size_t i = 0; ask(kernel.function, i, &offset, &bytes) == CUDA_SUCCESS;

@@ -60,6 +60,8 @@ public:
   int64_t sharedBytes() const { return shape.sharedBytes; }
   int registers() const { return registerCount; } ///< of a thread
   int localBytes() const { return localMemory; }  ///< spilled, of a thread
+  /// Blocks that a multiprocessor holds at once, at least 1.
+  int residentBlocks() const { return resident; }
 
   /// Puts a launch with these parameters into the stream. They are compared
   /// with the kernel's own, number and sizes, where the driver can tell (12.4
@@ -85,6 +87,7 @@ private:
   KernelShape shape;
   int registerCount = 0;
   int localMemory = 0;
+  int resident = 1;
   bool parametersKnown = false;
   std::vector<int64_t> parameterBytes;
 };

@@ -139,7 +139,10 @@ HEDDLE_FAKE_ENTRY CUresult cuCtxSetCurrent(CUcontext context) {
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuCtxSynchronize() {
-  return enter("cuCtxSynchronize");
+  if (CUresult code = enter("cuCtxSynchronize"))
+    return code;
+  runAll();
+  return state.sticky;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuMemGetInfo_v2(size_t *freeBytes,
@@ -168,6 +171,7 @@ HEDDLE_FAKE_ENTRY CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 HEDDLE_FAKE_ENTRY CUresult cuMemFree_v2(CUdeviceptr address) {
   if (CUresult code = enter("cuMemFree_v2"))
     return code;
+  runAll(); // the driver waits too
   void *memory = reinterpret_cast<void *>(address);
   auto block = blocks.find(memory);
   if (block == blocks.end())
@@ -191,6 +195,7 @@ HEDDLE_FAKE_ENTRY CUresult cuMemHostAlloc(void **address, size_t bytes,
 HEDDLE_FAKE_ENTRY CUresult cuMemFreeHost(void *address) {
   if (CUresult code = enter("cuMemFreeHost"))
     return code;
+  runAll();
   --state.pinned;
   std::free(address);
   return CUDA_SUCCESS;

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The fake is a shared library with the driver's entry points, on host memory.
-// Work runs when it is put into a stream, or when its graph is launched. Its
-// "device memory" is malloc's, so that the address sanitizer watches it. It
-// follows the driver's rules where a caller can break them: a context must be
-// current, a stream in capture cannot be waited for, faults are sticky.
+// Work that is put into a stream runs as late as it may: when somebody waits
+// for it. So a caller that reuses memory too early is found out. Its "device
+// memory" is malloc's, so that the address sanitizer watches it. It follows the
+// driver's rules where a caller can break them: a context must be current, a
+// stream in capture cannot be waited for, faults are sticky.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +19,13 @@
 
 #include "runtime/device/cuda/DriverApi.h"
 
+#include <cassert>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace heddle::rt::cuda::test {
 
@@ -47,6 +51,24 @@ struct FakeDriver {
   std::string jitLog;
   /// Refuses machine code, as a driver that is older than it does.
   bool refuseCubins = false;
+
+  /// A launch, as its kernel sees it: values of the parameters by their sizes
+  /// in the PTX.
+  struct Launch {
+    int64_t grid[3];
+    int64_t threads;
+    int64_t sharedBytes;
+    std::vector<std::vector<char>> parameters;
+
+    template <typename T> T parameter(size_t index) const {
+      T value;
+      assert(parameters.at(index).size() == sizeof(T));
+      std::memcpy(&value, parameters[index].data(), sizeof(T));
+      return value;
+    }
+  };
+  /// Host code of kernels, by symbol. A kernel without it does nothing.
+  std::map<std::string, std::function<void(const Launch &)>> kernels;
 
   // What was done.
   std::map<std::string, int> calls;
@@ -77,7 +99,7 @@ struct FakeDriver {
 /// The state of the fake, exported by it.
 extern "C" heddle::rt::cuda::test::FakeDriver *heddleFakeDriver();
 
-/// Runs `work`, or records it while the stream is in capture: for the fake
+/// Puts work into a stream or the graph that it is recorded into: for the fake
 /// cuBLASLt.
 extern "C" heddle::rt::cuda::api::CUresult
 heddleFakeEnqueue(heddle::rt::cuda::api::CUstream stream, const char *kind,

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <regex>
+#include <set>
 #include <utility>
 
 using namespace heddle::rt::cuda;
@@ -20,10 +21,23 @@ namespace {
 
 FakeDriver &state() { return *heddleFakeDriver(); }
 
-template <typename T> T value(const std::vector<char> &bytes) {
-  T result;
-  std::memcpy(&result, bytes.data(), sizeof(T));
-  return result;
+std::set<CUstream> streams;
+
+/// Runs the oldest work of a stream; false if there is none. After a fault
+/// nothing runs.
+bool runOne(CUstream stream) {
+  if (stream->pending.empty())
+    return false;
+  std::function<void()> work = std::move(stream->pending.front());
+  stream->pending.pop_front();
+  if (state().sticky == CUDA_SUCCESS)
+    work();
+  return true;
+}
+
+void runUntil(const EventState &event) {
+  while (event.stream && runOne(event.stream))
+    ;
 }
 
 /// Entries and the sizes of their parameters, from the text of PTX.
@@ -45,31 +59,23 @@ std::map<std::string, CUfunc_st> parse(const std::string &ptx) {
 
 } // namespace
 
-void heddle::rt::cuda::test::runKernel(
-    const std::string &name, int64_t blocks,
-    const std::vector<std::vector<char>> &parameters) {
-  state().launches[name] += blocks;
-  if (name == "scale") {
-    // scale(float *y, const float *x, float a, int64_t n)
-    float *y = value<float *>(parameters[0]);
-    const float *x = value<const float *>(parameters[1]);
-    float a = value<float>(parameters[2]);
-    int64_t n = value<int64_t>(parameters[3]);
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = a * x[i];
-  } else if (name == "fault") {
-    state().sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-  }
-}
-
 CUresult heddle::rt::cuda::test::enqueue(CUstream stream, const char *kind,
                                          std::function<void()> work) {
-  if (stream && stream->capture) {
+  if (!stream) {
+    runAll();
+    work();
+  } else if (stream->capture) {
     stream->capture->nodes.push_back({kind, std::move(work)});
-    return CUDA_SUCCESS;
+  } else {
+    stream->pending.push_back(std::move(work));
   }
-  work();
   return CUDA_SUCCESS;
+}
+
+void heddle::rt::cuda::test::runAll() {
+  for (CUstream stream : streams)
+    while (runOne(stream))
+      ;
 }
 
 HEDDLE_FAKE_ENTRY CUresult heddleFakeEnqueue(CUstream stream, const char *kind,
@@ -138,6 +144,12 @@ HEDDLE_FAKE_ENTRY CUresult cuFuncGetAttribute(int *value,
   return CUDA_SUCCESS;
 }
 
+HEDDLE_FAKE_ENTRY CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    int *count, CUfunction, int threads, size_t) {
+  *count = 2048 / threads;
+  return enter("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+
 HEDDLE_FAKE_ENTRY CUresult cuFuncSetAttribute(CUfunction function,
                                               CUfunction_attribute attribute,
                                               int value) {
@@ -167,15 +179,21 @@ HEDDLE_FAKE_ENTRY CUresult cuLaunchKernel(CUfunction function, unsigned gridX,
   if (gridX * gridY * gridZ == 0 || blockX * blockY * blockZ == 0 ||
       static_cast<int>(sharedBytes) > function->sharedLimit)
     return CUDA_ERROR_INVALID_VALUE;
-  std::vector<std::vector<char>> copies;
+  FakeDriver::Launch launch{{gridX, gridY, gridZ},
+                            int64_t(blockX) * blockY * blockZ,
+                            sharedBytes,
+                            {}};
   for (size_t i = 0; i < function->parameterBytes.size(); ++i) {
     const char *begin = static_cast<const char *>(parameters[i]);
-    copies.emplace_back(begin, begin + function->parameterBytes[i]);
+    launch.parameters.emplace_back(begin, begin + function->parameterBytes[i]);
   }
-  int64_t blocks = int64_t(gridX) * gridY * gridZ;
   return enqueue(stream, "kernel",
-                 [name = function->name, blocks, copies = std::move(copies)] {
-                   runKernel(name, blocks, copies);
+                 [name = function->name, launch = std::move(launch)] {
+                   state().launches[name] +=
+                       launch.grid[0] * launch.grid[1] * launch.grid[2];
+                   auto code = state().kernels.find(name);
+                   if (code != state().kernels.end())
+                     code->second(launch);
                  });
 }
 
@@ -183,6 +201,7 @@ HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   if (CUresult code = enter("cuStreamCreate"))
     return code;
   *stream = new CUstream_st();
+  streams.insert(*stream);
   ++state().streams;
   return CUDA_SUCCESS;
 }
@@ -190,6 +209,9 @@ HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 HEDDLE_FAKE_ENTRY CUresult cuStreamDestroy_v2(CUstream stream) {
   if (CUresult code = enter("cuStreamDestroy_v2"))
     return code;
+  while (runOne(stream))
+    ;
+  streams.erase(stream);
   delete stream;
   --state().streams;
   return CUDA_SUCCESS;
@@ -202,12 +224,16 @@ HEDDLE_FAKE_ENTRY CUresult cuStreamSynchronize(CUstream stream) {
     stream->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  return CUDA_SUCCESS;
+  while (runOne(stream))
+    ;
+  return state().sticky;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuStreamWaitEvent(CUstream stream, CUevent event,
                                              unsigned flags) {
-  return enter("cuStreamWaitEvent");
+  if (CUresult code = enter("cuStreamWaitEvent"))
+    return code;
+  return enqueue(stream, "wait", [state = event->state] { runUntil(*state); });
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuStreamBeginCapture_v2(CUstream stream,
@@ -259,27 +285,37 @@ HEDDLE_FAKE_ENTRY CUresult cuEventDestroy_v2(CUevent event) {
 HEDDLE_FAKE_ENTRY CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (CUresult code = enter("cuEventRecord"))
     return code;
-  event->recorded = true;
-  event->time = std::chrono::steady_clock::now();
-  return CUDA_SUCCESS;
+  event->state->stream = stream;
+  return enqueue(stream, "record", [state = event->state] {
+    state->stream = nullptr;
+    state->recorded = true;
+    state->time = std::chrono::steady_clock::now();
+  });
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuEventQuery(CUevent event) {
-  return enter("cuEventQuery");
+  if (CUresult code = enter("cuEventQuery"))
+    return code;
+  return event->state->stream ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuEventSynchronize(CUevent event) {
-  return enter("cuEventSynchronize");
+  if (CUresult code = enter("cuEventSynchronize"))
+    return code;
+  runUntil(*event->state);
+  return state().sticky;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuEventElapsedTime(float *milliseconds,
                                               CUevent start, CUevent end) {
   if (CUresult code = enter("cuEventElapsedTime"))
     return code;
-  if (!start->recorded || !end->recorded || !start->timed || !end->timed)
+  if (!start->state->recorded || !end->state->recorded || !start->timed ||
+      !end->timed)
     return CUDA_ERROR_INVALID_VALUE;
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  *milliseconds = std::chrono::duration<float, std::milli>(end->state->time -
+                                                           start->state->time)
+                      .count();
   return CUDA_SUCCESS;
 }
 

@@ -11,8 +11,10 @@
 #include "runtime/test/device/cuda/FakeDriver.h"
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,14 +48,22 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
+  std::deque<std::function<void()>> pending;
   CUgraph_st *capture = nullptr;
   bool invalid = false;
 };
 
-struct CUevent_st {
-  bool timed = false;
+/// Outlives its event as long as a stream has work that names it: events may be
+/// destroyed before they come.
+struct EventState {
+  CUstream stream = nullptr; ///< in which it is to come; null when it came
   bool recorded = false;
   std::chrono::steady_clock::time_point time;
+};
+
+struct CUevent_st {
+  bool timed = false;
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
 } // namespace heddle::rt::cuda::api
@@ -64,12 +74,13 @@ namespace heddle::rt::cuda::test {
 /// that a test asked for, the sticky fault, or that no context is current.
 api::CUresult enter(const char *call, bool needsContext = true);
 
+/// Puts work into a stream or its capture; the legacy stream (null) runs it
+/// after all that is pending.
 api::CUresult enqueue(api::CUstream stream, const char *kind,
                       std::function<void()> work);
 
-/// Runs a test's kernel on the host.
-void runKernel(const std::string &name, int64_t blocks,
-               const std::vector<std::vector<char>> &parameters);
+/// Runs what is pending in all streams.
+void runAll();
 
 } // namespace heddle::rt::cuda::test
 

@@ -7,6 +7,8 @@
 
 #include "runtime/test/device/cuda/Fixture.h"
 
+#include <algorithm>
+
 #include <dlfcn.h>
 
 namespace heddle::rt::cuda::test {
@@ -85,6 +87,17 @@ done:
 void FakeTest::SetUp() {
   fakeDriver() = FakeDriver();
   fakeCublasLt() = FakeCublasLt();
+  fakeDriver().kernels["scale"] = [](const FakeDriver::Launch &launch) {
+    float *y = launch.parameter<float *>(0);
+    const float *x = launch.parameter<const float *>(1);
+    float a = launch.parameter<float>(2);
+    int64_t n = launch.parameter<int64_t>(3);
+    for (int64_t i = 0; i < std::min(n, launch.grid[0] * launch.threads); ++i)
+      y[i] = a * x[i];
+  };
+  fakeDriver().kernels["fault"] = [](const FakeDriver::Launch &) {
+    fakeDriver().sticky = api::CUDA_ERROR_ILLEGAL_ADDRESS;
+  };
 }
 
 Context &FakeTest::device() {

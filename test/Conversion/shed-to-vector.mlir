@@ -31,6 +31,7 @@ shed.kernel @full attention element(f32) head_dim(64) {
 // FMA-NOT: llvm.x86
 // FMA: vector.fma
 // PAIRS: llvm.x86.avx512bf16.dpbf16ps.512
+// TILES-NOT: llvm.intr.prefetch
 // TILES: llvm.x86.tileloadd64.internal
 // TILES: llvm.x86.tdpbf16ps.internal
 // TILES: llvm.x86.tilestored64.internal
@@ -39,6 +40,31 @@ shed.kernel @half attention element(bf16) head_dim(64) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s = shed.softmax_init : !shed.softmax
   %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// With matrix tiles, gathered rows are fetched two tiles ahead; K is copied and V
+// interleaved a pair of keys at a time. The weights are transposed.
+// CHECK-LABEL: func.func @listed(
+// CHECK-SAME: heddle.query_rows = 32
+// TILES: vector.shuffle {{.*}}[0, 32, 1, 33, 2, 34, 3, 35, 8, 40,
+// TILES: llvm.intr.prefetch
+// TILES: llvm.x86.tdpbf16ps.internal
+// TILES: llvm.x86.avx512bf16.cvtne2ps2bf16.512
+// TILES: llvm.intr.prefetch
+// TILES: llvm.x86.tdpbf16ps.internal
+// CHECK-NOT: shed.
+shed.kernel @listed attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 32> init(%s) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %c: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>

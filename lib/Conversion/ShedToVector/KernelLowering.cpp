@@ -52,10 +52,11 @@ void KernelLowering::layOut() {
     layout.context = take(panels * layout.contextPanel);
     layout.spill = take(channels * elementBytes);
   }
+  int64_t buffers = dot == shed::DotKind::Tiles ? 2 : 1;
   if (tiling.getPackKeys() || dot == shed::DotKind::Tiles)
-    layout.keys = take(keys * channels * (paired ? 2 : 4));
+    layout.keys = take(buffers * keys * channels * (paired ? 2 : 4));
   if (tiling.getPackValues() && !selects)
-    layout.values = take(keys * channels * (paired ? 2 : 4));
+    layout.values = take(buffers * keys * channels * (paired ? 2 : 4));
   layout.bytes = at;
   bool compacts = false;
   kernel.walk(
@@ -188,25 +189,29 @@ LogicalResult KernelLowering::lowerBody(Block &body) {
 LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
   KeySource source = keySource(loop);
   LogicalResult result = success();
+  bool tiles = dot == shed::DotKind::Tiles;
+  if (tiles && !selects)
+    packRest(packedTile(source, v.constant(0)), v.constant(0));
   v.loop(v.constant(0), source.count, tiling.getKeys(), [&](Value begin) {
-    KeyTile tile;
-    tile.source = source;
-    tile.begin = begin;
-    tile.count =
-        v.least(v.sub(source.count, begin), v.constant(tiling.getKeys()));
-    tile.padded = v.roundUp(tile.count, keyStep);
+    KeyTile tile = packedTile(source, begin);
+    if (tiles && selects)
+      packShortKeys(tile);
     // What depends on keys alone is done once for all panels.
     SmallVector<Operation *> panelOps;
     for (Operation &op : loop.getBody().front()) {
       v.b.setLoc(op.getLoc());
-      if (isa<shed::LoadKeysOp>(op))
-        loadKeys(tile);
-      else if (isa<shed::LoadValuesOp>(op))
-        loadValues(tile);
-      else
+      if (!isa<shed::LoadKeysOp, shed::LoadValuesOp>(op))
         panelOps.push_back(&op);
+      else if (tiles)
+        continue; // Packed by now.
+      else if (isa<shed::LoadKeysOp>(op))
+        loadKeys(tile);
+      else
+        loadValues(tile);
     }
     result = lowerPanelOps(panelOps, tile);
+    if (tiles && !selects)
+      packAheadRest(tile);
   });
   return result;
 }

@@ -7,16 +7,19 @@
 //
 // Vectors run along query rows. A panel (`panel` rows) keeps Q transposed, so
 // logits form as [keys x panel] by broadcasting elements of row-major K rows,
-// wherever those lie: contiguous or gathered, neither K nor V is transposed
-// (but for matrix tiles, whose left operand holds V transposed). The softmax is
-// then elementwise across keys, and the context grows as [channels x panel] by
-// broadcasting elements of V. Tiles live in scratch:
+// wherever those lie: contiguous or gathered, neither K nor V is transposed.
+// The softmax is then elementwise across keys, and the context grows as
+// [channels x panel] by broadcasting elements of V. With matrix tiles the
+// weights of a panel are transposed instead, and the context grows as [panel x
+// channels]: V is the right operand. Tiles live in scratch:
 //
-//   queries  [panels][steps][panel]       fp32, or dwords of bf16 pairs
-//   maximum  [panels][panel], sum [panels][panel], context
-//   [panels][channels][panel] logits   [keys][panel]                one panel;
-//   becomes the probabilities weights  [keys / 2][panel] probabilities as bf16
-//   pairs packed   keys and values of the tile list     [n], mass [n]
+//   queries       [panels][steps][panel]: fp32, or dwords of bf16 pairs
+//   maximum, sum  [panels][panel]
+//   context       [panels][channels][panel]; tiles: [panels][panel][channels]
+//   logits        [keys][panel] of one panel; fp32 weights take their place
+//   weights       [keys / 2][panel] pairs of bf16; tiles: [keys /
+//   32][panel][32] keys, values  packed rows of a tile; matrix tiles have two
+//   buffers list, mass    [n]
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +57,7 @@ struct KeyTile {
   Value count;               ///< keys in it, at least 1
   Value padded;              ///< count rounded up to what the products work on
   Value keys, keyStride;     ///< rows of K: base and bytes between rows
-  Value values, valueStride; ///< likewise; interleaved or transposed if packed
+  Value values, valueStride; ///< likewise; interleaved if packed
   bool gathersKeys = false;  ///< rows are found through the source
   bool gathersValues = false;
 };
@@ -99,6 +102,19 @@ private:
                    bool gathers);
   void widenRow(Value from, Value to);
 
+  //===--- TilePacking.cpp -------------------------------------------------===
+  KeyTile packedTile(const KeySource &source, Value begin);
+  KeyTile nextTile(const KeyTile &tile);
+  void packPair(const KeyTile &tile, Value j);
+  void packRest(const KeyTile &tile, Value from);
+  int64_t packShare();
+  void packAhead(const KeyTile &tile, Value panel, int64_t i, Value j,
+                 int64_t key);
+  void packAheadRest(const KeyTile &tile);
+  void fetchAhead(const KeyTile &tile, Value base, Value stride, Value panel,
+                  Value part, int64_t parts);
+  void packShortKeys(KeyTile &tile);
+
   //===--- Products.cpp ----------------------------------------------------===
   void scoreProduct(const KeyTile &tile, Value panel);
   void scoreProductTiles(const KeyTile &tile, Value panel);
@@ -112,7 +128,9 @@ private:
   void updateSoftmax(const KeyTile &tile, Value panel);
   void padLogits(const KeyTile &tile);
   void columnMass(const KeyTile &tile, Value panel);
+  void scaleContext(ArrayRef<Value> ratio, Value panel);
   void storeContext();
+  void storeContextTiles();
   void storeLse();
   Value logitsRow(Value j);
   Value rowIndices(Value panel, int64_t lane);

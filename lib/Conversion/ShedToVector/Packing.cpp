@@ -101,41 +101,14 @@ void KernelLowering::loadKeys(KeyTile &tile) {
     tile.keyStride = v.constant(channels * 4);
     return;
   }
-  if (gathered && dot != shed::DotKind::Tiles) {
+  if (gathered) {
     tile.keys = keyBase;
     tile.keyStride = keyStride;
     tile.gathersKeys = true;
     return;
   }
-  Value direct =
-      gathered ? Value()
-               : v.at(keyBase, v.mul(position(tile, v.constant(0)), keyStride));
-  if (dot != shed::DotKind::Tiles) {
-    tile.keys = direct;
-    tile.keyStride = keyStride;
-    return;
-  }
-  // Matrix tiles load 16 rows at a stride: gathered and short tiles are copied,
-  // with copies of the last row behind it.
-  Value packed = v.at(scratch, layout.keys);
-  auto copy = [&] {
-    v.loop(v.constant(0), tile.padded, 1, [&](Value j) {
-      Value from = source(j), to = v.at(packed, v.mul(j, channels * 2));
-      for (int64_t c = 0; c < channels; c += 32)
-        v.store(v.load(VectorType::get(16, v.i32()), v.at(from, c * 2), 2),
-                v.at(to, c * 2));
-    });
-  };
-  if (gathered) {
-    copy();
-    tile.keys = packed;
-    tile.keyStride = v.constant(channels * 2);
-    return;
-  }
-  Value isShort = v.compare(arith::CmpIPredicate::ne, tile.count, tile.padded);
-  v.when(isShort, copy);
-  tile.keys = v.select(isShort, packed, direct);
-  tile.keyStride = v.select(isShort, v.constant(channels * 2), keyStride);
+  tile.keys = v.at(keyBase, v.mul(position(tile, v.constant(0)), keyStride));
+  tile.keyStride = keyStride;
 }
 
 void KernelLowering::loadValues(KeyTile &tile) {
@@ -186,40 +159,7 @@ void KernelLowering::loadValues(KeyTile &tile) {
     });
     break;
   case shed::DotKind::Tiles:
-    // [keys / 32][channels][16] dwords: each row has 32 keys of a channel.
-    v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
-      Values from;
-      for (int64_t i = 0; i < 32; ++i)
-        from.push_back(source(v.add(j, i)));
-      v.loop(channels, 32, [&](Value column) {
-        // A dword of a row holds two channels; those of two keys make a dword
-        // for each channel, the even ones in one square, the odd in another.
-        Values even, odd;
-        Value bytes = v.mul(column, 2);
-        Value sixteen = v.splat(v.integer(v.i32(), 16));
-        Value lowMask = v.splat(v.integer(v.i32(), 0xffff));
-        Value highMask = v.splat(v.integer(v.i32(), -65536));
-        for (int64_t i = 0; i < 16; ++i) {
-          Value low = v.load(v.ints(), v.at(from[2 * i], bytes), 2);
-          Value high = v.load(v.ints(), v.at(from[2 * i + 1], bytes), 2);
-          even.push_back(arith::OrIOp::create(
-              v.b, arith::AndIOp::create(v.b, low, lowMask),
-              arith::ShLIOp::create(v.b, high, sixteen)));
-          odd.push_back(arith::OrIOp::create(
-              v.b, arith::ShRUIOp::create(v.b, low, sixteen),
-              arith::AndIOp::create(v.b, high, highMask)));
-        }
-        Value to =
-            v.at(packed, v.add(v.mul(j, channels * 2), v.mul(column, 64)));
-        v.transpose(even);
-        for (auto [i, row] : llvm::enumerate(even))
-          v.store(row, v.at(to, i * 128));
-        v.transpose(odd);
-        for (auto [i, row] : llvm::enumerate(odd))
-          v.store(row, v.at(to, i * 128 + 64));
-      });
-    });
-    break;
+    llvm_unreachable("TilePacking.cpp packs for matrix tiles");
   }
   tile.values = packed;
   tile.valueStride = v.constant(channels * 4);

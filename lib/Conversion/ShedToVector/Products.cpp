@@ -154,12 +154,12 @@ struct MatrixTiles {
     return v.call("llvm.x86.tdpbf16ps.internal", type(),
                   {i16(16), i16(64), i16(64), sum, left, right});
   }
-  /// sums[2][columns] += left rows x right columns.
+  /// sums[rows][columns] += left rows x right columns.
   void step(SmallVectorImpl<Value> &sums, int64_t columns,
             function_ref<Value(int64_t)> left,
             function_ref<Value(int64_t)> right) {
     SmallVector<Value> rights(columns);
-    for (int64_t r = 0; r < 2; ++r) {
+    for (int64_t r = 0, rows = sums.size() / columns; r < rows; ++r) {
       Value a = left(r);
       for (int64_t c = 0; c < columns; ++c) {
         if (!rights[c])
@@ -178,6 +178,8 @@ void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
   Value queries = panelBase(layout.queries, layout.queryPanel, p);
   Value rowStride = v.constant(panel * 4);
   v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
+    fetchAhead(tile, keyBase, keyStride, p, v.quotient(j, 32),
+               tiling.getKeys() / 32);
     Value keys = v.at(tile.keys, v.mul(j, tile.keyStride));
     Values left = {keys, v.at(keys, v.mul(tile.keyStride, 16))};
     for (int64_t first = 0; first < columns; first += 2) {
@@ -206,43 +208,49 @@ void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
   });
 }
 
+/// context[i][c] += sum_j P[i][j] * V[j][c]: the weights are the left operand,
+/// so that V needs no transposition.
 void KernelLowering::contextProductTiles(const KeyTile &tile, Value p) {
   MatrixTiles tiles{v};
-  int64_t columns = panel / 16;
   Value context = panelBase(layout.context, layout.contextPanel, p);
   Value weights = v.at(scratch, layout.weights);
-  Value rowStride = v.constant(panel * 4), valueStride = v.constant(64);
+  Value rowStride = v.constant(channels * 4), tileStride = v.constant(64);
+  int64_t blocks = tiling.getKeys() / 32;
   v.loop(channels, 32, [&](Value channel) {
     Value values = v.at(tile.values, v.mul(channel, 64));
-    Value to = v.at(context, v.mul(channel, panel * 4));
-    for (int64_t first = 0; first < columns; first += 2) {
-      int64_t width = std::min<int64_t>(2, columns - first);
+    Value to = v.at(context, v.mul(channel, 4));
+    for (int64_t first = 0; first < vectors; first += 2) {
+      int64_t height = std::min<int64_t>(2, vectors - first);
       auto place = [&](int64_t r, int64_t c) {
-        return v.at(to, r * 16 * panel * 4 + (first + c) * 64);
+        return v.at(to, (first + r) * 16 * channels * 4 + c * 64);
       };
       Values sums;
-      for (int64_t r = 0; r < 2; ++r)
-        for (int64_t c = 0; c < width; ++c)
+      for (int64_t r = 0; r < height; ++r)
+        for (int64_t c = 0; c < 2; ++c)
           sums.push_back(tiles.load(place(r, c), rowStride));
       sums = v.loop(
           v.constant(0), tile.padded, 32, sums,
           [&](Value j, ValueRange carried) {
             Values next(carried);
-            Value left = v.at(values, v.mul(j, channels * 2));
-            Value right = v.at(weights, v.mul(j, panel * 2));
+            Value part = v.add(v.mul(v.quotient(channel, 32), blocks),
+                               v.quotient(j, 32));
+            fetchAhead(tile, valueBase, valueStride, p, part,
+                       channels / 32 * blocks);
+            Value left = v.at(weights, v.mul(j, panel * 2));
+            Value right = v.at(values, v.mul(j, channels * 2));
             tiles.step(
-                next, width,
+                next, 2,
                 [&](int64_t r) {
-                  return tiles.load(v.at(left, r * 1024), valueStride);
+                  return tiles.load(v.at(left, (first + r) * 1024), tileStride);
                 },
                 [&](int64_t c) {
-                  return tiles.load(v.at(right, (first + c) * 64), rowStride);
+                  return tiles.load(v.at(right, c * 1024), tileStride);
                 });
             return next;
           });
-      for (int64_t r = 0; r < 2; ++r)
-        for (int64_t c = 0; c < width; ++c)
-          tiles.store(sums[r * width + c], place(r, c), rowStride);
+      for (int64_t r = 0; r < height; ++r)
+        for (int64_t c = 0; c < 2; ++c)
+          tiles.store(sums[r * 2 + c], place(r, c), rowStride);
     }
   });
 }

@@ -17,6 +17,7 @@
 #include "bundle/Abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
 
@@ -145,12 +146,7 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
       v.storeLane(greater[i], maximumRow, i);
       v.storeLane(v.mulf(v.loadLane(sumRow, i), ratio[i]), sumRow, i);
     }
-    Value context = panelBase(layout.context, layout.contextPanel, p);
-    v.loop(channels, 1, [&](Value c) {
-      Value row = v.at(context, v.mul(c, panel * 4));
-      for (int64_t i = 0; i < vectors; ++i)
-        v.storeLane(v.mulf(v.loadLane(row, i), ratio[i]), row, i);
-    });
+    scaleContext(ratio, p);
   });
 
   Values offset, sums;
@@ -159,30 +155,78 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
     offset.push_back(arith::NegFOp::create(v.b, shifted));
     sums.push_back(v.loadLane(sumRow, i));
   }
-  sums = v.loop(
-      v.constant(0), tile.padded, 2, sums, [&](Value j, ValueRange carried) {
-        Values next(carried);
-        Value row = logitsRow(j);
-        Value weightRow =
-            v.at(scratch, v.add(v.mul(j, panel * 2), layout.weights));
-        for (int64_t i = 0; i < vectors; ++i) {
-          Value weight[2];
-          for (int64_t key = 0; key < 2; ++key) {
-            Value from = v.at(row, key * panel * 4);
-            Value logit = v.loadLane(from, i);
-            weight[key] = v.exp2(scale ? v.fma(logit, scale, offset[i])
-                                       : v.addf(logit, offset[i]));
-            next[i] = v.addf(next[i], weight[key]);
-            if (!paired)
-              v.storeLane(weight[key], from, i);
-          }
-          if (paired)
-            v.storeLane(v.pairs(weight[0], weight[1], true), weightRow, i);
-        }
-        return next;
-      });
+  auto weigh = [&](Value row, int64_t i, Value &sum) {
+    Value logit = v.loadLane(row, i);
+    Value weight = v.exp2(scale ? v.fma(logit, scale, offset[i])
+                                : v.addf(logit, offset[i]));
+    sum = v.addf(sum, weight);
+    return weight;
+  };
+  Value weights = v.at(scratch, layout.weights);
+  auto weighRows = [&](Value j, ValueRange carried) {
+    Values next(carried);
+    Value row = logitsRow(j), second = v.at(row, panel * 4);
+    for (int64_t i = 0; i < vectors; ++i) {
+      Value low = weigh(row, i, next[i]), high = weigh(second, i, next[i]);
+      if (paired) {
+        v.storeLane(v.pairs(low, high, true),
+                    v.at(weights, v.mul(j, panel * 2)), i);
+      } else {
+        v.storeLane(low, row, i);
+        v.storeLane(high, second, i);
+      }
+    }
+    return next;
+  };
+  // Left operands: [keys / 32][panel][32 keys].
+  auto weighSquare = [&](int64_t i, Value j, Value &sum) {
+    Values square;
+    for (int64_t key = 0; key < 32; key += 2) {
+      packAhead(tile, p, i, j, key);
+      Value row = v.at(logitsRow(j), key * panel * 4);
+      Value low = weigh(row, i, sum);
+      Value high = weigh(v.at(row, panel * 4), i, sum);
+      square.push_back(v.pairs(low, high, true));
+    }
+    v.transpose(square);
+    Value to = v.at(weights, v.mul(j, panel * 2));
+    for (auto [r, row] : llvm::enumerate(square))
+      v.store(row, v.at(to, (i * 16 + r) * 64));
+  };
+  if (dot != shed::DotKind::Tiles)
+    sums = v.loop(v.constant(0), tile.padded, 2, sums, weighRows);
+  else
+    for (int64_t i = 0; i < vectors; ++i)
+      sums[i] = v.loop(v.constant(0), tile.padded, 32, sums[i],
+                       [&](Value j, ValueRange carried) {
+                         Value sum = carried[0];
+                         weighSquare(i, j, sum);
+                         return Values{sum};
+                       })[0];
   for (int64_t i = 0; i < vectors; ++i)
     v.storeLane(sums[i], sumRow, i);
+}
+
+/// Multiplies the context of each row of a panel with its ratio.
+void KernelLowering::scaleContext(ArrayRef<Value> ratio, Value p) {
+  Value context = panelBase(layout.context, layout.contextPanel, p);
+  if (dot != shed::DotKind::Tiles)
+    return v.loop(channels, 1, [&](Value c) {
+      Value row = v.at(context, v.mul(c, panel * 4));
+      for (int64_t i = 0; i < vectors; ++i)
+        v.storeLane(v.mulf(v.loadLane(row, i), ratio[i]), row, i);
+    });
+  // Rows of channels: their ratios go through memory that the weights take
+  // next.
+  Value ratios = v.at(scratch, layout.weights);
+  for (int64_t i = 0; i < vectors; ++i)
+    v.storeLane(ratio[i], ratios, i);
+  v.loop(panel, 1, [&](Value r) {
+    Value row = v.at(context, v.mul(r, channels * 4));
+    Value scale = v.splat(v.load(v.f32(), v.at(ratios, v.mul(r, 4))));
+    for (int64_t i = 0; i < channels / v.lanes; ++i)
+      v.storeLane(v.mulf(v.loadLane(row, i), scale), row, i);
+  });
 }
 
 /// mass[j] += sum over the panel's rows of exp2(logit - lse).
@@ -207,9 +251,41 @@ void KernelLowering::columnMass(const KeyTile &tile, Value p) {
   });
 }
 
+/// storeContext for matrix tiles, whose context has a row for each query and
+/// channels in the order that packPair gave them.
+void KernelLowering::storeContextTiles() {
+  int64_t headBytes = channels * elementBytes;
+  Value output = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, output)),
+                      v.mul(head, headBytes));
+  Value stride = v.mul(
+      field(v.i64(), offsetof(abi::AttentionArgs, outputStride)), elementBytes);
+  Value sums = v.at(scratch, layout.sum);
+  Value context = v.at(scratch, layout.context);
+  v.loop(v.constant(0), rows.rows, 1, [&](Value r) {
+    Value sum = v.load(v.f32(), v.at(sums, v.mul(r, 4)));
+    Value zero = v.real(0.0f);
+    Value inverse = v.splat(
+        v.select(v.compare(arith::CmpFPredicate::OEQ, sum, zero), zero,
+                 arith::DivFOp::create(v.b, v.real(1.0f), sum).getResult()));
+    Value from = v.at(context, v.mul(r, channels * 4));
+    Value to = v.at(output, v.mul(v.add(rows.row, r), stride));
+    for (int64_t c = 0; c < channels; c += 32) {
+      Value low = v.mulf(v.loadLane(from, c / 16), inverse);
+      Value high = v.mulf(v.loadLane(from, c / 16 + 1), inverse);
+      auto quads = VectorType::get(8, v.i64());
+      Value both = vector::BitCastOp::create(v.b, quads, v.bf16Both(low, high));
+      v.store(vector::ShuffleOp::create(
+                  v.b, both, both, ArrayRef<int64_t>{0, 4, 1, 5, 2, 6, 3, 7}),
+              v.at(to, c * 2), 2);
+    }
+  });
+}
+
 /// Divides by the sums and stores the rows that exist; the others go to
 /// scratch.
 void KernelLowering::storeContext() {
+  if (dot == shed::DotKind::Tiles)
+    return storeContextTiles();
   int64_t lanes = v.lanes;
   int64_t headBytes = channels * elementBytes;
   Value output = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, output)),

@@ -61,6 +61,10 @@ void VectorBuilder::store(Value value, Value address, unsigned alignment) {
   LLVM::StoreOp::create(b, value, address, alignment);
 }
 
+void VectorBuilder::prefetch(Value address) {
+  LLVM::Prefetch::create(b, address, /*rw=*/0, /*hint=*/2, /*cache=*/1);
+}
+
 Value VectorBuilder::loadLane(Value row, int64_t v, Type type) {
   return load(type ? type : Type(floats()), at(row, v * lanes * 4));
 }
@@ -231,6 +235,17 @@ void VectorBuilder::transpose(Values &rows) {
   }
 }
 
+Value VectorBuilder::interleaveQuarters(Value x, Value y, int64_t half) {
+  auto type = cast<VectorType>(x.getType());
+  int64_t count = type.getNumElements();
+  int64_t quarter = 128 / type.getElementTypeBitWidth();
+  SmallVector<int64_t> order;
+  for (int64_t first = half * quarter / 2; first < count; first += quarter)
+    for (int64_t i = first; i < first + quarter / 2; ++i)
+      order.append({i, count + i});
+  return vector::ShuffleOp::create(b, x, y, order);
+}
+
 //===----------------------------------------------------------------------===//
 // bf16
 //===----------------------------------------------------------------------===//
@@ -250,17 +265,19 @@ Value VectorBuilder::roundToBf16(Value x) {
   return select(compare(arith::CmpFPredicate::UNO, x, x), quiet, rounded);
 }
 
+Value VectorBuilder::bf16Both(Value low, Value high) {
+  auto halves = VectorType::get(2 * lanes, b.getBF16Type());
+  return call(lanes == 16 ? "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+                          : "llvm.x86.avx512bf16.cvtne2ps2bf16.256",
+              halves, {high, low});
+}
+
 Value VectorBuilder::pairs(Value low, Value high, bool native) {
   if (!native)
     return arith::OrIOp::create(
         b, roundToBf16(low),
         arith::ShLIOp::create(b, roundToBf16(high), splat(integer(i32(), 16))));
-  // The conversion puts `low` into the low half of the vector: interleave.
-  auto halves = VectorType::get(2 * lanes, b.getBF16Type());
-  bool wide = lanes == 16;
-  Value both = call(wide ? "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-                         : "llvm.x86.avx512bf16.cvtne2ps2bf16.256",
-                    halves, {high, low});
+  Value both = bf16Both(low, high);
   SmallVector<int64_t> order;
   for (int64_t i = 0; i < lanes; ++i) {
     order.push_back(i);

@@ -36,6 +36,8 @@ public:
   Type ptr();
   VectorType floats() { return VectorType::get(lanes, f32()); }
   VectorType ints() { return VectorType::get(lanes, i32()); }
+  /// A whole vector of 16-bit elements.
+  VectorType words() { return VectorType::get(2 * lanes, b.getI16Type()); }
 
   //===--- Scalars ---------------------------------------------------------===
   Value constant(int64_t value) { return integer(i64(), value); }
@@ -72,6 +74,8 @@ public:
   Value at(Value base, int64_t bytes);
   Value load(Type type, Value address, unsigned alignment = 4);
   void store(Value value, Value address, unsigned alignment = 4);
+  /// Fetches a line of memory into the second cache.
+  void prefetch(Value address);
   /// Vector v of a row of fp32 or dword vectors at `row`.
   Value loadLane(Value row, int64_t v, Type type = {});
   void storeLane(Value value, Value row, int64_t v);
@@ -112,8 +116,13 @@ public:
   Value log2(Value x);
   /// Transposes a square of 32-bit lanes in log2(lanes) stages of shuffles.
   void transpose(Values &rows);
+  /// Pairs of elements of x and y, of one half of each 128 bits: one
+  /// instruction, where the order along the whole vector would take more.
+  Value interleaveQuarters(Value x, Value y, int64_t half);
 
   //===--- bf16 ------------------------------------------------------------===
+  /// The lanes of `low`, then those of `high`, as bf16, by AVX512_BF16.
+  Value bf16Both(Value low, Value high);
   /// Dwords holding bf16(low) | bf16(high) << 16, rounded to nearest even; with
   /// `native` by AVX512_BF16's conversion.
   Value pairs(Value low, Value high, bool native);

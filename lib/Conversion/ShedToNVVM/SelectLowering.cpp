@@ -9,6 +9,8 @@
 
 #include "bundle/Abi.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -27,6 +29,19 @@ static int64_t squaresTogether(int64_t partRows, bool exact) {
   return std::min<int64_t>(4, partRows / 8);
 }
 
+/// A constant that LLVM doesn't know, so that it keeps a loop that ends there.
+static Value hiddenWord(NVVMBuilder &v, int64_t value) {
+  auto text = [&](const Twine &twine) { return v.b.getStringAttr(twine); };
+  return LLVM::InlineAsmOp::create(
+             v.b, v.i32(), ValueRange(),
+             text("mov.u32 $0, " + Twine(value) + ";"), text("=r"),
+             /*has_side_effects=*/UnitAttr(), /*is_align_stack=*/UnitAttr(),
+             LLVM::TailCallKindAttr::get(v.b.getContext(),
+                                         LLVM::TailCallKind::None),
+             LLVM::AsmDialectAttr(), /*operand_attrs=*/ArrayAttr())
+      .getRes();
+}
+
 SelectLowering::SelectLowering(shed::KernelOp kernel)
     : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
       v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
@@ -43,7 +58,8 @@ SelectLowering::SelectLowering(shed::KernelOp kernel)
 SelectLowering::SharedLayout SelectLowering::layOut() const {
   SharedLayout at;
   at.lse = rows * rowBytes;
-  at.keys = llvm::alignTo(at.lse + rows * 4, 128);
+  at.inverses = at.lse + rows * 4;
+  at.keys = llvm::alignTo(at.inverses + parts * 4, 128);
   at.bytes =
       std::max(at.keys + warps * tileKeys * rowBytes, TopK::sharedBytes());
   return at;
@@ -190,6 +206,14 @@ void SelectLowering::scoreGroups(Value head, Value first) {
           })[0];
       v.storeShared(negated, v.add(shared, v.mul(i, 4)), layout.lse);
     });
+    v.when(v.compare(CmpIPredicate::ult, thread, parts), [&] {
+      // Rows of the group that there are; none behind the last group.
+      Value count = v.sub(n, v.add(firstRow, v.mul(thread, group)));
+      count = v.greatest(v.least(count, v.word(group)), v.word(1));
+      v.storeShared(
+          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count)),
+          v.add(shared, v.mul(thread, 4)), layout.inverses);
+    });
     copyKeys(keys, warp);
     v.commitCopies();
     v.awaitCopies(0);
@@ -287,12 +311,8 @@ void SelectLowering::scoreKeys(Value keyBase, Value row, Value firstRow) {
                            [&](Value square, ValueRange carried) {
                              return scoreRows(fragments, square, carried);
                            });
-      // Rows of the group that there are; none behind the last group.
-      Value groupRow = v.add(firstRow, v.mul(part, group));
-      Value count =
-          v.greatest(v.least(v.sub(n, groupRow), v.word(group)), v.word(1));
       Value inverse =
-          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count));
+          v.loadShared(v.f32(), v.add(shared, v.mul(part, 4)), layout.inverses);
       storeScores(sums, tile, part, inverse,
                   v.compare(CmpIPredicate::eq, row, firstRow));
     });
@@ -381,7 +401,8 @@ Values SelectLowering::multiplyExact(Value row) {
   Value key = v.add(warpKeys, v.mul(keyRow, rowBytes));
   Value flip = v.mul(v.both(keyRow, 1), 64);
   return v.loop(
-      v.word(0), v.word(rowBytes), 16, Values(4 * keySquares, v.real(0.0f)),
+      v.word(0), hiddenWord(v, rowBytes), 16,
+      Values(4 * keySquares, v.real(0.0f)),
       [&](Value byte, ValueRange carried) {
         Values sums(carried);
         auto floats = VectorType::get(4, v.f32());

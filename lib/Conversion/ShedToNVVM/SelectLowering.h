@@ -51,7 +51,7 @@ private:
 
   /// Offsets into shared memory. TopK takes it over from the start.
   struct SharedLayout {
-    int64_t queries = 0, lse = 0, keys = 0, bytes = 0;
+    int64_t queries = 0, lse = 0, inverses = 0, keys = 0, bytes = 0;
   };
   SharedLayout layOut() const;
 

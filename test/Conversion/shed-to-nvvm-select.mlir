@@ -1,0 +1,110 @@
+// REQUIRES: heddle-opt
+// RUN: split-file %s %t
+// RUN: heddle-opt %t/kernels.mlir --convert-shed-to-nvvm | FileCheck %t/kernels.mlir
+// RUN: heddle-opt %t/kernels.mlir --convert-shed-to-nvvm --heddle-verify-machine=dialects=arith,builtin,llvm,nvvm,scf,vector -o /dev/null
+// RUN: heddle-opt %t/invalid.mlir --convert-shed-to-nvvm --split-input-file --verify-diagnostics
+
+//--- kernels.mlir
+
+// Four groups of 32 rows are scored together: as many rows of scores in
+// scratch, each padded to 16 bytes.
+// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128
+// CHECK-LABEL: llvm.func @together(
+// CHECK-SAME: !llvm.ptr<1>, %{{.+}}: !llvm.ptr<1>, %{{.+}}: i64)
+// CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64, heddle.shared_bytes = 66176 : i64, heddle.threads = 128 : i64
+// CHECK-SAME: nvvm.maxntid = array<i32: 128>
+// Blocks share out the tasks: no more of them than scratch has rows.
+// CHECK: nvvm.read.ptx.sreg.nctaid.x
+// CHECK: scf.for
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.mma.sync
+// CHECK-SAME: bf16
+// CHECK: nvvm.ex2.approx.ftz.f32
+// CHECK: nvvm.shfl.sync bfly
+// Three histograms, then a walk in ascending order.
+// CHECK-COUNT-3: nvvm.shfl.sync up
+// CHECK: llvm.atomicrmw add
+// CHECK: nvvm.vote.sync ballot
+// CHECK: llvm.store {{.*}} : i16, !llvm.ptr<1>
+// CHECK: llvm.return
+shed.kernel @together select element(bf16) head_dim(128) group(32) encoding(uint16) tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 128, stages = 2, blocks = 3>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// A group of 256 rows is scored in two passes; a bitmap is written in words.
+// fp32 has no matrix products.
+// CHECK-LABEL: llvm.func @passes(
+// CHECK-SAME: heddle.query_rows = 256 : i64, heddle.scratch_bytes = 16 : i64, heddle.scratch_bytes_per_key = 4 : i64
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: llvm.intr.fma
+// CHECK: nvvm.vote.sync ballot
+// CHECK: llvm.store {{.*}} : i32, !llvm.ptr<1>
+// CHECK-NOT: shed.
+shed.kernel @passes select element(f32) head_dim(64) group(256) encoding(bitmap) tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, f32>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+//--- invalid.mlir
+
+// expected-error@+1 {{has groups of 24 rows; CUDA kernels select for a power of two from 16 rows on}}
+shed.kernel @odd_group select element(bf16) head_dim(64) group(24) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  shed.top_k %m
+}
+
+// -----
+
+// expected-error@+1 {{has tiles of 32 keys for 4 warps; a select kernel takes 16, 32 or 64 for each warp}}
+shed.kernel @few_keys select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 32, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  shed.top_k %m
+}
+
+// -----
+
+shed.kernel @masked select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    // expected-error@+1 {{is not expected here: a CUDA select kernel scores all keys, unmasked}}
+    %s = shed.for_keys over #shed.window<8> init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}

@@ -79,7 +79,8 @@ Status KernelSubject::prepare() {
   output = plan.add("output", n * width * size);
   lse = plan.add("log-sum-exp", n * heads * 4);
   arguments = plan.add("arguments", sizeof(abi::AttentionArgs));
-  blocks = 2 * subject.context->device().multiprocessors;
+  blocks = int64_t(subject.context->device().multiprocessors) *
+           code.residentBlocks();
   scratchRow =
       (variant.scratchBytes + variant.scratchBytesPerKey * n + 127) / 128 * 128;
   scratch = plan.add("scratch", selects() ? scratchRow * blocks : 0);

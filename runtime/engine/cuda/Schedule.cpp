@@ -133,6 +133,14 @@ int64_t DeviceSchedule::selectScratchRow(const Bound &select) const {
                  128);
 }
 
+/// Blocks of a launch for each sequence: as many as the device holds at once,
+/// since each does its share of the tasks and has scratch memory of its own.
+int64_t DeviceSchedule::selectBlocks(const Bound &select) const {
+  int64_t resident = int64_t(context->device().multiprocessors) *
+                     select.code->residentBlocks();
+  return std::max<int64_t>(1, resident / int64_t(lengths.size()));
+}
+
 Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
                                int64_t totalSteps, ArenaPlan &plan,
                                int moment) {
@@ -154,9 +162,6 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   form = *fits;
 
   int64_t sequences = static_cast<int64_t>(lengths.size());
-  // Enough blocks to fill the device, and few, since each has scratch memory.
-  selectBlocks =
-      std::max<int64_t>(1, 2 * context->device().multiprocessors / sequences);
   int64_t scratchBytes = 0, argumentBytes = 0;
   for (Bound &bound : kernels) {
     bound.variant = nullptr;
@@ -174,8 +179,9 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
     bound.code = module->find(bound.variant->symbol);
     bool select = bound.kernel->kind == bundle::Kernel::Kind::Select;
     if (select)
-      scratchBytes = std::max(scratchBytes, selectScratchRow(bound) *
-                                                selectBlocks * sequences);
+      scratchBytes =
+          std::max(scratchBytes,
+                   selectScratchRow(bound) * selectBlocks(bound) * sequences);
     argumentBytes += config.layers * sequences *
                      (select ? int64_t(sizeof(abi::SelectArgs))
                              : int64_t(sizeof(abi::AttentionArgs)));
@@ -338,10 +344,10 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
     if (!steps.renews(refresh.selection, step))
       continue;
     const Bound &select = kernels[refresh.kernel];
-    if (Status s =
-            select.code->launch(stream, Grid{.x = selectBlocks, .z = sequences},
-                                selectArguments[layer][refresh.selection],
-                                scratch, selectScratchRow(select));
+    if (Status s = select.code->launch(
+            stream, Grid{.x = selectBlocks(select), .z = sequences},
+            selectArguments[layer][refresh.selection], scratch,
+            selectScratchRow(select));
         !s)
       return s;
   }

@@ -105,6 +105,7 @@ private:
   Status checkLengths() const;
   IndexListShape listShape() const;
   int64_t selectScratchRow(const Bound &select) const;
+  int64_t selectBlocks(const Bound &select) const;
   Result<int64_t> listedPairsOf(const Stream &stream, int64_t layer,
                                 size_t kernel);
 
@@ -121,7 +122,6 @@ private:
   std::vector<int64_t> lengths;
   std::vector<int64_t> offsets; ///< first packed row of each sequence
   int64_t longest = 0;
-  int64_t selectBlocks = 0; ///< blocks of a select launch, per sequence
   int64_t listTotal = 0;
   ArenaPlan::Slot listSlot = 0, lseSlot = 0, argumentSlot = 0, scratchSlot = 0;
   DevicePtr scratch = 0;

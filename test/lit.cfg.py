@@ -5,6 +5,7 @@ tests say `REQUIRES: heddlec` and are left out of, say, a build without LLVM."""
 
 import os
 import re
+import shutil
 
 import lit.formats
 
@@ -41,6 +42,23 @@ for name in config.heddle_tools:
     if name:
         config.available_features.add(name)
         add_tool(name, os.path.join(config.heddle_bin_dir, name))
+def find_ptxas():
+    """NVIDIA's assembler where heddlec finds it too (lib/Target/NVPTX/Ptxas.cpp)."""
+    for toolkit in ("CUDA_HOME", "CUDA_PATH"):
+        path = os.path.join(os.environ.get(toolkit, ""), "bin", "ptxas")
+        if os.environ.get(toolkit) and os.access(path, os.X_OK):
+            return path
+    path = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    return path if os.access(path, os.X_OK) else None
+
+
+if find_ptxas():
+    config.available_features.add("ptxas")
+elif "heddlec" in config.available_features:
+    lit_config.note("no ptxas: the code for GPUs is not assembled")
+for variable in ("CUDA_HOME", "CUDA_PATH"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
 add_tool("FileCheck", config.filecheck)
 add_tool("not", config.not_)
 

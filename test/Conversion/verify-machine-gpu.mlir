@@ -10,7 +10,7 @@ llvm.func @kernel(%p: !llvm.ptr<1>) attributes {nvvm.kernel} {
 
 // -----
 
-// expected-error @+1 {{'func.func' op does not belong at the machine level, which holds the dialects arith, builtin, llvm, nvvm, scf}}
 func.func @on_the_host() {
+  // expected-error @+1 {{'func.return' op does not belong at the machine level, which holds the dialects arith, builtin, llvm, nvvm, scf}}
   return
 }

@@ -114,10 +114,6 @@ Status Graph::update(const Stream &stream, const Recorder &record) {
     CUgraphExecUpdateResultInfo info = {};
     CUresult code =
         context.api().graphExecUpdate.function(exec.get(), graph->get(), &info);
-    if (code == CUDA_SUCCESS) {
-      nodeCount = *nodes;
-      return Status::success();
-    }
     // Another shape is no mistake; all else is.
     if (code != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
       return context.check(code, context.api().graphExecUpdate.name);

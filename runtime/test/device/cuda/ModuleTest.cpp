@@ -189,6 +189,14 @@ TEST_F(LoadTest, ResolvesEveryKernelOfTheTarget) {
       check(variant);
   EXPECT_GT(seen, 10);
   EXPECT_EQ((*module)->find("dense_lse_f32_d64"), nullptr); // the host's
+  // 64 KiB of shared memory are more than a kernel may have unasked.
+  Result<Stream> stream = Stream::create(device());
+  ASSERT_OK(stream);
+  uint64_t none = 0;
+  EXPECT_OK((**module)["window_bf16_d64"].launch(*stream, {2, 3, 4}, none, none,
+                                                 none));
+  ASSERT_OK(stream->synchronize());
+  EXPECT_EQ(fakeDriver().launches["window_bf16_d64"], 24);
   module->reset();
   EXPECT_EQ(fakeDriver().modules, 0);
 }

@@ -35,7 +35,9 @@ protected:
   }
   /// What byte `i` of the source is.
   static std::byte byteAt(int64_t i) {
-    return static_cast<std::byte>((i * 2654435761u) >> 13);
+    // No period that a chunk could have.
+    return static_cast<std::byte>(
+        (static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u) >> 56);
   }
   static Status write(int64_t offset, int64_t count, std::byte *out) {
     for (int64_t i = 0; i < count; ++i)

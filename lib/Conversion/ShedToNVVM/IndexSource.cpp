@@ -100,9 +100,9 @@ void IndexSource::open(const KeyList &of, Value n, Value threadId, Value at) {
   if (encoding != shed::Encoding::Bitmap)
     return;
   words = v.quotient(v.add(n, 31), 32);
-  // The warp that decodes is the only one that reads its own state.
+  // Where warp 0 stands; no other warp needs to know.
   int64_t state = 4 * ringKeys(encoding, tileKeys);
-  v.when(v.compare(CmpIPredicate::ult, thread, 32), [&] {
+  v.when(v.compare(CmpIPredicate::eq, thread, int64_t(0)), [&] {
     v.storeShared(v.word(0), shared, state);
     v.storeShared(v.word(0), shared, state + 4);
   });
@@ -138,6 +138,7 @@ void IndexSource::fill(Value tile) {
 void IndexSource::fillFromBitmap(Value tile) {
   int64_t ring = ringKeys(encoding, tileKeys), state = 4 * ring;
   v.when(v.compare(CmpIPredicate::ult, thread, 32), [&] {
+    v.warpBarrier();
     Value target = v.least(v.mul(v.add(tile, 1), tileKeys), list.keep);
     Value produced = v.loadShared(v.i32(), shared, state);
     Value next = v.loadShared(v.i32(), shared, state + 4);
@@ -179,16 +180,17 @@ void IndexSource::fillFromBitmap(Value tile) {
         Value produced = v.add(at[0], total), next = v.add(at[1], 32);
         return {unfinished(produced, next), produced, next};
       });
-      // Every lane writes the same, so that each may read what it wrote.
-      v.storeShared(reached[0], shared, state);
-      v.storeShared(reached[1], shared, state + 4);
+      v.warpBarrier();
+      v.when(v.compare(CmpIPredicate::eq, thread, int64_t(0)), [&] {
+        v.storeShared(reached[0], shared, state);
+        v.storeShared(reached[1], shared, state + 4);
+      });
       // The words needed next are on their way while the tile is worked on.
       v.when(v.compare(CmpIPredicate::slt, reached[1], words), [&] {
         // LLVM has nvvm.prefetch for sm_90 and later only.
         NVVM::InlinePtxOp::create(
-            v.b, TypeRange(),
-            ValueRange(v.at(list.base, v.mul(reached[1], 4))), ValueRange(),
-            "prefetch.global.L1 [{$r0}];", Value());
+            v.b, TypeRange(), ValueRange(v.at(list.base, v.mul(reached[1], 4))),
+            ValueRange(), "prefetch.global.L1 [{$r0}];", Value());
       });
     });
   });

@@ -162,7 +162,11 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   form = *fits;
 
   int64_t sequences = static_cast<int64_t>(lengths.size());
-  int64_t scratchBytes = 0, argumentBytes = 0;
+  int64_t scratchBytes = 0;
+  // A select kernel may serve several selections, each with its own blocks.
+  int64_t argumentBytes = config.layers * sequences *
+                          static_cast<int64_t>(program.selections.size()) *
+                          int64_t(sizeof(abi::SelectArgs));
   for (Bound &bound : kernels) {
     bound.variant = nullptr;
     size_t index = static_cast<size_t>(&bound - kernels.data());
@@ -182,9 +186,9 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       scratchBytes =
           std::max(scratchBytes,
                    selectScratchRow(bound) * selectBlocks(bound) * sequences);
-    argumentBytes += config.layers * sequences *
-                     (select ? int64_t(sizeof(abi::SelectArgs))
-                             : int64_t(sizeof(abi::AttentionArgs)));
+    if (!select)
+      argumentBytes +=
+          config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
     bound.fixedPairs = 0;
     if (select || bound.listed)
       continue;

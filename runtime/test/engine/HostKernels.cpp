@@ -1,0 +1,336 @@
+//===- HostKernels.cpp - What a bundle's kernels do, on the fake ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/engine/HostKernels.h"
+
+#include "bundle/RowAbi.h"
+#include "runtime/reference/Reference.h"
+#include "runtime/sample/Sampler.h"
+#include "runtime/test/device/cuda/Fixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace heddle::rt::cuda::test {
+
+namespace {
+
+using Launch = FakeDriver::Launch;
+
+float get(const void *array, int64_t index, DType dtype) {
+  return static_cast<float>(reference::load(array, index, dtype));
+}
+void put(void *array, int64_t index, DType dtype, float value) {
+  reference::store(array, index, dtype, value);
+}
+
+/// The parameter block as a struct: each parameter at its natural alignment.
+template <typename Args> Args argsOf(const Launch &launch) {
+  Args args;
+  size_t at = 0;
+  for (const std::vector<char> &parameter : launch.parameters) {
+    at = (at + parameter.size() - 1) / parameter.size() * parameter.size();
+    EXPECT_LE(at + parameter.size(), sizeof(Args));
+    std::memcpy(reinterpret_cast<char *>(&args) + at, parameter.data(),
+                parameter.size());
+    at += parameter.size();
+  }
+  EXPECT_EQ(launch.parameters.size(), std::size(Args::fields));
+  return args;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+void embed(const abi::EmbedArgs &a, int64_t blocks, DType t) {
+  for (int64_t r = 0; r < blocks; ++r)
+    for (int64_t c = 0; c < a.width; ++c)
+      put(a.y, r * a.width + c, t,
+          get(a.table, int64_t(a.tokens[r]) * a.width + c, t));
+}
+
+void rmsNorm(const abi::RmsNormArgs &a, int64_t blocks, DType t) {
+  std::vector<float> row(a.width), scratch(1);
+  for (int64_t i = 0; i < blocks; ++i) {
+    if (a.index && a.index[i] < 0)
+      continue;
+    int64_t first = (a.index ? a.index[i] + a.shift : i) * a.width;
+    double squares = 0;
+    for (int64_t c = 0; c < a.width; ++c) {
+      row[c] = get(a.x, first + c, t);
+      if (a.delta) {
+        put(scratch.data(), 0, t, row[c] + get(a.delta, first + c, t));
+        row[c] = get(scratch.data(), 0, t);
+        if (!a.index)
+          put(a.x, first + c, t, row[c]);
+      }
+      squares += double(row[c]) * row[c];
+    }
+    auto inverse = static_cast<float>(
+        1 / std::sqrt(squares / double(a.width) + double(float(a.eps))));
+    for (int64_t c = 0; c < a.width; ++c) {
+      put(scratch.data(), 0, t, row[c] * inverse);
+      put(a.y, i * a.width + c, t,
+          get(scratch.data(), 0, t) * get(a.weight, c, t));
+    }
+  }
+}
+
+void rotate(const abi::RotateArgs &a, int64_t blocks, DType t) {
+  for (int64_t r = 0; r < blocks; ++r)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t j = 0; j < a.half; ++j) {
+        int64_t at = r * a.stride + h * 2 * a.half + j;
+        float cosine = a.cos[a.position[r] * a.half + j];
+        float sine = a.sin[a.position[r] * a.half + j];
+        float x = get(a.x, at, t), y = get(a.x, at + a.half, t);
+        put(a.x, at, t, x * cosine - y * sine);
+        put(a.x, at + a.half, t, y * cosine + x * sine);
+      }
+}
+
+void swiGlu(const abi::SwiGluArgs &a, int64_t blocks, DType t) {
+  float silu = 0;
+  for (int64_t r = 0; r < blocks; ++r)
+    for (int64_t c = 0; c < a.width; ++c) {
+      float gate = get(a.x, r * 2 * a.width + c, t);
+      put(&silu, 0, t, gate / (1 + std::exp(-gate)));
+      put(a.y, r * a.width + c, t,
+          get(&silu, 0, t) * get(a.x, r * 2 * a.width + a.width + c, t));
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// The sampler
+//===----------------------------------------------------------------------===//
+
+void maskedCount(const abi::MaskedCountArgs &a, int64_t blocks, DType) {
+  for (int64_t s = 0; s < blocks; ++s)
+    a.count[s] = static_cast<int32_t>(std::count(
+        a.tokens + a.first[s], a.tokens + a.end[s], int32_t(a.maskToken)));
+}
+
+void candidates(const abi::CandidatesArgs &a, int64_t blocks, DType) {
+  EXPECT_EQ(blocks, 1);
+  int64_t found = 0;
+  std::fill_n(a.rows, a.capacity, -1);
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    a.offsets[s] = static_cast<int32_t>(found);
+    for (int64_t row = a.first[s]; row < a.end[s]; ++row) {
+      if (a.tokens[row] != a.maskToken)
+        continue;
+      if (found < a.capacity) {
+        a.rows[found] = static_cast<int32_t>(row);
+        a.sequenceOf[found] = static_cast<int32_t>(s);
+      }
+      ++found;
+    }
+  }
+  a.offsets[a.sequences] = *a.count = static_cast<int32_t>(found);
+}
+
+void draw(const abi::DrawArgs &a, int64_t blocks, DType t) {
+  SampleOptions options;
+  options.temperature = a.temperature;
+  options.cfgScale = a.cfgScale;
+  options.seed = a.seed;
+  options.remasking = a.flags & abi::drawRandomConfidence
+                          ? Remasking::Random
+                          : Remasking::LowConfidence;
+  options.logitsEosInf = a.flags & abi::drawBarEos;
+  options.confidenceEosEotInf = a.flags & abi::drawBarConfidence;
+  options.eosToken = a.eosToken;
+  options.eotToken = a.eotToken;
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t candidate = a.first + i;
+    if (a.rows[candidate] < 0)
+      continue;
+    std::vector<float> row(a.vocab), unconditional;
+    for (int64_t v = 0; v < a.vocab; ++v)
+      row[v] = get(a.logits, i * a.rowStride + v, t);
+    for (int64_t v = 0; a.unconditional && v < a.vocab; ++v)
+      unconditional.push_back(get(a.unconditional, i * a.rowStride + v, t));
+    int64_t position =
+        a.rows[candidate] - a.sequenceStart[a.sequenceOf[candidate]];
+    Draw drawn = drawToken(row, unconditional, options, a.clock[0], position);
+    a.token[candidate] = drawn.token;
+    a.confidence[candidate] = drawn.confidence;
+    if (drawn.token < 0)
+      *a.status = std::max(*a.status, int32_t(1 + candidate));
+  }
+}
+
+void commit(const abi::CommitArgs &a, int64_t blocks, DType) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    a.committed[i] = 0;
+    if (*a.status != 0 || a.rows[i] < 0)
+      continue;
+    int32_t s = a.sequenceOf[i];
+    int64_t quota =
+        a.masked[s] / a.steps + (a.clock[1] < a.masked[s] % a.steps ? 1 : 0);
+    int64_t better = 0;
+    for (int64_t j = a.offsets[s]; j < a.offsets[s + 1]; ++j)
+      better += a.confidence[j] > a.confidence[i] ||
+                (a.confidence[j] == a.confidence[i] && j < i);
+    if (better >= quota)
+      continue;
+    a.committed[i] = 1;
+    a.tokens[a.rows[i]] = a.token[i];
+    if (a.shift > 0)
+      a.tokens[a.rows[i] + a.shift] = a.token[i];
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// A kernel of the manifest as it was compiled.
+struct Compiled {
+  bundle::Kernel kernel;
+  bundle::KernelVariant variant;
+  std::vector<int64_t> groups; ///< of its column terms
+  DType dtype = DType::F32;
+};
+
+void attend(const Compiled &code, const Launch &launch) {
+  const auto *all = launch.parameter<const abi::AttentionArgs *>(0);
+  for (int64_t z = 0; z < launch.grid[2]; ++z) {
+    const abi::AttentionArgs &args = all[z];
+    EXPECT_GE(launch.grid[0] * code.variant.queryRows, args.n);
+    EXPECT_EQ(launch.grid[1], args.heads);
+    std::vector<std::vector<int32_t>> keys(code.groups.size());
+    std::vector<abi::IndexList> lists;
+    for (size_t c = 0; c < keys.size(); ++c) {
+      const abi::IndexList &list = args.lists[c];
+      keys[c].resize(args.heads * list.groups * list.keep);
+      for (int64_t row = 0; row < args.heads * list.groups; ++row)
+        EXPECT_TRUE(bundle::decodeList(
+            code.variant.encoding, args.n,
+            static_cast<const char *>(list.indices) + row * list.rowBytes,
+            std::span(keys[c]).subspan(row * list.keep, list.keep)))
+            << "a list that was never written";
+      lists.push_back(
+          bundle::int32Lists(keys[c].data(), list.groups, list.keep));
+    }
+    for (int64_t h = 0; h < launch.grid[1]; ++h) {
+      reference::Head head =
+          reference::headOf(args, h, code.variant.headDim, code.dtype);
+      auto keeps = reference::pairsOf(code.kernel.terms, h, lists, code.groups);
+      for (int64_t row = 0; row < args.n; ++row) {
+        reference::RowResult result = attendRow(head, row, keeps);
+        for (int64_t e = 0; e < code.variant.headDim; ++e)
+          reference::store(args.output,
+                           row * args.outputStride + h * code.variant.headDim +
+                               e,
+                           code.dtype, result.output[e]);
+        if (code.kernel.writesLse)
+          args.lse[h * args.n + row] = static_cast<float>(result.lse);
+      }
+    }
+  }
+}
+
+void select(const Compiled &code, const Launch &launch) {
+  const auto *all = launch.parameter<const abi::SelectArgs *>(0);
+  auto *scratch = launch.parameter<char *>(1);
+  auto rowBytes = launch.parameter<int64_t>(2);
+  EXPECT_EQ(launch.grid[1], 1);
+  for (int64_t z = 0; z < launch.grid[2]; ++z) {
+    const abi::SelectArgs &args = all[z];
+    EXPECT_GE(rowBytes, code.variant.scratchBytes +
+                            code.variant.scratchBytesPerKey * args.n);
+    std::memset(scratch + z * launch.grid[0] * rowBytes, 0xAB,
+                launch.grid[0] * rowBytes);
+    abi::AttentionArgs view = {};
+    view.query = args.query;
+    view.key = args.key;
+    view.n = args.n;
+    view.queryStride = args.queryStride;
+    view.keyStride = args.keyStride;
+    view.kvGroup = args.kvGroup;
+    view.scale = args.scale;
+    view.heads = args.heads;
+    const int64_t group = code.kernel.group;
+    EXPECT_EQ(args.list.groups, (args.n + group - 1) / group);
+    for (int64_t h = 0; h < args.heads; ++h)
+      for (int64_t g = 0; g < args.list.groups; ++g) {
+        reference::Head head =
+            reference::headOf(view, h, code.variant.headDim, code.dtype);
+        std::vector<double> scores =
+            meanProbability(head, g * group, std::min(args.n, (g + 1) * group),
+                            std::span(args.lse + h * args.n, args.n));
+        std::vector<int32_t> kept = reference::largest(scores, args.list.keep);
+        bundle::encodeList(code.variant.encoding, args.n, kept,
+                           bundle::listRow(args.list, h, g));
+      }
+  }
+}
+
+DType dtypeNamed(const std::string &text) {
+  return text == "f32" ? DType::F32 : text == "bf16" ? DType::BF16 : DType::F16;
+}
+
+} // namespace
+
+void installKernels(const bundle::Manifest &manifest) {
+  auto &kernels = fakeDriver().kernels;
+  for (const bundle::RowKernel &kernel : manifest.rowKernels)
+    for (const bundle::RowVariant &variant : kernel.variants) {
+      DType t = dtypeNamed(variant.dtype);
+      auto install =
+          [&]<typename Args>(void (*code)(const Args &, int64_t, DType)) {
+            kernels[variant.symbol] = [code, t](const Launch &launch) {
+              code(argsOf<Args>(launch), launch.grid[0], t);
+            };
+          };
+      switch (kernel.op) {
+      case bundle::RowOp::Embed:
+        install(embed);
+        break;
+      case bundle::RowOp::RmsNorm:
+        install(rmsNorm);
+        break;
+      case bundle::RowOp::Rotate:
+        install(rotate);
+        break;
+      case bundle::RowOp::SwiGlu:
+        install(swiGlu);
+        break;
+      case bundle::RowOp::MaskedCount:
+        install(maskedCount);
+        break;
+      case bundle::RowOp::Candidates:
+        install(candidates);
+        break;
+      case bundle::RowOp::Draw:
+        install(draw);
+        break;
+      case bundle::RowOp::Commit:
+        install(commit);
+        break;
+      case bundle::RowOp::Gather:
+      case bundle::RowOp::Scatter:
+        break; // no engine launches them
+      }
+    }
+  for (const bundle::Kernel &kernel : manifest.kernels)
+    for (const bundle::KernelVariant &variant : kernel.variants) {
+      Compiled code{kernel, variant, {}, dtypeNamed(variant.dtype)};
+      for (const bundle::Term &term : kernel.terms)
+        if (term.kind == bundle::Term::Kind::Columns)
+          code.groups.push_back(manifest.selections[term.selection].group);
+      bool isSelect = kernel.kind == bundle::Kernel::Kind::Select;
+      kernels[variant.symbol] = [code, isSelect](const Launch &launch) {
+        (isSelect ? select : attend)(code, launch);
+      };
+    }
+}
+
+} // namespace heddle::rt::cuda::test

@@ -1,0 +1,245 @@
+//===- RunTest.cpp - Runs on the GPU's engine are the host's --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/denoise/HostEngine.h"
+#include "runtime/reference/ReferenceExecutor.h"
+#include "runtime/test/engine/EngineFixture.h"
+
+#include <set>
+
+using namespace heddle;
+using namespace heddle::rt;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+using rt::test::TinyShape;
+
+namespace {
+
+/// Every step of a run, as its observer saw it.
+struct Trace {
+  Generation generation;
+  struct Step {
+    int64_t rows, logitRows;
+    std::vector<Commit> commits;
+    StepCounters counters;
+  };
+  std::vector<Step> steps;
+};
+
+constexpr TinyShape tiny = {.mlpHidden = 40, .vocab = 61};
+
+class RunTest : public EngineTest {
+protected:
+  static Trace record(StepEngine &engine, const Prompts &prompts,
+                      const GenerateOptions &options) {
+    Trace run;
+    Result<Generation> done =
+        generate(engine, prompts, options, [&](const StepRecord &step) {
+          run.steps.push_back({step.rowsComputed,
+                               step.logitRows,
+                               {step.commits.begin(), step.commits.end()},
+                               step.counters});
+          return true;
+        });
+    EXPECT_OK(done);
+    if (done)
+      run.generation = std::move(*done);
+    return run;
+  }
+
+  /// The same run on the host, with attention by definition.
+  Trace onHost(const bundle::Manifest &manifest, const Prompts &prompts,
+               const GenerateOptions &options) {
+    Result<std::unique_ptr<Model>> model = Model::load(folder->path, {});
+    EXPECT_OK(model);
+    auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
+    EXPECT_OK(executor);
+    return record(*makeHostEngine(**model, **executor), prompts, options);
+  }
+
+  /// Both, step by step.
+  void compare(const bundle::Manifest &manifest, const Prompts &prompts,
+               const GenerateOptions &options) {
+    start(manifest);
+    if (HasFatalFailure())
+      return;
+    Trace host = onHost(manifest, prompts, options);
+    Trace gpu = record(*engine, prompts, options);
+    EXPECT_EQ(gpu.generation.sequences, host.generation.sequences);
+    ASSERT_EQ(gpu.steps.size(), host.steps.size());
+    for (size_t i = 0; i < gpu.steps.size(); ++i) {
+      SCOPED_TRACE("step " + std::to_string(i + 1));
+      EXPECT_EQ(gpu.steps[i].rows, host.steps[i].rows);
+      EXPECT_EQ(gpu.steps[i].counters.pairs, host.steps[i].counters.pairs);
+      EXPECT_EQ(gpu.steps[i].counters.densePairs,
+                host.steps[i].counters.densePairs);
+      EXPECT_EQ(gpu.steps[i].counters.scorePairs,
+                host.steps[i].counters.scorePairs);
+      EXPECT_EQ(gpu.steps[i].counters.refreshes,
+                host.steps[i].counters.refreshes);
+      const std::vector<Commit> &a = gpu.steps[i].commits;
+      const std::vector<Commit> &b = host.steps[i].commits;
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t c = 0; c < a.size(); ++c) {
+        EXPECT_EQ(a[c].sequence, b[c].sequence);
+        EXPECT_EQ(a[c].position, b[c].position);
+        EXPECT_EQ(a[c].token, b[c].token);
+        EXPECT_NEAR(a[c].confidence, b[c].confidence, 1e-4 * b[c].confidence);
+      }
+    }
+    // Without an observer nothing is copied back, and the tokens are the same.
+    Result<Generation> unseen = generate(*engine, prompts, options, nullptr);
+    ASSERT_OK(unseen);
+    EXPECT_EQ(unseen->sequences, gpu.generation.sequences);
+  }
+};
+
+TEST_F(RunTest, DenseOfOneSequence) {
+  makeModel(tiny);
+  compare(gpuManifest(), promptsOf({5}), lengthsOf(8, 8, 8));
+}
+
+TEST_F(RunTest, BatchesOfUnequalLengthsInBlocks) {
+  makeModel(tiny);
+  compare(gpuManifest(), promptsOf({1, 17, 6}), lengthsOf(24, 8, 9));
+}
+
+TEST_F(RunTest, MoreStepsThanTokens) {
+  makeModel(tiny);
+  compare(gpuManifest(), promptsOf({4, 9}), lengthsOf(4, 2, 10));
+}
+
+TEST_F(RunTest, GroupedKeysAndTiedEmbeddings) {
+  makeModel({.layers = 3,
+             .hidden = 256,
+             .queryHeads = 4,
+             .kvHeads = 2,
+             .mlpHidden = 96,
+             .vocab = 123,
+             .tied = true});
+  compare(gpuManifest(), promptsOf({3, 20}), lengthsOf(12, 6, 4));
+}
+
+TEST_F(RunTest, Columns) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, ColumnsAsBitmaps) {
+  makeModel(tiny);
+  bundle::Manifest manifest =
+      gpuManifest({.encodings = {bundle::Encoding::Bitmap}});
+  setRule(manifest, "columns", {0});
+  compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+}
+
+// Pairs of a union are counted from the lists on the device.
+TEST_F(RunTest, UnionsWithColumns) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "union", {2});
+  compare(manifest, promptsOf({7, 40}), lengthsOf(16, 8, 10));
+}
+
+// One select kernel, two selections: twice its argument blocks.
+TEST_F(RunTest, TwoSelectionsByOneKernel) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "two_columns", {0, 1});
+  compare(manifest, promptsOf({7, 30, 2, 11}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, Guidance) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  GenerateOptions options = lengthsOf(16, 8, 8);
+  options.sampling.cfgScale = 1.5;
+  compare(manifest, promptsOf({7, 20}), options);
+}
+
+TEST_F(RunTest, NoiseAndRandomRemasking) {
+  makeModel(tiny);
+  GenerateOptions options = lengthsOf(16, 8, 8);
+  options.sampling.temperature = 0.7;
+  options.sampling.remasking = Remasking::Random;
+  options.sampling.seed = 123456789012345;
+  compare(gpuManifest(), promptsOf({7, 20}), options);
+}
+
+TEST_F(RunTest, BarredEndTokens) {
+  makeModel({.mlpHidden = 40, .vocab = 9});
+  GenerateOptions options = lengthsOf(8, 4, 8);
+  options.sampling.logitsEosInf = true;
+  options.sampling.confidenceEosEotInf = true;
+  options.sampling.eosToken = 0;
+  options.sampling.eotToken = 3;
+  compare(gpuManifest(), promptsOf({7, 20}), options);
+}
+
+// A model that draws the mask token leaves masks behind, which compete in later
+// blocks; with few entries it does so often.
+TEST_F(RunTest, MasksLeftBehind) {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    makeModel({.layers = 1, .mlpHidden = 40, .vocab = 4}, seed);
+    compare(gpuManifest(), promptsOf({3, 11, 6}), lengthsOf(24, 6, 12));
+  }
+}
+
+TEST_F(RunTest, AProductsAlgorithmThatIsTimedOverwritesNothingInUse) {
+  makeModel(tiny);
+  start(gpuManifest());
+  Prompts prompts = promptsOf({7, 20});
+  Trace first = record(*engine, prompts, lengthsOf(16, 8, 8));
+  for (GemmChoice choice : {GemmChoice::Fastest, GemmChoice::Fixed}) {
+    start(gpuManifest(), DType::F32,
+          {.choice = choice, .secondsPerShape = 0.001});
+    Trace other = record(*engine, prompts, lengthsOf(16, 8, 8));
+    EXPECT_EQ(other.generation.sequences, first.generation.sequences);
+  }
+}
+
+TEST_F(RunTest, HalfTypesRunToTheEnd) {
+  makeModel(tiny);
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    SCOPED_TRACE(name(dtype));
+    bundle::Manifest manifest = gpuManifest();
+    setRule(manifest, "columns", {0});
+    start(manifest, dtype);
+    Trace run = record(*engine, promptsOf({7, 20}), lengthsOf(16, 8, 8));
+    ASSERT_EQ(run.steps.size(), 8u);
+    for (const std::vector<int32_t> &sequence : run.generation.sequences)
+      for (int32_t token : sequence)
+        EXPECT_TRUE(token >= 0 && token < config.vocabSize);
+  }
+}
+
+// Another run on the same engine starts afresh, also after one that was ended.
+TEST_F(RunTest, RunsFollowEachOther) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  start(manifest);
+  Prompts prompts = promptsOf({7, 20});
+  Trace first = record(*engine, prompts, lengthsOf(16, 8, 8));
+  Result<Generation> ended =
+      generate(*engine, promptsOf({30}), lengthsOf(8, 8, 8),
+               [](const StepRecord &step) { return step.step < 3; });
+  ASSERT_OK(ended);
+  EXPECT_FALSE(ended->complete);
+  EXPECT_EQ(ended->stepsDone, 3);
+  // What was generated is kept: three tokens.
+  const std::vector<int32_t> &kept = ended->sequences.front();
+  EXPECT_EQ(std::count(kept.begin(), kept.end(), config.maskToken), 5);
+  Trace again = record(*engine, prompts, lengthsOf(16, 8, 8));
+  EXPECT_EQ(again.generation.sequences, first.generation.sequences);
+}
+
+} // namespace

@@ -29,7 +29,8 @@ static int64_t squaresTogether(int64_t partRows, bool exact) {
   return std::min<int64_t>(4, partRows / 8);
 }
 
-/// A constant that LLVM doesn't know, so that it keeps a loop that ends there.
+/// A constant that LLVM doesn't know, so that it leaves a loop rolled: unrolled
+/// ones would keep an address in registers for each of their steps.
 static Value hiddenWord(NVVMBuilder &v, int64_t value) {
   auto text = [&](const Twine &twine) { return v.b.getStringAttr(twine); };
   return LLVM::InlineAsmOp::create(
@@ -246,8 +247,8 @@ void SelectLowering::copyKeys(Value base, Value tile) {
   Value count = v.sub(n, firstKey);
   // Any item of the tile, for rows of any number of chunks.
   auto copyItems = [&] {
-    v.loop(v.word(0), v.mul(v.least(count, v.word(tileKeys)), chunks), 32,
-           [&](Value item) {
+    v.loop(v.word(0), v.mul(v.least(count, v.word(tileKeys)), chunks),
+           hiddenWord(v, 32), [&](Value item) {
              item = v.add(item, lane);
              Value row = v.quotient(item, chunks);
              Value chunk = v.sub(item, v.mul(row, chunks));

@@ -130,13 +130,16 @@ private:
   }
 
   MmaTilingAttr chooseSelect() {
-    for (int64_t queryRows =
-             std::min<int64_t>(128, std::max<int64_t>(rows, 64));
-         queryRows >= 64; queryRows /= 2)
-      for (int64_t keys : {128, 64})
-        if (MmaTilingAttr tiling = get(queryRows, 4, keys, 1, false);
-            mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
-          return tiling;
+    // A warp holds its keys in registers and meets all rows of the block with
+    // them: the more rows, the less often keys are fetched, so small groups are
+    // scored several together.
+    int64_t keysPerWarp = kernel.getHeadDim() > 128 ? 16 : 32;
+    for (int64_t warps : {4, 2})
+      for (int64_t queryRows : {32 * warps, 16 * warps})
+        for (int64_t keys : {keysPerWarp * warps, 16 * warps})
+          if (MmaTilingAttr tiling = get(queryRows, warps, keys, 1, false);
+              mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
+            return tiling;
     return {};
   }
 

@@ -44,6 +44,14 @@ std::optional<::heddle::bundle::Encoding> encodingOf(EncodingChoice choice) {
   llvm_unreachable("unknown encoding");
 }
 
+constexpr StringLiteral elementTypes[] = {"f32", "bf16", "f16"};
+
+/// The place of an element type among all, the number of them if it is unknown.
+size_t rankOfType(StringRef type) {
+  return std::distance(std::begin(elementTypes),
+                       llvm::find(elementTypes, type));
+}
+
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.
 struct Flags {
@@ -203,7 +211,7 @@ std::string checkOptions(const Options &options) {
            "examples/pulsecol.mlir, or - for stdin ('heddlec --help' says "
            "more)";
   for (const std::string &type : compiler.elementTypes)
-    if (type != "f32" && type != "bf16" && type != "f16")
+    if (rankOfType(type) == std::size(elementTypes))
       return "--dtype: '" + type + "' is unknown, expected f32, bf16 or f16";
   for (int64_t dim : compiler.headDims)
     if (dim < 8 || dim > 1024 || dim % 8 != 0)
@@ -293,15 +301,13 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     options.compiler.headDims.assign(flags.headDims.begin(),
                                      flags.headDims.end());
   // Variants in one order whatever was typed; a repeated one counts once.
-  auto sortUnique = [](auto &list) {
-    llvm::sort(list);
+  auto sortUnique = [](auto &list, auto &&rank) {
+    llvm::sort(list,
+               [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
     list.erase(llvm::unique(list), list.end());
   };
-  llvm::sort(options.compiler.elementTypes, std::greater<>()); // f32 first
-  options.compiler.elementTypes.erase(
-      llvm::unique(options.compiler.elementTypes),
-      options.compiler.elementTypes.end());
-  sortUnique(options.compiler.headDims);
+  sortUnique(options.compiler.elementTypes, rankOfType);
+  sortUnique(options.compiler.headDims, [](int64_t dim) { return dim; });
 
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");

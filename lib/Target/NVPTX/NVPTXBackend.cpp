@@ -106,7 +106,8 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
   pm.addPass(createConvertShedToNVVM());
-  pm.addPass(createCanonicalizerPass());
+  // All further simplification is LLVM's: canonicalization here would take
+  // twice the time of the rest of this level and change nothing after it.
   pm.addPass(createCSEPass());
   HeddleVerifyMachineOptions options;
   options.dialects = {"arith", "builtin", "cf",  "index", "llvm",
@@ -158,7 +159,7 @@ NVPTXBackend::runAssembler(ModuleOp module, StringRef ptx) const {
            << "the PTX for " << name() << " was not checked: " << why;
   if (!assembled) {
     remark::missed(module.getLoc(), remarkOf("Assembled"))
-        << "PTX only for " << name().str() << ": " << why;
+        << llvm::formatv("PTX only for {0}: {1}", name(), why).str();
     return std::optional<std::string>();
   }
   if (failed(judge(module, *assembled)))

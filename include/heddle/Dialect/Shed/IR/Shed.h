@@ -27,6 +27,17 @@
 #define GET_TYPEDEF_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedTypes.h.inc"
 
+namespace mlir::shed {
+/// What an element of an array is in a kernel's arithmetic: f32 for bf16 and
+/// f16, the element itself otherwise.
+Type arithmeticType(Type element);
+
+/// The form of the reductions of shed.for_columns: (add, argmax).
+ParseResult parseReductions(OpAsmParser &parser, ArrayAttr &reductions);
+void printReductions(OpAsmPrinter &printer, Operation *op,
+                     ArrayAttr reductions);
+} // namespace mlir::shed
+
 #define GET_OP_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedOps.h.inc"
 

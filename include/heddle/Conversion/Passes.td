@@ -58,6 +58,20 @@ def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
 }
 
+def ConvertShedRowsToNVVM : Pass<"convert-shed-rows-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lower row kernels to CUDA kernels";
+  let description = [{
+    Replaces every `shed.row_kernel` by a kernel function of `bundle/RowAbi.h`
+    in the llvm, nvvm, scf and arith dialects, as its tiling says. The function
+    has the attributes `heddle.threads` and `heddle.shared_bytes` (dynamic shared
+    memory: none) for the bundle's record.
+    Kernels of attention and selection stay.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
 def HeddleVerifyMachine : Pass<"heddle-verify-machine", "::mlir::ModuleOp"> {
   let summary = "Check that a module is at the machine level";
   let description = [{

@@ -102,9 +102,11 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
   pm.addPass(createConvertHeddleToShed(kernels));
   pm.addPass(shed::createShedChooseMmaTiles(target));
   pm.addPass(shed::createShedVerifyMmaKernels(target));
+  pm.addPass(shed::createShedAddRowKernels(forms.elementTypes));
 }
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
+  pm.addPass(createConvertShedRowsToNVVM());
   pm.addPass(createConvertShedToNVVM());
   // All further simplification is LLVM's: canonicalization here would take
   // twice the time of the rest of this level and change nothing after it.

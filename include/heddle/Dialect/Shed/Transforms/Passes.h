@@ -36,6 +36,9 @@ createShedChooseMmaTiles(const ::heddle::CudaTargetInfo &target);
 std::unique_ptr<Pass>
 createShedVerifyMmaKernels(const ::heddle::CudaTargetInfo &target);
 
+/// `shed-add-row-kernels` for these element types.
+std::unique_ptr<Pass> createShedAddRowKernels(ArrayRef<std::string> dtypes);
+
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
 

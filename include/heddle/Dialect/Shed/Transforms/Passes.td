@@ -76,4 +76,22 @@ def ShedVerifyMmaKernels : Pass<"shed-verify-mma-kernels"> {
   ];
 }
 
+def ShedAddRowKernels : Pass<"shed-add-row-kernels", "::mlir::ModuleOp"> {
+  let summary = "Add the row kernels of a model and its sampler";
+  let description = [{
+    Adds one `shed.row_kernel` for each operation of `bundle/RowOps.h` and each
+    dtype, named row_OPERATION_DTYPE, at the end of the module. A machine whose
+    loop stays on it needs all of them, whatever the plan. Those that the module
+    has already are left as they are.
+  }];
+  let options = [
+    ListOption<"dtypes", "dtypes", "std::string",
+               "element types: f32, bf16, f16 (default: f32)">,
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::shed::ShedDialect"];
+}
+
 #endif // HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_TD

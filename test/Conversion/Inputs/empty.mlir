@@ -1,0 +1,2 @@
+// Kernels are added to it.
+module {}

@@ -1,0 +1,364 @@
+//===- RowKernelsTest.cpp - The model's row kernels on a GPU --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each kernel against the host's own row kernels, for f32 and bf16, or the same
+// formula in f16, which the host does not compute in.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/RowKernels.h"
+#include "runtime/tensor/Convert.h"
+#include "runtime/test/cuda/RowMachine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace heddle::rt::cuda::test {
+namespace {
+
+using bundle::RowOp;
+
+class RowKernelsTest : public RowTest {
+protected:
+  /// One unit in the last place of T at `value`.
+  float unit(float value) const {
+    int bits = dtype() == DType::F32 ? 23 : dtype() == DType::BF16 ? 7 : 10;
+    int least = dtype() == DType::F16 ? -14 : -126;
+    return std::ldexp(
+        1.0f, std::max(std::ilogb(value == 0 ? 1e-30f : value), least) - bits);
+  }
+
+  /// The host's order of additions and exponential are its own: the value that
+  /// is rounded first may round to the neighbour, and the second rounding add
+  /// as much (in f32, nothing is rounded: `f32Units`). That happens rarely.
+  void expectNear(const std::vector<float> &got,
+                  const std::vector<float> &expected, float f32Units) {
+    ASSERT_EQ(got.size(), expected.size());
+    float most = dtype() == DType::F32 ? f32Units : 2;
+    int64_t unequal = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_LE(std::abs(got[i] - expected[i]), most * unit(expected[i]))
+          << "element " << i << ": " << got[i] << ", expected " << expected[i];
+      unequal += got[i] != expected[i];
+    }
+    if (dtype() != DType::F32) {
+      EXPECT_LE(unequal, static_cast<int64_t>(got.size() / 50 + 2));
+    }
+  }
+
+  std::vector<float> hostRmsNorm(const std::vector<float> &t,
+                                 const std::vector<float> &weight, float eps);
+  std::vector<float> hostSwiGlu(const std::vector<float> &x, int64_t width);
+};
+
+std::vector<float> RowKernelsTest::hostRmsNorm(const std::vector<float> &t,
+                                               const std::vector<float> &weight,
+                                               float eps) {
+  auto n = static_cast<int64_t>(t.size());
+  std::vector<float> y(n);
+  if (dtype() == DType::F16) {
+    double sum = 0;
+    for (float value : t)
+      sum += static_cast<double>(value) * value;
+    auto scale =
+        static_cast<float>(1 / std::sqrt(sum / static_cast<double>(n) + eps));
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = round(round(t[i] * scale) * weight[i]);
+    return y;
+  }
+  std::vector<float> in(n), out(n); // room and alignment for either type
+  convert(DType::F32, t.data(), dtype(), in.data(), n);
+  cpu::rowKernels(dtype()).rmsNorm(in.data(), weight.data(), out.data(), n,
+                                   eps);
+  convert(dtype(), out.data(), DType::F32, y.data(), n);
+  return y;
+}
+
+std::vector<float> RowKernelsTest::hostSwiGlu(const std::vector<float> &x,
+                                              int64_t width) {
+  std::vector<float> y(width);
+  if (dtype() == DType::F16) {
+    for (int64_t i = 0; i < width; ++i)
+      y[i] = round(round(x[i] / (1 + std::exp(-x[i]))) * x[width + i]);
+    return y;
+  }
+  std::vector<float> out(width);
+  cpu::rowKernels(dtype()).swiGlu(x.data(), x.data() + width, out.data(),
+                                  width);
+  convert(dtype(), out.data(), DType::F32, y.data(), width);
+  return y;
+}
+
+std::vector<float> row(const std::vector<float> &matrix, int64_t r,
+                       int64_t width) {
+  return {matrix.begin() + r * width, matrix.begin() + (r + 1) * width};
+}
+
+void append(std::vector<float> &to, const std::vector<float> &values) {
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+TEST_P(RowKernelsTest, Embed) {
+  const int64_t rows = 37, vocab = 211;
+  for (int64_t width : {8, 40, 256, 4096}) {
+    std::vector<float> table = random(vocab * width);
+    std::vector<int32_t> tokens(rows);
+    for (int32_t &token : tokens)
+      token = static_cast<int32_t>(engine() % vocab);
+    tokens[0] = 0;
+    tokens[1] = vocab - 1;
+    auto deviceTable = uploadElements(table);
+    auto deviceTokens = upload(tokens);
+    auto y = elementRoom(rows * width);
+    launch(RowOp::Embed, rows,
+           abi::EmbedArgs{.tokens = deviceTokens.as<int32_t>(),
+                          .table = deviceTable.as<void>(),
+                          .y = y.as<void>(),
+                          .width = width});
+    std::vector<float> expected;
+    for (int32_t token : tokens)
+      append(expected, row(table, token, width));
+    EXPECT_EQ(readElements(y), expected) << width;
+  }
+}
+
+TEST_P(RowKernelsTest, RmsNorm) {
+  const float eps = 1e-5f;
+  // From one group of columns to more than registers hold.
+  for (int64_t width : {8, 16, 256, 1000, 3584, 4096, 8192, 8200, 12288, 20480})
+    for (bool added : {false, true}) {
+      const int64_t rows = 5;
+      std::vector<float> x = random(rows * width), delta = random(rows * width),
+                         weight = random(width);
+      auto deviceX = uploadElements(x), deviceDelta = uploadElements(delta),
+           deviceWeight = uploadElements(weight);
+      auto y = elementRoom(rows * width);
+      launch(RowOp::RmsNorm, rows,
+             abi::RmsNormArgs{.x = deviceX.as<void>(),
+                              .delta = added ? deviceDelta.as<void>() : nullptr,
+                              .weight = deviceWeight.as<void>(),
+                              .y = y.as<void>(),
+                              .index = nullptr,
+                              .shift = 0,
+                              .width = width,
+                              .eps = eps});
+      std::vector<float> t = x, expected;
+      if (added)
+        for (size_t i = 0; i < t.size(); ++i)
+          t[i] = round(x[i] + delta[i]);
+      for (int64_t r = 0; r < rows; ++r)
+        append(expected, hostRmsNorm(row(t, r, width), weight, eps));
+      SCOPED_TRACE(width);
+      expectNear(readElements(y), expected, 8);
+      EXPECT_EQ(readElements(deviceX), t);
+    }
+}
+
+TEST_P(RowKernelsTest, RmsNormOfListedRows) {
+  const int64_t rows = 7, width = 520, shift = 3;
+  const float eps = 1e-6f;
+  std::vector<float> x = random(rows * width), delta = random(rows * width),
+                     weight = random(width);
+  std::vector<int32_t> index = {2, -1, 0, 3};
+  auto deviceX = uploadElements(x), deviceDelta = uploadElements(delta),
+       deviceWeight = uploadElements(weight);
+  auto deviceIndex = upload(index);
+  auto y = uploadElements(std::vector<float>(index.size() * width, 7.0f));
+  launch(RowOp::RmsNorm, static_cast<int64_t>(index.size()),
+         abi::RmsNormArgs{.x = deviceX.as<void>(),
+                          .delta = deviceDelta.as<void>(),
+                          .weight = deviceWeight.as<void>(),
+                          .y = y.as<void>(),
+                          .index = deviceIndex.as<int32_t>(),
+                          .shift = shift,
+                          .width = width,
+                          .eps = eps});
+  std::vector<float> expected;
+  for (int32_t r : index) {
+    std::vector<float> t(width, 7.0f);
+    if (r >= 0) {
+      for (int64_t j = 0; j < width; ++j)
+        t[j] =
+            round(x[(r + shift) * width + j] + delta[(r + shift) * width + j]);
+      t = hostRmsNorm(t, weight, eps);
+    }
+    append(expected, t);
+  }
+  expectNear(readElements(y), expected, 8);
+  EXPECT_EQ(readElements(deviceX), x) << "listed rows are not stored";
+}
+
+TEST_P(RowKernelsTest, Rotate) {
+  const int64_t rows = 11, positions = 300;
+  for (int64_t headDim : {32, 64, 96, 128, 256})
+    for (int64_t heads : {1, 3, 64}) {
+      const int64_t half = headDim / 2, stride = (heads + 2) * headDim;
+      std::vector<float> x = random(rows * stride);
+      std::vector<float> cos(positions * half), sin(positions * half);
+      for (size_t i = 0; i < cos.size(); ++i) {
+        cos[i] = std::cos(static_cast<float>(i) * 0.37f);
+        sin[i] = std::sin(static_cast<float>(i) * 0.37f);
+      }
+      std::vector<int32_t> position(rows);
+      for (int32_t &p : position)
+        p = static_cast<int32_t>(engine() % positions);
+      auto deviceX = uploadElements(x);
+      auto deviceCos = upload(cos), deviceSin = upload(sin);
+      auto devicePosition = upload(position);
+      launch(RowOp::Rotate, rows,
+             abi::RotateArgs{.x = deviceX.as<void>(),
+                             .cos = deviceCos.as<float>(),
+                             .sin = deviceSin.as<float>(),
+                             .position = devicePosition.as<int32_t>(),
+                             .heads = heads,
+                             .half = half,
+                             .stride = stride});
+      std::vector<float> expected = x;
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t h = 0; h < heads; ++h)
+          for (int64_t j = 0; j < half; ++j) {
+            float *a = &expected[r * stride + h * headDim + j], *b = a + half;
+            // Volatile: each product is rounded, as on the host and the device.
+            float c = cos[position[r] * half + j],
+                  s = sin[position[r] * half + j];
+            volatile float ac = *a * c, bs = *b * s, bc = *b * c, as = *a * s;
+            *a = round(ac - bs);
+            *b = round(bc + as);
+          }
+      EXPECT_EQ(readElements(deviceX), expected) << headDim << " x " << heads;
+    }
+}
+
+TEST_P(RowKernelsTest, SwiGlu) {
+  for (int64_t width : {8, 24, 1000, 4096, 12288}) {
+    const int64_t rows = 3;
+    std::vector<float> x = random(rows * 2 * width, 4);
+    x[0] = round(-100); // beyond where exp(-x) is finite
+    x[1] = round(100);
+    x[2] = 0;
+    auto deviceX = uploadElements(x);
+    auto y = elementRoom(rows * width);
+    launch(RowOp::SwiGlu, rows,
+           abi::SwiGluArgs{
+               .x = deviceX.as<void>(), .y = y.as<void>(), .width = width});
+    std::vector<float> got = readElements(y), expected;
+    for (int64_t r = 0; r < rows; ++r)
+      append(expected, hostSwiGlu(row(x, r, 2 * width), width));
+    EXPECT_NEAR(got[0], expected[0], 1e-30f);
+    got[0] = expected[0];
+    SCOPED_TRACE(width);
+    expectNear(got, expected, 16);
+  }
+}
+
+TEST_P(RowKernelsTest, GatherAndScatter) {
+  const int64_t rows = 9;
+  const std::vector<int32_t> index = {4, -1, 0, 8, 3};
+  for (int64_t width : {8, 72, 4096}) {
+    std::vector<float> x = random(rows * width);
+    auto deviceX = uploadElements(x);
+    auto deviceIndex = upload(index);
+    auto gathered = elementRoom(index.size() * width);
+    launch(RowOp::Gather, index.size(),
+           abi::GatherArgs{.x = deviceX.as<void>(),
+                           .index = deviceIndex.as<int32_t>(),
+                           .y = gathered.as<void>(),
+                           .width = width});
+    std::vector<float> expected;
+    for (int32_t r : index)
+      append(expected, r < 0 ? std::vector<float>(width) : row(x, r, width));
+    EXPECT_EQ(readElements(gathered), expected) << width;
+
+    std::vector<float> y(rows * width, 5.0f);
+    auto scattered = uploadElements(y);
+    launch(RowOp::Scatter, index.size(),
+           abi::ScatterArgs{.x = gathered.as<void>(),
+                            .index = deviceIndex.as<int32_t>(),
+                            .y = scattered.as<void>(),
+                            .width = width});
+    for (int32_t r : index)
+      if (r >= 0)
+        std::copy_n(x.begin() + r * width, width, y.begin() + r * width);
+    EXPECT_EQ(readElements(scattered), y) << width;
+  }
+}
+
+/// They move each byte once: rates beside that of a copy on the same device. A
+/// measurement, so it runs only with --gtest_also_run_disabled_tests.
+TEST_P(RowKernelsTest, DISABLED_RatesBesideACopy) {
+  const int64_t rows = 16384;
+  auto timeOf = [&](auto &&work) -> double {
+    Result<cuda::Event> begin = cuda::Event::create(*context, true),
+                        end = cuda::Event::create(*context, true);
+    if (!begin || !end)
+      return 0;
+    std::vector<double> times;
+    for (int i = 0; i < 9; ++i) {
+      EXPECT_TRUE(stream->record(*begin));
+      work();
+      EXPECT_TRUE(stream->record(*end));
+      EXPECT_TRUE(end->synchronize());
+      Result<double> ms = cuda::Event::elapsed(*begin, *end);
+      EXPECT_TRUE(ms);
+      times.push_back(ms ? *ms : 0);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  };
+  for (int64_t width : {4096, 12288}) {
+    const int64_t bytes = rows * width * byteSize(dtype());
+    auto x = elementRoom(2 * rows * width), y = elementRoom(rows * width);
+    auto delta = elementRoom(rows * width), weight = elementRoom(width);
+    for (DeviceArray *array : {&x, &delta}) {
+      auto address = reinterpret_cast<uintptr_t>(array->as<void>());
+      EXPECT_TRUE(stream->fillBytes(address, 0, bytes));
+    }
+    auto rate = [&](const char *what, double moved, auto &&work) {
+      double ms = timeOf(work);
+      double gigabytes = moved / ms / 1e6;
+      std::printf("%s %s width %ld: %.3f ms, %.0f GB/s\n",
+                  std::string(name(dtype())).c_str(), what,
+                  static_cast<long>(width), ms, gigabytes);
+      return gigabytes;
+    };
+    double copy = rate("copy", 2.0 * bytes, [&] {
+      EXPECT_TRUE(stream->copyOnDevice(
+          reinterpret_cast<uintptr_t>(y.as<void>()),
+          reinterpret_cast<uintptr_t>(x.as<void>()), bytes));
+    });
+    abi::RmsNormArgs norm{.x = x.as<void>(),
+                          .delta = delta.as<void>(),
+                          .weight = weight.as<void>(),
+                          .y = y.as<void>(),
+                          .index = nullptr,
+                          .shift = 0,
+                          .width = width,
+                          .eps = 1e-5};
+    double added = rate("residual and norm", 4.0 * bytes, [&] {
+      start(RowOp::RmsNorm, rows, &norm, abi::RmsNormArgs::fields);
+    });
+    norm.delta = nullptr;
+    double plain = rate("norm", 2.0 * bytes, [&] {
+      start(RowOp::RmsNorm, rows, &norm, abi::RmsNormArgs::fields);
+    });
+    abi::SwiGluArgs glu{.x = x.as<void>(), .y = y.as<void>(), .width = width};
+    double swiGlu = rate("swiglu", 3.0 * bytes, [&] {
+      start(RowOp::SwiGlu, rows, &glu, abi::SwiGluArgs::fields);
+    });
+    EXPECT_GE(added, 0.7 * copy);
+    EXPECT_GE(plain, 0.7 * copy);
+    EXPECT_GE(swiGlu, 0.7 * copy);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RowKernelsTest,
+                         testing::Values(DType::F32, DType::BF16, DType::F16),
+                         nameOfDType);
+
+} // namespace
+} // namespace heddle::rt::cuda::test

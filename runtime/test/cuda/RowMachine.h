@@ -1,0 +1,96 @@
+//===- RowMachine.h - Row kernels on the machine's GPU ----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H
+#define HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H
+
+#include "bundle/RowAbi.h"
+#include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/Module.h"
+#include "runtime/tensor/DType.h"
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace heddle::rt::cuda::test {
+
+/// Device memory that holds elements, poisoned (all bits set) until written.
+class DeviceArray {
+public:
+  DeviceArray(const Context &context, const Stream &stream, int64_t bytes);
+
+  template <typename T> T *as() const {
+    return reinterpret_cast<T *>(static_cast<uintptr_t>(address()));
+  }
+  void write(const void *from, int64_t bytes);
+  template <typename T> std::vector<T> read() {
+    std::vector<T> values(bytes / sizeof(T));
+    readTo(values.data());
+    return values;
+  }
+
+private:
+  DevicePtr address() const;
+  void readTo(void *to);
+
+  const Stream &stream;
+  int64_t bytes;
+  Arena arena;
+};
+
+/// A test of the kernels of one element type. Skipped where there is no GPU, no
+/// bundle in HEDDLE_CUDA_BUNDLE or no kernel of the type in it.
+class RowTest : public testing::TestWithParam<DType> {
+protected:
+  void SetUp() override;
+
+  DType dtype() const { return GetParam(); }
+
+  /// An array of the host on the device.
+  template <typename T> DeviceArray upload(const std::vector<T> &values) {
+    DeviceArray array(*context, *stream, values.size() * sizeof(T));
+    array.write(values.data(), values.size() * sizeof(T));
+    return array;
+  }
+  template <typename T> DeviceArray room(int64_t elements) {
+    return DeviceArray(*context, *stream, elements * sizeof(T));
+  }
+  /// Elements of the dtype, from values that it holds exactly, and back.
+  DeviceArray uploadElements(const std::vector<float> &values);
+  DeviceArray elementRoom(int64_t count);
+  std::vector<float> readElements(DeviceArray &array);
+
+  /// `value` rounded to the dtype.
+  float round(float value) const;
+  /// Normally distributed numbers of the dtype.
+  std::vector<float> random(int64_t count, float scale = 1);
+
+  template <typename Args>
+  void launch(bundle::RowOp op, int64_t blocks, const Args &args) {
+    start(op, blocks, &args, Args::fields);
+    ASSERT_TRUE(stream->synchronize());
+  }
+  void start(bundle::RowOp op, int64_t blocks, const void *args,
+             std::span<const abi::RowField> fields);
+
+  const Context *context = nullptr;
+  const Stream *stream = nullptr;
+  std::mt19937 engine{42};
+
+private:
+  const Kernel *kernel(bundle::RowOp op) const;
+};
+
+std::string nameOfDType(const testing::TestParamInfo<DType> &info);
+
+} // namespace heddle::rt::cuda::test
+
+#endif // HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H

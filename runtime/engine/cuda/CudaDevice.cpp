@@ -8,6 +8,7 @@
 #include "runtime/engine/cuda/CudaDevice.h"
 
 #include "runtime/base/Machine.h"
+#include "runtime/device/cuda/CublasLt.h"
 #include "runtime/engine/cuda/Engine.h"
 
 namespace heddle::rt::cuda {
@@ -16,9 +17,11 @@ namespace {
 
 class CudaDevice final : public Device {
 public:
-  CudaDevice(std::unique_ptr<Context> context, const DeviceOptions &options,
+  CudaDevice(std::unique_ptr<Context> context,
+             std::shared_ptr<const CublasLt> blas, const DeviceOptions &options,
              const ModelConfig &config)
-      : context(std::move(context)), dtype(options.dtype), config(config) {
+      : context(std::move(context)), blas(std::move(blas)),
+        dtype(options.dtype), config(config) {
     // The first proposal is the same in every process, so that a seed's tokens
     // are too.
     products.choice =
@@ -56,8 +59,8 @@ public:
     Result<MemoryInfo> memory = context->memory();
     if (!memory)
       return memory.takeError();
-    int64_t needed = use.run + (weights.bytes() ? 0 : use.weights);
-    if (needed > memory->free - ArenaOptions().reserve)
+    int64_t room = memory->free - ArenaOptions().reserve - use.run;
+    if (room < (weights.bytes() ? 0 : use.weights))
       return Error(description() + " has " + formatBytes(memory->free) +
                    " free, but the model needs " + formatBytes(use.weights) +
                    " and this run " + formatBytes(use.run) +
@@ -89,6 +92,7 @@ public:
 
 private:
   std::unique_ptr<Context> context;
+  std::shared_ptr<const CublasLt> blas; ///< for the runs, which open it again
   DType dtype;
   ModelConfig config;
   GemmOptions products;
@@ -103,8 +107,19 @@ Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options,
   Result<std::unique_ptr<Context>> context = Context::open(ordinal);
   if (!context)
     return context.takeError();
-  return std::unique_ptr<Device>(
-      std::make_unique<CudaDevice>(std::move(*context), options, config));
+  return makeDevice(options, std::move(*context), config);
+}
+
+Result<std::unique_ptr<Device>> makeDevice(const DeviceOptions &options,
+                                           std::unique_ptr<Context> context,
+                                           const ModelConfig &config) {
+  // Now, as without it a model would be loaded in vain.
+  Result<std::shared_ptr<const CublasLt>> blas =
+      CublasLt::open(context->device().driverVersion);
+  if (!blas)
+    return blas.takeError();
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(
+      std::move(context), std::move(*blas), options, config));
 }
 
 } // namespace heddle::rt::cuda

@@ -8,13 +8,20 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_CUDADEVICE_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_CUDADEVICE_H
 
+#include "runtime/device/cuda/Context.h"
 #include "runtime/engine/Device.h"
 
 namespace heddle::rt::cuda {
 
-/// GPU `ordinal` of this machine, with weights in any type.
+/// GPU `ordinal` of this machine, with weights in any type. Refused as by
+/// Context::open, and when there is no cuBLASLt.
 Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options,
                                            int ordinal,
+                                           const ModelConfig &config);
+
+/// The same for a GPU that is open.
+Result<std::unique_ptr<Device>> makeDevice(const DeviceOptions &options,
+                                           std::unique_ptr<Context> context,
                                            const ModelConfig &config);
 
 } // namespace heddle::rt::cuda

@@ -42,22 +42,23 @@ CudaEngine::create(const Context &context, const DeviceWeights &weights,
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// Prompts of these lengths; which tokens they have does not matter to a plan.
 static PackedRun packedRun(const std::vector<int64_t> &promptLengths,
                            const GenerateOptions &options) {
   PackedRun run;
   run.options = options;
   run.guided = options.sampling.cfgScale > 0;
   run.offsets = {0};
-  for (int64_t length : promptLengths) {
-    run.prompts.emplace_back(length, 0);
+  run.promptLengths = promptLengths;
+  for (int64_t length : promptLengths)
     run.offsets.push_back(run.offsets.back() + length + options.genLength);
-  }
   return run;
 }
 
-/// What names the memory goes before the memory.
+/// What names the memory goes before the memory, and all after the work in the
+/// stream: a run that failed may have left copies from pinned memory there.
 void CudaEngine::endRun() {
+  if (arena.bytes())
+    (void)stream.synchronize();
   graphs.clear();
   head.reset();
   trunk.reset();
@@ -101,7 +102,6 @@ Status CudaEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   for (const std::vector<int32_t> &prompt : prompts)
     promptLengths.push_back(static_cast<int64_t>(prompt.size()));
   batch = packedRun(promptLengths, options);
-  batch.prompts.assign(prompts.begin(), prompts.end());
   Result<ArenaPlan> planned = plan(batch);
   if (!planned)
     return planned.takeError();
@@ -123,7 +123,7 @@ Status CudaEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   if (Status s = schedule->beginRun(stream, arena, trunk->attentionAddresses());
       !s)
     return s;
-  return head->begin(*context, stream, arena, *weights, rows, *gemm, batch);
+  return head->begin(*context, stream, arena, *weights, rows, *gemm, prompts);
 }
 
 //===----------------------------------------------------------------------===//

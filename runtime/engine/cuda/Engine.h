@@ -37,6 +37,8 @@ public:
          const bundle::Bundle &bundle, const ModelConfig &config, DType dtype,
          const GemmOptions &products);
 
+  ~CudaEngine() override { endRun(); }
+
   const ModelConfig &config() const override { return info; }
   DType dtype() const override { return type; }
   Status beginRun(std::span<const std::vector<int32_t>> prompts,

@@ -8,6 +8,7 @@
 #include "runtime/engine/cuda/Head.h"
 
 #include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Drain.h"
 #include "runtime/engine/cuda/Trunk.h"
 
 #include <algorithm>
@@ -96,11 +97,10 @@ Head Head::plan(const ModelConfig &config, DType dtype, const PackedRun &run,
 Status Head::begin(const Context &context, const Stream &stream,
                    const Arena &arena, const DeviceWeights &modelWeights,
                    const RowKernels &rowKernels, Gemm &products,
-                   const PackedRun &run) {
+                   std::span<const std::vector<int32_t>> prompts) {
   weights = &modelWeights;
   rows = &rowKernels;
   gemm = &products;
-  batch = run;
   token = arena[tokenSlot];
   result = arena[resultSlot];
   ranges = arena[rangeSlot];
@@ -121,7 +121,7 @@ Status Head::begin(const Context &context, const Stream &stream,
   // Prompt and masks; without the prompt in the unconditional half.
   std::vector<int32_t> packed(batch.rows(), config.maskToken);
   for (int64_t s = 0; s < sequences; ++s)
-    std::copy(batch.prompts[s].begin(), batch.prompts[s].end(),
+    std::copy(prompts[s].begin(), prompts[s].end(),
               packed.begin() + batch.offsets[s]);
   std::vector<int64_t> table;
   const int64_t perBlock = batch.stepsPerBlock();
@@ -130,6 +130,7 @@ Status Head::begin(const Context &context, const Stream &stream,
     table.push_back((step - 1) % perBlock);
   }
   const std::vector<int64_t> starts(batch.offsets.begin(), batch.offsets.end());
+  const Drain drain(stream);
   // The offsets' slot: [sequences + 1] candidate offsets, int32, padded to
   // 8-byte units, then [sequences + 1] packed starts.
   if (Status s =
@@ -147,7 +148,7 @@ Status Head::begin(const Context &context, const Stream &stream,
     return s;
   if (Status s = stream.fillBytes(result, 0, resultHeader); !s)
     return s;
-  return stream.synchronize(); // the vectors go
+  return stream.synchronize();
 }
 
 Status Head::beginBlock(const Stream &stream, int64_t block) {
@@ -156,8 +157,7 @@ Status Head::beginBlock(const Stream &stream, int64_t block) {
   // [first of the block, first of the response, end] of each sequence.
   auto *range = host.as<int64_t>();
   for (int64_t s = 0; s < sequences; ++s) {
-    int64_t response =
-        batch.offsets[s] + static_cast<int64_t>(batch.prompts[s].size());
+    int64_t response = batch.offsets[s] + batch.promptLengths[s];
     range[s] = response + block * length;
     range[sequences + s] = response;
     range[2 * sequences + s] = range[s] + length;
@@ -370,6 +370,7 @@ Status Head::collect(const Stream &stream, std::vector<Commit> &commits) {
 Result<std::vector<std::vector<int32_t>>> Head::finish(const Stream &stream) {
   std::vector<int32_t> packed(batch.conditionalRows());
   int32_t status = 0;
+  const Drain drain(stream);
   if (Status s =
           stream.copyToHost(packed.data(), token, batch.conditionalRows() * 4);
       !s)

@@ -29,12 +29,14 @@ namespace heddle::rt::cuda {
 
 /// The sequences of a run as they lie in the packed batch.
 struct PackedRun {
-  std::vector<std::vector<int32_t>> prompts;
+  std::vector<int64_t> promptLengths;
   GenerateOptions options;
   std::vector<int64_t> offsets; ///< [sequences + 1] of the conditional half
   bool guided = false;          ///< as many unconditional sequences lie behind
 
-  int64_t sequences() const { return static_cast<int64_t>(prompts.size()); }
+  int64_t sequences() const {
+    return static_cast<int64_t>(promptLengths.size());
+  }
   /// Packed rows of the conditional half.
   int64_t conditionalRows() const { return offsets.back(); }
   int64_t rows() const { return conditionalRows() * (guided ? 2 : 1); }
@@ -57,10 +59,10 @@ public:
   static Head plan(const ModelConfig &config, DType dtype, const PackedRun &run,
                    ArenaPlan &plan);
 
-  /// Puts prompts and masks on the device.
+  /// Puts the planned run's prompts and masks on the device.
   Status begin(const Context &context, const Stream &stream, const Arena &arena,
                const DeviceWeights &weights, const RowKernels &rows, Gemm &gemm,
-               const PackedRun &run);
+               std::span<const std::vector<int32_t>> prompts);
 
   /// The tokens of all packed rows, [rows] int32.
   DevicePtr tokens() const { return token; }

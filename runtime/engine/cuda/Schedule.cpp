@@ -10,6 +10,7 @@
 #include "bundle/Abi.h"
 #include "bundle/IndexLayout.h"
 #include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Drain.h"
 #include "runtime/schedule/PairCount.h"
 
 #include <algorithm>
@@ -292,11 +293,12 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
     }
   }
   assert(static_cast<int64_t>(blocks.size()) <= arena.bytes(argumentSlot));
+  const Drain drain(stream);
   if (Status s = stream.copyToDevice(arena[argumentSlot], blocks.data(),
                                      static_cast<int64_t>(blocks.size()));
       !s)
     return s;
-  return stream.synchronize(); // `blocks` goes
+  return stream.synchronize();
 }
 
 StepKind DeviceSchedule::kindOf(int64_t step) const {
@@ -376,6 +378,7 @@ Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
       const abi::IndexList &list = lists.list(layer, s, bound.columns[c]);
       const int64_t rows = config.queryHeads * list.groups;
       std::vector<std::byte> raw(rows * list.rowBytes);
+      const Drain drain(stream);
       if (Status status = stream.copyToHost(
               raw.data(), reinterpret_cast<uintptr_t>(list.indices),
               static_cast<int64_t>(raw.size()));

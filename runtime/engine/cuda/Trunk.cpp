@@ -8,6 +8,7 @@
 #include "runtime/engine/cuda/Trunk.h"
 
 #include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Drain.h"
 #include "runtime/model/Rope.h"
 
 #include <numeric>
@@ -79,15 +80,16 @@ Status Trunk::fillTables(const Stream &stream,
   RopeTable table(config.ropeTheta, config.headDim);
   table.grow(longest);
   const int64_t bytes = longest * config.headDim / 2 * int64_t(4);
-  if (Status s = stream.copyToDevice(cos, table.cos(0), bytes); !s)
-    return s;
-  if (Status s = stream.copyToDevice(sin, table.sin(0), bytes); !s)
-    return s;
   std::vector<int32_t> places;
   for (int64_t n : lengths) {
     places.resize(places.size() + n);
     std::iota(places.end() - n, places.end(), 0);
   }
+  const Drain drain(stream);
+  if (Status s = stream.copyToDevice(cos, table.cos(0), bytes); !s)
+    return s;
+  if (Status s = stream.copyToDevice(sin, table.sin(0), bytes); !s)
+    return s;
   if (Status s =
           stream.copyToDevice(positions, places.data(), rowCount * int64_t(4));
       !s)

@@ -8,9 +8,11 @@
 #include "runtime/engine/cuda/Weights.h"
 
 #include "runtime/device/cuda/Upload.h"
+#include "runtime/engine/cuda/Drain.h"
 #include "runtime/model/Architecture.h"
 #include "runtime/tensor/Convert.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace heddle::rt::cuda {
@@ -205,6 +207,7 @@ Result<DeviceWeights> DeviceWeights::random(const Context &context,
   std::vector<float> ones(config.hidden, 1.0f);
   std::vector<std::byte> norm(config.hidden * byteSize(dtype));
   convert(DType::F32, ones.data(), dtype, norm.data(), config.hidden);
+  const Drain drain(*stream);
   for (const Parts::Part &part : parts.parts) {
     DevicePtr to = weights.arena[part.slot];
     Status status =

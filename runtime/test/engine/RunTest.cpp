@@ -186,7 +186,7 @@ TEST_F(RunTest, BarredEndTokens) {
 // A model that draws the mask token leaves masks behind, which compete in later
 // blocks; with few entries it does so often.
 TEST_F(RunTest, MasksLeftBehind) {
-  for (unsigned seed = 1; seed <= 6; ++seed) {
+  for (unsigned seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
     makeModel({.layers = 1, .mlpHidden = 40, .vocab = 4}, seed);
     compare(gpuManifest(), promptsOf({3, 11, 6}), lengthsOf(24, 6, 12));

@@ -40,6 +40,7 @@ struct CudaRequest {
   int64_t steps = 128;
   bool wholeRuns = false; ///< also all steps of a run, one after the other
   bool products = false;  ///< also every algorithm for a layer's products
+  std::string choice = "fastest"; ///< of those: "fastest", "first" or "fixed"
 };
 
 /// Milliseconds.

@@ -192,8 +192,12 @@ Status heddle::bench::timeSteps(const CudaSubject &subject,
                                 const DeviceWeights &weights, rt::DType dtype,
                                 const CudaRequest &request,
                                 std::vector<CudaRow> &rows) {
+  GemmOptions products{.proposals = 64, .secondsPerShape = 1};
+  products.choice = request.choice == "first"   ? GemmChoice::First
+                    : request.choice == "fixed" ? GemmChoice::Fixed
+                                                : GemmChoice::Fastest;
   auto engine = CudaEngine::create(*subject.context, weights, *subject.bundle,
-                                   config, dtype, GemmOptions());
+                                   config, dtype, products);
   if (!engine)
     return engine.takeError().withContext(subject.name);
   Result<CudaTimer> timer = CudaTimer::create(*subject.context, 0);

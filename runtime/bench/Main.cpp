@@ -132,6 +132,13 @@ int main(int argc, char **argv) {
   app.add_flag("--products", cuda.products,
                "Also times all of cuBLASLt's algorithms for a layer's products")
       ->group(gpu);
+  app.add_option("--product-choice", cuda.choice,
+                 "Which algorithm products take: the fastest of those tried "
+                 "out, cuBLASLt's first (heddle-run's choice), or a fixed one "
+                 "(heddle-run --batch-invariant)")
+      ->check(CLI::IsMember({"fastest", "first", "fixed"}))
+      ->capture_default_str()
+      ->group(gpu);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -16,6 +16,8 @@ using namespace mlir::heddle;
 using arith::CmpIPredicate;
 namespace abi = ::heddle::abi;
 
+using Values = NVVMBuilder::Values;
+
 static int64_t bytesOf(Type element) { return element.isF32() ? 4 : 2; }
 
 /// Lanes that copy a row of `rowBytes` together: as many as divide its chunks,
@@ -92,7 +94,6 @@ LogicalResult AttentionLowering::run() {
   taskRow = v.mul(v.blockId(NVVMBuilder::Axis::X), tiling.getQueryRows());
   v.returnIf(v.compare(CmpIPredicate::sge, taskRow, n));
   loadArguments();
-  prepareCopies();
   if (failed(lowerBody()))
     return failure();
   v.closeEntry();
@@ -130,20 +131,26 @@ void AttentionLowering::loadArguments() {
   factor = v.maxf(v.mulf(magnitude, v.real(1.44269504088896341f)),
                   v.real(std::numeric_limits<float>::min()));
 
-  thread = v.threadId();
-  lane = v.both(thread, 31);
+  Value thread = v.threadId();
   shared = v.sharedBase();
+  part = copyPart(thread);
+  own = lanePart(thread);
   // From lane 0, so that it is seen to be the same in all lanes.
   Value warp = v.shuffle(v.quotient(thread, 32), v.word(0));
   warpRow = v.mul(warp, tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
-  laneColumn = v.mul(v.both(lane, 3), 2);
+}
+
+AttentionLowering::LanePart AttentionLowering::lanePart(Value thread) {
+  Value lane = v.both(thread, 31);
   // Lane l points at row l % 8 of matrix l / 8.
   Value row = v.both(lane, 7);
   Value low = v.both(v.quotient(lane, 8), 1), high = v.quotient(lane, 16);
-  rowsFirst = v.add(shared, swizzle.place(v, v.add(row, v.mul(low, 8)), high));
-  channelsFirst =
-      v.add(shared, swizzle.place(v, v.add(row, v.mul(high, 8)), low));
+  auto place = [&](Value next, Value channels) {
+    return v.add(shared,
+                 swizzle.place(v, v.add(row, v.mul(next, 8)), channels));
+  };
+  return {lane, v.mul(v.both(lane, 3), 2), place(low, high), place(high, low)};
 }
 
 LogicalResult AttentionLowering::lowerBody() {
@@ -187,7 +194,7 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
   if (auto attr = dyn_cast<shed::ListAttr>(over)) {
     KeyList keyList = list(attr);
     pass.source.emplace(v, encoding, keys);
-    pass.source->open(keyList, n, thread, v.add(shared, layout.source));
+    pass.source->open(keyList, n, part.thread, v.add(shared, layout.source));
     pass.count = pass.source->count();
   } else {
     // A range [first, end), which the sinks shorten.
@@ -216,6 +223,29 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
   return pass;
 }
 
+/// Begins to bring what belongs to a tile: its keys and values, what the filter
+/// says of them, and the positions of the tile behind it.
+void AttentionLowering::bringTile(KeyPass &pass, Value tile, Value stage,
+                                  Cursor cursor) {
+  auto bring = [&] {
+    copyTile(pass, tile, stage, cursor);
+    if (pass.filter)
+      pass.filter->mark(tile, pass.count, part.thread,
+                        v.add(shared, layout.filter), [&](Value rank) {
+                          return pass.source ? pass.source->key(rank)
+                                             : v.add(pass.first, rank);
+                        });
+    if (pass.source)
+      pass.source->fill(v.add(tile, 1));
+  };
+  // Plain ranges bring zeros behind their end, which is cheaper than a branch.
+  if (pass.source || pass.filter)
+    v.when(v.compare(CmpIPredicate::slt, tile, pass.tiles), bring);
+  else
+    bring();
+  v.commitCopies();
+}
+
 LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
   int64_t stages = tiling.getStages();
   if (queriesReady) {
@@ -231,33 +261,12 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
     v.awaitCopies(0);
     v.barrier();
   }
-  // What belongs to tile t: its keys and values, the positions of tile t + 1.
-  auto bring = [&](Value t, Value stage, Cursor from) {
-    auto copy = [&] {
-      copyTile(pass, t, stage, from);
-      if (pass.filter)
-        pass.filter->mark(t, pass.count, thread, v.add(shared, layout.filter),
-                          [&](Value rank) {
-                            return pass.source ? pass.source->key(rank)
-                                               : v.add(pass.first, rank);
-                          });
-      if (pass.source)
-        pass.source->fill(v.add(t, 1));
-    };
-    // Plain ranges bring zeros behind their end, which is cheaper than a
-    // branch.
-    if (pass.source || pass.filter)
-      v.when(v.compare(CmpIPredicate::slt, t, pass.tiles), copy);
-    else
-      copy();
-    v.commitCopies();
-  };
   for (int64_t t = 0; t < stages - 1; ++t) {
     if (t && pass.source) {
       v.awaitCopies(0);
       v.barrier();
     }
-    bring(v.word(t), v.word(t * layout.stageBytes), cursor);
+    bringTile(pass, v.word(t), v.word(t * layout.stageBytes), cursor);
     cursor = advance(pass, cursor);
   }
   finishQueries();
@@ -270,31 +279,37 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
     return v.select(last, v.word(0), v.add(stage, layout.stageBytes));
   };
   LogicalResult result = success();
+  size_t heads = pass.source ? 2 : 4;
+  auto carry = [&](Value stage, Value next, Cursor from) {
+    Values values = {stage, next};
+    if (!pass.source)
+      values.append({from.key, from.value});
+    llvm::append_range(values, state());
+    return values;
+  };
   // `last`: the tile is the pass's last one, so nothing is brought behind it.
   auto runTiles = [&](Value from, Value to, bool partial, bool last,
                       Values carried) {
     return v.loop(from, to, 1, carried, [&](Value t, ValueRange values) {
       Values now(values);
-      Cursor next = {now[2], now[3]};
-      setState(ArrayRef<Value>(now).drop_front(4));
+      setState(ArrayRef<Value>(now).drop_front(heads));
       // A list's positions travel with the tile before theirs.
       v.awaitCopies(pass.source || last ? 0 : stages - 2);
       v.barrier();
+      Cursor next;
+      if (!pass.source)
+        next = {now[2], now[3]};
       if (!last) {
-        bring(v.add(t, stages - 1), now[1], next);
+        bringTile(pass, v.add(t, stages - 1), now[1], next);
         next = advance(pass, next);
       }
       if (failed(lowerTile(loop, pass, {t, now[0], partial})))
         result = failure();
-      Values then = {nextStage(now[0]), nextStage(now[1]), next.key,
-                     next.value};
-      llvm::append_range(then, state());
-      return then;
+      return carry(nextStage(now[0]), nextStage(now[1]), next);
     });
   };
-  Values carried = {v.word(0), v.word((stages - 1) * layout.stageBytes),
-                    cursor.key, cursor.value};
-  llvm::append_range(carried, state());
+  Values carried =
+      carry(v.word(0), v.word((stages - 1) * layout.stageBytes), cursor);
   // A filter marks what lies behind the end, too; windows are short.
   bool uniform =
       pass.filter || isa<shed::WindowAttr, shed::SinksAttr>(loop.getOver());
@@ -305,7 +320,7 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
     carried = runTiles(v.word(0), whole, false, false, carried);
     carried = runTiles(whole, pass.tiles, true, true, carried);
   }
-  setState(ArrayRef<Value>(carried).drop_front(4));
+  setState(ArrayRef<Value>(carried).drop_front(heads));
   return result;
 }
 

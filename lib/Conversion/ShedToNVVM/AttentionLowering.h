@@ -93,6 +93,22 @@ private:
   };
   static SharedLayout layOut(shed::KernelOp kernel);
 
+  /// A thread's part of a copy: its row of those that are copied at a time, its
+  /// 16-byte chunk of the row, and where that goes in a tile.
+  struct CopyPart {
+    Value thread, row, chunk, place;
+  };
+
+  /// A lane's part of fragments.
+  struct LanePart {
+    Value lane;   ///< its number
+    Value column; ///< 2 * (lane % 4)
+    /// Its row of a square of 16 x 16 elements: matrices 1 and 2 are the next
+    /// rows and the next channels, or the other way round. A product's right
+    /// operand needs its two words in neighbouring registers, hence both.
+    Value rowsFirst, channelsFirst;
+  };
+
   /// What this thread copies next of keys and values: global pointers.
   struct Cursor {
     Value key, value;
@@ -100,16 +116,18 @@ private:
 
   //===--- AttentionLowering.cpp --------------------------------------------===
   void loadArguments();
+  LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
   LogicalResult lowerBody();
   LogicalResult lowerKeys(shed::ForKeysOp loop);
   LogicalResult lowerTile(shed::ForKeysOp loop, KeyPass &pass,
                           const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
+  void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
   KeyList list(shed::ListAttr attr);
 
   //===--- Copies.cpp -------------------------------------------------------===
-  void prepareCopies();
+  CopyPart copyPart(Value thread);
   void copyQueries();
   void finishQueries();
   Cursor beginCopies(const KeyPass &pass);
@@ -135,6 +153,7 @@ private:
   void maskFiltered(KeyPass &pass, const KeyTile &tile);
   void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();
+  void makeWeights(int64_t m, int64_t n, int64_t i);
   void storeContext();
   Value rowPosition(int64_t row);
 
@@ -164,19 +183,15 @@ private:
   const int64_t copyLanes, copyRows;
 
   // Values of the function.
-  Value args, n, head, kvHead, taskRow, thread, lane, shared;
+  Value args, n, head, kvHead, taskRow, shared;
   Value queryStride, keyStride, valueStride; ///< i64, bytes
   Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
   Value factor;                        ///< |scale| * log2(e)
   Value negative; ///< whether the sign of `scale` is to go into the queries
   Value warpRow;  ///< the warp's first row in the task
-  Value copyRow, copyChunk, copyPlace; ///< this thread's part of a copy
+  CopyPart part;
   Value warpBytes; ///< i32: bytes of the rows before the warp's
-  /// This lane's row of a square of 16 x 16 elements: matrices 1 and 2 are the
-  /// next rows and the next channels, or the other way round. A product's right
-  /// operand needs its two words in neighbouring registers, hence both.
-  Value rowsFirst, channelsFirst;
-  Value laneColumn; ///< 2 * (lane % 4)
+  LanePart own;
   bool queriesReady = false;
   Values queries; ///< fragments, when kept
 

@@ -29,18 +29,18 @@ std::pair<Value, int64_t> Swizzle::move(NVVMBuilder &v, Value address,
   return {v.flip(address, flipped), rows * rowBytes + (bytes & ~(span() - 1))};
 }
 
-void AttentionLowering::prepareCopies() {
-  copyRow = v.quotient(thread, copyLanes);
-  copyChunk = v.remainder(thread, copyLanes);
-  copyPlace = v.add(shared, swizzle.place(v, copyRow, copyChunk));
+AttentionLowering::CopyPart AttentionLowering::copyPart(Value thread) {
+  Value row = v.quotient(thread, copyLanes);
+  Value chunk = v.remainder(thread, copyLanes);
+  return {thread, row, chunk, v.add(shared, swizzle.place(v, row, chunk))};
 }
 
 /// Calls `body` for the first of each set of rows that are copied at a time, of
-/// a tile of `rows` rows; this thread's row is `copyRow` further.
+/// a tile of `rows` rows; this thread's row is `part.row` further.
 void AttentionLowering::forCopiedRows(int64_t rows,
                                       function_ref<void(int64_t)> body) {
   if (copyRows > rows) {
-    v.when(v.compare(CmpIPredicate::ult, copyRow, rows), [&] { body(0); });
+    v.when(v.compare(CmpIPredicate::ult, part.row, rows), [&] { body(0); });
     return;
   }
   for (int64_t row = 0; row < rows; row += copyRows)
@@ -49,16 +49,16 @@ void AttentionLowering::forCopiedRows(int64_t rows,
 
 /// Rows beyond the last one are zero.
 void AttentionLowering::copyQueries() {
-  Value row = v.add(taskRow, copyRow);
+  Value row = v.add(taskRow, part.row);
   Value from = v.at(v.at(queryBase, v.mul(v.widen(row), queryStride)),
-                    v.mul(copyChunk, 16));
+                    v.mul(part.chunk, 16));
   Value left = v.sub(n, row);
   forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
     Value bytes =
         v.select(v.compare(CmpIPredicate::sgt, left, r), v.word(16), v.word(0));
     Value source = v.at(from, v.mul(queryStride, r));
     for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
-      auto [to, offset] = swizzle.move(v, copyPlace, r, c);
+      auto [to, offset] = swizzle.move(v, part.place, r, c);
       v.copyAsync(to, layout.queries + offset, v.at(source, c), bytes);
     }
   });
@@ -77,7 +77,7 @@ void AttentionLowering::finishQueries() {
     Value signs = v.word(exact ? int64_t(0x80000000) : int64_t(0x80008000));
     forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
       for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
-        auto [to, offset] = swizzle.move(v, copyPlace, r, c);
+        auto [to, offset] = swizzle.move(v, part.place, r, c);
         offset += layout.queries;
         Value quad = v.loadShared(v.quad(), to, offset, 16);
         Values words;
@@ -93,20 +93,18 @@ void AttentionLowering::finishQueries() {
   for (int64_t m = 0; m < rowSquares; ++m)
     for (int64_t step = 0; step < channels / 16; ++step)
       llvm::append_range(queries,
-                         loadFragment(rowsFirst, warpBytes, layout.queries,
+                         loadFragment(own.rowsFirst, warpBytes, layout.queries,
                                       16 * m, 32 * step, false));
 }
 
-/// Where this thread's part of the keys and values of rank 0 lies, or of
-/// position 0 for a list.
+/// Where this thread's part of the keys and values of a range's first key lies.
 AttentionLowering::Cursor AttentionLowering::beginCopies(const KeyPass &pass) {
-  Value chunk = v.mul(copyChunk, 16);
-  Cursor cursor = {v.at(keyBase, chunk), v.at(valueBase, chunk)};
   if (pass.source)
-    return cursor;
-  Value row = v.widen(v.add(pass.first, copyRow));
-  return {v.at(cursor.key, v.mul(row, keyStride)),
-          v.at(cursor.value, v.mul(row, valueStride))};
+    return {};
+  Value chunk = v.mul(part.chunk, 16);
+  Value row = v.widen(v.add(pass.first, part.row));
+  return {v.at(v.at(keyBase, chunk), v.mul(row, keyStride)),
+          v.at(v.at(valueBase, chunk), v.mul(row, valueStride))};
 }
 
 /// Begins to copy tile `tile` of keys and values; a range's are at `cursor`.
@@ -114,9 +112,19 @@ AttentionLowering::Cursor AttentionLowering::beginCopies(const KeyPass &pass) {
 /// last one.
 void AttentionLowering::copyTile(KeyPass &pass, Value tile, Value stage,
                                  Cursor cursor) {
-  Value place = v.add(copyPlace, stage);
-  Value rank = v.add(v.mul(tile, tiling.getKeys()), copyRow);
+  if (pass.source) {
+    Value chunk = v.mul(part.chunk, 16);
+    cursor = {v.at(keyBase, chunk), v.at(valueBase, chunk)};
+  }
+  Value place = v.add(part.place, stage);
+  Value rank = v.add(v.mul(tile, tiling.getKeys()), part.row);
   Value left = v.sub(pass.count, rank);
+  // All positions before the first copy, which loads from shared memory may not
+  // pass.
+  Values positions;
+  if (pass.source)
+    for (int64_t r = 0; r < tiling.getKeys(); r += copyRows)
+      positions.push_back(pass.source->key(v.add(rank, r)));
   // Pointers go from row to row: multiples of the strides would be kept in
   // registers throughout.
   Cursor at = cursor;
@@ -124,7 +132,7 @@ void AttentionLowering::copyTile(KeyPass &pass, Value tile, Value stage,
   forCopiedRows(tiling.getKeys(), [&](int64_t r) {
     Value bytes;
     if (pass.source) {
-      Value position = v.widenUnsigned(pass.source->key(v.add(rank, r)));
+      Value position = v.widenUnsigned(positions[r / copyRows]);
       at = {v.at(cursor.key, v.mul(position, keyStride)),
             v.at(cursor.value, v.mul(position, valueStride))};
     } else {

@@ -18,10 +18,10 @@ using namespace mlir::heddle;
 using Values = NVVMBuilder::Values;
 
 void AttentionLowering::scoreProductExact(const KeyTile &tile) {
-  Value row = v.add(warpRow, v.quotient(lane, 4));
+  Value row = v.add(warpRow, v.quotient(own.lane, 4));
   Value queryRow = v.add(shared, v.mul(row, swizzle.rowBytes));
   Value keyRow =
-      v.add(v.add(shared, tile.stage), v.mul(laneColumn, swizzle.rowBytes));
+      v.add(v.add(shared, tile.stage), v.mul(own.column, swizzle.rowBytes));
   auto floats = VectorType::get(4, v.f32());
   // Four channels a step, one chunk of each row.
   logits = v.loop(
@@ -37,11 +37,11 @@ void AttentionLowering::scoreProductExact(const KeyTile &tile) {
         };
         SmallVector<Values> left, right;
         for (int64_t r = 0; r < 2 * rowSquares; ++r)
-          left.push_back(load(queryRow, v.quotient(lane, 4),
+          left.push_back(load(queryRow, v.quotient(own.lane, 4),
                               layout.queries + 8 * r * swizzle.rowBytes));
         for (int64_t n = 0; n < keySquares; ++n)
           for (int64_t e = 0; e < 2; ++e)
-            right.push_back(load(keyRow, v.add(laneColumn, e),
+            right.push_back(load(keyRow, v.add(own.column, e),
                                  layout.keys + (8 * n + e) * swizzle.rowBytes));
         Values next(carried);
         for (int64_t i = 0; i < 4; ++i)
@@ -58,10 +58,14 @@ void AttentionLowering::scoreProductExact(const KeyTile &tile) {
 
 void AttentionLowering::contextProductExact(const KeyTile &tile) {
   int64_t rowBytes = tiling.getKeys() * 4;
-  Value row = v.add(warpRow, v.quotient(lane, 4));
+  Value row = v.add(warpRow, v.quotient(own.lane, 4));
   Value weights = v.add(shared, v.mul(row, rowBytes));
-  Value to = v.add(weights, v.mul(laneColumn, 4));
+  Value to = v.add(weights, v.mul(own.column, 4));
   auto pair = VectorType::get(2, v.f32());
+  for (int64_t m = 0; m < rowSquares; ++m)
+    for (int64_t n = 0; n < keySquares; ++n)
+      for (int64_t i = 0; i < 4; i += 2)
+        makeWeights(m, n, i);
   v.warpBarrier();
   for (int64_t m = 0; m < rowSquares; ++m)
     for (int64_t n = 0; n < keySquares; ++n)
@@ -81,7 +85,7 @@ void AttentionLowering::contextProductExact(const KeyTile &tile) {
               v.loadShared(v.f32(), weight, layout.weights + 8 * r * rowBytes));
         Value from =
             v.add(v.add(values, v.mul(key, swizzle.rowBytes)),
-                  v.flip(v.mul(laneColumn, 4), v.mul(v.both(key, 7), 16)));
+                  v.flip(v.mul(own.column, 4), v.mul(v.both(key, 7), 16)));
         Values next(carried);
         for (int64_t n = 0; n < channelSquares; ++n) {
           auto [at, offset] = swizzle.move(v, from, 0, 32 * n);

@@ -32,7 +32,9 @@ static constexpr float infinity = std::numeric_limits<float>::infinity();
 
 void AttentionLowering::initSoftmax() {
   context.assign(rowSquares * channelSquares * 4, v.real(0.0f));
-  maximum.assign(rowSquares * 2, v.real(-infinity));
+  // Not -inf, so that a row that has met no key yet has differences, too: its
+  // masked logits, -inf, still give no weight.
+  maximum.assign(rowSquares * 2, v.real(std::numeric_limits<float>::lowest()));
   sum.assign(rowSquares * 2, v.real(0.0f));
 }
 
@@ -52,14 +54,15 @@ void AttentionLowering::setState(ArrayRef<Value> all) {
 
 /// Position (i32) of this thread's row `row` of 2 * rowSquares.
 Value AttentionLowering::rowPosition(int64_t row) {
-  return v.add(v.add(v.add(taskRow, warpRow), v.quotient(lane, 4)), 8 * row);
+  return v.add(v.add(v.add(taskRow, warpRow), v.quotient(own.lane, 4)),
+               8 * row);
 }
 
 /// Logits of the padding behind a pass's last key give no weight.
 void AttentionLowering::maskEnd(KeyPass &pass, const KeyTile &tile) {
   Value lowest = v.real(-infinity);
   Value left =
-      v.sub(v.sub(pass.count, v.mul(tile.index, tiling.getKeys())), laneColumn);
+      v.sub(v.sub(pass.count, v.mul(tile.index, tiling.getKeys())), own.column);
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
       Value inside = v.compare(CmpIPredicate::sgt, left, 8 * n + e);
@@ -74,7 +77,7 @@ void AttentionLowering::maskFiltered(KeyPass &pass, const KeyTile &tile) {
   Value lowest = v.real(-infinity), filter = v.add(shared, layout.filter);
   for (int64_t n = 0; n < keySquares; ++n) {
     Value word = v.shiftRight(pass.filter->leftOut(tile.index, n / 4, filter),
-                              laneColumn);
+                              own.column);
     for (int64_t e = 0; e < 2; ++e) {
       Value bit = v.both(word, int64_t(1) << (n % 4 * 8 + e));
       Value inside = v.compare(CmpIPredicate::eq, bit, int64_t(0));
@@ -108,7 +111,7 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
   for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
     addBand(window, false);
 
-  Value rank = v.add(v.mul(tile.index, tiling.getKeys()), laneColumn);
+  Value rank = v.add(v.mul(tile.index, tiling.getKeys()), own.column);
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
       Value key = v.add(rank, 8 * n + e);
@@ -124,20 +127,14 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     }
 }
 
-/// Turns logits, not yet scaled, into weights.
+/// Brings the maxima up to date with the logits, which are not yet scaled, and
+/// what was summed so far.
 void AttentionLowering::updateSoftmax() {
   int64_t rows = 2 * rowSquares;
   // Element i of this thread's row r, over the squares of keys.
   auto element = [&](int64_t r, int64_t i) -> Value & {
     return logit(r / 2, i / 2, r % 2 * 2 + i % 2);
   };
-  auto isLowest = [&](Value x) {
-    return v.compare(CmpFPredicate::OEQ, x, v.real(-infinity));
-  };
-  // A row that has met no key yet keeps -inf; shifting by 0 then leaves its
-  // logits at -inf rather than -inf - -inf.
-  auto shift = [&](Value x) { return v.select(isLowest(x), v.real(0.0f), x); };
-
   Values top;
   Value exceeds;
   for (int64_t r = 0; r < rows; ++r) {
@@ -161,7 +158,7 @@ void AttentionLowering::updateSoftmax() {
         Values next, greater, sums, ratio;
         for (int64_t r = 0; r < rows; ++r) {
           greater.push_back(v.maxf(maximum[r], top[r]));
-          ratio.push_back(v.exp2(v.subf(maximum[r], shift(greater[r]))));
+          ratio.push_back(v.exp2(v.subf(maximum[r], greater[r])));
           sums.push_back(v.mulf(sum[r], ratio[r]));
         }
         for (auto [i, value] : llvm::enumerate(context)) {
@@ -173,19 +170,15 @@ void AttentionLowering::updateSoftmax() {
         return next;
       },
       [&] { return before; }));
+}
 
-  for (int64_t r = 0; r < rows; ++r) {
-    Value offset = v.negf(shift(maximum[r]));
-    Value even = sum[r], odd;
-    for (int64_t i = 0; i < 2 * keySquares; i += 2) {
-      for (int64_t e = 0; e < 2; ++e) {
-        Value &weight = element(r, i + e);
-        weight = v.exp2(v.fma(weight, factor, offset));
-      }
-      even = v.addf(even, element(r, i));
-      odd = odd ? v.addf(odd, element(r, i + 1)) : element(r, i + 1);
-    }
-    sum[r] = v.addf(even, odd);
+/// Turns elements i and i + 1 of a square of logits into weights.
+void AttentionLowering::makeWeights(int64_t m, int64_t n, int64_t i) {
+  int64_t r = 2 * m + i / 2;
+  for (int64_t e = i; e < i + 2; ++e) {
+    Value &weight = logit(m, n, e);
+    weight = v.exp2(v.fma(weight, factor, v.negf(maximum[r])));
+    sum[r] = v.addf(sum[r], weight);
   }
 }
 
@@ -194,12 +187,12 @@ void AttentionLowering::updateSoftmax() {
 /// log-sum-exp, if the kernel writes it.
 void AttentionLowering::storeContext() {
   int64_t rows = 2 * rowSquares;
-  Value row = v.quotient(lane, 4);
+  Value row = v.quotient(own.lane, 4);
   Value place = v.add(
       v.add(shared, warpBytes),
-      exact ? v.add(swizzle.place(v, row, v.quotient(laneColumn, 4)),
-                    v.mul(v.both(laneColumn, 2), 4))
-            : v.add(swizzle.place(v, row, v.word(0)), v.mul(laneColumn, 2)));
+      exact ? v.add(swizzle.place(v, row, v.quotient(own.column, 4)),
+                    v.mul(v.both(own.column, 2), 4))
+            : v.add(swizzle.place(v, row, v.word(0)), v.mul(own.column, 2)));
   v.warpBarrier();
   Values total;
   for (int64_t r = 0; r < rows; ++r) {
@@ -225,8 +218,8 @@ void AttentionLowering::storeContext() {
   Value stride = v.mul(
       field(v.i64(), offsetof(abi::AttentionArgs, outputStride)), elementBytes);
   int64_t step = 32 / copyLanes;
-  Value mine = v.quotient(lane, copyLanes);
-  Value chunk = v.remainder(lane, copyLanes);
+  Value mine = v.quotient(own.lane, copyLanes);
+  Value chunk = v.remainder(own.lane, copyLanes);
   Value from = v.add(v.add(shared, warpBytes), swizzle.place(v, mine, chunk));
   Value to = v.at(v.at(output, v.mul(v.widen(v.add(first, mine)), stride)),
                   v.mul(chunk, 16));
@@ -245,11 +238,11 @@ void AttentionLowering::storeContext() {
   Value lse =
       v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
            v.mul(v.add(v.mul(v.widen(head), v.widen(n)), v.widen(first)), 4));
-  Value writes = v.compare(CmpIPredicate::eq, laneColumn, int64_t(0));
+  Value writes = v.compare(CmpIPredicate::eq, own.column, int64_t(0));
   for (int64_t r = 0; r < rows; ++r)
     v.when(v.both(writes, v.compare(CmpIPredicate::slt, rowPosition(r), n)),
            [&] {
-             // A row without keys has maximum -inf and sum 0.
+             // A row without keys has sum 0: -inf.
              v.store(v.addf(maximum[r], v.log2(total[r])),
                      v.at(lse, v.mul(v.add(row, 8 * r), 4)), 4);
            });

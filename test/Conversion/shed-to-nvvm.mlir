@@ -1,0 +1,114 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
+// RUN: not heddle-opt %s --shed-choose-tiles --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=HOST
+
+// HOST: 'shed.kernel' op has no tiling for a GPU; run shed-choose-mma-tiles first
+
+// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+
+// Three parameters; 32 KiB of queries and twice 2 * 16 KiB of keys and values.
+// CHECK-LABEL: llvm.func @dense(
+// CHECK-SAME: !llvm.ptr<1>, %{{.+}}: !llvm.ptr<1>, %{{.+}}: i64)
+// CHECK-SAME: heddle.query_rows = 128 : i64
+// CHECK-SAME: heddle.shared_bytes = 98304 : i64
+// CHECK-SAME: heddle.threads = 128 : i64
+// CHECK-SAME: nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 2 : i32
+
+// Whole tiles: all waiting is for the tile at hand, the next one is then on its
+// way, and products follow; 2 x 8 of 16 x 8 x 16 for each of 8 steps of
+// channels, then 2 x 16 for each of 4 steps of keys.
+// CHECK: scf.for
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: nvvm.barrier0
+// CHECK-COUNT-16: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-COUNT-128: nvvm.mma.sync
+// CHECK: nvvm.vote.sync any
+// CHECK: scf.if
+// CHECK: llvm.nvvm.ex2.approx.ftz
+// CHECK-COUNT-128: nvvm.mma.sync
+// CHECK: scf.yield
+
+// The last tile copies nothing, and masks what lies behind the end.
+// CHECK: scf.for
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
+// CHECK-NOT: nvvm.cp.async.shared.global
+// CHECK: arith.select {{.*}} : f32
+// CHECK-COUNT-128: nvvm.mma.sync
+// CHECK: llvm.return
+shed.kernel @dense attention element(bf16) head_dim(128) writes_lse
+    tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// f32 multiplies and adds.
+// CHECK-LABEL: llvm.func @exact(
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: llvm.intr.fma
+// CHECK: llvm.return
+shed.kernel @exact attention element(f32) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 32, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// Positions pass through shared memory, decoded by a warp; gathers copy whole
+// rows, and nothing is filled with zeros.
+// CHECK-LABEL: llvm.func @columns(
+// CHECK: llvm.intr.ctpop
+// CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>{{$}}
+// CHECK: nvvm.mma.sync
+// CHECK: llvm.return
+shed.kernel @columns attention element(f16) head_dim(64) encoding(bitmap)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// A window is as many tiles as the block's rows touch, each masked.
+// CHECK-LABEL: llvm.func @window(
+// CHECK: arith.cmpi ule
+// CHECK: llvm.return
+shed.kernel @window attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.window<64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within #shed.window<64>
+    %n = shed.softmax_update %c, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}

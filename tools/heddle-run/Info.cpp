@@ -9,8 +9,11 @@
 
 #include "bundle/Bundle.h"
 #include "bundle/Explain.h"
+#include "runtime/engine/Device.h"
 
 #include <cstdio>
+#include <sstream>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -96,6 +99,14 @@ Status printInfo(const RunOptions &options) {
     text += (text.empty() ? "" : "\n") +
             headText(read->manifest(), options.bundle) + "\n" +
             bundle::toText(*explanation);
+  }
+  if (options.device != "cpu") {
+    std::string gpus = rt::describeGpus();
+    all["gpus"] = Json::array();
+    std::istringstream lines(gpus);
+    for (std::string line; std::getline(lines, line);)
+      all["gpus"].push_back(line);
+    text += (text.empty() ? "" : "\n") + gpus;
   }
   if (options.json)
     text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

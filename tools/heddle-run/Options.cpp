@@ -241,7 +241,8 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
       ->type_name("BUNDLE")
       ->group(group);
   app.add_flag("--info", options.info,
-               "Say what the model and the bundle are, and end")
+               "Say what the model and the bundle are and, with "
+               "--device=cuda, which GPUs there are, and end")
       ->group(group);
   app.add_flag("-q,--quiet", options.quiet,
                "Nothing on standard error but errors")
@@ -355,8 +356,9 @@ Status settle(const CLI::App &app, Parsed &parsed) {
                  "expected 0 to " +
                  shortNumber(mostGuidance));
   if (options.info) {
-    if (options.model.empty() && options.bundle.empty())
-      return Error("--info needs --model, --bundle or both");
+    if (options.model.empty() && options.bundle.empty() &&
+        options.device == "cpu")
+      return Error("--info needs --model, --bundle or --device=cuda");
     return Status::success();
   }
   if (options.model.empty())

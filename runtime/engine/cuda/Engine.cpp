@@ -15,11 +15,19 @@ Result<std::unique_ptr<CudaEngine>>
 CudaEngine::create(const Context &context, const DeviceWeights &weights,
                    const bundle::Bundle &bundle, const ModelConfig &config,
                    DType dtype, const GemmOptions &products) {
-  // Rows of activations start on 16-byte boundaries.
-  for (int64_t width : {config.hidden, config.mlpHidden, config.headDim})
+  // Rows of activations start on 16-byte boundaries,
+  // and byte counts stay within 64 bits.
+  constexpr int64_t widest = int64_t(1) << 24;
+  for (int64_t width : {config.hidden, config.mlpHidden, config.headDim,
+                        config.queryHeads * config.headDim}) {
+    if (width > widest)
+      return Error("the model has rows of " + std::to_string(width) +
+                   " elements; at most " + std::to_string(widest) +
+                   " are possible on a GPU");
     if (width % 8 != 0)
       return Error("the model has rows of " + std::to_string(width) +
                    " elements; on a GPU all sizes must be multiples of 8");
+  }
   std::unique_ptr<CudaEngine> engine(
       new CudaEngine(context, weights, config, dtype, products));
   Result<Stream> stream = Stream::create(context);

@@ -183,6 +183,11 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
                    std::string(nameOf(form)) + " index lists");
     bound.code = module->find(bound.variant->symbol);
     bool select = bound.kernel->kind == bundle::Kernel::Kind::Select;
+    if (!select &&
+        bound.variant->scratchBytes + bound.variant->scratchBytesPerKey > 0)
+      return Error("kernel " + bound.variant->symbol +
+                   " asks for scratch memory, which attention has none of; "
+                   "compile the schedule with this version of heddlec");
     if (select)
       scratchBytes =
           std::max(scratchBytes,

@@ -108,9 +108,15 @@ void DeviceWeights::Parts::place(DeviceWeights &weights) const {
 }
 
 int64_t DeviceWeights::bytesFor(const ModelConfig &config, DType dtype) {
-  Parts parts(config, dtype, nullptr);
-  Result<int64_t> bytes = parts.plan.layout();
-  return bytes ? *bytes : INT64_MAX;
+  // Of a config.json that may say anything: one layer stands for all.
+  auto bytesOf = [&](int64_t layers) {
+    ModelConfig some = config;
+    some.layers = layers;
+    return Parts(some, dtype, nullptr).plan.unsharedBytes();
+  };
+  const __int128 rest = bytesOf(0);
+  const __int128 total = rest + (bytesOf(1) - rest) * config.layers;
+  return total > INT64_MAX ? INT64_MAX : static_cast<int64_t>(total);
 }
 
 /// Elements [first, first + count) of tensors that follow each other, in

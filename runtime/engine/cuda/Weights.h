@@ -35,7 +35,8 @@ class DeviceWeights {
 public:
   DeviceWeights() = default;
 
-  /// Bytes on the device for a model of this shape.
+  /// Bytes on the device for a model of this shape; the largest number when
+  /// there are more.
   static int64_t bytesFor(const ModelConfig &config, DType dtype);
 
   /// Streams folder's checkpoint to the device through pinned buffers. Memory

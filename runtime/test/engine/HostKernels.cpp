@@ -251,6 +251,7 @@ void select(const Compiled &code, const Launch &launch) {
     abi::AttentionArgs view = {};
     view.query = args.query;
     view.key = args.key;
+    view.value = args.key; // not read
     view.n = args.n;
     view.queryStride = args.queryStride;
     view.keyStride = args.keyStride;

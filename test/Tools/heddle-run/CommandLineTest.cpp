@@ -57,6 +57,8 @@ TEST(CommandLine, HelpAndVersion) {
                            "--dtype",
                            "--threads",
                            "--device",
+                           "--batch-invariant",
+                           "--random-weights",
                            "--version",
                            "Examples:",
                            "Exit codes:"})
@@ -90,7 +92,7 @@ TEST(CommandLine, WhatIsMissing) {
   expectUsageError("-m x hello",
                    "no schedule: give --bundle with a file that heddlec made, "
                    "as by 'heddlec examples/dense.mlir -o dense.hdl'");
-  expectUsageError("--info", "--info needs --model, --bundle or both");
+  expectUsageError("--info", "--info needs --model, --bundle or --device=cuda");
 }
 
 TEST(CommandLine, WhatIsNoValue) {

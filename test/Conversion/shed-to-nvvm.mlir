@@ -1,8 +1,5 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
-// RUN: not heddle-opt %s --shed-choose-tiles --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=HOST
-
-// HOST: 'shed.kernel' op has no tiling for a GPU; run shed-choose-mma-tiles first
 
 // CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
 

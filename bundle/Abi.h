@@ -57,6 +57,9 @@ namespace heddle::abi {
 /// Version of everything in this file. A bundle of another version is refused.
 inline constexpr uint32_t abiVersion = 2;
 
+/// Parameters of a CUDA attention or select kernel.
+inline constexpr int64_t cudaParameters = 3;
+
 /// The most index lists that one attention kernel reads (terms of a union that
 /// come from selections).
 inline constexpr int64_t maxIndexLists = 4;

@@ -7,6 +7,9 @@
 
 #include "runtime/device/cuda/Module.h"
 
+#include "bundle/Abi.h"
+#include "bundle/RowAbi.h"
+
 #include "runtime/base/Machine.h"
 
 #include <cassert>
@@ -166,19 +169,21 @@ Result<std::unique_ptr<Module>> Module::load(const Context &context,
     return status.takeError().withContext(where);
   module->chosen = *choice;
 
-  auto resolve = [&](const auto &variant) -> Status {
+  auto resolve = [&](const auto &variant, int64_t parameters) -> Status {
     if (variant.target != choice->target)
       return Status::success();
     return module->resolve(
-        {variant.symbol, variant.threads, variant.sharedBytes});
+        {variant.symbol, variant.threads, variant.sharedBytes, parameters});
   };
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants)
-      if (Status status = resolve(variant); !status)
+      if (Status status = resolve(variant, abi::cudaParameters); !status)
         return status.takeError().withContext(where);
   for (const bundle::RowKernel &kernel : manifest.rowKernels)
     for (const bundle::RowVariant &variant : kernel.variants)
-      if (Status status = resolve(variant); !status)
+      if (Status status =
+              resolve(variant, std::ssize(abi::fieldsOf(kernel.op)));
+          !status)
         return status.takeError().withContext(where);
   return module;
 }
@@ -306,10 +311,15 @@ Status Module::resolve(const KernelShape &shape) {
   kernel.resident = std::max(kernel.resident, 1);
 
   if (auto ask = entries.funcGetParamInfo.function) {
+    // Not beyond a number that is known: asking for one too many is an error,
+    // which tools that watch the driver report.
     size_t offset = 0, bytes = 0;
-    for (size_t i = 0; ask(kernel.function, i, &offset, &bytes) == CUDA_SUCCESS;
-         ++i)
+    for (int64_t i = 0; shape.parameters == 0 || i < shape.parameters; ++i) {
+      if (ask(kernel.function, static_cast<size_t>(i), &offset, &bytes) !=
+          CUDA_SUCCESS)
+        break;
       kernel.parameterBytes.push_back(static_cast<int64_t>(bytes));
+    }
     kernel.parametersKnown = true;
   }
   kernels.emplace(shape.symbol, std::move(kernel));

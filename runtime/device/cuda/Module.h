@@ -50,6 +50,7 @@ struct KernelShape {
   std::string symbol;
   int64_t threads = 0;     ///< of a block
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
+  int64_t parameters = 0;  ///< number of them; 0: as many as the code has
 };
 
 /// An entry of a loaded module.

@@ -207,6 +207,8 @@ def main():
                         help="share of blocks that FlexAttention keeps; 0: leave it out")
     parser.add_argument("--whole-run-length", type=int, default=0,
                         help="also times a run of 128 steps at this length")
+    parser.add_argument("--products", action="store_true",
+                        help="also compares each product with the best of cuBLASLt's algorithms")
     parser.add_argument("--skip-attention", action="store_true")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -225,7 +227,8 @@ def main():
         lengths = [int(n) for n in args.step_lengths.split(",")]
         rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
         torch.cuda.empty_cache()
-        rows = run_heddle(args, lengths, [f"--model={args.model}", "--products"])
+        extra = ["--products"] if args.products else []
+        rows = run_heddle(args, lengths, [f"--model={args.model}", *extra])
         if args.whole_run_length:
             rows += [row for row in run_heddle(args, [args.whole_run_length],
                                                [f"--model={args.model}", "--whole-runs"])

@@ -118,17 +118,17 @@ TopK::Threshold TopK::pick(const Threshold &previous, int64_t shift,
   // Thread t sums `each` bins, thread 0 the highest.
   Value top = v.sub(v.word(bins - 1), v.mul(thread, each));
   Value topAddress = v.add(shared, v.mul(top, 4));
-  Value own = v.word(0);
   auto addOwn = [&]() -> Values {
     Value sum = v.word(0);
     for (int64_t i = 0; i < each; ++i)
       sum = v.add(sum, v.loadShared(v.i32(), topAddress, -4 * i));
     return {sum};
   };
-  own = holders == threads
-            ? addOwn()[0]
-            : v.choose(v.compare(CmpIPredicate::ult, thread, holders), v.i32(),
-                       addOwn, [&]() -> Values { return {v.word(0)}; })[0];
+  Value own =
+      holders == threads
+          ? addOwn()[0]
+          : v.choose(v.compare(CmpIPredicate::ult, thread, holders), v.i32(),
+                     addOwn, [&]() -> Values { return {v.word(0)}; })[0];
   Value above = prefixOfBlock(own, warpOffset);
   // The keep-th largest is in the bins of exactly one thread.
   Value mine =

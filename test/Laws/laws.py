@@ -184,8 +184,9 @@ class Files(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_every_pass_has_its_file_and_its_test(self):
-        """mnemonic heddle-plan-steps <-> PlanSteps.cpp <-> plan-steps.mlir."""
-        names = {p.name for p in tracked()}
+        """mnemonic heddle-plan-steps <-> PlanSteps.cpp <-> plan-steps.mlir; names
+        of machines keep their capitals (ShedToNVVM.cpp)."""
+        names = {p.name.lower() for p in tracked()}
         bad = []
         for p in tracked():
             if p.name != "Passes.td":
@@ -195,7 +196,7 @@ class Files(unittest.TestCase):
                 mnemonic = match.group(2)
                 stem = re.sub(r"^(heddle|shed|convert)-", "", mnemonic)
                 camel = "".join(w.capitalize() for w in stem.split("-"))
-                if camel + ".cpp" not in names:
+                if camel.lower() + ".cpp" not in names:
                     bad.append(f"{mnemonic}: no {camel}.cpp")
                 if stem + ".mlir" not in names:
                     bad.append(f"{mnemonic}: no {stem}.mlir")

@@ -56,7 +56,7 @@ struct KernelForms {
 enum class Assembler {
   Auto,   ///< adds machine code to the PTX if it is found
   None,   ///< PTX only, which the driver compiles
-  Strict, ///< must be found, and find nothing that costs speed
+  Strict, ///< must be found, and find nothing slow: no stack frame, no warning
 };
 
 struct BackendOptions {

@@ -1,0 +1,168 @@
+//===- ExamplesTest.cpp - The examples' kernels as GPU machine code -------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every kernel that any example needs, assembled for every GPU: ptxas must find
+// nothing slow, which is a spill of more than a few registers or a serialised
+// instruction. Examples share most kernels, so each is compiled once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Pipelines/Compiler.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Target/Bundle/ExportManifest.h"
+#include "heddle/Target/NVPTX/Ptxas.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+namespace {
+
+/// Tilings use nearly all registers of a thread, and how many a kernel needs is
+/// an estimate there: for some, ptxas saves a few around a tile of keys.
+constexpr int64_t mostStackBytes = 48;
+
+struct Case {
+  const char *target;
+  SmallVector<std::string> elementTypes;
+  SmallVector<int64_t> headDims;
+  bool allEncodings;
+
+  friend void PrintTo(const Case &c, std::ostream *out) { *out << c.target; }
+};
+
+class Examples : public testing::TestWithParam<Case> {
+protected:
+  Examples() {
+    DialectRegistry registry;
+    registerCompilerDialects(registry);
+    context.appendDialectRegistry(registry);
+  }
+
+  OwningOpRef<ModuleOp> kernelsOfAll(const Backend &backend);
+  void addKernelsOf(StringRef path, const Backend &backend, ModuleOp all);
+  void run(ModuleOp module, function_ref<void(OpPassManager &)> populate) {
+    PassManager pm(&context);
+    populate(pm);
+    ASSERT_TRUE(succeeded(pm.run(module)));
+  }
+
+  MLIRContext context;
+};
+
+} // namespace
+
+void Examples::addKernelsOf(StringRef path, const Backend &backend,
+                            ModuleOp all) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  ASSERT_TRUE(static_cast<bool>(buffer)) << path.str();
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSchedule(sources, "", &context);
+  ASSERT_TRUE(module) << path.str();
+  run(*module, [](OpPassManager &pm) {
+    populateSchedulePipeline(pm);
+    populatePlanPipeline(pm);
+  });
+  PlanOp plan = *module->getOps<PlanOp>().begin();
+  KernelForms forms{GetParam().elementTypes, GetParam().headDims,
+                    backend.chooseEncodings(exportManifest(plan).selections)};
+  if (GetParam().allEncodings)
+    forms.encodings.assign(backend.encodings().begin(),
+                           backend.encodings().end());
+  run(*module,
+      [&](OpPassManager &pm) { backend.populateTilePasses(pm, forms); });
+  plan.erase();
+  for (Operation &op : llvm::make_early_inc_range(*module->getBody()))
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op);
+        symbol && !all.lookupSymbol(symbol.getName())) {
+      op.remove();
+      all.push_back(&op);
+    }
+}
+
+/// The kernels of all examples at the tile level, each form once.
+OwningOpRef<ModuleOp> Examples::kernelsOfAll(const Backend &backend) {
+  OwningOpRef<ModuleOp> all(ModuleOp::create(UnknownLoc::get(&context)));
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (llvm::sys::fs::directory_iterator file(HEDDLE_EXAMPLES, error), end;
+       file != end && !error; file.increment(error))
+    if (llvm::sys::path::extension(file->path()) == ".mlir")
+      paths.push_back(file->path());
+  EXPECT_FALSE(error);
+  EXPECT_GE(paths.size(), 9u);
+  llvm::sort(paths);
+  for (const std::string &path : paths)
+    addKernelsOf(path, backend, *all);
+  return all;
+}
+
+TEST_P(Examples, AssembleWithNothingSlow) {
+  std::optional<std::string> ptxas = ::heddle::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "there is no ptxas here";
+  auto backend = createBackend(GetParam().target, {Assembler::None});
+  ASSERT_TRUE(static_cast<bool>(backend));
+  OwningOpRef<ModuleOp> module = kernelsOfAll(**backend);
+  ASSERT_FALSE(HasFailure());
+  run(*module,
+      [&](OpPassManager &pm) { (*backend)->populateMachinePasses(pm); });
+  ASSERT_FALSE(HasFailure());
+  auto sections = (*backend)->generateCode(*module);
+  ASSERT_TRUE(succeeded(sections));
+  ASSERT_EQ(sections->size(), 1u);
+  StringRef ptx = sections->front().contents;
+  SmallVector<KernelRecord> records = (*backend)->records(*module);
+  for (const KernelRecord &kernel : records) {
+    SCOPED_TRACE(kernel.symbol);
+    EXPECT_TRUE(ptx.contains(".visible .entry " + kernel.symbol + "("));
+    EXPECT_EQ(kernel.threads % bundle::warpThreads, 0);
+    EXPECT_GT(kernel.threads, 0);
+    EXPECT_LE(kernel.threads, bundle::maxThreads);
+    EXPECT_LE(kernel.sharedBytes, bundle::maxSharedBytes);
+  }
+
+  std::string why;
+  auto assembled = ::heddle::assemble(*ptxas, (*backend)->name(), ptx, why);
+  ASSERT_TRUE(static_cast<bool>(assembled))
+      << llvm::toString(assembled.takeError());
+  if (!*assembled)
+    GTEST_SKIP() << why;
+  EXPECT_EQ((*assembled)->kernels.size(), records.size());
+  for (const ::heddle::PtxasKernel &kernel : (*assembled)->kernels)
+    EXPECT_LE(kernel.stackBytes, mostStackBytes)
+        << kernel.symbol << ": " << kernel.registers << " registers, "
+        << kernel.spillBytes << " bytes spilled";
+  for (const std::string &complaint : (*assembled)->complaints)
+    ADD_FAILURE() << complaint;
+}
+
+// All forms on the GPU whose code runs everywhere; on the others those that
+// more or less shared memory may cut otherwise.
+INSTANTIATE_TEST_SUITE_P(
+    Gpus, Examples,
+    testing::Values(Case{"cuda:sm_80", {"bf16"}, {64, 128}, true},
+                    Case{"cuda:sm_80", {"f16", "f32"}, {64, 128}, false},
+                    Case{"cuda:sm_86", {"bf16"}, {64, 128}, false},
+                    Case{"cuda:sm_89", {"bf16"}, {128}, false},
+                    Case{"cuda:sm_90a", {"bf16"}, {64, 128}, true},
+                    Case{"cuda:sm_100", {"bf16"}, {64, 128}, false},
+                    Case{"cuda:sm_120", {"bf16"}, {128}, false}),
+    [](const testing::TestParamInfo<Case> &info) {
+      return StringRef(info.param.target).drop_front(5).str() + "_" +
+             info.param.elementTypes.front();
+    });

@@ -97,6 +97,22 @@ template <typename Sizes> std::string listSizes(const Sizes &sizes) {
 
 } // namespace
 
+/// How heddlec names the code that suits a device best.
+static std::string compilerTarget(const DeviceInfo &device) {
+  switch (device.capability()) {
+  case 80:
+  case 86:
+  case 89:
+  case 100:
+  case 120:
+    return "cuda:sm_" + std::to_string(device.capability());
+  case 90:
+    return "cuda:sm_90a";
+  default:
+    return "cuda"; // PTX, which the driver compiles
+  }
+}
+
 Result<CodeChoice> chooseCode(const bundle::Bundle &bundle,
                               const DeviceInfo &device) {
   const std::vector<bundle::Target> &targets = bundle.manifest().targets;
@@ -140,8 +156,8 @@ Result<CodeChoice> chooseCode(const bundle::Bundle &bundle,
     return Error(device.describe() + ": " + tooOld);
   return Error("the bundle has code for " + listTargets(bundle) +
                ", none of which runs on " + device.describe() +
-               "; compile the schedule with `heddlec --target=cuda:sm_" +
-               std::to_string(device.capability()) + "`");
+               "; compile the schedule with `heddlec --target=" +
+               compilerTarget(device) + "`");
 }
 
 Result<std::unique_ptr<Module>> Module::load(const Context &context,
@@ -292,8 +308,8 @@ Status Module::resolve(const KernelShape &shape) {
                  std::to_string(shape.sharedBytes + staticShared) +
                  " bytes of shared memory a block, " + device.describe() +
                  " has " + std::to_string(device.sharedPerBlock) +
-                 "; compile the schedule with `heddlec --target=cuda:sm_" +
-                 std::to_string(device.capability()) + "`");
+                 "; compile the schedule with `heddlec --target=" +
+                 compilerTarget(device) + "`");
   if (shape.sharedBytes > 0)
     if (Status status =
             owner->call(entries.funcSetAttribute, kernel.function,

@@ -24,9 +24,10 @@ static LogicalResult verifyKernel(KernelOp kernel, int64_t sharedBytes,
     return kernel.emitOpError()
            << "has no tiling for a GPU, so its tiles have no static shape; run "
               "shed-choose-mma-tiles first";
-  if (kernel.getHeadDim() > 256)
+  if (kernel.getHeadDim() > 256 || kernel.getHeadDim() % 32 != 0)
     return kernel.emitOpError() << "has head_dim " << kernel.getHeadDim()
-                                << "; GPU kernels hold up to 256";
+                                << "; GPU kernels take multiples of 32 up to "
+                                   "256";
   if (int64_t shared = mmaSharedBytes(kernel, tiling); shared > sharedBytes)
     return kernel.emitOpError() << "needs " << shared
                                 << " bytes of shared memory for a block; there "

@@ -37,8 +37,8 @@
 //     block does rows [x * queryRows, min((x + 1) * queryRows, n)) of head y;
 //     one whose first row is not below n returns.
 //   Select: grid (g, 1, sequences) with any g. Blocks share out the heads *
-//     groups lists, all groups of head 0 first; what a list says does not depend
-//     on g.
+//     groups lists, all groups of head 0 first; what a list says does not
+//     depend on g.
 // Scratch is 128-byte aligned; block (x, y, z) has the row of scratchRowBytes
 // bytes at index (z * gridDim.y + y) * gridDim.x + x, which the caller makes at
 // least scratchBytes + scratchBytesPerKey * largest n; null when that is 0. All

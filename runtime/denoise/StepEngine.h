@@ -60,7 +60,9 @@ struct StepOutcome {
 };
 
 /// Runs the steps of one run after the other over a ragged batch of prompts.
-/// A sequence's tokens do not depend on the others. With CFG the batch holds
+/// A sequence's tokens do not depend on the others: bit for bit on the host,
+/// and on a GPU if DeviceOptions::batchInvariant asks for it; else its products
+/// may round differently in batches of another size. With CFG the batch holds
 /// every prompt a second time, masked, behind all conditional sequences.
 ///
 /// A step commits, in each sequence, its quota of the masked positions up to

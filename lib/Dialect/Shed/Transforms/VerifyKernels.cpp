@@ -18,9 +18,9 @@ using namespace mlir::shed;
 static LogicalResult verifyKernel(KernelOp kernel, int64_t registers) {
   auto tiling = kernel.getTilingAs<TilingAttr>();
   if (!tiling)
-    return kernel.emitOpError()
-           << "has no tiling for a vector machine, so its tiles have no static shape; run "
-              "shed-choose-tiles first";
+    return kernel.emitOpError() << "has no tiling for a vector machine, so its "
+                                   "tiles have no static shape; run "
+                                   "shed-choose-tiles first";
   if (int64_t step = kernel.getRowsInStep(); step % tiling.getQueryRows())
     return kernel.emitOpError()
            << "has tasks of " << tiling.getQueryRows()

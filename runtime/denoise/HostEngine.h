@@ -1,5 +1,4 @@
-//===- HostEngine.h - Steps on the host --------------------------*- C++
-//-*-===//
+//===- HostEngine.h - Steps on the host -------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- StepEngine.h - What the denoising loop asks of a device ---*- C++
-//-*-===//
+//===- StepEngine.h - What the loop asks of a device ------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- AttentionLowering.h - Lowers attention to warp products ---*- C++
-//-*-===//
+//===- AttentionLowering.h - Attention on warps -----------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Link.h - Link objects to a shared object ------------------*- C++
-//-*-===//
+//===- Link.h - Link objects to a shared object -----------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- DriverApi.h - The part of NVIDIA's driver API that is used *- C++
-//-*-===//
+//===- DriverApi.h - What is used of the driver API ---------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Stream.h - Queues of work on the device, and marks in them *- C++
-//-*-===//
+//===- Stream.h - Queues of device work, and marks --------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

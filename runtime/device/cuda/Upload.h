@@ -1,5 +1,4 @@
-//===- Upload.h - Large data to the device, in bounded host memory *- C++
-//-*-===//
+//===- Upload.h - Large data, in bounded memory -----------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

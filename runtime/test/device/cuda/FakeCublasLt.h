@@ -1,5 +1,4 @@
-//===- FakeCublasLt.h - What tests set and see of the fake cuBLASLt *- C++
-//-*-===//
+//===- FakeCublasLt.h - What tests set in a fake cuBLASLt -------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DriverApi.h - What is used of the driver API ---------------*- C++ -*-===//
+//===- DriverApi.h - What is used of the driver API -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -59,6 +59,7 @@ struct EmbedArgs {
   const void *table;     ///< T [vocab x width]
   void *y;               ///< T [rows x width]
   int64_t width;
+  static constexpr bundle::RowOp op = bundle::RowOp::Embed;
   static constexpr RowField fields[] = {RowField::Int32s, RowField::Elements,
                                         RowField::Elements, RowField::Int64};
 };
@@ -79,6 +80,7 @@ struct RmsNormArgs {
                         ///< unconditional row; 0 otherwise
   int64_t width;
   double eps; ///< rounded to fp32
+  static constexpr bundle::RowOp op = bundle::RowOp::RmsNorm;
   static constexpr RowField fields[] = {RowField::Elements, RowField::Elements,
                                         RowField::Elements, RowField::Elements,
                                         RowField::Int32s,   RowField::Int64,
@@ -98,6 +100,7 @@ struct RotateArgs {
   int64_t heads;           ///< query heads and key heads
   int64_t half;            ///< half of the head dim
   int64_t stride;
+  static constexpr bundle::RowOp op = bundle::RowOp::Rotate;
   static constexpr RowField fields[] = {
       RowField::Elements, RowField::Floats, RowField::Floats, RowField::Int32s,
       RowField::Int64,    RowField::Int64,  RowField::Int64};
@@ -109,6 +112,7 @@ struct SwiGluArgs {
   const void *x; ///< T [rows x 2 * width], gate first
   void *y;       ///< T [rows x width]
   int64_t width;
+  static constexpr bundle::RowOp op = bundle::RowOp::SwiGlu;
   static constexpr RowField fields[] = {RowField::Elements, RowField::Elements,
                                         RowField::Int64};
 };
@@ -119,6 +123,7 @@ struct GatherArgs {
   const int32_t *index; ///< [rows]
   void *y;              ///< T [rows x width]
   int64_t width;
+  static constexpr bundle::RowOp op = bundle::RowOp::Gather;
   static constexpr RowField fields[] = {RowField::Elements, RowField::Int32s,
                                         RowField::Elements, RowField::Int64};
 };
@@ -130,6 +135,7 @@ struct ScatterArgs {
   const int32_t *index; ///< [rows]
   void *y;              ///< T [* x width]
   int64_t width;
+  static constexpr bundle::RowOp op = bundle::RowOp::Scatter;
   static constexpr RowField fields[] = {RowField::Elements, RowField::Int32s,
                                         RowField::Elements, RowField::Int64};
 };
@@ -148,6 +154,7 @@ struct MaskedCountArgs {
   const int64_t *end;   ///< [sequences]
   int32_t *count;       ///< [sequences]
   int64_t maskToken;
+  static constexpr bundle::RowOp op = bundle::RowOp::MaskedCount;
   static constexpr RowField fields[] = {RowField::Int32s, RowField::Int64s,
                                         RowField::Int64s, RowField::Int32s,
                                         RowField::Int64};
@@ -168,6 +175,7 @@ struct CandidatesArgs {
   int64_t sequences;
   int64_t capacity; ///< at least 1
   int64_t maskToken;
+  static constexpr bundle::RowOp op = bundle::RowOp::Candidates;
   static constexpr RowField fields[] = {
       RowField::Int32s, RowField::Int64s, RowField::Int64s, RowField::Int32s,
       RowField::Int32s, RowField::Int32s, RowField::Int32s, RowField::Int64,
@@ -207,6 +215,7 @@ struct DrawArgs {
   int32_t *token;     ///< [capacity]
   double *confidence; ///< [capacity]
   int32_t *status;    ///< [1]: 0 before the first launch
+  static constexpr bundle::RowOp op = bundle::RowOp::Draw;
   static constexpr RowField fields[] = {
       RowField::Elements, RowField::Elements, RowField::Int64,
       RowField::Int64,    RowField::Int64,    RowField::Int32s,
@@ -234,6 +243,7 @@ struct CommitArgs {
   uint8_t *committed;        ///< [capacity]: 1 where committed, else 0
   int64_t steps;             ///< of a block
   int64_t shift;             ///< packed rows of the conditional half; 0: none
+  static constexpr bundle::RowOp op = bundle::RowOp::Commit;
   static constexpr RowField fields[] = {
       RowField::Int32s, RowField::Int32s,  RowField::Int32s, RowField::Int32s,
       RowField::Int32s, RowField::Doubles, RowField::Int32s, RowField::Int64s,

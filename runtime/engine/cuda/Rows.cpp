@@ -29,9 +29,9 @@ Result<RowKernels> RowKernels::bind(const bundle::Manifest &manifest,
   return result;
 }
 
-Status RowKernels::launchFields(const Stream &stream, bundle::RowOp op,
-                                int64_t blocks, const void *args,
-                                std::span<const abi::RowField> fields) const {
+Status RowKernels::launch(const Stream &stream, bundle::RowOp op,
+                          int64_t blocks, const void *args,
+                          std::span<const abi::RowField> fields) const {
   constexpr size_t most = 24;
   assert(fields.size() <= most);
   const void *values[most];

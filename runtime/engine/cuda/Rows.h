@@ -29,49 +29,17 @@ public:
                                  const Module &module, DType dtype);
 
   /// Puts a launch of `blocks` blocks into the stream; none for no blocks.
-  /// Shapes and meaning: bundle/RowAbi.h.
+  /// `Args` is one of the structs of bundle/RowAbi.h, which says shapes and
+  /// meaning.
+  template <typename Args>
   Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::EmbedArgs &args) const {
-    return launch(stream, bundle::RowOp::Embed, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::RmsNormArgs &args) const {
-    return launch(stream, bundle::RowOp::RmsNorm, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::RotateArgs &args) const {
-    return launch(stream, bundle::RowOp::Rotate, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::SwiGluArgs &args) const {
-    return launch(stream, bundle::RowOp::SwiGlu, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::MaskedCountArgs &args) const {
-    return launch(stream, bundle::RowOp::MaskedCount, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::CandidatesArgs &args) const {
-    return launch(stream, bundle::RowOp::Candidates, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::DrawArgs &args) const {
-    return launch(stream, bundle::RowOp::Draw, blocks, args);
-  }
-  Status operator()(const Stream &stream, int64_t blocks,
-                    const abi::CommitArgs &args) const {
-    return launch(stream, bundle::RowOp::Commit, blocks, args);
+                    const Args &args) const {
+    return launch(stream, Args::op, blocks, &args, Args::fields);
   }
 
 private:
-  template <typename Args>
   Status launch(const Stream &stream, bundle::RowOp op, int64_t blocks,
-                const Args &args) const {
-    return launchFields(stream, op, blocks, &args, Args::fields);
-  }
-  Status launchFields(const Stream &stream, bundle::RowOp op, int64_t blocks,
-                      const void *args,
-                      std::span<const abi::RowField> fields) const;
+                const void *args, std::span<const abi::RowField> fields) const;
 
   std::array<const Kernel *, std::size(bundle::allRowOps)> kernels{};
 };

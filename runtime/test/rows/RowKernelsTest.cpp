@@ -12,7 +12,7 @@
 
 #include "runtime/device/cpu/RowKernels.h"
 #include "runtime/tensor/Convert.h"
-#include "runtime/test/cuda/RowMachine.h"
+#include "runtime/test/rows/RowMachine.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/sample/Sampler.h"
-#include "runtime/test/cuda/RowMachine.h"
+#include "runtime/test/rows/RowMachine.h"
 
 #include <cmath>
 #include <limits>

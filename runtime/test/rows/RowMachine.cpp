@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/test/cuda/RowMachine.h"
+#include "runtime/test/rows/RowMachine.h"
 
 #include "runtime/tensor/Convert.h"
 

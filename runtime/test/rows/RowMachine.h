@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H
-#define HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H
+#ifndef HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H
+#define HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H
 
 #include "bundle/RowAbi.h"
 #include "runtime/device/cuda/Arena.h"
@@ -93,4 +93,4 @@ std::string nameOfDType(const testing::TestParamInfo<DType> &info);
 
 } // namespace heddle::rt::cuda::test
 
-#endif // HEDDLE_RUNTIME_TEST_CUDA_ROWMACHINE_H
+#endif // HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H

@@ -55,7 +55,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 2;
+inline constexpr uint32_t abiVersion = 3;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -78,29 +78,59 @@ inline constexpr int64_t maxIndexLists = 4;
 /// That is Encoding::Int32; IndexLayout.h has the others. Which one a kernel
 /// reads or writes is said in its record, and rowBytes follows from it:
 /// listRowBytes(encoding, n, keep).
+///
+/// Lists of blocks hold block numbers instead: with blocks of b keys, block v
+/// has the keys [v b, (v + 1) b). If `split` > 0, blocks start anew there:
+/// those before it end at `split` at the latest, and with s = ceil(split / b)
+/// block v >= s has the keys [split + (v - s) b, split + (v - s + 1) b). All
+/// end at n. Example: b = 32, n = 100, split = 40: blocks {0..31} {32..39}
+/// {40..71} {72..99}.
 struct IndexList {
-  void *indices;    ///< [query_heads x groups] rows of rowBytes
-  int64_t groups;   ///< ceil(n / group size)
-  int64_t keep;     ///< keys kept per group, in [1, n]
-  int64_t rowBytes; ///< from the list of one group to the next
+  void *indices;     ///< [heads x groups] rows of rowBytes
+  int64_t groups;    ///< ceil(n / group size)
+  int64_t keep;      ///< keys or blocks kept per group, at least 1
+  int64_t rowBytes;  ///< from the list of one group to the next
+  int64_t split = 0; ///< lists of blocks, see above; else 0
+  /// Query heads that share a list: the list of head h is that of row
+  /// h / headsPerList; at least 1.
+  int64_t headsPerList = 1;
 };
 
-/// Attention of the query rows of one sequence over its own keys:
-///   O[i,h] = sum_j P_ij V[j, h / kvGroup],
-///   P_i = softmax over the pairs (i, j) that the kernel's pattern keeps of
-///         scale * Q[i,h] . K[j, h / kvGroup].
+/// Attention of some rows of one sequence over its visible keys:
+///   O[r,h] = sum_j P_rj V[j, h / kvGroup],
+///   P_r = softmax over the pairs (place[r], j) that the kernel's pattern keeps
+///         of scale * Q[r,h] . K[j, h / kvGroup].
+/// Keys are the n visible positions of the sequence in order; key j stands at
+/// position[j] of the sequence. Row r of query, output and lse is the visible
+/// position at place place[r], ascending. Groups and lists count places;
+/// windows and sinks compare positions: |position[i] - position[j]|,
+/// position[j] < size.
+///
+/// Tile t has the rows [firstRow[t], firstRow[t + 1]), at most queryRows of
+/// them. In a kernel with lists they are those whose places lie in [t *
+/// queryRows, (t + 1) * queryRows), so that all have the same lists; in others
+/// any consecutive ones.
+///
+/// Worked example: a sequence of 8 of which {0,1,2,4,6} are visible (n = 5);
+/// rows are to be computed for positions 1, 4 and 6: position = {0,1,2,4,6},
+/// rows = 3, place = {1,3,4}. With 2 query rows a tile and lists, firstRow =
+/// {0,1,2,3}: tile 0 has row 0 (place 1), tile 1 row 1 (place 3), tile 2 row 2
+/// (place 4); without lists, firstRow = {0,2,3}.
+///
+/// CUDA kernels of this version compute all rows of sequences that are wholly
+/// visible: rows = n, and they read neither place, position nor firstRow.
 /// Element type and head dim are fixed per kernel. Strides count elements and
 /// separate consecutive rows (tokens); the head_dim elements of a head are
 /// contiguous and head h starts at h * head_dim.
 struct AttentionArgs {
-  const void *query; ///< [n x query_heads x head_dim]
+  const void *query; ///< [rows x query_heads x head_dim]
   const void *key;   ///< [n x kv_heads x head_dim]
   const void *value; ///< [n x kv_heads x head_dim]
-  void *output;      ///< [n x query_heads x head_dim], element type of query
-  float *lse; ///< [query_heads x n]: log2(sum_j exp2(s_ij)) where s_ij is
+  void *output;      ///< [rows x query_heads x head_dim], element type of query
+  float *lse; ///< [query_heads x rows]: log2(sum_j exp2(s_ij)) where s_ij is
               ///< the scaled logit times log2(e). Written by kernels
               ///< whose record says writesLse, else ignored.
-  int64_t n;  ///< rows of the sequence, at least 1
+  int64_t n;  ///< visible keys, at least 1
   int64_t queryStride;
   int64_t keyStride;
   int64_t valueStride;
@@ -109,6 +139,10 @@ struct AttentionArgs {
   float scale;                    ///< usually 1 / sqrt(head_dim)
   uint32_t heads;                 ///< query heads
   IndexList lists[maxIndexLists]; ///< in the order of the kernel's terms
+  int64_t rows;                   ///< rows to compute, in [0, n]
+  const int32_t *place;           ///< [rows] ascending, each in [0, n)
+  const int32_t *position;        ///< [n] ascending: of each key
+  const int32_t *firstRow;        ///< [tiles + 1], of each tile
 };
 
 /// Score and select key columns for one sequence. For group `tile` (rows
@@ -117,20 +151,53 @@ struct AttentionArgs {
 /// over all n keys; the `list.keep` keys of largest score (lowest index wins
 /// ties) are written as the list of (h, tile), ascending.
 /// Source: PulseCol, equations 5 and 6.
+///
+/// A kernel that selects blocks (b = group) scores block v by the mean of
+/// score_j over its keys and writes block numbers, ascending. With boundary = 0
+/// they are the list.keep best. Else they are the spanKeep best of the blocks
+/// below `boundary` and the list.keep - spanKeep best of the others; if spanLse
+/// is not null, the former are instead those below `boundary` of the spanKeep
+/// best of all, the latter are scored by P_ij = exp2(s_ij - spanLse[h, i])
+/// (probability among their keys alone), and missing entries at a list's end
+/// are -1. Of each row of `scores` it writes the first ones: a score for each
+/// block, then, if spanLse is not null (which needs boundary > 0 and split =
+/// 0), those by spanLse of the blocks from `boundary` on.
+///
+/// A kernel for shared lists scores by the mean over list.headsPerList query
+/// heads; its tasks are (list row, group) instead of (query head, group).
 struct SelectArgs {
   const void *query; ///< [n x query_heads x head_dim]
   const void *key;   ///< [n x kv_heads x head_dim]
   const float *lse;  ///< [query_heads x n], as AttentionArgs::lse
-  float *scores;     ///< null, or [query_heads x groups x n]: the scores, for
-                     ///< observers and tests
+  float *scores;     ///< null, or [heads of list x groups x n]: the scores,
+                     ///< for observers and tests
   int64_t n;
   int64_t queryStride;
   int64_t keyStride;
   int64_t kvGroup;
   float scale;
-  uint32_t heads; ///< query heads
-  IndexList list; ///< written
+  uint32_t heads;       ///< query heads
+  IndexList list;       ///< written
+  int64_t boundary;     ///< blocks: first block number of the second span, or 0
+  int64_t spanKeep;     ///< blocks: how many of the first span
+  const float *spanLse; ///< blocks: null, or [query_heads x n]
 };
+
+/// What scoring has in common with the attention whose log-sum-exp it reads:
+/// the list and what says how to choose are left to be filled in.
+inline SelectArgs selectArgsOf(const AttentionArgs &attention) {
+  SelectArgs args{};
+  args.query = attention.query;
+  args.key = attention.key;
+  args.lse = attention.lse;
+  args.n = attention.n;
+  args.queryStride = attention.queryStride;
+  args.keyStride = attention.keyStride;
+  args.kvGroup = attention.kvGroup;
+  args.scale = attention.scale;
+  args.heads = attention.heads;
+  return args;
+}
 
 using AttentionKernel = void (*)(const AttentionArgs *args, int64_t head,
                                  int64_t tile, void *scratch);

@@ -36,7 +36,7 @@
 
 namespace heddle::bundle {
 
-inline constexpr uint32_t formatVersion = 2;
+inline constexpr uint32_t formatVersion = 3;
 
 /// Section names. Unknown names are kept and ignored.
 inline constexpr std::string_view manifestSection = "manifest"; ///< JSON

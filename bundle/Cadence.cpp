@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Manifest.h"
+#include "bundle/Program.h"
 
 #include <algorithm>
 #include <numeric>
@@ -35,6 +36,15 @@ int64_t floorOf(Ratio ratio, int64_t n, int64_t limit) {
 int64_t windowOf(const Cadence &cadence, int64_t totalSteps) {
   return std::max<int64_t>(1,
                            floorOf(cadence.fraction, totalSteps, totalSteps));
+}
+
+/// The step of At.
+int64_t singleStep(const Cadence &cadence, int64_t totalSteps) {
+  if (cadence.step > 0)
+    return cadence.step;
+  int64_t share = floorOf(cadence.fraction, totalSteps, INT64_MAX);
+  int64_t plus = std::clamp<int64_t>(cadence.from - 1, 0, maxCount);
+  return std::max<int64_t>(1, std::min(share, INT64_MAX - plus) + plus);
 }
 
 std::vector<int64_t> firstSteps(int64_t count) {
@@ -138,22 +148,21 @@ std::vector<int64_t> heddle::bundle::refreshSteps(const Cadence &cadence,
     return {};
   case Cadence::Kind::Every: {
     std::vector<int64_t> steps;
-    if (cadence.period < 1)
+    if (cadence.period < 1 || cadence.from < 1)
       return steps;
-    for (int64_t step = 1;; step += cadence.period) {
+    for (int64_t step = cadence.from; step <= totalSteps;
+         step += cadence.period) {
       steps.push_back(step);
       if (step > totalSteps - cadence.period)
-        return steps;
+        break;
     }
+    return steps;
   }
   case Cadence::Kind::First:
     return firstSteps(
         std::clamp<int64_t>(cadence.count, int64_t{0}, totalSteps));
   case Cadence::Kind::At: {
-    int64_t step = cadence.step > 0
-                       ? cadence.step
-                       : std::max<int64_t>(1, floorOf(cadence.fraction,
-                                                      totalSteps, INT64_MAX));
+    int64_t step = singleStep(cadence, totalSteps);
     if (step > totalSteps)
       return {};
     return {step};
@@ -173,6 +182,107 @@ std::vector<int64_t> heddle::bundle::refreshSteps(const Cadence &cadence,
   return randomSteps(window, cadence.count, cadence.seed);
 }
 
+namespace {
+
+/// Whether 1 + floor(i (window - 1) / (count - 1)) is `step` for some i.
+bool isUniformStep(int64_t window, int64_t count, int64_t step) {
+  if (count >= window)
+    return true;
+  if (count == 1)
+    return step == 1;
+  // The least i that reaches the step, 0 <= i <= count - 1, says.
+  Wide i =
+      (Wide(step - 1) * Wide(count - 1) + Wide(window - 2)) / Wide(window - 1);
+  return Wide(step - 1) == i * Wide(window - 1) / Wide(count - 1);
+}
+
+/// Whether 1 + floor((i / (count - 1))^2 (window - 1)) is `step` for some i.
+bool isPowerStep(int64_t window, int64_t count, int64_t step) {
+  if (count == 1)
+    return step == 1;
+  if (count - 1 >= window - 1 && count - 1 - (window - 1) >= window - 1)
+    return true;
+  Wide scale = Wide(count - 1) * Wide(count - 1);
+  auto stepOf = [&](int64_t i) {
+    return 1 +
+           static_cast<int64_t>(Wide(i) * Wide(i) * Wide(window - 1) / scale);
+  };
+  int64_t low = 0, high = count - 1; // stepOf(high) = window >= step
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (stepOf(middle) < step)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return stepOf(low) == step;
+}
+
+int64_t stepOf(const Cadence &cadence, const StepPlace &place) {
+  return cadence.inBlock ? place.stepInBlock : place.step;
+}
+
+int64_t totalOf(const Cadence &cadence, const StepPlace &place) {
+  return cadence.inBlock ? place.blockSteps : place.totalSteps;
+}
+
+} // namespace
+
+bool heddle::bundle::includes(const Cadence &cadence, const StepPlace &place) {
+  int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
+  if (step < 1 || total < 1)
+    return false;
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    return false;
+  case Cadence::Kind::Every:
+    return cadence.period >= 1 && cadence.from >= 1 && step >= cadence.from &&
+           (step - cadence.from) % cadence.period == 0;
+  case Cadence::Kind::First:
+    return step <= cadence.count;
+  case Cadence::Kind::At:
+    return step == singleStep(cadence, total);
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Random:
+  case Cadence::Kind::Power:
+    break;
+  }
+  int64_t window = windowOf(cadence, total);
+  if (cadence.count < 1 || step > window)
+    return false;
+  if (cadence.kind == Cadence::Kind::Uniform)
+    return isUniformStep(window, cadence.count, step);
+  if (cadence.kind == Cadence::Kind::Power)
+    return isPowerStep(window, cadence.count, step);
+  std::vector<int64_t> steps = randomSteps(window, cadence.count, cadence.seed);
+  return std::binary_search(steps.begin(), steps.end(), step);
+}
+
+bool heddle::bundle::begun(const Cadence &cadence, const StepPlace &place) {
+  int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
+  if (step < 1 || total < 1)
+    return false;
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    return false;
+  case Cadence::Kind::Every:
+    return cadence.period >= 1 && cadence.from >= 1 && step >= cadence.from;
+  case Cadence::Kind::At:
+    return step >= singleStep(cadence, total);
+  case Cadence::Kind::First:
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Power: // step 1 is theirs
+    return cadence.count >= 1;
+  case Cadence::Kind::Random:
+    break;
+  }
+  if (cadence.count < 1)
+    return false;
+  return step >=
+         randomSteps(windowOf(cadence, total), cadence.count, cadence.seed)
+             .front();
+}
+
 int64_t heddle::bundle::keepCount(Ratio ratio, KeepRule rule, int64_t n) {
   if (n < 1)
     return 0;
@@ -186,23 +296,33 @@ int64_t heddle::bundle::keepCount(Ratio ratio, KeepRule rule, int64_t n) {
     count += rest != 0;
   else if (rule == KeepRule::Round)
     count += rest >= den - rest; // halves go up
+  else if (rule == KeepRule::FloorPlusOne)
+    count += 1;
   if (count < 1)
     return 1;
   return count < Wide(n) ? static_cast<int64_t>(count) : n;
 }
 
-std::string heddle::bundle::toString(const Cadence &cadence) {
+static std::string textOf(const Cadence &cadence) {
   std::string count = std::to_string(cadence.count);
   switch (cadence.kind) {
   case Cadence::Kind::Never:
     return "never";
   case Cadence::Kind::Every:
-    return "every(" + std::to_string(cadence.period) + ")";
+    return "every(" + std::to_string(cadence.period) +
+           (cadence.from > 1 ? ", from = " + std::to_string(cadence.from)
+                             : "") +
+           ")";
   case Cadence::Kind::First:
     return "first(" + count + ")";
   case Cadence::Kind::At:
-    return cadence.step > 0 ? "at(step = " + std::to_string(cadence.step) + ")"
-                            : "at(" + text(cadence.fraction) + ")";
+    return cadence.step > 0
+               ? "at(step = " + std::to_string(cadence.step) + ")"
+               : "at(" + text(cadence.fraction) +
+                     (cadence.from > 1
+                          ? ", plus = " + std::to_string(cadence.from - 1)
+                          : "") +
+                     ")";
   case Cadence::Kind::Uniform:
     return "uniform(" + text(cadence.fraction) + ", " + count + ")";
   case Cadence::Kind::Random:
@@ -212,4 +332,8 @@ std::string heddle::bundle::toString(const Cadence &cadence) {
     return "power(" + text(cadence.fraction) + ", " + count + ")";
   }
   return "never";
+}
+
+std::string heddle::bundle::toString(const Cadence &cadence) {
+  return textOf(cadence) + (cadence.inBlock ? " in block" : "");
 }

@@ -40,7 +40,8 @@ std::string heddle::bundle::patternOf(const Kernel &kernel,
       text += " + ";
     switch (term.kind) {
     case Term::Kind::Columns:
-      text += "columns(" +
+    case Term::Kind::Blocks:
+      text += (term.kind == Term::Kind::Columns ? "columns(" : "blocks(") +
               manifest.selections[static_cast<size_t>(term.selection)].name +
               ")";
       break;
@@ -66,10 +67,19 @@ int64_t heddle::bundle::pairsOf(const Kernel &kernel, const Manifest &manifest,
       half = std::max(half, std::min(term.size / 2, length));
     if (term.kind == Term::Kind::Sinks)
       sinks = std::max(sinks, std::min(term.size, length));
-    if (term.kind == Term::Kind::Columns) {
+    if (readsList(term)) {
       const Selection &selection =
           manifest.selections[static_cast<size_t>(term.selection)];
-      listed += keepCount(selection.keep, selection.rule, length);
+      if (term.kind == Term::Kind::Blocks) {
+        // Blocks at a span's end are shorter, and spans round apart.
+        listed += (keepCount(selection.keep, selection.rule,
+                             (length - 1) / selection.group + 1) +
+                   (selection.isolation != Selection::Isolation::None)) *
+                  selection.group;
+        exact = false;
+      } else {
+        listed += keepCount(selection.keep, selection.rule, length);
+      }
       ++lists;
     }
   }
@@ -119,22 +129,23 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
   }
   std::vector<std::set<int64_t>> due;
   for (const Selection &selection : manifest.selections) {
-    std::vector<int64_t> steps = refreshSteps(selection.cadence, request.steps);
+    std::vector<int64_t> steps =
+        plannedSteps(selection.cadence, request.steps, request.blockSteps());
     due.emplace_back(steps.begin(), steps.end());
   }
   std::set<int64_t> filled;
-  std::vector<size_t> timeline = phasesOfSteps(rule, request.steps);
+  std::vector<size_t> timeline =
+      phasesOfSteps(rule, request.steps, request.blockSteps());
   for (int64_t step = 1; step <= request.steps; ++step) {
     size_t index = timeline[static_cast<size_t>(step - 1)];
     const Phase &phase = rule.phases[index];
     phases[index].steps.push_back(step);
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(phase.attention)];
-    bool ready = std::all_of(kernel.terms.begin(), kernel.terms.end(),
-                             [&](const Term &term) {
-                               return term.kind != Term::Kind::Columns ||
-                                      filled.count(term.selection);
-                             });
+    bool ready = std::all_of(
+        kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
+          return !readsList(term) || filled.count(term.selection);
+        });
     if (!ready)
       phases[index].unfilled.push_back(step);
     for (size_t i = 0; i < phase.refreshes.size(); ++i) {
@@ -154,7 +165,28 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   const Selection &selection = manifest.selections[index];
   SelectionExplanation result;
   result.name = selection.name;
-  result.keys = keepCount(selection.keep, selection.rule, request.length);
+  // What is listed: keys, or blocks of each span.
+  bool blocks = selection.kind == Selection::Kind::Blocks;
+  auto blocksOf = [&](int64_t keys) {
+    return (keys + selection.group - 1) / selection.group;
+  };
+  auto kept = [&](int64_t of) {
+    return of > 0 ? keepCount(selection.keep, selection.rule, of) : 0;
+  };
+  result.of = blocks ? blocksOf(request.length) : request.length;
+  result.keys = kept(result.of);
+  if (selection.isolation != Selection::Isolation::None) {
+    int64_t prompt = std::min(blocksOf(request.prompt), result.of - 1);
+    if (selection.isolation == Selection::Isolation::Spans) {
+      prompt = blocksOf(request.prompt);
+      result.of = prompt + blocksOf(request.length - request.prompt);
+    }
+    int64_t first = selection.isolation == Selection::Isolation::Filtered
+                        ? std::min(prompt, kept(result.of))
+                        : kept(prompt);
+    result.keys = first + kept(result.of - prompt);
+  }
+  int64_t lists = selection.perKvHead ? request.kvHeads : request.heads;
   result.groups = (request.length - 1) / selection.group + 1;
   for (size_t rule : rules) {
     const std::vector<Phase> &phases = manifest.rules[rule].phases;
@@ -168,18 +200,18 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
         });
   }
   for (const Target &target : manifest.targets) {
-    SelectionExplanation::Lists &lists = result.lists.emplace_back();
-    lists.encoding = encodingFor(target, request.length);
-    if (!lists.encoding)
+    SelectionExplanation::Lists &cost = result.lists.emplace_back();
+    cost.encoding = encodingFor(target, result.of);
+    if (!cost.encoding)
       continue;
-    auto bytes = static_cast<double>(request.heads) *
+    auto bytes = static_cast<double>(lists) *
                  static_cast<double>(result.groups) *
-                 static_cast<double>(listRowBytes(*lists.encoding,
-                                                  request.length, result.keys));
+                 static_cast<double>(
+                     listRowBytes(*cost.encoding, result.of, result.keys));
     // At the far end of the accepted range the product leaves 64 bits.
     constexpr double most = 4.6e18;
-    lists.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
-    lists.bytes = static_cast<int64_t>(
+    cost.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
+    cost.bytes = static_cast<int64_t>(
         std::min(bytes * static_cast<double>(result.layers), most));
   }
   return result;
@@ -194,10 +226,19 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
       {"the length", {request.length, 1 << 27}},
       {"the number of layers", {request.layers, 1 << 16}},
       {"the number of heads", {request.heads, 1 << 16}},
+      {"the number of key/value heads", {request.kvHeads, 1 << 16}},
+      {"the head dim", {request.headDim, 1 << 16}},
   };
   for (const auto &[what, range] : ranges)
     if (Status status = checkRange(what, range.first, range.second); !status)
       return status.takeError();
+  if (request.prompt < 0 || request.prompt >= request.length)
+    return Error("the prompt has " + std::to_string(request.prompt) +
+                 " tokens, expected 0 to one less than the length, " +
+                 std::to_string(request.length));
+  if (request.blockLength < 0)
+    return Error("the block length is " + std::to_string(request.blockLength) +
+                 ", expected 0 (one block) or more");
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, request.layers);
   if (!rules)
     return rules.takeError();
@@ -213,16 +254,35 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
   for (size_t i = 0; i < manifest.selections.size(); ++i)
     result.selections.push_back(explainSelection(manifest, i, *rules, request));
 
+  explainRows(result);
+  // Of each step the share of rows that it computes at most.
+  std::vector<double> rowShare(static_cast<size_t>(request.steps), 1);
+  for (const PassExplanation &pass : result.passes)
+    for (int64_t step : pass.steps) {
+      rowShare[static_cast<size_t>(step - 1)] =
+          static_cast<double>(pass.rows.most) /
+          static_cast<double>(request.length);
+      result.exact &= pass.rows.exact() && !pass.depends;
+    }
+  // Blocks that end by confidence take other steps than planned.
+  result.exact &= manifest.commit.kind == CommitRule::Kind::Quota;
+  double keyShare = static_cast<double>(result.visible.most) /
+                    static_cast<double>(request.length);
+  result.exact &= result.visible.exact();
   double pairs = 0, scorePairs = 0;
   for (const RuleExplanation &rule : result.rules)
     for (const PhaseExplanation &phase : rule.phases) {
       double times = static_cast<double>(rule.layers.size()) *
                      static_cast<double>(phase.steps.size());
-      pairs += times * static_cast<double>(phase.pairs);
+      for (int64_t step : phase.steps)
+        pairs += static_cast<double>(rule.layers.size()) * keyShare *
+                 rowShare[static_cast<size_t>(step - 1)] *
+                 static_cast<double>(phase.pairs);
       for (const PhaseExplanation::Renewal &renewal : phase.renewals)
         scorePairs += static_cast<double>(rule.layers.size()) *
                       static_cast<double>(renewal.steps.size()) *
-                      static_cast<double>(result.densePairs);
+                      static_cast<double>(result.densePairs) * keyShare *
+                      keyShare;
       result.exact &= phase.pairsExact || times == 0;
     }
   double dense = static_cast<double>(result.densePairs) *

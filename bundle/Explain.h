@@ -23,7 +23,36 @@ struct ExplainRequest {
   int64_t steps = 128;   ///< denoising steps, T
   int64_t length = 4096; ///< tokens of the sequence, prompt included
   int64_t layers = 32;
-  int64_t heads = 32; ///< query heads
+  int64_t heads = 32;      ///< query heads
+  int64_t prompt = 0;      ///< tokens of the prompt, below `length`
+  int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
+  int64_t kvHeads = 32;
+  int64_t headDim = 128;
+  int64_t elementBytes = 2;
+
+  /// Steps that the run plans for a block.
+  int64_t blockSteps() const {
+    int64_t response = length - prompt;
+    if (blockLength < 1 || blockLength >= response)
+      return steps;
+    int64_t blocks = (response + blockLength - 1) / blockLength;
+    return steps < blocks ? 1 : steps / blocks;
+  }
+};
+
+/// How many positions a set has: what depends on the run has room between both.
+struct RowCount {
+  int64_t least = 0, most = 0;
+  bool exact() const { return least == most; }
+};
+
+/// The steps at which one pass runs, if the run goes as planned.
+struct PassExplanation {
+  std::vector<int64_t> steps; ///< ascending
+  std::string what;           ///< "salient(below = 99/100) in response"
+  RowCount rows;              ///< live rows
+  bool depends =
+      false; ///< how many of them a layer computes is found in the run
 };
 
 /// The steps at which one phase of a rule runs, and its cost.
@@ -54,7 +83,8 @@ struct RuleExplanation {
 
 struct SelectionExplanation {
   std::string name;
-  int64_t keys = 0;   ///< kept of `length`
+  int64_t keys = 0;   ///< keys or blocks that a list has at most
+  int64_t of = 0;     ///< of so many
   int64_t groups = 0; ///< lists a head
   int64_t layers = 0; ///< in which it is renewed
   /// What the index lists of all heads cost on one target.
@@ -74,10 +104,13 @@ struct Explanation {
   Manifest manifest;
   std::vector<RuleExplanation> rules;
   std::vector<SelectionExplanation> selections;
-  int64_t densePairs = 0; ///< of one head, in one layer and step
-  double share = 0;       ///< attention pairs of the run / dense pairs
-  double scoreShare = 0;  ///< pairs visited to score / dense pairs
-  bool exact = true;      ///< else both are upper bounds
+  std::vector<PassExplanation> passes; ///< none: every step computes all rows
+  RowCount visible;
+  int64_t cacheBytesPerLayer = 0; ///< of what is kept of rows, at most
+  int64_t densePairs = 0;         ///< of one head, in one layer and step
+  double share = 0;               ///< attention pairs of the run / dense pairs
+  double scoreShare = 0;          ///< pairs visited to score / dense pairs
+  bool exact = true;              ///< else both are upper bounds
 };
 
 /// An error when a number is below 1 or above what the products hold (2^20
@@ -97,6 +130,17 @@ std::string runLengths(const std::vector<int64_t> &numbers);
 
 /// "dense", "columns(cols)", "window(64) + sinks(4)".
 std::string patternOf(const Kernel &kernel, const Manifest &manifest);
+
+/// "undecoded(first = 16)", "fixed(union(decoded, ...)) on every(32)"; "all"
+/// for -1.
+std::string toString(const Manifest &manifest, int64_t positions);
+
+/// The size of each of the manifest's sets of positions.
+std::vector<RowCount> countPositions(const Manifest &manifest,
+                                     const ExplainRequest &request);
+
+/// Fills in what concerns rows, from the explanation's manifest and request.
+void explainRows(Explanation &explanation);
 
 /// Pairs (query, key) that an attention kernel keeps of length^2; `exact` is
 /// cleared when that depends on which columns are chosen.

@@ -10,6 +10,7 @@
 
 #include "nlohmann/json.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace heddle;
@@ -83,13 +84,62 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
   return text;
 }
 
+std::string countText(RowCount count) {
+  return (count.exact() ? "" : "at most ") + std::to_string(count.most);
+}
+
+/// What rows each step computes, sees and keeps; "" if it is all of them.
+std::string rowsText(const Explanation &explanation) {
+  const Manifest &manifest = explanation.manifest;
+  const ExplainRequest &request = explanation.request;
+  if (manifest.computesAll())
+    return "";
+  std::string text = "\nrows (prompt " + std::to_string(request.prompt) +
+                     ", response " +
+                     std::to_string(request.length - request.prompt) + ", " +
+                     counted(request.blockSteps(), "step") +
+                     " a block, if the run goes as planned)\n";
+  if (manifest.visible >= 0)
+    text += "  visible: " + toString(manifest, manifest.visible) + ", " +
+            countText(explanation.visible) + "\n";
+  for (const PassExplanation &pass : explanation.passes) {
+    text +=
+        "  " + counted(static_cast<int64_t>(pass.steps.size()), "step") +
+        ": computes " + pass.what + ", " + countText(pass.rows) + " of " +
+        std::to_string(request.length) + " rows" +
+        (pass.depends ? "; how many of them in a layer, the run decides" : "") +
+        "\n" + wrapped(runLengths(pass.steps), "    ", 78);
+  }
+  if (explanation.cacheBytesPerLayer)
+    text += "  kept of rows: at most " +
+            bytesText(explanation.cacheBytesPerLayer) + " a layer, " +
+            bytesText(static_cast<int64_t>(std::min(
+                4.6e18, static_cast<double>(explanation.cacheBytesPerLayer) *
+                            static_cast<double>(request.layers)))) +
+            " in " + counted(request.layers, "layer") + "\n";
+  const CommitRule &commit = manifest.commit;
+  if (commit.kind != CommitRule::Kind::Quota)
+    text += "  commits " +
+            std::string(detail::nameOf(detail::commitNames, commit.kind)) +
+            "(" + detail::toString(commit.ratio) +
+            "): how many steps a block takes, the run decides\n";
+  if (commit.within >= 0)
+    text += "  commits within " + toString(manifest, commit.within) + "\n";
+  if (commit.stopAtEos)
+    text += "  ends once EOS is a token and no mask stands before it\n";
+  return text;
+}
+
 std::string selectionText(const Selection &selection,
                           const SelectionExplanation &cost,
                           const Manifest &manifest, int64_t length) {
   std::string text =
       "selection " + selection.name + ": keeps " +
-      detail::toString(selection.keep) + " of the keys (" +
-      std::to_string(cost.keys) + " of " + std::to_string(length) +
+      detail::toString(selection.keep) +
+      (selection.kind == Selection::Kind::Blocks
+           ? " of the blocks of " + std::to_string(selection.group) + " keys ("
+           : " of the keys (") +
+      std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
       ") for each " + counted(selection.group, "row") + ", scored by " +
       selection.scorer + ", renewed " + toString(selection.cadence) + "\n";
   for (size_t i = 0; i < cost.lists.size(); ++i) {
@@ -169,12 +219,16 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
                      counted(request.length, "token") + ", " +
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
-  text += "attention computes " +
-          std::string(explanation.exact ? "" : "at most ") +
-          percent(explanation.share) + " of the pairs of a dense run";
+  text +=
+      "attention computes " +
+      std::string(explanation.exact ? ""
+                  : explanation.manifest.commit.kind == CommitRule::Kind::Quota
+                      ? "at most "
+                      : "if it goes as planned ") +
+      percent(explanation.share) + " of the pairs of a dense run";
   if (explanation.scoreShare > 0)
     text += "; scoring visits " + percent(explanation.scoreShare) + " more";
-  text += "\n";
+  text += "\n" + rowsText(explanation);
   for (const RuleExplanation &rule : explanation.rules) {
     text += "\nlayers " + runLengths(rule.layers) + "\n";
     for (const PhaseExplanation &phase : rule.phases)
@@ -208,6 +262,18 @@ std::string heddle::bundle::toJson(const Explanation &explanation) {
   json["share_scored"] = explanation.scoreShare;
   json["exact"] = explanation.exact;
   json["dense_pairs"] = explanation.densePairs;
+  json["visible_rows"] = {{"least", explanation.visible.least},
+                          {"most", explanation.visible.most}};
+  json["cache_bytes_per_layer"] = explanation.cacheBytesPerLayer;
+  json["passes"] = ordered_json::array();
+  for (const PassExplanation &pass : explanation.passes) {
+    ordered_json item;
+    item["steps"] = pass.steps;
+    item["computes"] = pass.what;
+    item["rows"] = {{"least", pass.rows.least}, {"most", pass.rows.most}};
+    item["depends_on_run"] = pass.depends;
+    json["passes"].push_back(std::move(item));
+  }
   json["rules"] = ordered_json::array();
   for (const RuleExplanation &rule : explanation.rules) {
     ordered_json item;

@@ -82,6 +82,31 @@ inline int32_t *int32Keys(const abi::IndexList &list, int64_t head,
   return static_cast<int32_t *>(listRow(list, head, group));
 }
 
+//===----------------------------------------------------------------------===//
+// Lists of blocks, see abi::IndexList
+//===----------------------------------------------------------------------===//
+
+/// Blocks of `size` keys that n keys have; with `split` in (0, n] they start
+/// anew at key `split`.
+inline int64_t blockCount(int64_t n, int64_t size, int64_t split) {
+  return (split + size - 1) / size + (n - split + size - 1) / size;
+}
+
+/// Keys [first, end) of a sequence.
+struct KeyRange {
+  int64_t first, end;
+};
+
+/// The keys of a block in [0, blockCount(n, size, split)): at least one.
+inline KeyRange keysOfBlock(int64_t block, int64_t n, int64_t size,
+                            int64_t split) {
+  int64_t before = (split + size - 1) / size; // blocks before `split`
+  bool second = block >= before;
+  int64_t first = second ? split + (block - before) * size : block * size;
+  int64_t limit = second ? n : split;
+  return {first, first + size < limit ? first + size : limit};
+}
+
 } // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_INDEXLAYOUT_H

@@ -27,6 +27,7 @@ ordered_json toJson(const Cadence &cadence) {
     break;
   case Cadence::Kind::Every:
     json["period"] = cadence.period;
+    json["from"] = cadence.from;
     break;
   case Cadence::Kind::First:
     json["count"] = cadence.count;
@@ -34,8 +35,10 @@ ordered_json toJson(const Cadence &cadence) {
   case Cadence::Kind::At:
     if (cadence.step > 0)
       json["step"] = cadence.step;
-    else
+    else {
       json["fraction"] = detail::toString(cadence.fraction);
+      json["plus"] = cadence.from - 1;
+    }
     break;
   case Cadence::Kind::Uniform:
   case Cadence::Kind::Random:
@@ -46,6 +49,77 @@ ordered_json toJson(const Cadence &cadence) {
       json["seed"] = cadence.seed;
     break;
   }
+  if (cadence.kind != Cadence::Kind::Never)
+    json["in_block"] = cadence.inBlock;
+  return json;
+}
+
+ordered_json toJson(const When &when) {
+  ordered_json json;
+  json["kind"] = nameOf(whenNames, when.kind);
+  if (when.kind != When::Kind::Otherwise)
+    json["cadence"] = toJson(when.cadence);
+  return json;
+}
+
+ordered_json toJson(const Positions &set) {
+  ordered_json json;
+  json["kind"] = nameOf(positionsNames, set.kind);
+  switch (set.kind) {
+  case Positions::Kind::Undecoded:
+    json["count"] = set.count;
+    break;
+  case Positions::Kind::Committed:
+    if (set.count > 0)
+      json["count"] = set.count;
+    else
+      json["cadence"] = toJson(set.cadence);
+    break;
+  case Positions::Kind::Union:
+  case Positions::Kind::Intersect:
+    json["of"] = set.of;
+    break;
+  case Positions::Kind::Fixed:
+    json["of"] = set.of;
+    json["cadence"] = toJson(set.cadence);
+    break;
+  default:
+    break;
+  }
+  return json;
+}
+
+ordered_json toJson(const Pass &pass) {
+  ordered_json json;
+  json["when"] = ordered_json::array();
+  for (const When &when : pass.when)
+    json["when"].push_back(toJson(when));
+  json["rows"] = pass.rows;
+  json["exact"]["kind"] = nameOf(exactNames, pass.exact);
+  if (pass.exact == Pass::Exact::Salient) {
+    json["exact"]["below"] = detail::toString(pass.below);
+  } else if (pass.exact == Pass::Exact::LeastSimilar) {
+    json["exact"]["keep"] = detail::toString(pass.keep);
+    json["exact"]["among"] = pass.among;
+  }
+  return json;
+}
+
+ordered_json toJson(const Reuse &reuse) {
+  ordered_json json;
+  json["kv"] = reuse.kv;
+  json["attention"] = nameOf(reuseNames, reuse.attention);
+  json["ffn"] = reuse.ffn;
+  return json;
+}
+
+ordered_json toJson(const CommitRule &commit) {
+  ordered_json json;
+  json["kind"] = nameOf(commitNames, commit.kind);
+  if (commit.kind != CommitRule::Kind::Quota)
+    json["ratio"] = detail::toString(commit.ratio);
+  json["within"] = commit.within;
+  json["stop_at_eos"] = commit.stopAtEos;
   return json;
 }
 
@@ -55,13 +129,15 @@ ordered_json toJson(const Kernel &kernel) {
   json["kind"] = nameOf(kernelNames, kernel.kind);
   if (kernel.kind == Kernel::Kind::Select) {
     json["group"] = kernel.group;
+    json["blocks"] = kernel.blocks;
+    json["per_kv_head"] = kernel.perKvHead;
   } else {
     json["writes_lse"] = kernel.writesLse;
     json["terms"] = ordered_json::array();
     for (const Term &term : kernel.terms) {
       ordered_json item;
       item["kind"] = nameOf(termNames, term.kind);
-      if (term.kind == Term::Kind::Columns)
+      if (readsList(term))
         item["selection"] = term.selection;
       else
         item["size"] = term.size;
@@ -125,9 +201,7 @@ ordered_json toJson(const Rule &rule) {
   json["phases"] = ordered_json::array();
   for (const Phase &phase : rule.phases) {
     ordered_json item;
-    item["when"]["kind"] = nameOf(whenNames, phase.when.kind);
-    if (phase.when.kind != When::Kind::Otherwise)
-      item["when"]["cadence"] = toJson(phase.when.cadence);
+    item["when"] = toJson(phase.when);
     item["attention"] = phase.attention;
     item["refreshes"] = ordered_json::array();
     for (const Phase::Refresh &refresh : phase.refreshes) {
@@ -176,9 +250,7 @@ int64_t heddle::bundle::hostTarget(const Manifest &manifest) {
 
 bool Kernel::hasLists() const {
   return kind == Kind::Select ||
-         std::any_of(terms.begin(), terms.end(), [](const Term &term) {
-           return term.kind == Term::Kind::Columns;
-         });
+         std::any_of(terms.begin(), terms.end(), readsList);
 }
 
 std::string heddle::bundle::variantSymbol(std::string_view kernel,
@@ -211,9 +283,13 @@ std::string heddle::bundle::toJson(const Manifest &manifest) {
   for (const Selection &selection : manifest.selections) {
     ordered_json item;
     item["name"] = selection.name;
+    item["kind"] = nameOf(selectionNames, selection.kind);
     item["keep"] = detail::toString(selection.keep);
     item["rounding"] = nameOf(keepRuleNames, selection.rule);
     item["group"] = selection.group;
+    item["isolation"] = nameOf(isolationNames, selection.isolation);
+    item["scale"] = nameOf(scaleNames, selection.scale);
+    item["per_kv_head"] = selection.perKvHead;
     item["scorer"] = selection.scorer;
     item["cadence"] = ::toJson(selection.cadence);
     json["selections"].push_back(std::move(item));
@@ -227,6 +303,15 @@ std::string heddle::bundle::toJson(const Manifest &manifest) {
   json["rules"] = ordered_json::array();
   for (const Rule &rule : manifest.rules)
     json["rules"].push_back(::toJson(rule));
+  json["positions"] = ordered_json::array();
+  for (const Positions &set : manifest.positions)
+    json["positions"].push_back(::toJson(set));
+  json["visible"] = manifest.visible;
+  json["passes"] = ordered_json::array();
+  for (const Pass &pass : manifest.passes)
+    json["passes"].push_back(::toJson(pass));
+  json["reuse"] = ::toJson(manifest.reuse);
+  json["commit"] = ::toJson(manifest.commit);
   // Names that are not UTF-8 must not throw here; they lose the bad bytes.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";

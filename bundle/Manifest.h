@@ -36,6 +36,19 @@ inline constexpr int64_t maxCount = INT32_MAX;
 inline constexpr int64_t minGroup = 16;
 inline constexpr int64_t maxGroup = 1024;
 
+/// The largest block of keys (P6).
+inline constexpr int64_t maxBlock = 128;
+
+/// The most sets of positions and passes of a schedule: far above anything
+/// sensible.
+inline constexpr size_t maxPositions = 256;
+inline constexpr size_t maxPasses = 256;
+
+/// The largest ratio that is a bound and no share: `below` of a pass (a cosine
+/// is at most 1, so above that all rows are), `ratio` of a commit rule.
+inline constexpr int64_t maxBelow = 2;
+inline constexpr int64_t maxFactor = 1024;
+
 /// The most rows of one task of a kernel.
 inline constexpr int64_t maxQueryRows = 1024;
 
@@ -73,20 +86,22 @@ struct Ratio {
 
 /// How keep * n is made a whole number of keys; at least one key is kept, at
 /// most n.
-enum class KeepRule { Floor, Ceil, Round };
+enum class KeepRule { Floor, Ceil, Round, FloorPlusOne };
 
 /// max(1, min(n, rule(ratio * n))) in integers. Floor is the default
-/// everywhere (upstream code never says; PulseCol leaves it open).
+/// everywhere (Source: PulseCol, equation 6, which leaves it open).
 int64_t keepCount(Ratio ratio, KeepRule rule, int64_t n);
 
-/// The steps at which something is renewed, as a function of T.
+/// The steps at which something is renewed, as a function of T: the steps of
+/// the run, or of each block of semi-autoregressive decoding by itself.
 struct Cadence {
   enum class Kind {
     Never,   ///< no step
-    Every,   ///< 1, 1 + period, 1 + 2 * period, ...
+    Every,   ///< from, from + period, from + 2 * period, ...
     First,   ///< 1 .. count
-    At,      ///< the one step max(1, floor(fraction * T)), or `step`
-    Uniform, ///< PulseCol eq. 8: window = floor(fraction * T), count steps
+    At,      ///< the one step max(1, floor(fraction * T) + plus), or `step`
+    Uniform, ///< count steps of a window of floor(fraction * T).
+             ///< Source: PulseCol, equation 8
     Random,  ///< count distinct steps of the window, drawn with `seed`
     Power,   ///< 1 + floor((i / (count-1))^2 * (window - 1)), i = 0..count-1
   };
@@ -96,33 +111,106 @@ struct Cadence {
   int64_t period = 0; ///< Every
   int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
   int64_t seed = 0;   ///< Random
+  int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
+  /// Steps are counted from 1 in each block, and T is the block's number of
+  /// steps (StepPlace).
+  bool inBlock = false;
   bool operator==(const Cadence &) const = default;
+};
+
+/// Where a step stands in the run of one sequence. Sequences of a batch whose
+/// blocks end by confidence are at different places.
+struct StepPlace {
+  int64_t step = 1;        ///< 1-based, over the whole run
+  int64_t totalSteps = 1;  ///< T: planned steps of the run
+  int64_t block = 0;       ///< 0-based
+  int64_t stepInBlock = 1; ///< 1-based
+  int64_t blockSteps = 1;  ///< planned steps of each block
+  bool operator==(const StepPlace &) const = default;
 };
 
 /// The refresh steps in [1, T], ascending, without repeats.
 std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
 
+/// A set of positions of one sequence, from what is known before a step's
+/// forward pass: spans, the block being decoded, which positions are masked and
+/// when the others became tokens.
+struct Positions {
+  enum class Kind {
+    All,         ///< every position
+    Prompt,      ///< [0, prompt length)
+    Response,    ///< what follows the prompt
+    Block,       ///< the block being decoded
+    BeforeBlock, ///< what stands before it, the prompt included
+    FromBlock,   ///< the block and what follows it
+    Decoded,     ///< what is not masked
+    Undecoded,   ///< the first `count` masked positions; 0: all of them
+    Committed,   ///< positions that became tokens in the last `count` steps, or
+                 ///< (count = 0) in or after the latest step of `cadence`
+    Union,       ///< of the sets `of`
+    Intersect,   ///< of the sets `of`
+    Fixed, ///< the set of[0] as it was before the latest step of `cadence`
+  };
+  Kind kind = Kind::All;
+  int64_t count = 0;       ///< Undecoded, Committed
+  Cadence cadence;         ///< Committed, Fixed
+  std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
+  bool operator==(const Positions &) const = default;
+};
+
 /// One set of pairs (query, key); a union lists several.
 struct Term {
   enum class Kind {
     Columns, ///< the keys listed for the query's group by a selection
+    Blocks,  ///< the keys of the key blocks listed for the query's group
     Window,  ///< |i - j| <= size / 2 (integer division)
     Sinks,   ///< j < size
   };
   Kind kind = Kind::Window;
   int64_t size = 0;       ///< Window, Sinks
-  int64_t selection = -1; ///< Columns: index into Manifest::selections
+  int64_t selection = -1; ///< Columns, Blocks: index into Manifest::selections
   bool operator==(const Term &) const = default;
 };
 
-/// A set of columns that the runtime keeps per layer and sequence.
+/// Whether the term's pairs are those of a selection.
+inline bool readsList(const Term &term) {
+  return term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks;
+}
+
+/// A set of columns, or of blocks of keys, that the runtime keeps per layer and
+/// sequence.
 struct Selection {
+  enum class Kind {
+    Columns, ///< lists of keys
+    Blocks,  ///< lists of blocks of `group` consecutive keys
+  };
+  /// Blocks: how prompt and response are told apart.
+  enum class Isolation {
+    None,     ///< they are not: the best share of all blocks
+    Spans,    ///< the best share of each span's blocks, which start anew at the
+              ///< response's first key (abi::IndexList::split)
+    Aligned,  ///< the same of blocks that do not start anew: one that holds the
+              ///< boundary counts as prompt
+    Filtered, ///< as Aligned, but of the best share of all blocks those in the
+              ///< prompt, and the best share of the response's blocks by the
+              ///< probability among response keys alone
+  };
+  /// What logits are divided by when scored (attention itself always divides by
+  /// the root of the head dim).
+  enum class Scale { HeadDim, Heads };
   std::string name;
   Ratio keep;
   KeepRule rule = KeepRule::Floor;
-  int64_t group = 0;  ///< consecutive query rows that share a list
+  int64_t group = 0; ///< consecutive query rows that share a list; Blocks: also
+                     ///< the keys of a block
   std::string scorer; ///< "mean_probability"
   Cadence cadence;    ///< when it is renewed
+  Kind kind = Kind::Columns;
+  Isolation isolation = Isolation::None;
+  Scale scale = Scale::HeadDim;
+  /// One list for all query heads that share a key/value head, by the mean of
+  /// their scores; else each query head has its own.
+  bool perKvHead = false;
 };
 
 /// A machine that the bundle has code for.
@@ -188,6 +276,16 @@ struct KernelVariant {
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block; Cuda only
 };
 
+/// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
+/// at most `longest` keys: what its record asks for, in whole lines of 128
+/// bytes, so that every block's row is aligned as Abi.h says.
+inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
+  constexpr int64_t line = 128;
+  return (variant.scratchBytes + variant.scratchBytesPerKey * longest + line -
+          1) /
+         line * line;
+}
+
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
 /// lists, of each in every encoding of the target.
@@ -198,6 +296,8 @@ struct Kernel {
   bool writesLse = false;  ///< Attention
   std::vector<Term> terms; ///< Attention; empty means dense (all pairs)
   int64_t group = 0;       ///< Select
+  bool blocks = false;     ///< Select: blocks of keys instead of single ones
+  bool perKvHead = false;  ///< Select: Selection::perKvHead
   std::vector<KernelVariant> variants;
 
   /// Whether it reads or writes index lists.
@@ -236,6 +336,7 @@ struct When {
   };
   Kind kind = Kind::Otherwise;
   Cadence cadence; ///< On, Before
+  bool operator==(const When &) const = default;
 };
 
 /// What one phase does in a layer: one attention, then selections renewed from
@@ -262,6 +363,69 @@ struct Rule {
   std::vector<Phase> phases;
 };
 
+/// Which rows a step computes, for all layers. The first pass of a manifest all
+/// of whose conditions hold is the one that runs; the last one has none. A
+/// manifest without passes computes all visible rows at every step.
+struct Pass {
+  /// Of the rows that carry a hidden state through the layers, which ones a
+  /// layer computes exactly: queries, keys, values, attention and FFN. What the
+  /// others contribute is Reuse's business.
+  enum class Exact {
+    All,          ///< all of them
+    Salient,      ///< those whose attention context, all heads together, has a
+                  ///< cosine below `below` against the cached one in the layer
+                  ///< before; in layer 0 Committed(count = 1). A layer's
+                  ///< own finding also says whose FFN it computes.
+                  ///< Source: DyLLM, algorithm 1.
+    LeastSimilar, ///< of the rows in `among` the share `keep` with the lowest
+                  ///< cosine of V, all heads together, against the cached one
+                  ///< (V is computed and cached for all of them), and all rows
+                  ///< that are not in `among`; in layer 0, where V depends on
+                  ///< the token alone, all rows. Source: dLLM-Cache.
+  };
+  std::vector<When> when; ///< On and Before only; all must hold
+  int64_t rows =
+      -1; ///< index into Manifest::positions; -1: all visible ones.
+          ///< With a model that predicts position i in row i - 1, row
+          ///< i - 1 of each position i of the set is computed as well
+  Exact exact = Exact::All;
+  Ratio below;        ///< Salient: in (0, 2]
+  Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
+  int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
+};
+
+/// What is kept, per layer and visible row, for steps that do not compute the
+/// row. A step that computes a row renews all that is kept of it.
+struct Reuse {
+  enum class Attention {
+    None,
+    Context,    ///< attention's output, before its projection
+    Propagated, ///< the same; a row that is not exact adds sum_j P_ij (V_j new
+                ///< - V_j cached) over the exact j, P with the exact
+                ///< denominator over all of the row's pairs
+    Output,     ///< attention's output after its projection
+  };
+  bool kv = false; ///< keys (after RoPE) and values
+  Attention attention = Attention::None;
+  bool ffn = false; ///< the FFN's output
+  bool operator==(const Reuse &) const = default;
+};
+
+/// Which predictions become tokens.
+struct CommitRule {
+  enum class Kind {
+    Quota,  ///< the model's quota of each step
+    Above,  ///< all of confidence `ratio` and more, at least the best one
+    Factor, ///< the best m, the largest m with (m + 1)(1 - c_m) < ratio, at
+            ///< least one; c_m the m-th largest confidence. Source: Fast-dLLM
+  };
+  Kind kind = Kind::Quota;
+  Ratio ratio;
+  int64_t within = -1;    ///< index into Manifest::positions: of these only
+  bool stopAtEos = false; ///< a sequence ends once EOS is a token and no masked
+                          ///< position stands before it
+};
+
 struct Manifest {
   std::string producer;        ///< "heddlec 0.1.0 (LLVM 22.1.8)"
   std::string schedule;        ///< the schedule's symbol name
@@ -272,6 +436,25 @@ struct Manifest {
   std::vector<RowKernel> rowKernels; ///< each op once if there is a Cuda
                                      ///< target, else none
   std::vector<Rule> rules;
+
+  std::vector<Positions> positions; ///< what follows refers to these
+  /// The visible positions: the others are neither row nor key, as if the
+  /// sequence were shorter. Groups, blocks and lists count visible positions;
+  /// RoPE, windows and sinks go by the position in the sequence. -1: all. A set
+  /// that changes within a run is Fixed on a cadence at whose steps all visible
+  /// rows are computed.
+  int64_t visible = -1;
+  std::vector<Pass> passes;
+  Reuse reuse;
+  CommitRule commit;
+
+  /// Whether every step computes every position exactly and the model's own
+  /// rule commits: nothing of rows, keys, reuse and commit is used.
+  bool computesAll() const {
+    return visible < 0 && passes.empty() &&
+           commit.kind == CommitRule::Kind::Quota && commit.within < 0 &&
+           !commit.stopAtEos;
+  }
 };
 
 /// The index of the bundle's Host target, or -1.

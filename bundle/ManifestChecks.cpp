@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/ManifestNames.h"
+#include "bundle/ProgramChecks.h"
 
 #include <algorithm>
 #include <cctype>
@@ -122,7 +123,7 @@ void checkRows(Problem &in, const Manifest &manifest, const Kernel &kernel,
   if (kernel.kind == Kernel::Kind::Select)
     check(kernel.group);
   for (const Term &term : kernel.terms)
-    if (term.kind == Term::Kind::Columns)
+    if (readsList(term))
       check(manifest.selections[static_cast<size_t>(term.selection)].group);
 }
 
@@ -264,6 +265,58 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
                                  ", which a cuda target needs");
 }
 
+/// An attention kernel reads lists as their selection writes them.
+void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
+                const std::string &path) {
+  for (size_t i = 0; i < kernel.terms.size(); ++i) {
+    const Term &term = kernel.terms[i];
+    if (!readsList(term))
+      continue;
+    Selection::Kind kind =
+        manifest.selections[static_cast<size_t>(term.selection)].kind;
+    if ((term.kind == Term::Kind::Blocks) != (kind == Selection::Kind::Blocks))
+      in.fail(at(path + ".terms", i) + ".selection",
+              "the term reads " + std::string(nameOf(termNames, term.kind)) +
+                  ", the selection is of " + nameOf(selectionNames, kind));
+  }
+}
+
+/// Rows, keys, reuse and commit: at the fields that they are read from.
+void checkProgramFields(Problem &in, const Manifest &manifest) {
+  if (manifest.positions.size() > maxPositions)
+    return in.fail("positions", "more than " + std::to_string(maxPositions) +
+                                    " sets of positions");
+  if (manifest.passes.size() > maxPasses)
+    return in.fail("passes",
+                   "more than " + std::to_string(maxPasses) + " passes");
+  std::optional<ProgramProblem> found = checkProgram(manifest);
+  if (!found)
+    return;
+  using At = ProgramProblem::At;
+  std::string path;
+  switch (found->at) {
+  case At::Positions:
+    path = at("positions", found->index);
+    break;
+  case At::Visible:
+    path = "visible";
+    break;
+  case At::Pass:
+    path = at("passes", found->index);
+    break;
+  case At::Reuse:
+    path = "reuse";
+    break;
+  case At::Commit:
+    path = "commit";
+    break;
+  case At::Selection:
+    path = at("selections", found->index);
+    break;
+  }
+  in.fail(path, found->what);
+}
+
 void checkKernels(Problem &in, const Manifest &manifest) {
   Forms forms = formsOf(manifest);
   std::set<std::string> names;
@@ -280,6 +333,7 @@ void checkKernels(Problem &in, const Manifest &manifest) {
                   "\" is no name for this kind of kernel: names of select "
                   "kernels, and of no others, begin with \"" +
                   std::string(selectPrefix) + "\"");
+    checkTerms(in, manifest, kernel, path);
     if (kernel.variants.empty())
       in.fail(path + ".variants", "the kernel has no compiled form");
     for (size_t j = 0; j < kernel.variants.size(); ++j)
@@ -304,7 +358,7 @@ void checkReads(Problem &in, const Manifest &manifest, const Rule &rule,
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(rule.phases[i].attention)];
     for (const Term &term : kernel.terms)
-      if (term.kind == Term::Kind::Columns && !renewed.count(term.selection))
+      if (readsList(term) && !renewed.count(term.selection))
         in.fail(at(path + ".phases", i) + ".attention",
                 "kernel \"" + printable(kernel.name) + "\" reads selection " +
                     std::to_string(term.selection) +
@@ -330,8 +384,9 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
     std::string here = at(path + ".refreshes", i);
     const Kernel &select =
         manifest.kernels[static_cast<size_t>(refresh.kernel)];
-    int64_t group =
-        manifest.selections[static_cast<size_t>(refresh.selection)].group;
+    const Selection &selection =
+        manifest.selections[static_cast<size_t>(refresh.selection)];
+    int64_t group = selection.group;
     if (select.kind != Kernel::Kind::Select)
       in.fail(here + ".kernel",
               "kernel \"" + printable(select.name) + "\" is no select kernel");
@@ -340,6 +395,14 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                                     std::to_string(select.group) +
                                     " rows, the selection has groups of " +
                                     std::to_string(group));
+    else if (select.blocks != (selection.kind == Selection::Kind::Blocks))
+      in.fail(here + ".kernel", std::string("the kernel selects ") +
+                                    (select.blocks ? "blocks" : "columns") +
+                                    ", the selection is of " +
+                                    nameOf(selectionNames, selection.kind));
+    else if (select.perKvHead != selection.perKvHead)
+      in.fail(here + ".kernel",
+              "kernel and selection do not agree whether heads share lists");
     if (!renewed.insert(refresh.selection).second)
       in.fail(here + ".selection", "renewed twice in one phase");
   }
@@ -412,5 +475,7 @@ Status detail::checkManifest(const Manifest &manifest) {
   checkRowKernels(problem, manifest);
   if (!problem.failed())
     checkRules(problem, manifest);
+  if (!problem.failed())
+    checkProgramFields(problem, manifest);
   return problem.takeStatus();
 }

@@ -30,6 +30,51 @@ inline constexpr Named<KeepRule> keepRuleNames[] = {
     {"floor", KeepRule::Floor},
     {"ceil", KeepRule::Ceil},
     {"round", KeepRule::Round},
+    {"floor_plus_one", KeepRule::FloorPlusOne},
+};
+inline constexpr Named<Positions::Kind> positionsNames[] = {
+    {"all", Positions::Kind::All},
+    {"prompt", Positions::Kind::Prompt},
+    {"response", Positions::Kind::Response},
+    {"block", Positions::Kind::Block},
+    {"before_block", Positions::Kind::BeforeBlock},
+    {"from_block", Positions::Kind::FromBlock},
+    {"decoded", Positions::Kind::Decoded},
+    {"undecoded", Positions::Kind::Undecoded},
+    {"committed", Positions::Kind::Committed},
+    {"union", Positions::Kind::Union},
+    {"intersect", Positions::Kind::Intersect},
+    {"fixed", Positions::Kind::Fixed},
+};
+inline constexpr Named<Selection::Kind> selectionNames[] = {
+    {"columns", Selection::Kind::Columns},
+    {"blocks", Selection::Kind::Blocks},
+};
+inline constexpr Named<Selection::Isolation> isolationNames[] = {
+    {"none", Selection::Isolation::None},
+    {"spans", Selection::Isolation::Spans},
+    {"aligned", Selection::Isolation::Aligned},
+    {"filtered", Selection::Isolation::Filtered},
+};
+inline constexpr Named<Selection::Scale> scaleNames[] = {
+    {"head_dim", Selection::Scale::HeadDim},
+    {"heads", Selection::Scale::Heads},
+};
+inline constexpr Named<Pass::Exact> exactNames[] = {
+    {"all", Pass::Exact::All},
+    {"salient", Pass::Exact::Salient},
+    {"least_similar", Pass::Exact::LeastSimilar},
+};
+inline constexpr Named<Reuse::Attention> reuseNames[] = {
+    {"none", Reuse::Attention::None},
+    {"context", Reuse::Attention::Context},
+    {"propagated", Reuse::Attention::Propagated},
+    {"output", Reuse::Attention::Output},
+};
+inline constexpr Named<CommitRule::Kind> commitNames[] = {
+    {"quota", CommitRule::Kind::Quota},
+    {"above", CommitRule::Kind::Above},
+    {"factor", CommitRule::Kind::Factor},
 };
 inline constexpr Named<Encoding> encodingNames[] = {
     {"int32", Encoding::Int32},
@@ -42,6 +87,7 @@ inline constexpr Named<Target::Kind> targetNames[] = {
 };
 inline constexpr Named<Term::Kind> termNames[] = {
     {"columns", Term::Kind::Columns},
+    {"blocks", Term::Kind::Blocks},
     {"window", Term::Kind::Window},
     {"sinks", Term::Kind::Sinks},
 };

@@ -131,6 +131,12 @@ public:
     return value;
   }
 
+  /// The same, or -1.
+  int64_t indexOrNone(const ordered_json &json, const std::string &path,
+                      size_t size, const char *what) {
+    return json == -1 ? -1 : index(json, path, size, what);
+  }
+
   const ordered_json &array(const ordered_json &json, const std::string &path) {
     static const ordered_json empty = ordered_json::array();
     if (json.is_array())
@@ -154,8 +160,9 @@ public:
     return names[0].value;
   }
 
-  /// "num/den" in lowest terms with 0 < num <= den.
-  Ratio ratio(const ordered_json &json, const std::string &path) {
+  /// "num/den" in lowest terms, above 0 and at most `most`.
+  Ratio ratio(const ordered_json &json, const std::string &path,
+              int64_t most = 1) {
     std::string found = string(json, path);
     const char *end = found.data() + found.size();
     Ratio value;
@@ -165,13 +172,14 @@ public:
       auto [last, denError] = std::from_chars(slash + 1, end, value.den);
       good = denError == std::errc() && last == end;
     }
-    good = good && value.num > 0 && value.num <= value.den &&
+    good = good && value.num > 0 && value.den > 0 &&
+           (value.num - 1) / most < value.den &&
            std::gcd(value.num, value.den) == 1;
     if (good)
       return value;
     fail(path, "\"" + printable(found) +
-                   "\" is no fraction above 0 and up to 1 in lowest terms, "
-                   "such as \"3/10\"");
+                   "\" is no fraction above 0 and up to " +
+                   std::to_string(most) + " in lowest terms, such as \"3/10\"");
     return {1, 1};
   }
 
@@ -200,40 +208,46 @@ Cadence readCadence(Reader &in, const ordered_json &json,
   switch (cadence.kind) {
   case Cadence::Kind::Never:
     in.fields(json, path, {"kind"});
-    break;
+    return cadence;
   case Cadence::Kind::Every:
-    if (in.fields(json, path, {"kind", "period"}))
+    if (in.fields(json, path, {"kind", "period", "from", "in_block"})) {
       cadence.period =
           in.integer(json["period"], path + ".period", 1, maxCount);
+      cadence.from = in.integer(json["from"], path + ".from", 1, maxCount);
+    }
     break;
   case Cadence::Kind::First:
-    if (in.fields(json, path, {"kind", "count"}))
+    if (in.fields(json, path, {"kind", "count", "in_block"}))
       cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
     break;
   case Cadence::Kind::At:
     if (json.contains("step")) {
-      if (in.fields(json, path, {"kind", "step"}))
+      if (in.fields(json, path, {"kind", "step", "in_block"}))
         cadence.step = in.integer(json["step"], path + ".step", 1, maxCount);
-    } else if (in.fields(json, path, {"kind", "fraction"})) {
+    } else if (in.fields(json, path,
+                         {"kind", "fraction", "plus", "in_block"})) {
       cadence.fraction = in.ratio(json["fraction"], path + ".fraction");
+      cadence.from =
+          1 + in.integer(json["plus"], path + ".plus", 0, maxCount - 1);
     }
     break;
   case Cadence::Kind::Random:
-    if (in.fields(json, path, {"kind", "window", "count", "seed"})) {
-      cadence.fraction = in.ratio(json["window"], path + ".window");
-      cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
+    if (in.fields(json, path, {"kind", "window", "count", "seed", "in_block"}))
       cadence.seed =
           in.integer(json["seed"], path + ".seed", INT64_MIN, INT64_MAX);
-    }
     break;
   case Cadence::Kind::Uniform:
   case Cadence::Kind::Power:
-    if (in.fields(json, path, {"kind", "window", "count"})) {
-      cadence.fraction = in.ratio(json["window"], path + ".window");
-      cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
-    }
+    in.fields(json, path, {"kind", "window", "count", "in_block"});
     break;
   }
+  if (in.failed())
+    return cadence;
+  if (json.contains("window")) {
+    cadence.fraction = in.ratio(json["window"], path + ".window");
+    cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
+  }
+  cadence.inBlock = in.boolean(json["in_block"], path + ".in_block");
   return cadence;
 }
 
@@ -241,9 +255,15 @@ Selection readSelection(Reader &in, const ordered_json &json,
                         const std::string &path) {
   Selection selection;
   if (!in.fields(json, path,
-                 {"name", "keep", "rounding", "group", "scorer", "cadence"}))
+                 {"name", "kind", "keep", "rounding", "group", "isolation",
+                  "scale", "per_kv_head", "scorer", "cadence"}))
     return selection;
   selection.name = in.string(json["name"], path + ".name");
+  selection.kind = in.enumerator(json["kind"], path + ".kind", selectionNames);
+  selection.isolation =
+      in.enumerator(json["isolation"], path + ".isolation", isolationNames);
+  selection.scale = in.enumerator(json["scale"], path + ".scale", scaleNames);
+  selection.perKvHead = in.boolean(json["per_kv_head"], path + ".per_kv_head");
   selection.keep = in.ratio(json["keep"], path + ".keep");
   selection.rule =
       in.enumerator(json["rounding"], path + ".rounding", keepRuleNames);
@@ -367,9 +387,13 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
   if (in.failed())
     return kernel;
   if (kernel.kind == Kernel::Kind::Select) {
-    if (!in.fields(json, path, {"name", "kind", "group", "variants"}))
+    if (!in.fields(
+            json, path,
+            {"name", "kind", "group", "blocks", "per_kv_head", "variants"}))
       return kernel;
     kernel.group = in.group(json["group"], path + ".group");
+    kernel.blocks = in.boolean(json["blocks"], path + ".blocks");
+    kernel.perKvHead = in.boolean(json["per_kv_head"], path + ".per_kv_head");
   } else {
     if (!in.fields(json, path,
                    {"name", "kind", "writes_lse", "terms", "variants"}))
@@ -386,7 +410,7 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
       term.kind = in.enumerator(item["kind"], here + ".kind", termNames);
       if (in.failed())
         return kernel;
-      if (term.kind == Term::Kind::Columns) {
+      if (readsList(term)) {
         if (in.fields(item, here, {"kind", "selection"}))
           term.selection = in.index(item["selection"], here + ".selection",
                                     selections, "selection");
@@ -413,24 +437,28 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
   return kernel;
 }
 
+When readWhen(Reader &in, const ordered_json &json, const std::string &path) {
+  When when;
+  if (!json.is_object() || !json.contains("kind")) {
+    in.fields(json, path, {"kind"});
+    return when;
+  }
+  when.kind = in.enumerator(json["kind"], path + ".kind", whenNames);
+  if (in.failed())
+    return when;
+  if (when.kind == When::Kind::Otherwise)
+    in.fields(json, path, {"kind"});
+  else if (in.fields(json, path, {"kind", "cadence"}))
+    when.cadence = readCadence(in, json["cadence"], path + ".cadence");
+  return when;
+}
+
 Phase readPhase(Reader &in, const ordered_json &json, const std::string &path,
                 const Manifest &manifest) {
   Phase phase;
   if (!in.fields(json, path, {"when", "attention", "refreshes"}))
     return phase;
-  const ordered_json &when = json["when"];
-  if (!when.is_object() || !when.contains("kind")) {
-    in.fields(when, path + ".when", {"kind"});
-    return phase;
-  }
-  phase.when.kind = in.enumerator(when["kind"], path + ".when.kind", whenNames);
-  if (in.failed())
-    return phase;
-  if (phase.when.kind == When::Kind::Otherwise)
-    in.fields(when, path + ".when", {"kind"});
-  else if (in.fields(when, path + ".when", {"kind", "cadence"}))
-    phase.when.cadence =
-        readCadence(in, when["cadence"], path + ".when.cadence");
+  phase.when = readWhen(in, json["when"], path + ".when");
   phase.attention = in.index(json["attention"], path + ".attention",
                              manifest.kernels.size(), "kernel");
   for (const ordered_json &item :
@@ -474,6 +502,128 @@ Rule readRule(Reader &in, const ordered_json &json, const std::string &path,
       return rule;
   }
   return rule;
+}
+
+Positions readPositions(Reader &in, const ordered_json &json,
+                        const std::string &path, size_t known) {
+  Positions set;
+  if (!json.is_object() || !json.contains("kind")) {
+    in.fields(json, path, {"kind"});
+    return set;
+  }
+  set.kind = in.enumerator(json["kind"], path + ".kind", positionsNames);
+  if (in.failed())
+    return set;
+  auto readOf = [&] {
+    for (const ordered_json &item : in.array(json["of"], path + ".of"))
+      set.of.push_back(in.index(item, at(path + ".of", set.of.size()), known,
+                                "earlier position set"));
+  };
+  switch (set.kind) {
+  case Positions::Kind::Undecoded:
+    if (in.fields(json, path, {"kind", "count"}))
+      set.count = in.integer(json["count"], path + ".count", 0, maxCount);
+    break;
+  case Positions::Kind::Committed:
+    if (json.contains("cadence")) {
+      if (in.fields(json, path, {"kind", "cadence"}))
+        set.cadence = readCadence(in, json["cadence"], path + ".cadence");
+    } else if (in.fields(json, path, {"kind", "count"})) {
+      set.count = in.integer(json["count"], path + ".count", 1, maxCount);
+    }
+    break;
+  case Positions::Kind::Union:
+  case Positions::Kind::Intersect:
+    if (in.fields(json, path, {"kind", "of"}))
+      readOf();
+    break;
+  case Positions::Kind::Fixed:
+    if (in.fields(json, path, {"kind", "of", "cadence"})) {
+      readOf();
+      set.cadence = readCadence(in, json["cadence"], path + ".cadence");
+    }
+    break;
+  default:
+    in.fields(json, path, {"kind"});
+    break;
+  }
+  return set;
+}
+
+constexpr const char *positionsWhat = "position set";
+
+Pass readPass(Reader &in, const ordered_json &json, const std::string &path,
+              size_t positions) {
+  Pass pass;
+  if (!in.fields(json, path, {"when", "rows", "exact"}))
+    return pass;
+  for (const ordered_json &item : in.array(json["when"], path + ".when"))
+    pass.when.push_back(
+        readWhen(in, item, at(path + ".when", pass.when.size())));
+  pass.rows =
+      in.indexOrNone(json["rows"], path + ".rows", positions, positionsWhat);
+  const ordered_json &exact = json["exact"];
+  std::string here = path + ".exact";
+  if (!exact.is_object() || !exact.contains("kind")) {
+    in.fields(exact, here, {"kind"});
+    return pass;
+  }
+  pass.exact = in.enumerator(exact["kind"], here + ".kind", exactNames);
+  if (in.failed())
+    return pass;
+  switch (pass.exact) {
+  case Pass::Exact::All:
+    in.fields(exact, here, {"kind"});
+    break;
+  case Pass::Exact::Salient:
+    if (in.fields(exact, here, {"kind", "below"}))
+      pass.below = in.ratio(exact["below"], here + ".below", maxBelow);
+    break;
+  case Pass::Exact::LeastSimilar:
+    if (in.fields(exact, here, {"kind", "keep", "among"})) {
+      pass.keep = in.ratio(exact["keep"], here + ".keep");
+      pass.among =
+          in.index(exact["among"], here + ".among", positions, positionsWhat);
+    }
+    break;
+  }
+  return pass;
+}
+
+Reuse readReuse(Reader &in, const ordered_json &json) {
+  Reuse reuse;
+  if (!in.fields(json, "reuse", {"kv", "attention", "ffn"}))
+    return reuse;
+  reuse.kv = in.boolean(json["kv"], "reuse.kv");
+  reuse.attention =
+      in.enumerator(json["attention"], "reuse.attention", reuseNames);
+  reuse.ffn = in.boolean(json["ffn"], "reuse.ffn");
+  return reuse;
+}
+
+CommitRule readCommit(Reader &in, const ordered_json &json, size_t positions) {
+  CommitRule commit;
+  if (!json.is_object() || !json.contains("kind")) {
+    in.fields(json, "commit", {"kind"});
+    return commit;
+  }
+  commit.kind = in.enumerator(json["kind"], "commit.kind", commitNames);
+  if (in.failed())
+    return commit;
+  if (commit.kind == CommitRule::Kind::Quota) {
+    if (!in.fields(json, "commit", {"kind", "within", "stop_at_eos"}))
+      return commit;
+  } else {
+    if (!in.fields(json, "commit", {"kind", "ratio", "within", "stop_at_eos"}))
+      return commit;
+    commit.ratio =
+        in.ratio(json["ratio"], "commit.ratio",
+                 commit.kind == CommitRule::Kind::Above ? 1 : maxFactor);
+  }
+  commit.within =
+      in.indexOrNone(json["within"], "commit.within", positions, positionsWhat);
+  commit.stopAtEos = in.boolean(json["stop_at_eos"], "commit.stop_at_eos");
+  return commit;
 }
 
 /// Parses without exceptions; fails on repeated keys (of which a JSON library
@@ -528,7 +678,8 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
   if (in.failed() ||
       !in.fields(json, "",
                  {"producer", "schedule", "abi", "targets", "selections",
-                  "kernels", "row_kernels", "rules"}))
+                  "kernels", "row_kernels", "rules", "positions", "visible",
+                  "passes", "reuse", "commit"}))
     return in.takeError();
 
   manifest.producer = in.string(json["producer"], "producer");
@@ -550,6 +701,18 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
   for (const ordered_json &item : in.array(json["rules"], "rules"))
     manifest.rules.push_back(
         readRule(in, item, at("rules", manifest.rules.size()), manifest));
+  for (const ordered_json &item : in.array(json["positions"], "positions"))
+    manifest.positions.push_back(
+        readPositions(in, item, at("positions", manifest.positions.size()),
+                      manifest.positions.size()));
+  size_t sets = manifest.positions.size();
+  manifest.visible =
+      in.indexOrNone(json["visible"], "visible", sets, positionsWhat);
+  for (const ordered_json &item : in.array(json["passes"], "passes"))
+    manifest.passes.push_back(
+        readPass(in, item, at("passes", manifest.passes.size()), sets));
+  manifest.reuse = readReuse(in, json["reuse"]);
+  manifest.commit = readCommit(in, json["commit"], sets);
 
   if (in.failed())
     return in.takeError();

@@ -1,4 +1,4 @@
-//===- Program.cpp - Which phase runs in a layer at a step ----------------===//
+//===- Program.cpp - What runs at a step of a run -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,9 +8,12 @@
 #include "bundle/Program.h"
 
 #include <algorithm>
+#include <span>
 
 using namespace heddle;
 using namespace heddle::bundle;
+
+static constexpr size_t noChoice = SIZE_MAX;
 
 Result<std::vector<size_t>>
 heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
@@ -55,35 +58,130 @@ heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
   return rules;
 }
 
+bool heddle::bundle::holds(const When &when, const StepPlace &place) {
+  switch (when.kind) {
+  case When::Kind::On:
+    return includes(when.cadence, place);
+  case When::Kind::Before:
+    return !begun(when.cadence, place);
+  case When::Kind::Otherwise:
+    return true;
+  }
+  return true;
+}
+
+size_t heddle::bundle::phaseAt(const Rule &rule, const StepPlace &place) {
+  for (size_t i = 0; i < rule.phases.size(); ++i)
+    if (holds(rule.phases[i].when, place))
+      return i;
+  return 0; // a manifest that was checked ends with Otherwise
+}
+
+std::optional<size_t> heddle::bundle::passAt(const Manifest &manifest,
+                                             const StepPlace &place) {
+  for (size_t i = 0; i < manifest.passes.size(); ++i) {
+    const std::vector<When> &when = manifest.passes[i].when;
+    if (std::all_of(when.begin(), when.end(),
+                    [&](const When &each) { return holds(each, place); }))
+      return i;
+  }
+  return std::nullopt;
+}
+
+bool heddle::bundle::computesAll(const Manifest &manifest,
+                                 const StepPlace &place) {
+  std::optional<size_t> index = passAt(manifest, place);
+  if (!index)
+    return true;
+  const Pass &pass = manifest.passes[*index];
+  return pass.rows < 0 && pass.exact == Pass::Exact::All;
+}
+
+StepPlace heddle::bundle::plannedPlace(int64_t step, int64_t totalSteps,
+                                       int64_t blockSteps) {
+  if (blockSteps < 1 || blockSteps > totalSteps)
+    blockSteps = totalSteps;
+  return {step, totalSteps, (step - 1) / blockSteps,
+          (step - 1) % blockSteps + 1, blockSteps};
+}
+
+std::vector<int64_t> heddle::bundle::plannedSteps(const Cadence &cadence,
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
+  if (!cadence.inBlock)
+    return refreshSteps(cadence, totalSteps);
+  if (totalSteps < 1)
+    return {};
+  if (blockSteps < 1 || blockSteps > totalSteps)
+    blockSteps = totalSteps;
+  std::vector<int64_t> all, ofBlock = refreshSteps(cadence, blockSteps);
+  for (int64_t before = 0; before < totalSteps; before += blockSteps)
+    for (int64_t step : ofBlock)
+      if (step <= totalSteps - before)
+        all.push_back(before + step);
+  return all;
+}
+
+/// For each step of a run whether the condition holds. Not by asking `holds`
+/// step by step: a random cadence would draw its window each time.
+static std::vector<bool> holdsAt(const When &when, int64_t totalSteps,
+                                 int64_t blockSteps) {
+  std::vector<bool> result(static_cast<size_t>(totalSteps),
+                           when.kind == When::Kind::Otherwise);
+  if (when.kind == When::Kind::Otherwise)
+    return result;
+  for (int64_t step : plannedSteps(when.cadence, totalSteps, blockSteps))
+    result[static_cast<size_t>(step - 1)] = true;
+  if (when.kind == When::Kind::On)
+    return result;
+  bool begun = false;
+  for (int64_t step = 1; step <= totalSteps; ++step) {
+    if (when.cadence.inBlock &&
+        plannedPlace(step, totalSteps, blockSteps).stepInBlock == 1)
+      begun = false;
+    begun |= result[static_cast<size_t>(step - 1)];
+    result[static_cast<size_t>(step - 1)] = !begun;
+  }
+  return result;
+}
+
+/// Gives `choice` to the steps without one at which all conditions hold.
+static void take(std::vector<size_t> &chosen, size_t choice,
+                 std::span<const When> when, int64_t blockSteps) {
+  std::vector<bool> good(chosen.size(), true);
+  for (const When &each : when) {
+    std::vector<bool> one =
+        holdsAt(each, static_cast<int64_t>(chosen.size()), blockSteps);
+    for (size_t i = 0; i < good.size(); ++i)
+      good[i] = good[i] && one[i];
+  }
+  for (size_t i = 0; i < good.size(); ++i)
+    if (good[i] && chosen[i] == noChoice)
+      chosen[i] = choice;
+}
+
 std::vector<size_t> heddle::bundle::phasesOfSteps(const Rule &rule,
-                                                  int64_t totalSteps) {
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
   if (totalSteps < 1 || rule.phases.empty())
     return {};
-  constexpr size_t none = SIZE_MAX;
-  std::vector<size_t> phases(static_cast<size_t>(totalSteps), none);
+  std::vector<size_t> phases(static_cast<size_t>(totalSteps), noChoice);
   // The first phase whose condition holds wins: later ones fill what is left.
-  for (size_t i = 0; i < rule.phases.size(); ++i) {
-    const When &when = rule.phases[i].when;
-    auto take = [&](int64_t step) {
-      size_t &slot = phases[static_cast<size_t>(step - 1)];
-      if (slot == none)
-        slot = i;
-    };
-    if (when.kind == When::Kind::On) {
-      for (int64_t step : refreshSteps(when.cadence, totalSteps))
-        take(step);
-      continue;
-    }
-    int64_t end = totalSteps + 1;
-    if (when.kind == When::Kind::Before) {
-      std::vector<int64_t> steps = refreshSteps(when.cadence, totalSteps);
-      if (!steps.empty())
-        end = steps.front();
-    }
-    for (int64_t step = 1; step < end; ++step)
-      take(step);
-  }
+  for (size_t i = 0; i < rule.phases.size(); ++i)
+    take(phases, i, {&rule.phases[i].when, 1}, blockSteps);
   // A manifest that was checked ends with Otherwise; others keep phase 0.
-  std::replace(phases.begin(), phases.end(), none, size_t{0});
+  std::replace(phases.begin(), phases.end(), noChoice, size_t{0});
   return phases;
+}
+
+std::vector<size_t> heddle::bundle::passesOfSteps(const Manifest &manifest,
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
+  if (totalSteps < 1 || manifest.passes.empty())
+    return {};
+  std::vector<size_t> passes(static_cast<size_t>(totalSteps), noChoice);
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    take(passes, i, manifest.passes[i].when, blockSteps);
+  std::replace(passes.begin(), passes.end(), noChoice, size_t{0});
+  return passes;
 }

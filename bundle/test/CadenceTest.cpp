@@ -107,6 +107,11 @@ TEST(Cadence, SimpleKinds) {
   cadence.fraction = {1, 5};
   EXPECT_EQ(refreshSteps(cadence, 64), (Steps{12}));
   EXPECT_EQ(refreshSteps(cadence, 3), (Steps{1})) << "floor is 0: step 1";
+  cadence.from = 3; // plus = 2
+  EXPECT_EQ(refreshSteps(cadence, 64), (Steps{14}));
+  EXPECT_EQ(refreshSteps(cadence, 3), (Steps{2}));
+  EXPECT_EQ(refreshSteps(cadence, 1), Steps{});
+  cadence.from = 1;
   cadence.step = 7;
   EXPECT_EQ(refreshSteps(cadence, 64), (Steps{7}));
   EXPECT_EQ(refreshSteps(cadence, 6), Steps{}) << "after the end of the run";

@@ -109,6 +109,32 @@ TEST(IndexLayout, NoticesBitmapsThatAreWrong) {
   EXPECT_FALSE(decodeList(Encoding::Bitmap, 40, row.data(), four));
 }
 
+TEST(IndexLayout, BlocksAreTheWorkedExample) {
+  const int64_t first[] = {0, 32, 40, 72}, end[] = {32, 40, 72, 100};
+  ASSERT_EQ(blockCount(100, 32, 40), 4);
+  for (int64_t block = 0; block < 4; ++block) {
+    EXPECT_EQ(keysOfBlock(block, 100, 32, 40).first, first[block]);
+    EXPECT_EQ(keysOfBlock(block, 100, 32, 40).end, end[block]);
+  }
+}
+
+TEST(IndexLayout, BlocksPartitionTheKeys) {
+  for (int64_t n = 1; n < 40; ++n)
+    for (int64_t size : {1, 3, 16, 64})
+      for (int64_t split = 0; split <= n; ++split) {
+        int64_t next = 0;
+        for (int64_t block = 0; block < blockCount(n, size, split); ++block) {
+          KeyRange keys = keysOfBlock(block, n, size, split);
+          EXPECT_EQ(keys.first, next);
+          EXPECT_GT(keys.end, keys.first);
+          EXPECT_LE(keys.end, keys.first + size);
+          EXPECT_FALSE(keys.first < split && split < keys.end);
+          next = keys.end;
+        }
+        EXPECT_EQ(next, n);
+      }
+}
+
 TEST(IndexLayout, FindsTheRowOfAHeadAndGroup) {
   // The worked example of abi::IndexList.
   std::vector<int32_t> keys = {0, 1, 4, 0, 2, 3, 1, 2, 4,

@@ -86,3 +86,55 @@ Manifest heddle::bundle::testCudaManifest() {
         {op, {{1, rowSymbol(op, "bf16"), "bf16", 256, 0}}});
   return manifest;
 }
+
+static Cadence every(int64_t period, bool inBlock) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Every;
+  cadence.period = period;
+  cadence.inBlock = inBlock;
+  return cadence;
+}
+
+Manifest heddle::bundle::testRowsManifest() {
+  Manifest manifest = testManifest();
+  Cadence phase = every(32, false), often = every(4, true);
+  manifest.rules.pop_back();
+  manifest.kernels.erase(manifest.kernels.begin() + 2);
+  manifest.selections[0].cadence = phase;
+  manifest.selections.push_back(manifest.selections[0]);
+  Selection &blocks = manifest.selections.back();
+  blocks.name = "blocks";
+  blocks.kind = Selection::Kind::Blocks;
+  blocks.rule = KeepRule::FloorPlusOne;
+  blocks.isolation = Selection::Isolation::Filtered;
+  blocks.scale = Selection::Scale::Heads;
+  manifest.kernels[1].terms.push_back({Term::Kind::Blocks, 0, 1});
+  manifest.kernels.push_back(kernel("select_blocks", Kernel::Kind::Select));
+  manifest.kernels.back().group = 32;
+  manifest.kernels.back().blocks = true;
+  manifest.rules[0].phases = {{{When::Kind::On, phase}, 0, {{0, 2}, {1, 3}}},
+                              {{When::Kind::Otherwise, {}}, 1, {}}};
+
+  using Kind = Positions::Kind;
+  manifest.positions = {
+      {Kind::Decoded, 0, {}, {}},    {Kind::Undecoded, 64, {}, {}},
+      {Kind::Union, 0, {}, {0, 1}},  {Kind::Fixed, 0, phase, {2}},
+      {Kind::Undecoded, 16, {}, {}}, {Kind::Committed, 0, phase, {}},
+      {Kind::Committed, 2, {}, {}},  {Kind::Union, 0, {}, {4, 5, 6}},
+      {Kind::Response, 0, {}, {}},   {Kind::Intersect, 0, {}, {7, 8}}};
+  manifest.visible = 3;
+  Pass whole, some, rest;
+  whole.when = {{When::Kind::On, phase}};
+  some.when = {{When::Kind::On, often}, {When::Kind::Before, phase}};
+  some.rows = 9;
+  some.exact = Pass::Exact::LeastSimilar;
+  some.keep = {1, 4};
+  some.among = 8;
+  rest.rows = 7;
+  rest.exact = Pass::Exact::Salient;
+  rest.below = {3, 2};
+  manifest.passes = {whole, some, rest};
+  manifest.reuse = {true, Reuse::Attention::Context, true};
+  manifest.commit = {CommitRule::Kind::Factor, {5, 1}, 4, true};
+  return manifest;
+}

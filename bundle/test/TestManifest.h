@@ -20,6 +20,10 @@ Manifest testManifest();
 /// The same, compiled for sm_90a (bf16) too, with lists in uint16 and int32.
 Manifest testCudaManifest();
 
+/// Of the first manifest's default rule: columns and blocks, and every field of
+/// rows, keys, reuse and commit.
+Manifest testRowsManifest();
+
 } // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_TEST_TESTMANIFEST_H

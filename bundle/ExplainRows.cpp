@@ -1,0 +1,153 @@
+//===- ExplainRows.cpp - Which rows a schedule computes, keeps and sees ---===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Explain.h"
+#include "bundle/ManifestNames.h"
+#include "bundle/Program.h"
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using Kind = Positions::Kind;
+
+std::vector<RowCount>
+heddle::bundle::countPositions(const Manifest &manifest,
+                               const ExplainRequest &request) {
+  int64_t n = request.length, prompt = request.prompt, response = n - prompt;
+  int64_t block =
+      request.blockLength ? std::min(request.blockLength, response) : response;
+  std::vector<RowCount> counts;
+  for (const Positions &set : manifest.positions) {
+    auto of = [&](size_t i) { return counts[static_cast<size_t>(set.of[i])]; };
+    RowCount count;
+    switch (set.kind) {
+    case Kind::All:
+      count = {n, n};
+      break;
+    case Kind::Prompt:
+      count = {prompt, prompt};
+      break;
+    case Kind::Response:
+      count = {response, response};
+      break;
+    case Kind::Block: // the last one may be shorter
+      count = {response % block ? response % block : block, block};
+      break;
+    case Kind::BeforeBlock:
+      count = {prompt, n - 1};
+      break;
+    case Kind::FromBlock:
+      count = {1, response};
+      break;
+    case Kind::Decoded:
+      count = {prompt, n - 1};
+      break;
+    case Kind::Undecoded:
+      count = {1, set.count ? std::min(set.count, response) : response};
+      break;
+    case Kind::Committed:
+      count = {0, response};
+      break;
+    case Kind::Union:
+      for (size_t i = 0; i < set.of.size(); ++i)
+        count = {std::max(count.least, of(i).least),
+                 std::min(n, count.most + of(i).most)};
+      break;
+    case Kind::Intersect:
+      count = {set.of.size() == 1 ? of(0).least : 0, n};
+      for (size_t i = 0; i < set.of.size(); ++i)
+        count.most = std::min(count.most, of(i).most);
+      break;
+    case Kind::Fixed:
+      count = of(0);
+      break;
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
+  if (index < 0)
+    return "all";
+  // Sets that share parts can be exponentially many paths: long ones are cut.
+  constexpr size_t longest = 200;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i <= index; ++i) {
+    const Positions &set = manifest.positions[static_cast<size_t>(i)];
+    std::string text = detail::nameOf(detail::positionsNames, set.kind);
+    std::string parts;
+    for (int64_t part : set.of)
+      parts += (parts.empty() ? "" : ", ") + texts[static_cast<size_t>(part)];
+    if (set.kind == Kind::Undecoded && set.count)
+      text += "(first = " + std::to_string(set.count) + ")";
+    else if (set.kind == Kind::Committed)
+      text += set.count ? "(last = " + std::to_string(set.count) + ")"
+                        : "(since " + toString(set.cadence) + ")";
+    else if (!set.of.empty())
+      text += "(" + parts + ")";
+    if (set.kind == Kind::Fixed)
+      text += " on " + toString(set.cadence);
+    if (text.size() > longest)
+      text = text.substr(0, longest) + "...";
+    texts.push_back(std::move(text));
+  }
+  return texts.back();
+}
+
+static std::string exactText(const Manifest &manifest, const Pass &pass) {
+  std::string rows = toString(manifest, pass.rows);
+  switch (pass.exact) {
+  case Pass::Exact::All:
+    return rows;
+  case Pass::Exact::Salient:
+    return "salient(below = " + detail::toString(pass.below) + ") in " + rows;
+  case Pass::Exact::LeastSimilar:
+    return "least_similar(keep = " + detail::toString(pass.keep) +
+           ", among = " + toString(manifest, pass.among) + ") in " + rows;
+  }
+  return rows;
+}
+
+void heddle::bundle::explainRows(Explanation &explanation) {
+  const Manifest &manifest = explanation.manifest;
+  const ExplainRequest &request = explanation.request;
+  std::vector<RowCount> counts = countPositions(manifest, request);
+  auto countOf = [&](int64_t index) {
+    return index < 0 ? RowCount{request.length, request.length}
+                     : counts[static_cast<size_t>(index)];
+  };
+  explanation.visible = countOf(manifest.visible);
+  for (const Pass &pass : manifest.passes) {
+    PassExplanation &here = explanation.passes.emplace_back();
+    here.what = exactText(manifest, pass);
+    RowCount rows = countOf(pass.rows);
+    here.rows = {manifest.visible < 0 || pass.rows < 0
+                     ? std::min(rows.least, explanation.visible.least)
+                     : 0,
+                 std::min(rows.most, explanation.visible.most)};
+    here.depends = pass.exact != Pass::Exact::All;
+  }
+  std::vector<size_t> passes =
+      passesOfSteps(manifest, request.steps, request.blockSteps());
+  for (size_t i = 0; i < passes.size(); ++i)
+    explanation.passes[passes[i]].steps.push_back(static_cast<int64_t>(i) + 1);
+
+  int64_t head = request.headDim * request.elementBytes;
+  const Reuse &reuse = manifest.reuse;
+  int64_t row = 0;
+  if (reuse.kv)
+    row += 2 * request.kvHeads * head;
+  if (reuse.attention != Reuse::Attention::None)
+    row += request.heads * head;
+  if (reuse.ffn)
+    row += request.heads * head;
+  // Passes that compute all keep nothing that is read.
+  explanation.cacheBytesPerLayer =
+      manifest.passes.empty() ? 0 : row * explanation.visible.most;
+}

@@ -1,0 +1,423 @@
+//===- ProgramChecks.cpp - What must hold in every run --------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/ProgramChecks.h"
+
+#include <algorithm>
+#include <vector>
+
+using namespace heddle::bundle;
+
+//===----------------------------------------------------------------------===//
+// Cadences
+//===----------------------------------------------------------------------===//
+
+bool heddle::bundle::includesFirst(const Cadence &cadence) {
+  switch (cadence.kind) {
+  case Cadence::Kind::Every:
+    return cadence.from == 1;
+  case Cadence::Kind::First:
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Power:
+    return true;
+  case Cadence::Kind::At:
+    return cadence.step == 1;
+  case Cadence::Kind::Never:
+  case Cadence::Kind::Random:
+    return false;
+  }
+  return false;
+}
+
+bool heddle::bundle::excludesFirst(const Cadence &cadence) {
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    return true;
+  case Cadence::Kind::Every:
+    return cadence.from > 1;
+  case Cadence::Kind::At:
+    return cadence.step > 1 || (cadence.step == 0 && cadence.from > 2);
+  default:
+    return false;
+  }
+}
+
+bool heddle::bundle::startsNoLater(const Cadence &a, const Cadence &b) {
+  using Kind = Cadence::Kind;
+  if (a == b || includesFirst(a) || b.kind == Kind::Never)
+    return true;
+  if (a.inBlock != b.inBlock)
+    return false;
+  // The first step of those that begin at a number.
+  auto start = [](const Cadence &cadence) {
+    return cadence.kind == Kind::Every                     ? cadence.from
+           : cadence.kind == Kind::At && cadence.step >= 1 ? cadence.step
+                                                           : int64_t(0);
+  };
+  if (start(a) && start(b))
+    return start(a) <= start(b);
+  // max(1, floor(r T)) grows with r. A random cadence starts within its window,
+  // so no later than a step at the window's end.
+  bool share = a.kind == Kind::Random ||
+               (a.kind == Kind::At && a.step == 0 && a.from <= b.from);
+  return share && b.kind == Kind::At && b.step == 0 &&
+         static_cast<__int128>(a.fraction.num) * b.fraction.den <=
+             static_cast<__int128>(b.fraction.num) * a.fraction.den;
+}
+
+bool heddle::bundle::includesAll(const Cadence &a, const Cadence &b) {
+  using Kind = Cadence::Kind;
+  if (a == b || b.kind == Kind::Never)
+    return true;
+  if (a.kind == Kind::Every && a.from == 1 && a.period == 1)
+    return true;
+  if (a.inBlock != b.inBlock)
+    return false;
+  if (a.kind == Kind::Every && b.kind == Kind::Every)
+    return b.from >= a.from && (b.from - a.from) % a.period == 0 &&
+           b.period % a.period == 0;
+  int64_t last = b.kind == Kind::First ? b.count : b.step;
+  return a.kind == Kind::First &&
+         (b.kind == Kind::First || b.kind == Kind::At) && last >= 1 &&
+         last <= a.count;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using At = ProgramProblem::At;
+
+/// What is known of a set of positions in every run.
+struct SetFacts {
+  /// Whether the set holds the first masked position, which is always in the
+  /// block being decoded: so that a step can commit something.
+  enum Holding {
+    No,
+    Fresh, ///< in steps at which the set is evaluated
+    Always ///< also later, while it is kept as it was
+  };
+  Holding holding = No;
+  Holding inOneBlock = No; ///< the same, as long as the block stays the same
+  /// It may change at any step; else at those of `changes` only.
+  bool varies = false;
+  std::vector<Cadence> changes;
+  /// Whether it holds what became a token at the step before, at every step
+  /// that does not compute all rows anyway.
+  bool recent = false;
+};
+
+class Checker {
+public:
+  explicit Checker(const Manifest &manifest) : manifest(manifest) {}
+
+  std::optional<ProgramProblem> check() {
+    for (size_t i = 0; i < manifest.positions.size() && !problem; ++i)
+      checkPositions(i);
+    if (!problem)
+      checkReuse();
+    if (!problem)
+      checkPasses();
+    if (!problem)
+      checkVisible();
+    for (size_t i = 0; i < manifest.selections.size() && !problem; ++i)
+      checkSelection(i);
+    if (!problem && manifest.commit.within >= 0 &&
+        facts[size_t(manifest.commit.within)].holding == SetFacts::No)
+      fail(At::Commit, 0, // M4
+           "commits within positions that need not hold the first masked one, "
+           "so that a run may stop short of its end; add undecoded(first = 1) "
+           "or the block to them");
+    return problem;
+  }
+
+private:
+  void fail(At at, size_t index, std::string what) {
+    if (!problem)
+      problem = ProgramProblem{at, index, std::move(what)};
+  }
+
+  static bool isWhole(const Pass &pass) {
+    return pass.rows < 0 && pass.exact == Pass::Exact::All;
+  }
+
+  /// Whether all visible rows are computed exactly at every step of `cadence`:
+  /// a pass that is and surely applies there comes before all that are not.
+  bool wholeOn(const Cadence &cadence) const {
+    for (const Pass &pass : manifest.passes) {
+      if (!isWhole(pass))
+        return false;
+      if (std::all_of(pass.when.begin(), pass.when.end(),
+                      [&](const When &when) {
+                        return when.kind == When::Kind::On &&
+                               includesAll(when.cadence, cadence);
+                      }))
+        return true;
+    }
+    return true;
+  }
+
+  void checkPositions(size_t index);
+  void checkReuse();
+  void checkPasses();
+  void checkFirstStep();
+  void checkVisible();
+  void checkSelection(size_t index);
+
+  const Manifest &manifest;
+  std::vector<SetFacts> facts; ///< of manifest.positions
+  std::optional<ProgramProblem> problem;
+};
+
+} // namespace
+
+static SetFacts::Holding weakest(SetFacts::Holding a, SetFacts::Holding b) {
+  return std::min(a, b);
+}
+
+void Checker::checkPositions(size_t index) {
+  const Cadence blockStart{
+      .kind = Cadence::Kind::First, .count = 1, .inBlock = true};
+  const Positions &set = manifest.positions[index];
+  SetFacts own;
+  using Kind = Positions::Kind;
+  // R8: what was at the latest step of a cadence needs one.
+  bool dated = set.kind == Kind::Fixed ||
+               (set.kind == Kind::Committed && set.count == 0);
+  if (dated && !includesFirst(set.cadence))
+    fail(At::Positions, index,
+         "goes back to the latest step of " + toString(set.cadence) +
+             ", which need not include step 1, so that there may be none");
+  switch (set.kind) {
+  case Kind::All:
+  case Kind::Response:
+    own.holding = own.inOneBlock = SetFacts::Always;
+    own.recent = true;
+    break;
+  case Kind::Prompt:
+    break;
+  case Kind::Block:
+    own = {SetFacts::Fresh, SetFacts::Always, true, {}, wholeOn(blockStart)};
+    break;
+  case Kind::FromBlock:
+    own = {SetFacts::Always, SetFacts::Always, true, {}, wholeOn(blockStart)};
+    break;
+  case Kind::BeforeBlock:
+    own.varies = true;
+    break;
+  case Kind::Decoded:
+    own.varies = own.recent = true;
+    break;
+  case Kind::Committed:
+    own.varies = true;
+    own.recent = set.count > 0 || wholeOn(set.cadence);
+    break;
+  case Kind::Undecoded:
+    own.holding = own.inOneBlock =
+        set.count == 0 ? SetFacts::Always : SetFacts::Fresh;
+    own.varies = true;
+    break;
+  case Kind::Union:
+  case Kind::Intersect: {
+    // R9: there is nothing to unite or intersect.
+    if (set.of.empty())
+      return fail(At::Positions, index, "needs at least one set");
+    bool both = set.kind == Kind::Intersect;
+    if (both)
+      own.holding = own.inOneBlock = SetFacts::Always;
+    own.recent = both;
+    for (int64_t part : set.of) {
+      const SetFacts &other = facts[size_t(part)];
+      own.holding = both ? weakest(own.holding, other.holding)
+                         : std::max(own.holding, other.holding);
+      own.inOneBlock = both ? weakest(own.inOneBlock, other.inOneBlock)
+                            : std::max(own.inOneBlock, other.inOneBlock);
+      own.varies |= other.varies;
+      own.recent =
+          both ? own.recent && other.recent : own.recent || other.recent;
+      for (const Cadence &cadence : other.changes)
+        if (std::find(own.changes.begin(), own.changes.end(), cadence) ==
+            own.changes.end())
+          own.changes.push_back(cadence);
+    }
+    break;
+  }
+  case Kind::Fixed: {
+    if (set.of.size() != 1)
+      return fail(At::Positions, index, "fixes exactly one set");
+    const SetFacts &other = facts[size_t(set.of.front())];
+    bool changes = other.varies || !other.changes.empty();
+    // A run that commits nothing stays as it is until a step of an unending
+    // cadence evaluates the set anew.
+    bool again = set.cadence.kind == Cadence::Kind::Every;
+    own.holding = other.holding == SetFacts::Fresh && !again ? SetFacts::No
+                                                             : other.holding;
+    own.inOneBlock = own.holding;
+    if (set.cadence.inBlock && other.inOneBlock == SetFacts::Always) {
+      own.holding = std::max(own.holding, SetFacts::Fresh);
+      own.inOneBlock = SetFacts::Always;
+    }
+    if (changes)
+      own.changes = {set.cadence};
+    own.recent = !changes && other.recent;
+    break;
+  }
+  }
+  facts.push_back(std::move(own));
+}
+
+void Checker::checkReuse() {
+  const Reuse &reuse = manifest.reuse;
+  // U2: other values of a row are of no use without its keys and values.
+  if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
+    fail(At::Reuse, 0,
+         "keeps parts of rows but not their keys and values, which other rows "
+         "attend to; add kv");
+}
+
+/// R1: the pass that runs at step 1, whichever it is, computes all.
+void Checker::checkFirstStep() {
+  for (size_t i = 0; i < manifest.passes.size(); ++i) {
+    const Pass &pass = manifest.passes[i];
+    if (isWhole(pass)) {
+      if (std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+            return when.kind == When::Kind::On && includesFirst(when.cadence);
+          }))
+        return;
+      continue;
+    }
+    bool later =
+        std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+          return when.kind == When::Kind::Before ? includesFirst(when.cadence)
+                                                 : excludesFirst(when.cadence);
+        });
+    if (!later)
+      return fail(
+          At::Pass, i,
+          "may run at step 1, where nothing is cached yet; a `recompute "
+          "all` on a cadence that includes step 1 must come before");
+  }
+}
+
+void Checker::checkPasses() {
+  const std::vector<Pass> &passes = manifest.passes;
+  for (size_t i = 0; i < passes.size() && !problem; ++i) {
+    const Pass &pass = passes[i];
+    bool last = i + 1 == passes.size();
+    // R2: the last one takes what the others leave, and only it.
+    if (last != pass.when.empty())
+      return fail(At::Pass, i,
+                  last ? "is the last one and has a cadence, so that some "
+                         "steps compute nothing"
+                       : "has no cadence, so that those after it never run");
+    if (std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+          return when.kind == When::Kind::Otherwise;
+        }))
+      return fail(At::Pass, i, "has a condition that always holds");
+    if (isWhole(pass))
+      continue;
+    const Reuse &reuse = manifest.reuse;
+    bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
+    bool context = reuse.attention == Reuse::Attention::Context ||
+                   reuse.attention == Reuse::Attention::Propagated;
+    // R3, R4, R5: what rows that are not computed contribute.
+    if (!reuse.kv)
+      fail(At::Pass, i,
+           "computes some rows, which attend to the others' keys and values: "
+           "these must be kept, by `heddle.reuse kv`");
+    else if (pass.exact == Pass::Exact::Salient && !(kept && context))
+      fail(At::Pass, i,
+           "compares attention contexts with cached ones and goes on with "
+           "cached FFN outputs: it needs `heddle.reuse kv, context, ffn`");
+    else if (pass.exact == Pass::Exact::LeastSimilar &&
+             (!kept || reuse.attention == Reuse::Attention::Propagated))
+      fail(At::Pass, i,
+           "goes on with cached attention and FFN outputs: it needs "
+           "`heddle.reuse kv, output, ffn` (or context, not propagating)");
+    // R10: a token that no layer sees is never passed on.
+    else if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
+             !facts[size_t(pass.rows)].recent)
+      fail(At::Pass, i,
+           "begins with the rows that became tokens at the step before, which "
+           "its positions need not hold, so that what they say would never be "
+           "passed on; add committed(last = 1) to them");
+    // R6: something can be committed.
+    else if (pass.rows >= 0 && facts[size_t(pass.rows)].holding == SetFacts::No)
+      fail(At::Pass, i,
+           "computes rows that need not hold the first masked position, so "
+           "that a run may stop short of its end; add undecoded(first = 1) or "
+           "the block to them");
+  }
+  if (!problem)
+    checkFirstStep();
+}
+
+void Checker::checkVisible() {
+  if (manifest.visible < 0)
+    return;
+  const SetFacts &visible = facts[size_t(manifest.visible)];
+  // K2: the visible positions stay as they are between two steps of a cadence.
+  if (visible.varies)
+    return fail(At::Visible, 0,
+                "depends on what is decoded and may change at any step; fix it "
+                "on a cadence at whose steps all rows are computed: "
+                "heddle.fix %positions on %cadence");
+  // K1: there is always a row, and one that can be committed.
+  if (visible.holding == SetFacts::No)
+    return fail(At::Visible, 0,
+                "need not hold the first masked position, so that a run may "
+                "stop short of its end; fix the positions on every(n), or make "
+                "them a set that always does, such as the response");
+  for (const Cadence &cadence : visible.changes) {
+    // K3: what was not visible has nothing cached.
+    if (!wholeOn(cadence))
+      return fail(At::Visible, 0,
+                  "changes on " + toString(cadence) +
+                      ", at whose steps positions may come that have nothing "
+                      "cached; begin with `heddle.recompute all` on the same "
+                      "cadence");
+    // K4: lists number the visible keys.
+    for (size_t i = 0; i < manifest.selections.size(); ++i)
+      if (!includesAll(manifest.selections[i].cadence, cadence))
+        return fail(At::Selection, i,
+                    "is made over the visible keys, which change on " +
+                        toString(cadence) +
+                        "; renew it at these steps too, for instance on the "
+                        "same cadence");
+  }
+}
+
+void Checker::checkSelection(size_t index) {
+  const Selection &selection = manifest.selections[index];
+  bool blocks = selection.kind == Selection::Kind::Blocks;
+  // P6, P8, P9.
+  if (blocks && selection.group > maxBlock)
+    return fail(At::Selection, index,
+                "has blocks of " + std::to_string(selection.group) +
+                    " keys, at most " + std::to_string(maxBlock) +
+                    " are possible");
+  if (!blocks && selection.isolation != Selection::Isolation::None)
+    return fail(At::Selection, index, "isolates spans, which only blocks can");
+  if (!blocks && selection.scale != Selection::Scale::HeadDim)
+    return fail(At::Selection, index,
+                "is scaled by the heads, which only blocks can be");
+  if (blocks && selection.perKvHead)
+    return fail(At::Selection, index,
+                "has a list for each key/value head, which only columns can");
+  // S6: scores are of all visible rows.
+  if (!wholeOn(selection.cadence))
+    fail(At::Selection, index,
+         "is renewed on " + toString(selection.cadence) +
+             ", at whose steps all visible rows must be computed");
+}
+
+std::optional<ProgramProblem>
+heddle::bundle::checkProgram(const Manifest &manifest) {
+  return Checker(manifest).check();
+}

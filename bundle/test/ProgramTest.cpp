@@ -1,0 +1,175 @@
+//===- ProgramTest.cpp - What runs at a step of a run ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/Program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+namespace {
+
+using Steps = std::vector<int64_t>;
+
+Cadence every(int64_t period, int64_t from = 1) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Every;
+  cadence.period = period;
+  cadence.from = from;
+  return cadence;
+}
+
+Cadence first(int64_t count) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::First;
+  cadence.count = count;
+  return cadence;
+}
+
+Cadence at(int64_t step) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::At;
+  cadence.step = step;
+  return cadence;
+}
+
+Cadence windowed(Cadence::Kind kind, Ratio fraction, int64_t count) {
+  Cadence cadence;
+  cadence.kind = kind;
+  cadence.fraction = fraction;
+  cadence.count = count;
+  cadence.seed = 7;
+  return cadence;
+}
+
+Cadence inBlock(Cadence cadence) {
+  cadence.inBlock = true;
+  return cadence;
+}
+
+std::vector<Cadence> allKinds() {
+  std::vector<Cadence> all = {Cadence(), every(1),    every(4), every(3, 5),
+                              first(1),  first(1000), at(1),    at(9)};
+  for (Ratio fraction : {Ratio{1, 10}, Ratio{3, 10}, Ratio{1, 1}})
+    for (int64_t count : {1, 2, 3, 8, 16, 90}) {
+      all.push_back(windowed(Cadence::Kind::Uniform, fraction, count));
+      all.push_back(windowed(Cadence::Kind::Power, fraction, count));
+      all.push_back(windowed(Cadence::Kind::Random, fraction, count));
+    }
+  Cadence share;
+  share.kind = Cadence::Kind::At;
+  share.fraction = {1, 5};
+  all.push_back(share);
+  share.from = 3;
+  all.push_back(share);
+  return all;
+}
+
+TEST(Program, StepsOneByOneAreTheStepsOfTheTable) {
+  for (const Cadence &plain : allKinds())
+    for (bool blocks : {false, true})
+      for (int64_t total : {1, 2, 7, 32, 60}) {
+        Cadence cadence = blocks ? inBlock(plain) : plain;
+        int64_t blockSteps = total >= 4 ? total / 4 : total;
+        Steps steps = plannedSteps(cadence, total, blockSteps);
+        bool begunBefore = false;
+        for (int64_t step = 1; step <= total; ++step) {
+          StepPlace place = plannedPlace(step, total, blockSteps);
+          bool expected = std::binary_search(steps.begin(), steps.end(), step);
+          EXPECT_EQ(includes(cadence, place), expected)
+              << toString(cadence) << ", step " << step << " of " << total;
+          if (blocks && place.stepInBlock == 1)
+            begunBefore = false;
+          begunBefore |= expected;
+          EXPECT_EQ(begun(cadence, place), begunBefore)
+              << toString(cadence) << ", step " << step << " of " << total;
+        }
+      }
+}
+
+// A block that is not decoded when its planned steps are over goes on.
+TEST(Program, StepsBeyondThePlan) {
+  StepPlace late{37, 32, 3, 13, 8};
+  EXPECT_TRUE(includes(every(4), late));
+  EXPECT_TRUE(includes(every(12, 25), late));
+  EXPECT_TRUE(includes(inBlock(every(12)), late));
+  EXPECT_TRUE(includes(first(37), late));
+  EXPECT_FALSE(includes(first(36), late));
+  EXPECT_TRUE(includes(at(37), late));
+  EXPECT_FALSE(includes(windowed(Cadence::Kind::Uniform, {1, 1}, 99), late));
+  EXPECT_FALSE(includes(windowed(Cadence::Kind::Power, {1, 1}, 99), late));
+  EXPECT_FALSE(includes(windowed(Cadence::Kind::Random, {1, 1}, 99), late));
+  EXPECT_TRUE(begun(windowed(Cadence::Kind::Random, {1, 1}, 2), late));
+}
+
+TEST(Program, LargeNumbersDoNotOverflow) {
+  StepPlace far{maxSteps, maxSteps, 0, maxSteps, maxSteps};
+  EXPECT_FALSE(includes(every(maxCount, maxCount), far));
+  EXPECT_TRUE(
+      includes(windowed(Cadence::Kind::Uniform, {1, 1}, maxCount), far));
+  EXPECT_TRUE(includes(windowed(Cadence::Kind::Power, {1, 1}, maxCount), far));
+  EXPECT_TRUE(includes(windowed(Cadence::Kind::Power, {1, 1}, 2), far));
+  EXPECT_FALSE(refreshSteps(every(maxCount, maxCount), maxSteps).size());
+}
+
+TEST(Program, PlacesOfARunOfBlocks) {
+  EXPECT_EQ(plannedPlace(1, 32, 8), (StepPlace{1, 32, 0, 1, 8}));
+  EXPECT_EQ(plannedPlace(8, 32, 8), (StepPlace{8, 32, 0, 8, 8}));
+  EXPECT_EQ(plannedPlace(9, 32, 8), (StepPlace{9, 32, 1, 1, 8}));
+  EXPECT_EQ(plannedPlace(32, 32, 0), (StepPlace{32, 32, 0, 32, 32}));
+  EXPECT_EQ(plannedSteps(inBlock(first(1)), 32, 8), (Steps{1, 9, 17, 25}));
+  EXPECT_EQ(plannedSteps(inBlock(every(3)), 10, 4), (Steps{1, 4, 5, 8, 9}))
+      << "the last block is cut off by the end of the run";
+  EXPECT_EQ(plannedSteps(every(4, 5), 14, 0), (Steps{5, 9, 13}));
+}
+
+TEST(Program, PhasesOfBlocks) {
+  Rule rule;
+  rule.phases = {{{When::Kind::On, inBlock(at(3))}, 0, {}},
+                 {{When::Kind::Before, inBlock(at(3))}, 1, {}},
+                 {{When::Kind::Otherwise, {}}, 2, {}}};
+  EXPECT_EQ(phasesOfSteps(rule, 8, 4),
+            (std::vector<size_t>{1, 1, 0, 2, 1, 1, 0, 2}));
+  EXPECT_EQ(phasesOfSteps(rule, 4), (std::vector<size_t>{1, 1, 0, 2}));
+  for (int64_t step = 1; step <= 8; ++step)
+    EXPECT_EQ(phaseAt(rule, plannedPlace(step, 8, 4)),
+              phasesOfSteps(rule, 8, 4)[static_cast<size_t>(step - 1)]);
+}
+
+// The passes of dLLM-Cache with short intervals: the prompt every 4 steps, the
+// response every 3, both together where they meet.
+TEST(Program, TheFirstPassAllOfWhoseConditionsHold) {
+  Manifest manifest;
+  When onPrompt{When::Kind::On, every(4)}, onResponse{When::Kind::On, every(3)};
+  Pass both, prompt, response, rest;
+  both.when = {onPrompt, onResponse};
+  prompt.when = {onPrompt};
+  prompt.exact = Pass::Exact::LeastSimilar;
+  response.when = {onResponse};
+  response.rows = 0;
+  rest.rows = 0;
+  manifest.passes = {both, prompt, response, rest};
+  std::vector<size_t> expected = {0, 3, 3, 2, 1, 3, 2, 3, 1, 2, 3, 3, 0};
+  EXPECT_EQ(passesOfSteps(manifest, 13), expected);
+  for (int64_t step = 1; step <= 13; ++step) {
+    StepPlace place = plannedPlace(step, 13, 0);
+    EXPECT_EQ(passAt(manifest, place), expected[static_cast<size_t>(step - 1)]);
+    EXPECT_EQ(computesAll(manifest, place), step == 1 || step == 13);
+  }
+}
+
+TEST(Program, WithoutPassesEveryStepComputesAll) {
+  Manifest manifest;
+  EXPECT_EQ(passAt(manifest, {}), std::nullopt);
+  EXPECT_TRUE(computesAll(manifest, StepPlace{}));
+  EXPECT_TRUE(passesOfSteps(manifest, 5).empty());
+}
+
+} // namespace

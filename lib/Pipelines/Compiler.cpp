@@ -104,6 +104,46 @@ void remarkTilings(ModuleOp module) {
                .str();
 }
 
+/// What of a plan op GPUs can't do yet, "" if they can do it.
+std::string lackingOnGpus(Operation *op) {
+  auto inBlock = [](CadenceAttr cadence) {
+    return cadence && cadence.getInBlock();
+  };
+  if (isa<PassOp>(op))
+    return "computing some of the rows";
+  if (isa<VisibleSetOp>(op))
+    return "positions that are not visible";
+  if (auto commit = dyn_cast<CommitRuleOp>(op))
+    if (commit.getKind() != CommitKind::Quota || commit.getWithinAttr() ||
+        commit.getStopAtEos())
+      return "a commit rule of the schedule";
+  if (auto selection = dyn_cast<SelectionOp>(op)) {
+    if (selection.getKind() == SelectionKind::Blocks)
+      return "a selection of blocks";
+    if (selection.getPerKvHead())
+      return "lists that query heads share";
+    if (inBlock(selection.getCadence()))
+      return "a cadence in blocks";
+  }
+  if (auto phase = dyn_cast<PhaseOp>(op))
+    if (inBlock(phase.getCadenceAttr()))
+      return "a cadence in blocks";
+  return "";
+}
+
+/// The same of a whole plan, as an error where the schedule asks for it.
+LogicalResult checkGpuCanPlay(ModuleOp module, StringRef target) {
+  WalkResult result = module.walk([&](Operation *op) {
+    std::string what = lackingOnGpus(op);
+    if (what.empty())
+      return WalkResult::advance();
+    emitError(op->getLoc()) << what << " is not possible on " << target
+                            << " yet; compile for --target=host";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 } // namespace
 
 LogicalResult Compilation::runPasses(ModuleOp module, Level level,
@@ -157,6 +197,12 @@ LogicalResult Compilation::runPlan() {
   for (const TargetJob &job : jobs)
     manifest.targets.push_back(
         describe(job, manifest.selections, options.encoding));
+  // Before the time that code for other machines takes.
+  for (const TargetJob &job : jobs)
+    if (options.level > Level::Plan &&
+        job.backend->description().kind == bundle::Target::Kind::Cuda &&
+        failed(checkGpuCanPlay(module, job.backend->name())))
+      return failure();
   plan = print(module);
   return reach(Level::Plan, "", ".mlir", plan);
 }

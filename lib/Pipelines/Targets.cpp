@@ -84,6 +84,10 @@ mlir::heddle::planTargets(const CompilerOptions &options) {
   return jobs;
 }
 
+llvm::Error mlir::heddle::checkTargets(const CompilerOptions &options) {
+  return planTargets(options).takeError();
+}
+
 bundle::Target
 mlir::heddle::describe(const TargetJob &job,
                        ArrayRef<bundle::Selection> selections,

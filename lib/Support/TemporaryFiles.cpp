@@ -13,8 +13,105 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
+#include <csignal>
+#include <mutex>
+
+#include <pthread.h>
+#include <sys/wait.h>
+
 using namespace heddle;
 using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// While one exists, a signal that ends this process ends the program that it
+/// waits for first: left alone, that would go on and write files that nobody
+/// removes. There is one at a time.
+class EndedWithUs {
+public:
+  EndedWithUs();
+  ~EndedWithUs();
+  EndedWithUs(const EndedWithUs &) = delete;
+
+  /// Says which program it is. Signals since the construction count.
+  void watch(pid_t program);
+
+private:
+  static constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM};
+  static void end(int signal);
+
+  static std::mutex one;
+  static pthread_t waiter;           ///< the thread that waits
+  static std::atomic<pid_t> running; ///< 0 until it is known
+  static std::atomic<int> postponed; ///< a signal, or 0
+  static struct sigaction before[std::size(signals)];
+  std::lock_guard<std::mutex> lock;
+};
+
+std::mutex EndedWithUs::one;
+pthread_t EndedWithUs::waiter;
+std::atomic<pid_t> EndedWithUs::running;
+std::atomic<int> EndedWithUs::postponed;
+struct sigaction EndedWithUs::before[std::size(signals)];
+
+} // namespace
+
+void EndedWithUs::end(int signal) {
+  // Else the waiting thread would go on, and speak of files that are gone.
+  if (!pthread_equal(pthread_self(), waiter)) {
+    pthread_kill(waiter, signal);
+    return;
+  }
+  pid_t program = running;
+  if (!program) {
+    postponed = signal;
+    return;
+  }
+  kill(program, SIGKILL);
+  waitpid(program, nullptr, 0);
+  // Then as if there had been no program: files are removed, we end.
+  for (auto [number, action] : zip_equal(signals, before))
+    if (number == signal)
+      sigaction(number, &action, nullptr);
+  raise(signal);
+}
+
+EndedWithUs::EndedWithUs() : lock(one) {
+  waiter = pthread_self();
+  running = postponed = 0;
+  for (auto [number, action] : zip_equal(signals, before)) {
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler == SIG_IGN)
+      continue;
+    struct sigaction ours = {};
+    ours.sa_handler = end;
+    ours.sa_flags = SA_RESTART;
+    sigaction(number, &ours, nullptr);
+  }
+}
+
+EndedWithUs::~EndedWithUs() {
+  for (auto [number, action] : zip_equal(signals, before))
+    sigaction(number, &action, nullptr);
+  // There never was a program.
+  if (int signal = postponed.exchange(0))
+    raise(signal);
+}
+
+void EndedWithUs::watch(pid_t program) {
+  running = program;
+  if (int signal = postponed.exchange(0))
+    raise(signal);
+}
+
+//===----------------------------------------------------------------------===//
+// Files and programs
+//===----------------------------------------------------------------------===//
 
 TemporaryFiles::~TemporaryFiles() {
   for (const std::string &path : paths) {
@@ -65,10 +162,19 @@ Expected<ProgramResult> heddle::runProgram(StringRef program,
   all.append(arguments.begin(), arguments.end());
   ProgramResult result;
   std::string problem;
-  result.status =
-      sys::ExecuteAndWait(program, all, std::nullopt,
-                          {StringRef(""), StringRef(*log), StringRef(*log)},
-                          seconds, /*MemoryLimit=*/0, &problem);
+  {
+    EndedWithUs guard;
+    bool failed = false;
+    sys::ProcessInfo process =
+        sys::ExecuteNoWait(program, all, std::nullopt,
+                           {StringRef(""), StringRef(*log), StringRef(*log)},
+                           /*MemoryLimit=*/0, &problem, &failed);
+    if (!failed) {
+      guard.watch(process.Pid);
+      process = sys::Wait(process, seconds, &problem);
+    }
+    result.status = failed ? -1 : process.ReturnCode;
+  }
   Expected<std::string> text = readFile(*log);
   if (!text)
     return text.takeError();

@@ -24,6 +24,12 @@ mlir::heddle::createBackend(StringRef target, const BackendOptions &options) {
       return gpu.takeError();
     return createNVPTXBackend(std::move(*gpu), options.assembler);
   }
+  if (target.starts_with("sm_")) {
+    if (llvm::Error unknown = ::heddle::CudaTarget::get(target).takeError())
+      return unknown;
+    return llvm::createStringError("unknown CPU '" + target +
+                                   "'; for the GPU " + "give cuda:" + target);
+  }
   llvm::Expected<::heddle::HostTarget> cpu = ::heddle::HostTarget::get(target);
   if (!cpu)
     return cpu.takeError();

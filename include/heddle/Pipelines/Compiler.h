@@ -20,6 +20,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/Support/Error.h"
 
 #include <functional>
 #include <memory>
@@ -81,6 +82,10 @@ struct Compiled {
   /// Schedule.
   ::heddle::bundle::Manifest manifest;
 };
+
+/// What is wrong with the targets that `options` names, or with element types
+/// and an encoding that they don't have: a sentence. compile() reports it, too.
+llvm::Error checkTargets(const CompilerOptions &options);
 
 /// Registers what a compilation reads and produces, nothing else, so that a
 /// context is made quickly.

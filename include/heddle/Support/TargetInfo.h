@@ -47,11 +47,6 @@ public:
   /// 32-bit registers of a multiprocessor, and the most of one thread.
   virtual int64_t registersPerMultiprocessor() const = 0;
   virtual int64_t registersPerThread() const = 0;
-  /// Whether there are asynchronous copies from global to shared memory.
-  virtual bool hasCpAsync() const = 0;
-  /// Whether a warp multiplies 16 x 8 x 16 tiles of bf16 and f16 with fp32
-  /// sums.
-  virtual bool hasMmaSync() const = 0;
   /// Whether four warps multiply tiles out of shared memory, bulk copies fill
   /// it, and warps hand registers to each other.
   virtual bool hasWgmma() const = 0;

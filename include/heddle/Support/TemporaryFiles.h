@@ -45,8 +45,9 @@ struct ProgramResult {
 };
 
 /// Runs the program at the path `program` to its end, which must come within
-/// `seconds`, with no input. `arguments` do not include its name. Fails only
-/// when there can be no log.
+/// `seconds`, with no input; a signal that ends this process ends it, too. One
+/// runs at a time. `arguments` do not include its name. Fails only when there
+/// can be no log.
 llvm::Expected<ProgramResult>
 runProgram(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
            unsigned seconds);

@@ -9,6 +9,8 @@
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
+#include "bundle/Manifest.h"
+
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -19,18 +21,18 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 namespace {
 
-/// How the name of a kernel's form ends that has its lists in `encoding`.
-StringRef suffix(shed::Encoding encoding) {
+bundle::Encoding manifestEncoding(shed::Encoding encoding) {
   switch (encoding) {
   case shed::Encoding::Int32:
-    return "_i32";
+    return bundle::Encoding::Int32;
   case shed::Encoding::Uint16:
-    return "_u16";
+    return bundle::Encoding::Uint16;
   case shed::Encoding::Bitmap:
-    return "_bitmap";
+    return bundle::Encoding::Bitmap;
   }
   llvm_unreachable("unknown encoding");
 }
@@ -51,7 +53,7 @@ public:
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim),
-        source.getWritesLse(), source.getGroupAttr(), encoding,
+        source.getWritesLse(), source.getGroupAttr(), sharesLists(), encoding,
         shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
@@ -61,6 +63,23 @@ public:
   }
 
 private:
+  /// Whether query heads share a list that the kernel writes or reads.
+  bool sharesLists() {
+    return source.getPerKvHead() ||
+           llvm::any_of(source.getTerms(), [&](Attribute term) {
+             FlatSymbolRefAttr name;
+             if (auto columns = dyn_cast<ColumnsTermAttr>(term))
+               name = columns.getSelection();
+             else if (auto blocks = dyn_cast<BlocksTermAttr>(term))
+               name = blocks.getSelection();
+             auto selection =
+                 name ? SymbolTable::lookupNearestSymbolFrom<SelectionOp>(
+                            source, name)
+                      : SelectionOp();
+             return selection && selection.getPerKvHead();
+           });
+  }
+
   /// A pass over `over`; `body` gets the keys and the carried value.
   Value forKeys(Attribute over, ArrayRef<Attribute> skip, Value init,
                 function_ref<Value(Value, Value)> body) {
@@ -85,6 +104,9 @@ private:
       if (auto columns = dyn_cast<ColumnsTermAttr>(term))
         sets.push_back(
             shed::ListAttr::get(context, lists++, columns.getGroup()));
+      else if (auto blocks = dyn_cast<BlocksTermAttr>(term))
+        sets.push_back(
+            shed::BlocksAttr::get(context, lists++, blocks.getSize()));
       else if (auto window = dyn_cast<WindowTermAttr>(term))
         sets.push_back(shed::WindowAttr::get(context, window.getSize()));
       else
@@ -119,28 +141,35 @@ private:
   }
 
   void writeSelect() {
+    Value mass = writeScores(/*span=*/false);
+    bool blocks = source.getBlocks();
+    Value span = blocks ? writeScores(/*span=*/true) : Value();
+    shed::TopKOp::create(b, mass, span, blocks);
+  }
+
+  /// The probability that the task's rows give to each key: of all keys, or of
+  /// those of the second span.
+  Value writeScores(bool span) {
     Value mass = shed::MassInitOp::create(b, shed::MassType::get(context));
-    auto loop = shed::ForQueriesOp::create(b, mass.getType(), mass);
-    {
-      Block &block = loop.getBody().emplaceBlock();
-      Value outer = block.addArgument(mass.getType(), b.getLoc());
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&block);
-      Value queries = shed::LoadQueriesOp::create(b, rowTile);
-      Value lse = shed::LoadLseOp::create(b, shed::LseType::get(context));
-      Value sum =
-          forKeys(shed::AllAttr::get(context), {}, outer,
-                  [&](Value keys, Value carried) {
-                    Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
-                    Value logits =
-                        shed::DotOp::create(b, logitTile(), queries, keyRows);
-                    return shed::ColumnMassOp::create(
-                               b, carried.getType(), carried, logits, lse, keys)
-                        .getResult();
-                  });
-      shed::YieldOp::create(b, sum);
-    }
-    shed::TopKOp::create(b, loop.getResult());
+    auto loop = shed::ForQueriesOp::create(b, mass.getType(), span, mass);
+    Block &block = loop.getBody().emplaceBlock();
+    Value outer = block.addArgument(mass.getType(), b.getLoc());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&block);
+    Value queries = shed::LoadQueriesOp::create(b, rowTile);
+    Value lse = shed::LoadLseOp::create(b, shed::LseType::get(context), span);
+    Attribute keySet = shed::AllAttr::get(context);
+    if (span)
+      keySet = shed::SpanAttr::get(context);
+    Value sum = forKeys(keySet, {}, outer, [&](Value keys, Value carried) {
+      Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
+      Value logits = shed::DotOp::create(b, logitTile(), queries, keyRows);
+      return shed::ColumnMassOp::create(b, carried.getType(), carried, logits,
+                                        lse, keys)
+          .getResult();
+    });
+    shed::YieldOp::create(b, sum);
+    return loop.getResult();
   }
 
   Type logitTile() {
@@ -200,7 +229,8 @@ private:
 
   static bool hasLists(KernelOp kernel) {
     return kernel.isSelect() ||
-           llvm::any_of(kernel.getTerms(), llvm::IsaPred<ColumnsTermAttr>);
+           llvm::any_of(kernel.getTerms(),
+                        llvm::IsaPred<ColumnsTermAttr, BlocksTermAttr>);
   }
 
   /// One kernel for an element type and head dim: one for each encoding, if it
@@ -219,11 +249,12 @@ private:
       return success();
     };
     if (encodings.empty() || !hasLists(kernel))
-      return writeForm(variantSymbol(kernel.getSymName(), type, dim), {});
+      return writeForm(
+          bundle::variantSymbol(kernel.getSymName().str(), type, dim), {});
     for (const std::string &name : encodings) {
       shed::Encoding encoding = *shed::symbolizeEncoding(name);
-      if (failed(writeForm(variantSymbol(kernel.getSymName(), type, dim) +
-                               suffix(encoding).str(),
+      if (failed(writeForm(bundle::variantSymbol(kernel.getSymName(), type, dim,
+                                                 manifestEncoding(encoding)),
                            shed::EncodingAttr::get(&getContext(), encoding))))
         return failure();
     }

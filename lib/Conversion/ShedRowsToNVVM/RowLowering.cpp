@@ -56,19 +56,47 @@ LogicalResult RowLowering::check() {
             .Case([](math::LogOp log) { return log.getType().isF64(); })
             .Case<math::AbsFOp, math::FmaOp, scf::IfOp, scf::YieldOp>(
                 [](auto) { return true; })
-            .Case([&](scf::ForOp) { return !inPass; })
+            .Case([&](scf::ForOp loop) {
+              return !inPass && !loop.getUnsignedCmp();
+            })
+            .Case<shed::RowOp, shed::IsNullOp, shed::AdvanceOp, shed::ReadOp,
+                  shed::WriteOp, shed::RaiseOp, shed::ReadColumnOp,
+                  shed::WriteColumnOp, shed::ForColumnsOp,
+                  shed::NumberColumnsOp, shed::ContributeOp, shed::RecallOp,
+                  shed::ColumnNumberOp, shed::RoundOp, shed::RandomOp>(
+                [](auto) { return true; })
             .Default([](Operation *op) {
-              return isa_and_nonnull<arith::ArithDialect, shed::ShedDialect>(
-                  op->getDialect());
+              return isa_and_nonnull<arith::ArithDialect>(op->getDialect()) &&
+                     op->getNumResults() == 1 && op->getNumRegions() == 0;
             });
-    if (known)
-      return WalkResult::advance();
-    op->emitOpError() << "can't be lowered "
-                      << (inPass ? "in a pass over columns"
-                                 : "in a row kernel");
-    return WalkResult::interrupt();
+    if (!known) {
+      op->emitOpError() << "can't be lowered "
+                        << (inPass ? "in a pass over columns"
+                                   : "in a row kernel");
+      return WalkResult::interrupt();
+    }
+    return WalkResult(checkOperands(*op));
   });
   return failure(result.wasInterrupted());
+}
+
+/// Columns and kept values are the pass's own: no value of the machine stands
+/// for them that control flow or a selection could hand on.
+LogicalResult RowLowering::checkOperands(Operation &op) {
+  for (OpOperand &operand : op.getOpOperands()) {
+    Type type = operand.get().getType();
+    bool takes = true;
+    if (isa<shed::ColumnType>(type))
+      takes = isa<shed::ReadColumnOp, shed::WriteColumnOp, shed::RecallOp,
+                  shed::ColumnNumberOp>(op);
+    else if (isa<shed::KeptType>(type))
+      takes = isa<shed::RecallOp>(op);
+    if (!takes)
+      return op.emitOpError()
+             << "has operand " << operand.getOperandNumber() << " of type "
+             << type << ", which only operations on columns take";
+  }
+  return success();
 }
 
 Type RowLowering::convert(Type type) {

@@ -56,6 +56,7 @@ private:
 
   //===--- Kernels: RowLowering.cpp -----------------------------------------===
   LogicalResult check();
+  LogicalResult checkOperands(Operation &op);
   void emitBlock(Block &block);
   void emit(Operation &op);
   void emitOnce(Operation &op, function_ref<Value(int64_t lane)> make);

@@ -9,6 +9,8 @@
 
 #include "bundle/Abi.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -75,11 +77,7 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
   return layout;
 }
 
-int64_t AttentionLowering::sharedBytes(shed::KernelOp kernel) {
-  return layOut(kernel).bytes;
-}
-
-LogicalResult AttentionLowering::run() {
+void AttentionLowering::run() {
   EntryFacts facts;
   facts.threads = tiling.getThreads();
   facts.sharedBytes = layout.bytes;
@@ -94,10 +92,8 @@ LogicalResult AttentionLowering::run() {
   taskRow = v.mul(v.blockId(NVVMBuilder::Axis::X), tiling.getQueryRows());
   v.returnIf(v.compare(CmpIPredicate::sge, taskRow, n));
   loadArguments();
-  if (failed(lowerBody()))
-    return failure();
+  lowerBody();
   v.closeEntry();
-  return success();
 }
 
 Value AttentionLowering::field(Type type, size_t offset) {
@@ -153,23 +149,15 @@ AttentionLowering::LanePart AttentionLowering::lanePart(Value thread) {
   return {lane, v.mul(v.both(lane, 3), 2), place(low, high), place(high, low)};
 }
 
-LogicalResult AttentionLowering::lowerBody() {
+void AttentionLowering::lowerBody() {
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
-    if (isa<shed::LoadQueriesOp>(op)) {
-      copyQueries();
-    } else if (isa<shed::SoftmaxInitOp>(op)) {
-      initSoftmax();
-    } else if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
-      if (failed(lowerKeys(loop)))
-        return failure();
-    } else if (isa<shed::StoreOp>(op)) {
-      storeContext();
-    } else {
-      return op.emitOpError() << "is not expected in an attention kernel";
-    }
+    TypeSwitch<Operation *>(&op)
+        .Case([&](shed::LoadQueriesOp) { copyQueries(); })
+        .Case([&](shed::SoftmaxInitOp) { initSoftmax(); })
+        .Case([&](shed::ForKeysOp loop) { lowerKeys(loop); })
+        .Case([&](shed::StoreOp) { storeContext(); });
   }
-  return success();
 }
 
 KeyList AttentionLowering::list(shed::ListAttr attr) {
@@ -246,7 +234,7 @@ void AttentionLowering::bringTile(KeyPass &pass, Value tile, Value stage,
   v.commitCopies();
 }
 
-LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
+void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
   int64_t stages = tiling.getStages();
   if (queriesReady) {
     // Nobody still reads what an earlier pass brought.
@@ -278,7 +266,6 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
         v.compare(CmpIPredicate::eq, stage, (stages - 1) * layout.stageBytes);
     return v.select(last, v.word(0), v.add(stage, layout.stageBytes));
   };
-  LogicalResult result = success();
   size_t heads = pass.source ? 2 : 4;
   auto carry = [&](Value stage, Value next, Cursor from) {
     Values values = {stage, next};
@@ -303,8 +290,7 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
         bringTile(pass, v.add(t, stages - 1), now[1], next);
         next = advance(pass, next);
       }
-      if (failed(lowerTile(loop, pass, {t, now[0], partial})))
-        result = failure();
+      lowerTile(loop, pass, {t, now[0], partial});
       return carry(nextStage(now[0]), nextStage(now[1]), next);
     });
   };
@@ -321,30 +307,23 @@ LogicalResult AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
     carried = runTiles(whole, pass.tiles, true, true, carried);
   }
   setState(ArrayRef<Value>(carried).drop_front(heads));
-  return result;
 }
 
-LogicalResult AttentionLowering::lowerTile(shed::ForKeysOp loop, KeyPass &pass,
-                                           const KeyTile &tile) {
+/// Loads are left out: copies run ahead of the tile.
+void AttentionLowering::lowerTile(shed::ForKeysOp loop, KeyPass &pass,
+                                  const KeyTile &tile) {
   for (Operation &op : loop.getBody().front()) {
     v.b.setLoc(op.getLoc());
-    if (isa<shed::LoadKeysOp, shed::LoadValuesOp, shed::YieldOp>(op))
-      continue; // copies run ahead of the tile
-    if (isa<shed::DotOp>(op)) {
-      scoreProduct(tile);
-    } else if (auto maskOp = dyn_cast<shed::MaskOp>(op)) {
-      maskWindows(maskOp, pass, tile);
-    } else if (isa<shed::SoftmaxUpdateOp>(op)) {
-      if (pass.filter)
-        maskFiltered(pass, tile);
-      else if (tile.partial)
-        maskEnd(pass, tile);
-      updateSoftmax();
-      contextProduct(tile);
-    } else {
-      return op.emitOpError() << "is not expected in an attention kernel's "
-                                 "shed.for_keys";
-    }
+    TypeSwitch<Operation *>(&op)
+        .Case([&](shed::DotOp) { scoreProduct(tile); })
+        .Case([&](shed::MaskOp mask) { maskWindows(mask, pass, tile); })
+        .Case([&](shed::SoftmaxUpdateOp) {
+          if (pass.filter)
+            maskFiltered(pass, tile);
+          else if (tile.partial)
+            maskEnd(pass, tile);
+          updateSoftmax();
+          contextProduct(tile);
+        });
   }
-  return success();
 }

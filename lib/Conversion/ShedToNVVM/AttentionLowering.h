@@ -59,8 +59,6 @@ struct KeyPass {
   Value first;                       ///< position of rank 0; null for a list
   std::optional<IndexSource> source; ///< of a list
   std::optional<KeyFilter> filter;   ///< keys to be left out
-  Value keyRows, valueRows,
-      rowBytes; ///< what this thread copies; see Copies.cpp
 };
 
 /// The tile of keys that the products work on.
@@ -74,12 +72,8 @@ class AttentionLowering {
 public:
   explicit AttentionLowering(shed::KernelOp kernel);
 
-  /// Emits the kernel before the op. Fails, with an error on the op at fault,
-  /// for a body that this lowering can't express.
-  LogicalResult run();
-
-  /// Bytes of shared memory that a block of `kernel` takes.
-  static int64_t sharedBytes(shed::KernelOp kernel);
+  /// Emits the kernel, for which checkBody() succeeds, before the op.
+  void run();
 
 private:
   using Values = NVVMBuilder::Values;
@@ -117,10 +111,9 @@ private:
   void loadArguments();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
-  LogicalResult lowerBody();
-  LogicalResult lowerKeys(shed::ForKeysOp loop);
-  LogicalResult lowerTile(shed::ForKeysOp loop, KeyPass &pass,
-                          const KeyTile &tile);
+  void lowerBody();
+  void lowerKeys(shed::ForKeysOp loop);
+  void lowerTile(shed::ForKeysOp loop, KeyPass &pass, const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
   void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
   KeyList list(shed::ListAttr attr);
@@ -152,7 +145,6 @@ private:
   void maskFiltered(KeyPass &pass, const KeyTile &tile);
   void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();
-  void makeWeights(int64_t m, int64_t n, int64_t i);
   void storeContext();
   Value rowPosition(int64_t row);
 

@@ -62,10 +62,6 @@ void AttentionLowering::contextProductExact(const KeyTile &tile) {
   Value weights = v.add(shared, v.mul(row, rowBytes));
   Value to = v.add(weights, v.mul(own.column, 4));
   auto pair = VectorType::get(2, v.f32());
-  for (int64_t m = 0; m < rowSquares; ++m)
-    for (int64_t n = 0; n < keySquares; ++n)
-      for (int64_t i = 0; i < 4; i += 2)
-        makeWeights(m, n, i);
   v.warpBarrier();
   for (int64_t m = 0; m < rowSquares; ++m)
     for (int64_t n = 0; n < keySquares; ++n)

@@ -130,10 +130,6 @@ Value NVVMBuilder::log2(Value x) {
   return call("llvm.nvvm.lg2.approx.ftz.f", f32(), x);
 }
 
-Value NVVMBuilder::reciprocal(Value x) {
-  return call("llvm.nvvm.rcp.approx.ftz.f", f32(), x);
-}
-
 Value NVVMBuilder::toFloat(Value x) {
   if (x.getType().isF32())
     return x;
@@ -245,11 +241,6 @@ Value NVVMBuilder::atomicAdd(Value pointer, Value value) {
       value.getType().isF32() ? LLVM::AtomicBinOp::fadd
                               : LLVM::AtomicBinOp::add,
       pointer, value, LLVM::AtomicOrdering::monotonic);
-}
-
-Value NVVMBuilder::atomicOr(Value pointer, Value value) {
-  return LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::_or, pointer, value,
-                                   LLVM::AtomicOrdering::monotonic);
 }
 
 //===----------------------------------------------------------------------===//

@@ -133,10 +133,9 @@ public:
   /// Correctly rounded square root.
   Value sqrt(Value x);
   /// 2^x and log2(x) within 2 units in the last place, denormal results and
-  /// arguments taken as 0: exp2(-inf) = 0, log2(0) = -inf. 1 / x likewise.
+  /// arguments taken as 0: exp2(-inf) = 0, log2(0) = -inf.
   Value exp2(Value x);
   Value log2(Value x);
-  Value reciprocal(Value x);
 
   //===--- f32, bf16 and f16 in memory --------------------------------------===
   /// An f32 from or to a scalar of type `element`, rounded to nearest even.
@@ -167,9 +166,8 @@ public:
                    unsigned alignment = 4);
   void storeShared(Value value, Value address, int64_t offset = 0,
                    unsigned alignment = 4);
-  /// Atomic add / or to i32 or f32 (add) in memory; the old value.
+  /// Atomic add to an i32 or f32 in memory; the old value.
   Value atomicAdd(Value pointer, Value value);
-  Value atomicOr(Value pointer, Value value);
 
   //===--- Asynchronous copies ---------------------------------------------===
   /// Copies 16 bytes to shared memory, past the first-level cache. Copies the

@@ -58,41 +58,29 @@ void AttentionLowering::scoreProduct(const KeyTile &tile) {
   }
 }
 
-/// context += weights . values. The weights of the next 16 keys form between
-/// the products of the present ones, so that both kinds of instructions are on
-/// their way at any time.
+/// context += weights . values; the weights are in `logits`.
 void AttentionLowering::contextProduct(const KeyTile &tile) {
   if (exact)
     return contextProductExact(tile);
-  // A thread's weights of 16 keys, once rounded, are a left fragment. Piece k
-  // is one word of it.
-  SmallVector<Values> left(rowSquares), next(rowSquares);
-  int64_t pieces = 4 * rowSquares;
-  auto makePiece = [&](int64_t pair, int64_t k) {
-    int64_t m = k / 4, n = 2 * pair + k % 4 / 2, i = k % 2 * 2;
-    makeWeights(m, n, i);
-    next[m].push_back(v.pack(element, logit(m, n, i), logit(m, n, i + 1)));
-  };
-  for (int64_t k = 0; k < pieces; ++k)
-    makePiece(0, k);
-  for (int64_t pair = 0; pair < keySquares / 2; ++pair) {
-    std::swap(left, next);
-    next.assign(rowSquares, {});
-    int64_t made = 0, steps = channelSquares / 2;
-    for (int64_t step = 0; step < steps; ++step) {
+  // A thread's weights of 16 keys, once rounded, are a left fragment.
+  SmallVector<Values> left(rowSquares * keySquares / 2);
+  for (int64_t m = 0; m < rowSquares; ++m)
+    for (int64_t pair = 0; pair < keySquares / 2; ++pair)
+      for (int64_t n : {2 * pair, 2 * pair + 1})
+        for (int64_t i = 0; i < 4; i += 2)
+          left[m * keySquares / 2 + pair].push_back(
+              v.pack(element, logit(m, n, i), logit(m, n, i + 1)));
+  for (int64_t pair = 0; pair < keySquares / 2; ++pair)
+    for (int64_t n = 0; n < channelSquares; n += 2) {
       Values right = loadFragment(own.rowsFirst, tile.stage, layout.values,
-                                  16 * pair, 32 * step, true);
+                                  16 * pair, 16 * n, true);
       for (int64_t m = 0; m < rowSquares; ++m)
         for (int64_t half = 0; half < 2; ++half) {
-          Value *sums = &out(m, 2 * step + half, 0);
-          Values product =
-              v.multiply(element, left[m], ValueRange(right).slice(2 * half, 2),
-                         ValueRange(ArrayRef<Value>(sums, 4)));
+          Value *sums = &out(m, n + half, 0);
+          Values product = v.multiply(element, left[m * keySquares / 2 + pair],
+                                      ValueRange(right).slice(2 * half, 2),
+                                      ValueRange(ArrayRef<Value>(sums, 4)));
           llvm::copy(product, sums);
         }
-      if (pair + 1 < keySquares / 2)
-        for (; made < pieces * (step + 1) / steps; ++made)
-          makePiece(pair + 1, made);
     }
-  }
 }

@@ -7,6 +7,8 @@
 
 #include "SelectLowering.h"
 
+#include "CheckBody.h"
+
 #include "bundle/Abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -66,10 +68,6 @@ SelectLowering::SharedLayout SelectLowering::layOut() const {
   return at;
 }
 
-int64_t SelectLowering::sharedBytes(shed::KernelOp kernel) {
-  return SelectLowering(kernel).layout.bytes;
-}
-
 LogicalResult SelectLowering::check() {
   if (group < 16 || !llvm::isPowerOf2_64(group))
     return kernel.emitOpError()
@@ -79,20 +77,7 @@ LogicalResult SelectLowering::check() {
     return kernel.emitOpError()
            << "has tiles of " << tiling.getKeys() << " keys for " << warps
            << " warps; a select kernel takes 16, 32 or 64 for each warp";
-  WalkResult walked = kernel.getBody().walk([&](Operation *op) {
-    auto loop = dyn_cast<shed::ForKeysOp>(op);
-    bool wholePass =
-        loop && isa<shed::AllAttr>(loop.getOver()) && loop.getSkip().empty();
-    if (wholePass ||
-        isa<shed::MassInitOp, shed::ForQueriesOp, shed::LoadQueriesOp,
-            shed::LoadLseOp, shed::LoadKeysOp, shed::DotOp, shed::ColumnMassOp,
-            shed::YieldOp, shed::TopKOp>(op))
-      return WalkResult::advance();
-    op->emitOpError() << "is not expected here: a CUDA select kernel scores "
-                         "all keys, unmasked";
-    return WalkResult::interrupt();
-  });
-  return failure(walked.wasInterrupted());
+  return checkBody(kernel);
 }
 
 Value SelectLowering::field(Type type, size_t offset) {
@@ -100,6 +85,11 @@ Value SelectLowering::field(Type type, size_t offset) {
       type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 8;
   return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
                         alignment);
+}
+
+/// A stride in bytes, i64.
+Value SelectLowering::stride(size_t offset) {
+  return v.mul(field(v.i64(), offset), rowBytes / channels);
 }
 
 LogicalResult SelectLowering::run() {
@@ -123,7 +113,8 @@ LogicalResult SelectLowering::run() {
   scratch = v.at(arguments[1], v.mul(row, arguments[2]));
   loadArguments();
 
-  Value together = v.quotient(v.add(groups, parts - 1), parts);
+  int64_t taskRows = group * parts;
+  Value together = v.quotient(v.add(n, taskRows - 1), taskRows);
   v.loop(block, v.mul(heads, together), blocks, [&](Value task) {
     Value head = v.quotient(task, together);
     Value first = v.mul(v.sub(task, v.mul(head, together)), parts);
@@ -138,17 +129,9 @@ LogicalResult SelectLowering::run() {
 void SelectLowering::loadArguments() {
   n = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, n)));
   heads = field(v.i32(), offsetof(abi::SelectArgs, heads));
-  groups = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, list) +
-                                       offsetof(abi::IndexList, groups)));
-  kvGroup = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, kvGroup)));
-  int64_t elementBytes = rowBytes / channels;
-  queryStride = v.mul(field(v.i64(), offsetof(abi::SelectArgs, queryStride)),
-                      elementBytes);
-  keyStride =
-      v.mul(field(v.i64(), offsetof(abi::SelectArgs, keyStride)), elementBytes);
+  keyStride = stride(offsetof(abi::SelectArgs, keyStride));
   factor =
       v.mulf(field(v.f32(), offsetof(abi::SelectArgs, scale)), v.real(log2e));
-  scoreBytes = v.widen(v.mul(v.quotient(v.add(n, 3), 4), 16));
 
   thread = v.threadId();
   lane = v.both(thread, 31);
@@ -185,6 +168,8 @@ void SelectLowering::scoreGroups(Value head, Value first) {
     return v.at(field(v.global(), offset), v.mul(v.widen(which), rowBytes));
   };
   Value queries = base(offsetof(abi::SelectArgs, query), head);
+  // What is seldom needed is loaded where it is: scoring takes all registers.
+  Value kvGroup = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, kvGroup)));
   Value keys = base(offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
   Value lse = v.at(field(v.global(), offsetof(abi::SelectArgs, lse)),
                    v.mul(v.mul(v.widen(head), v.widen(n)), 4));
@@ -225,6 +210,7 @@ void SelectLowering::scoreGroups(Value head, Value first) {
 
 /// Rows from `end` on are zeros.
 void SelectLowering::copyQueries(Value base, Value firstRow, Value end) {
+  Value queryStride = stride(offsetof(abi::SelectArgs, queryStride));
   v.loop(thread, v.word(rows * chunks), threads, [&](Value item) {
     Value row = v.quotient(item, chunks);
     Value chunk = v.sub(item, v.mul(row, chunks));
@@ -464,7 +450,10 @@ void SelectLowering::storeScores(ValueRange sums, Value tile, Value part,
 }
 
 Value SelectLowering::scoresOf(Value part) {
-  return v.at(scratch, v.mul(v.widen(part), scoreBytes));
+  if (parts == 1)
+    return scratch;
+  Value rowBytes = v.mul(v.quotient(v.add(n, 3), 4), 16);
+  return v.at(scratch, v.mul(v.widen(part), v.widen(rowBytes)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -474,7 +463,7 @@ Value SelectLowering::scoresOf(Value part) {
 void SelectLowering::choose(Value head, Value first) {
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
     Value which = v.add(first, part);
-    v.when(v.compare(CmpIPredicate::slt, which, groups), [&] {
+    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
       Value scores = scoresOf(part);
       copyScores(scores, head, which);
       KeyList list = loadKeyList(v, v.at(args, offsetof(abi::SelectArgs, list)),
@@ -489,6 +478,7 @@ void SelectLowering::copyScores(Value from, Value head, Value which) {
   Value scores = field(v.global(), offsetof(abi::SelectArgs, scores));
   Value absent = v.isNull(scores);
   v.when(v.flip(absent, 1), [&] {
+    Value groups = v.quotient(v.add(n, group - 1), group);
     Value list = v.add(v.mul(v.widen(head), v.widen(groups)), v.widen(which));
     Value to = v.at(scores, v.mul(v.mul(list, v.widen(n)), 4));
     v.loop(thread, n, threads, [&](Value key) {

@@ -43,9 +43,6 @@ public:
   /// for a body or a tiling that this lowering can't express.
   LogicalResult run();
 
-  /// Bytes of shared memory that a block of `kernel` takes.
-  static int64_t sharedBytes(shed::KernelOp kernel);
-
 private:
   using Values = NVVMBuilder::Values;
 
@@ -57,6 +54,7 @@ private:
 
   LogicalResult check();
   Value field(Type type, size_t offset);
+  Value stride(size_t offset);
   void loadArguments();
   void scoreGroups(Value head, Value group);
   void copyQueries(Value base, Value firstRow, Value end);
@@ -96,11 +94,10 @@ private:
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
-  Value heads, groups, kvGroup;
-  Value queryStride, keyStride; ///< i64, bytes
-  Value factor;                 ///< scale * log2(e)
-  Value scoreBytes;             ///< i64: of a row of scores
-  Value warpKeys;               ///< shared address of the warp's tile
+  Value heads;
+  Value keyStride; ///< i64, bytes
+  Value factor;    ///< scale * log2(e)
+  Value warpKeys;  ///< shared address of the warp's tile
   /// Offsets of this lane's chunks of rows of queries and keys: in even and in
   /// odd steps of 64 bytes.
   SmallVector<Value> chunkPlaces;

@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionLowering.h"
+#include "CheckBody.h"
 #include "SelectLowering.h"
 
 #include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -20,6 +22,21 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+
+/// Blocks and shared lists are the host's, as yet.
+static LogicalResult checkLists(shed::KernelOp kernel) {
+  if (kernel.getSharedLists())
+    return kernel.emitOpError()
+           << "has index lists that query heads share; GPU kernels have one "
+              "for each query head";
+  WalkResult walked = kernel.walk([](shed::TopKOp choice) {
+    if (!choice.getBlocks())
+      return WalkResult::advance();
+    choice.emitOpError() << "chooses blocks; GPU kernels choose single keys";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
 
 namespace {
 struct ConvertShedToNVVM
@@ -34,10 +51,12 @@ struct ConvertShedToNVVM
                                 "shed-choose-mma-tiles first";
         return signalPassFailure();
       }
-      if (failed(kernel.getKind() == shed::KernelKind::Select
-                     ? SelectLowering(kernel).run()
-                     : AttentionLowering(kernel).run()))
+      bool attends = kernel.getKind() == shed::KernelKind::Attention;
+      if (failed(shed::verifyMmaTiling(kernel)) || failed(checkLists(kernel)) ||
+          failed(attends ? checkBody(kernel) : SelectLowering(kernel).run()))
         return signalPassFailure();
+      if (attends)
+        AttentionLowering(kernel).run();
       kernel.erase();
     }
   }

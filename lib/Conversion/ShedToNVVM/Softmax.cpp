@@ -127,8 +127,7 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     }
 }
 
-/// Brings the maxima up to date with the logits, which are not yet scaled, and
-/// what was summed so far.
+/// Turns logits, not yet scaled, into weights.
 void AttentionLowering::updateSoftmax() {
   int64_t rows = 2 * rowSquares;
   // Element i of this thread's row r, over the squares of keys.
@@ -170,15 +169,19 @@ void AttentionLowering::updateSoftmax() {
         return next;
       },
       [&] { return before; }));
-}
 
-/// Turns elements i and i + 1 of a square of logits into weights.
-void AttentionLowering::makeWeights(int64_t m, int64_t n, int64_t i) {
-  int64_t r = 2 * m + i / 2;
-  for (int64_t e = i; e < i + 2; ++e) {
-    Value &weight = logit(m, n, e);
-    weight = v.exp2(v.fma(weight, factor, v.negf(maximum[r])));
-    sum[r] = v.addf(sum[r], weight);
+  for (int64_t r = 0; r < rows; ++r) {
+    Value offset = v.negf(maximum[r]);
+    Value even = sum[r], odd;
+    for (int64_t i = 0; i < 2 * keySquares; i += 2) {
+      for (int64_t e = i; e < i + 2; ++e) {
+        Value &weight = element(r, e);
+        weight = v.exp2(v.fma(weight, factor, offset));
+      }
+      even = v.addf(even, element(r, i));
+      odd = odd ? v.addf(odd, element(r, i + 1)) : element(r, i + 1);
+    }
+    sum[r] = v.addf(even, odd);
   }
 }
 

@@ -21,13 +21,15 @@ KernelLowering::KernelLowering(shed::KernelOp kernel)
     : kernel(kernel), tiling(kernel.getTilingAs<shed::TilingAttr>()),
       v(kernel.getLoc(), kernel.getContext(), tiling.getLanes()),
       channels(kernel.getHeadDim()), panel(tiling.getPanel()),
-      vectors(tiling.getVectors()),
+      vectors(tiling.getVectors()), active(vectors),
       elementBytes(kernel.getElement().isBF16() ? 2 : 4), dot(tiling.getDot()),
       bf16(kernel.getElement().isBF16()),
       selects(kernel.getKind() == shed::KernelKind::Select),
       paired(dot != shed::DotKind::Fma),
       steps(paired ? channels / 2 : channels),
-      keyStep(dot == shed::DotKind::Tiles ? 32 : 2) {}
+      keyStep(dot == shed::DotKind::Tiles ? 32 : 2) {
+  kernel.walk([&](shed::MaskOp) { masks = true; });
+}
 
 void KernelLowering::layOut() {
   int64_t at = 0;
@@ -51,6 +53,8 @@ void KernelLowering::layOut() {
     layout.sum = take(panels * layout.rowPanel);
     layout.context = take(panels * layout.contextPanel);
     layout.spill = take(channels * elementBytes);
+    if (masks)
+      layout.positions = take(panels * layout.rowPanel);
   }
   int64_t buffers = dot == shed::DotKind::Tiles ? 2 : 1;
   if (tiling.getPackKeys() || dot == shed::DotKind::Tiles)
@@ -68,7 +72,25 @@ void KernelLowering::layOut() {
   if (selects) {
     layout.mass = layout.perKey;
     layout.perKey += 4;
+    bool spans = false;
+    kernel.walk([&](shed::ForQueriesOp loop) { spans |= loop.getSpan(); });
+    if (spans) {
+      layout.spanMass = layout.perKey;
+      layout.perKey += 4;
+    }
   }
+  kernel.walk([&](shed::ForKeysOp loop) {
+    SmallVector<Attribute> sets(loop.getSkip().getValue());
+    sets.push_back(loop.getOver());
+    for (Attribute set : sets) {
+      auto blocks = dyn_cast<shed::BlocksAttr>(set);
+      if (!blocks ||
+          llvm::is_contained(llvm::make_first_range(layout.blocks), blocks))
+        continue;
+      layout.blocks.emplace_back(blocks, layout.perKey);
+      layout.perKey += 4;
+    }
+  });
 }
 
 Value KernelLowering::field(Type type, size_t offset) {
@@ -81,22 +103,38 @@ Value KernelLowering::field(Type type, size_t offset) {
   (selects ? field(type, offsetof(abi::SelectArgs, name))                      \
            : field(type, offsetof(abi::AttentionArgs, name)))
 
-void KernelLowering::loadArguments() {
+/// Takes up a query head.
+void KernelLowering::setHead(Value which) {
+  head = which;
   Type ptr = v.ptr(), i64 = v.i64();
-  n = HEDDLE_FIELD(i64, n);
   Value kvHead = arith::DivSIOp::create(v.b, head, HEDDLE_FIELD(i64, kvGroup));
   int64_t headBytes = channels * elementBytes;
   auto base = [&](Value pointer, Value which) {
     return v.at(pointer, v.mul(which, headBytes));
   };
   queryBase = base(HEDDLE_FIELD(ptr, query), head);
-  queryStride = v.mul(HEDDLE_FIELD(i64, queryStride), elementBytes);
   keyBase = base(HEDDLE_FIELD(ptr, key), kvHead);
-  keyStride = v.mul(HEDDLE_FIELD(i64, keyStride), elementBytes);
-  if (!selects) {
+  if (!selects)
     valueBase = base(field(ptr, offsetof(abi::AttentionArgs, value)), kvHead);
+}
+
+void KernelLowering::loadArguments() {
+  Type ptr = v.ptr(), i64 = v.i64();
+  n = HEDDLE_FIELD(i64, n);
+  queryStride = v.mul(HEDDLE_FIELD(i64, queryStride), elementBytes);
+  keyStride = v.mul(HEDDLE_FIELD(i64, keyStride), elementBytes);
+  if (selects) {
+    size_t list = offsetof(abi::SelectArgs, list);
+    headsPerList =
+        kernel.getSharedLists()
+            ? field(i64, list + offsetof(abi::IndexList, headsPerList))
+            : v.constant(1);
+  } else {
     valueStride = v.mul(field(i64, offsetof(abi::AttentionArgs, valueStride)),
                         elementBytes);
+    allRows = field(i64, offsetof(abi::AttentionArgs, rows));
+    places = field(ptr, offsetof(abi::AttentionArgs, place));
+    positions = field(ptr, offsetof(abi::AttentionArgs, position));
   }
   factor = v.mulf(HEDDLE_FIELD(v.f32(), scale), v.real(1.44269504088896341f));
   if (paired) {
@@ -112,9 +150,17 @@ void KernelLowering::loadArguments() {
     // Not quite zero: zero times a masked logit would be NaN.
     factor = v.maxf(magnitude, v.real(std::numeric_limits<float>::min()));
   }
-  int64_t taskRows = selects ? *kernel.getGroup() : tiling.getQueryRows();
-  taskRow = v.mul(task, taskRows);
-  taskEnd = v.least(v.add(taskRow, taskRows), n);
+  if (selects) {
+    taskRow = v.mul(task, *kernel.getGroup());
+    taskEnd = v.least(v.add(taskRow, *kernel.getGroup()), n);
+  } else {
+    Value first = v.at(field(ptr, offsetof(abi::AttentionArgs, firstRow)),
+                       v.mul(task, 4));
+    taskRow = v.widen(v.load(v.i32(), first));
+    // Tiles have room for no more rows.
+    taskEnd = v.least(v.widen(v.load(v.i32(), v.at(first, 4))),
+                      v.add(taskRow, tiling.getQueryRows()));
+  }
   setRows(taskRow, taskEnd);
 }
 
@@ -139,11 +185,19 @@ FailureOr<func::FuncOp> KernelLowering::run() {
   Block *entry = function.addEntryBlock();
   v.b.setInsertionPointToStart(entry);
   args = entry->getArgument(0);
-  head = entry->getArgument(1);
+  listRow = entry->getArgument(1);
   task = entry->getArgument(2);
   scratch = entry->getArgument(3);
   loadArguments();
-  if (failed(lowerBody(kernel.getBody().front())))
+  setHead(selects ? v.mul(listRow, headsPerList) : listRow);
+  LogicalResult result = success();
+  // A tile none of whose rows is to be computed has nothing to do.
+  v.when(v.compare(arith::CmpIPredicate::sgt, rows.rows, v.constant(0)), [&] {
+    for (auto [blocks, offset] : layout.blocks)
+      expanded[blocks.getIndex()] = expandBlocks(blocks, offset);
+    result = lowerBody(kernel.getBody().front());
+  });
+  if (failed(result))
     return failure();
   func::ReturnOp::create(v.b);
   return function;
@@ -154,36 +208,67 @@ LogicalResult KernelLowering::lowerBody(Block &body) {
     v.b.setLoc(op.getLoc());
     if (isa<shed::LoadQueriesOp>(op)) {
       loadQueries();
+      if (masks)
+        loadRowPositions();
     } else if (isa<shed::LoadLseOp>(op)) {
       loadLse();
     } else if (isa<shed::SoftmaxInitOp>(op)) {
       initSoftmax();
-    } else if (isa<shed::MassInitOp>(op)) {
-      initMass();
+    } else if (auto init = dyn_cast<shed::MassInitOp>(op)) {
+      // Each loop adds to a mass of its own.
+      for (bool span : {false, true})
+        if (llvm::any_of(init->getUsers(), [&](Operation *user) {
+              auto loop = dyn_cast<shed::ForQueriesOp>(user);
+              return (loop && loop.getSpan()) == span;
+            }))
+          initMass(span);
     } else if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
       if (failed(lowerKeys(loop)))
         return failure();
     } else if (auto loop = dyn_cast<shed::ForQueriesOp>(op)) {
-      LogicalResult result = success();
-      RowRange whole = rows;
-      v.loop(taskRow, taskEnd, tiling.getQueryRows(), [&](Value row) {
-        setRows(row, v.least(v.add(row, tiling.getQueryRows()), taskEnd));
-        result = lowerBody(loop.getBody().front());
-      });
-      rows = whole;
-      if (failed(result))
+      if (failed(lowerQueries(loop)))
         return failure();
     } else if (isa<shed::StoreOp>(op)) {
       storeContext();
       if (kernel.getWritesLse())
         storeLse();
-    } else if (isa<shed::TopKOp>(op)) {
-      topK();
+    } else if (auto choice = dyn_cast<shed::TopKOp>(op)) {
+      topK(choice);
     } else if (!isa<shed::YieldOp>(op)) {
       return op.emitOpError() << "is not expected outside of shed.for_keys";
     }
   }
   return success();
+}
+
+/// Mass over the rows of the task and the query heads of its list.
+LogicalResult KernelLowering::lowerQueries(shed::ForQueriesOp loop) {
+  LogicalResult result = success();
+  RowRange whole = rows;
+  auto allRows = [&] {
+    v.loop(taskRow, taskEnd, tiling.getQueryRows(), [&](Value row) {
+      setRows(row, v.least(v.add(row, tiling.getQueryRows()), taskEnd));
+      result = lowerBody(loop.getBody().front());
+    });
+  };
+  auto allHeads = [&] {
+    if (!kernel.getSharedLists())
+      return allRows();
+    Value first = v.mul(listRow, headsPerList);
+    v.loop(first, v.add(first, headsPerList), 1, [&](Value which) {
+      setHead(which);
+      allRows();
+    });
+  };
+  inSpan = loop.getSpan();
+  if (inSpan)
+    v.when(v.isSet(field(v.ptr(), offsetof(abi::SelectArgs, spanLse))),
+           allHeads);
+  else
+    allHeads();
+  inSpan = false;
+  rows = whole;
+  return result;
 }
 
 LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
@@ -219,7 +304,7 @@ LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
 LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
                                             KeyTile &tile) {
   LogicalResult result = success();
-  forPanels([&](Value panel) {
+  auto lowerOps = [&](Value panel) {
     for (Operation *op : ops) {
       v.b.setLoc(op->getLoc());
       if (isa<shed::DotOp>(op)) {
@@ -236,6 +321,23 @@ LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
         return;
       }
     }
+  };
+  // With few rows, all of them in the first vector, the others are left alone.
+  forPanels([&](Value p) {
+    if (vectors == 1)
+      return lowerOps(p);
+    Value left = v.sub(rows.rows, v.mul(p, panel));
+    Value few = v.compare(arith::CmpIPredicate::sle, left, v.constant(v.lanes));
+    v.either(
+        few,
+        [&] {
+          active = 1;
+          lowerOps(p);
+        },
+        [&] {
+          active = vectors;
+          lowerOps(p);
+        });
   });
   return result;
 }
@@ -246,12 +348,22 @@ void KernelLowering::forPanels(function_ref<void(Value)> body) {
   v.loop(v.constant(0), rows.panels, 1, body);
 }
 
-Value KernelLowering::position(const KeySource &source, Value j) {
+Value KernelLowering::placeOf(const KeySource &source, Value j) {
   if (source.first)
     return v.add(source.first, j);
   return v.widen(v.load(v.i32(), v.at(source.list, v.mul(j, 4))));
 }
 
-Value KernelLowering::position(const KeyTile &tile, Value j) {
-  return position(tile.source, v.add(tile.begin, j));
+Value KernelLowering::placeOf(const KeyTile &tile, Value j) {
+  return placeOf(tile.source, v.add(tile.begin, j));
+}
+
+/// The place of a row of queries among the visible positions.
+Value KernelLowering::placeOfRow(Value row) {
+  return v.widen(v.load(v.i32(), v.at(places, v.mul(row, 4))));
+}
+
+/// Where in the sequence a visible position stands.
+Value KernelLowering::positionAt(Value place) {
+  return v.widen(v.load(v.i32(), v.at(positions, v.mul(place, 4))));
 }

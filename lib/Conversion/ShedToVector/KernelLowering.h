@@ -14,6 +14,7 @@
 // channels]: V is the right operand. Tiles live in scratch:
 //
 //   queries       [panels][steps][panel]: fp32, or dwords of bf16 pairs
+//   positions     [panels][panel] of the rows in the sequence, i32
 //   maximum, sum  [panels][panel]
 //   context       [panels][channels][panel]; tiles: [panels][panel][channels]
 //   logits        [keys][panel] of one panel; fp32 weights take their place
@@ -31,23 +32,33 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <map>
+
 namespace mlir::heddle {
 
 /// Byte offsets of a kernel's tiles in scratch, each a multiple of 64.
 struct ScratchLayout {
-  int64_t queries = 0, maximum = 0, sum = 0, context = 0, lse = 0, logits = 0,
-          weights = 0, keys = 0, values = 0, spill = 0, bytes = 0;
+  int64_t queries = 0, positions = 0, maximum = 0, sum = 0, context = 0,
+          lse = 0, logits = 0, weights = 0, keys = 0, values = 0, spill = 0,
+          bytes = 0;
   /// Bytes of one panel's part.
   int64_t queryPanel = 0, rowPanel = 0, contextPanel = 0;
   /// Bytes for each of the n keys; offsets in them, times n.
-  int64_t list = 0, mass = 0, perKey = 0;
+  int64_t list = 0, mass = 0, spanMass = 0, perKey = 0;
+  /// Likewise, of the keys of each list of blocks.
+  SmallVector<std::pair<shed::BlocksAttr, int64_t>> blocks;
 };
 
-/// The source of a pass over keys: positions first + j, or list[j].
+/// The source of a pass over keys: places first + j, or list[j].
 struct KeySource {
   Value count;
   Value first; ///< null for a list
   Value list;
+};
+
+/// Keys [first, end).
+struct KeyRange {
+  Value first, end;
 };
 
 /// The tile of keys at hand.
@@ -62,7 +73,7 @@ struct KeyTile {
   bool gathersValues = false;
 };
 
-/// Query rows at hand: [row, row + rows) and the rows of the whole task.
+/// Query rows at hand: [row, row + rows) of the compact rows.
 struct RowRange {
   Value row, rows, panels;
 };
@@ -81,13 +92,18 @@ private:
   //===--- KernelLowering.cpp ----------------------------------------------===
   void layOut();
   void loadArguments();
+  void setHead(Value which);
+  LogicalResult lowerQueries(shed::ForQueriesOp loop);
   LogicalResult lowerBody(Block &body);
   LogicalResult lowerKeys(shed::ForKeysOp loop);
   LogicalResult lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile);
   void setRows(Value row, Value end);
   Value field(Type type, size_t offset);
-  Value position(const KeyTile &tile, Value j);
-  Value position(const KeySource &source, Value j);
+  Value placeOf(const KeyTile &tile, Value j);
+  Value placeOf(const KeySource &source, Value j);
+  Value placeOfRow(Value row);
+  Value positionAt(Value place);
+  Value placesBelow(Value bound);
   void forPanels(function_ref<void(Value)> body);
   Value panelBase(int64_t offset, int64_t bytes, Value panel) {
     return v.at(scratch, v.add(v.mul(panel, bytes), offset));
@@ -95,6 +111,7 @@ private:
 
   //===--- Packing.cpp -----------------------------------------------------===
   void loadQueries();
+  void loadRowPositions();
   void loadLse();
   void loadKeys(KeyTile &tile);
   void loadValues(KeyTile &tile);
@@ -133,15 +150,21 @@ private:
   void storeContextTiles();
   void storeLse();
   Value logitsRow(Value j);
-  Value rowIndices(Value panel, int64_t lane);
 
   //===--- Lists.cpp -------------------------------------------------------===
   KeySource keySource(shed::ForKeysOp loop);
-  KeySource listSource(shed::ListAttr list);
-  KeySource compact(KeySource source, ArrayRef<shed::ListAttr> skip,
-                    int64_t sinks);
-  void initMass();
-  void topK();
+  KeySource listSource(Attribute set);
+  KeySource expandBlocks(shed::BlocksAttr blocks, int64_t offset);
+  KeyRange blockKeys(Value block, Value split, int64_t size);
+  KeySource compact(KeySource source, ArrayRef<Attribute> skip, int64_t sinks);
+
+  //===--- TopK.cpp --------------------------------------------------------===
+  void initMass(bool span);
+  Value massAt(bool span);
+  void topK(shed::TopKOp op);
+  void poolMass(Value mass, Value from, Value to, Value split);
+  Value storeLargest(Value scores, Value from, Value to, Value keep,
+                     Value limit, Value target);
 
   shed::KernelOp kernel;
   shed::TilingAttr tiling;
@@ -150,9 +173,14 @@ private:
   func::FuncOp function;
 
   // Facts of the kernel.
-  const int64_t channels, panel, vectors, elementBytes;
+  const int64_t channels, panel, vectors;
+  /// Vectors of the panel at hand that have rows: one, or all of them.
+  int64_t active;
+  const int64_t elementBytes;
   const shed::DotKind dot;
   const bool bf16, selects;
+  /// Whether pairs are told apart by their rows' positions.
+  bool masks = false;
   /// Left operands of one product step are dwords of bf16 pairs.
   const bool paired;
   /// Rows of the transposed queries: channels, or pairs of channels.
@@ -162,7 +190,14 @@ private:
 
   // Values of the function.
   Value args, head, task, scratch;
-  Value n, queryBase, queryStride, keyBase, keyStride, valueBase, valueStride;
+  /// The list that a select kernel writes; `head` is one of its query heads.
+  Value listRow, headsPerList;
+  /// Keys of lists of blocks.
+  std::map<int64_t, KeySource> expanded;
+  /// Whether the loop at hand is over the second span's keys.
+  bool inSpan = false;
+  Value n, allRows, places, positions;
+  Value queryBase, queryStride, keyBase, keyStride, valueBase, valueStride;
   /// scale * log2(e): folded into Q (fp32), or |.| applied to logits (pairs).
   Value factor;
   /// Bits that flip the sign of a pair of queries where the scale is negative.

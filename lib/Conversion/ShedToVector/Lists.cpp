@@ -1,4 +1,4 @@
-//===- Lists.cpp - Sets of keys, and choosing them ---*- C++ -*-===//
+//===- Lists.cpp - Sets of keys -------------------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,38 +9,96 @@
 
 #include "bundle/Abi.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
 
-/// The keys that list `list` has for the group of the rows at hand.
-KeySource KernelLowering::listSource(shed::ListAttr list) {
+/// How many visible positions stand before `bound`: positions ascend.
+Value KernelLowering::placesBelow(Value bound) {
+  // Those before the first are below; from the second on, none is.
+  Values range = v.repeat(
+      {v.constant(0), n},
+      [&](ValueRange range) {
+        return v.compare(arith::CmpIPredicate::slt, range[0], range[1]);
+      },
+      [&](ValueRange range) {
+        Value middle = v.quotient(v.add(range[0], range[1]), 2);
+        Value below =
+            v.compare(arith::CmpIPredicate::slt, positionAt(middle), bound);
+        return Values{v.select(below, v.add(middle, 1), range[0]),
+                      v.select(below, range[1], middle)};
+      });
+  return range[0];
+}
+
+/// The keys that a list has for the group of the rows at hand.
+KeySource KernelLowering::listSource(Attribute set) {
+  shed::IndexedSet which = *shed::indexedSet(set);
+  auto known = expanded.find(which.index);
+  if (known != expanded.end())
+    return known->second;
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 list.getIndex() * sizeof(abi::IndexList);
+                 which.index * sizeof(abi::IndexList);
   Value indices = field(v.ptr(), entry + offsetof(abi::IndexList, indices));
   Value groups = field(v.i64(), entry + offsetof(abi::IndexList, groups));
   Value keep = field(v.i64(), entry + offsetof(abi::IndexList, keep));
+  Value heads = field(v.i64(), entry + offsetof(abi::IndexList, headsPerList));
+  Value row = arith::DivUIOp::create(v.b, head, heads);
   Value group =
-      v.add(v.mul(head, groups), v.quotient(rows.row, list.getGroup()));
+      v.add(v.mul(row, groups), v.quotient(placeOfRow(rows.row), which.group));
   return {keep, Value(), v.at(indices, v.mul(v.mul(group, keep), 4))};
+}
+
+/// Writes the keys of a list of blocks to scratch, for all passes of the task.
+KeySource KernelLowering::expandBlocks(shed::BlocksAttr blocks,
+                                       int64_t offset) {
+  size_t entry = offsetof(abi::AttentionArgs, lists) +
+                 blocks.getIndex() * sizeof(abi::IndexList);
+  Value split = field(v.i64(), entry + offsetof(abi::IndexList, split));
+  Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, offset));
+  KeySource list = listSource(blocks);
+  Value count =
+      v.loop(v.constant(0), list.count, 1, v.constant(0),
+             [&](Value t, ValueRange carried) {
+               Value block = placeOf(list, t);
+               KeyRange keys = blockKeys(block, split, blocks.getSize());
+               // Entries of -1 are missing.
+               Value end = v.select(
+                   v.compare(arith::CmpIPredicate::slt, block, v.constant(0)),
+                   keys.first, keys.end);
+               Value from = v.sub(carried[0], keys.first);
+               v.loop(keys.first, end, 1, [&](Value key) {
+                 v.store(v.narrow(key), v.at(to, v.mul(v.add(from, key), 4)));
+               });
+               return Values{v.add(from, end)};
+             })[0];
+  return {count, Value(), to};
+}
+
+/// The keys of a block; bundle::keysOfBlock says which these are.
+KeyRange KernelLowering::blockKeys(Value block, Value split, int64_t size) {
+  Value firsts = v.quotient(v.add(split, size - 1), size);
+  Value second = v.compare(arith::CmpIPredicate::sge, block, firsts);
+  Value first =
+      v.select(second, v.add(split, v.mul(v.sub(block, firsts), size)),
+               v.mul(block, size));
+  Value end = v.least(v.add(first, size), v.select(second, n, split));
+  return {first, end};
 }
 
 KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
   int64_t sinks = 0;
-  SmallVector<shed::ListAttr> lists;
+  SmallVector<Attribute> lists;
   for (Attribute set : loop.getSkip()) {
     if (auto attr = dyn_cast<shed::SinksAttr>(set))
       sinks = std::max(sinks, attr.getSize());
     else
-      lists.push_back(cast<shed::ListAttr>(set));
+      lists.push_back(set);
   }
   KeySource source;
   Attribute over = loop.getOver();
-  if (auto list = dyn_cast<shed::ListAttr>(over)) {
-    source = listSource(list);
+  if (shed::indexedSet(over)) {
+    source = listSource(over);
     if (sinks || !lists.empty())
       source = compact(source, lists, sinks);
     return source;
@@ -49,57 +107,57 @@ KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
   Value first = v.constant(0), end = n;
   if (auto window = dyn_cast<shed::WindowAttr>(over)) {
     int64_t half = window.getSize() / 2;
-    first = v.greatest(v.add(rows.row, -half), v.constant(0));
-    end = v.least(v.add(v.add(rows.row, rows.rows), half), n);
+    Value last = v.add(v.add(rows.row, rows.rows), -1);
+    first = placesBelow(v.add(positionAt(placeOfRow(rows.row)), -half));
+    end = placesBelow(v.add(positionAt(placeOfRow(last)), half + 1));
   } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-    end = v.least(v.constant(attr.getSize()), n);
+    end = placesBelow(v.constant(attr.getSize()));
+  } else if (isa<shed::SpanAttr>(over)) {
+    size_t list = offsetof(abi::SelectArgs, list);
+    Value split = field(v.i64(), list + offsetof(abi::IndexList, split));
+    Value boundary = field(v.i64(), offsetof(abi::SelectArgs, boundary));
+    first = blockKeys(boundary, split, *kernel.getGroup()).first;
   }
   if (sinks)
-    first = v.greatest(first, v.constant(sinks));
+    first = v.greatest(first, placesBelow(v.constant(sinks)));
   source = {v.greatest(v.sub(end, first), v.constant(0)), first, Value()};
   return lists.empty() ? source : compact(source, lists, 0);
 }
 
-/// Writes the keys of `source` that are at least `sinks` and in none of the
-/// lists `skip` to scratch: one merge of ascending lists.
-KeySource KernelLowering::compact(KeySource source,
-                                  ArrayRef<shed::ListAttr> skip,
+/// Writes the keys of `source` that are no sinks and in none of the lists
+/// `skip` to scratch: one merge of ascending lists.
+KeySource KernelLowering::compact(KeySource source, ArrayRef<Attribute> skip,
                                   int64_t sinks) {
   Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.list));
+  Value firstKey = sinks ? placesBelow(v.constant(sinks)) : v.constant(0);
   SmallVector<KeySource> lists;
-  for (shed::ListAttr list : skip)
+  for (Attribute list : skip)
     lists.push_back(listSource(list));
-  // Carried: keys written, then the place in each list.
+  // Carried: keys written, then the entry in each list.
   Values carried(1 + lists.size(), v.constant(0));
   carried = v.loop(
-      v.constant(0), source.count, 1, carried, [&](Value t, ValueRange places) {
-        Values next(places);
-        Value key = position(source, t);
-        Value keep =
-            v.compare(arith::CmpIPredicate::sge, key, v.constant(sinks));
+      v.constant(0), source.count, 1, carried, [&](Value t, ValueRange at) {
+        Values next(at);
+        Value key = placeOf(source, t);
+        Value keep = v.compare(arith::CmpIPredicate::sge, key, firstKey);
         for (auto [i, list] : llvm::enumerate(lists)) {
           auto inside = [&](Value place) {
             return v.compare(arith::CmpIPredicate::slt, place, list.count);
           };
           // The entry at `place`, or the last one behind the end.
           auto entry = [&](Value place) {
-            return position(list, v.least(place, v.add(list.count, -1)));
+            return placeOf(list, v.least(place, v.add(list.count, -1)));
           };
-          auto advance = scf::WhileOp::create(
-              v.b, TypeRange{v.i64()}, ValueRange{places[i + 1]},
-              [&](OpBuilder &, Location, ValueRange place) {
-                v.b.setInsertionPointToEnd(place[0].getParentBlock());
-                Value less = arith::AndIOp::create(
-                    v.b, inside(place[0]),
-                    v.compare(arith::CmpIPredicate::slt, entry(place[0]), key));
-                scf::ConditionOp::create(v.b, less, place);
+          Value place = v.repeat(
+              at[i + 1],
+              [&](ValueRange place) {
+                return arith::AndIOp::create(
+                           v.b, inside(place[0]),
+                           v.compare(arith::CmpIPredicate::slt, entry(place[0]),
+                                     key))
+                    .getResult();
               },
-              [&](OpBuilder &, Location, ValueRange place) {
-                v.b.setInsertionPointToEnd(place[0].getParentBlock());
-                scf::YieldOp::create(v.b, v.add(place[0], 1));
-              });
-          v.b.setInsertionPointAfter(advance);
-          Value place = advance.getResult(0);
+              [&](ValueRange place) { return Values{v.add(place[0], 1)}; })[0];
           next[i + 1] = place;
           Value differs = arith::OrIOp::create(
               v.b, v.compare(arith::CmpIPredicate::sge, place, list.count),
@@ -112,93 +170,4 @@ KeySource KernelLowering::compact(KeySource source,
         return next;
       });
   return {carried[0], Value(), to};
-}
-
-void KernelLowering::initMass() {
-  Value mass = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.mass));
-  v.loop(v.constant(0), n, 1,
-         [&](Value j) { v.store(v.real(0.0f), v.at(mass, v.mul(j, 4))); });
-}
-
-/// Scores, then the `keep` largest. The bits of non-negative floats order like
-/// unsigned integers, so the keep-th largest is found a bit at a time by
-/// counting; NaN only changes which keys win, not how many.
-void KernelLowering::topK() {
-  Value mass = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.mass));
-  size_t entry = offsetof(abi::SelectArgs, list);
-  Value indices = field(v.ptr(), entry + offsetof(abi::IndexList, indices));
-  Value groups = field(v.i64(), entry + offsetof(abi::IndexList, groups));
-  Value keep = field(v.i64(), entry + offsetof(abi::IndexList, keep));
-  Value group = v.add(v.mul(head, groups), task);
-
-  // score = mass / rows.
-  Value count = arith::SIToFPOp::create(v.b, v.f32(), rows.rows);
-  auto scoreAt = [&](Value j) { return v.at(mass, v.mul(j, 4)); };
-  v.loop(v.constant(0), n, 1, [&](Value j) {
-    Value score =
-        arith::DivFOp::create(v.b, v.load(v.f32(), scoreAt(j)), count);
-    v.store(score, scoreAt(j));
-  });
-  Value scores = field(v.ptr(), offsetof(abi::SelectArgs, scores));
-  Value wanted =
-      v.compare(arith::CmpIPredicate::ne,
-                LLVM::PtrToIntOp::create(v.b, v.i64(), scores).getResult(),
-                v.constant(0));
-  v.when(wanted, [&] {
-    Value to = v.at(scores, v.mul(v.mul(group, n), 4));
-    v.loop(v.constant(0), n, 1, [&](Value j) {
-      v.store(v.load(v.i32(), scoreAt(j)), v.at(to, v.mul(j, 4)));
-    });
-  });
-
-  // Counts scores whose bits satisfy `predicate` against `bound`.
-  Value whole = v.mul(v.quotient(n, v.lanes), v.lanes);
-  auto countScores = [&](arith::CmpIPredicate predicate, Value bound) {
-    Value bounds = v.splat(bound), zero = v.splat(v.integer(v.i32(), 0));
-    Value one = v.splat(v.integer(v.i32(), 1));
-    Value lanes = v.loop(
-        v.constant(0), whole, v.lanes, zero, [&](Value j, ValueRange carried) {
-          Value above =
-              v.compare(predicate, v.load(v.ints(), scoreAt(j)), bounds);
-          return Values{arith::AddIOp::create(v.b, carried[0],
-                                              v.select(above, one, zero))};
-        })[0];
-    Value sum = v.sumInts(lanes);
-    return v.loop(whole, n, 1, sum, [&](Value j, ValueRange carried) {
-      Value above = v.compare(predicate, v.load(v.i32(), scoreAt(j)), bound);
-      return Values{
-          v.add(carried[0], arith::ExtUIOp::create(v.b, v.i64(), above))};
-    })[0];
-  };
-  // The greatest bound with at least `keep` scores not below it.
-  Value threshold = v.loop(
-      v.constant(0), v.constant(32), 1, v.integer(v.i32(), 0),
-      [&](Value i, ValueRange carried) {
-        Value bit = arith::ShLIOp::create(v.b, v.integer(v.i32(), 1),
-                                          v.narrow(v.sub(v.constant(31), i)));
-        Value bound = arith::OrIOp::create(v.b, carried[0], bit);
-        Value enough =
-            v.compare(arith::CmpIPredicate::sge,
-                      countScores(arith::CmpIPredicate::uge, bound), keep);
-        return Values{v.select(enough, bound, carried[0])};
-      })[0];
-  Value ties = v.sub(keep, countScores(arith::CmpIPredicate::ugt, threshold));
-
-  Value to = v.at(indices, v.mul(v.mul(group, keep), 4));
-  Values places = {v.constant(0), ties};
-  v.loop(v.constant(0), n, 1, places, [&](Value j, ValueRange carried) {
-    Value score = v.load(v.i32(), scoreAt(j));
-    Value above = v.compare(arith::CmpIPredicate::ugt, score, threshold);
-    Value equal = v.compare(arith::CmpIPredicate::eq, score, threshold);
-    Value left =
-        v.compare(arith::CmpIPredicate::sgt, carried[1], v.constant(0));
-    Value tied = arith::AndIOp::create(v.b, equal, left);
-    Value take = arith::OrIOp::create(v.b, above, tied);
-    v.when(take, [&] { v.store(v.narrow(j), v.at(to, v.mul(carried[0], 4))); });
-    auto asInt = [&](Value bit) {
-      return arith::ExtUIOp::create(v.b, v.i64(), bit).getResult();
-    };
-    return Values{v.add(carried[0], asInt(take)),
-                  v.sub(carried[1], asInt(tied))};
-  });
 }

@@ -57,10 +57,22 @@ void KernelLowering::loadQueries() {
   });
 }
 
+/// Rows beyond the last stand where it does.
+void KernelLowering::loadRowPositions() {
+  Value last = v.add(rows.rows, -1);
+  v.loop(v.constant(0), v.mul(rows.panels, panel), 1, [&](Value r) {
+    Value place = placeOfRow(v.add(rows.row, v.least(r, last)));
+    v.store(v.narrow(positionAt(place)),
+            v.at(v.at(scratch, layout.positions), v.mul(r, 4)));
+  });
+}
+
 void KernelLowering::loadLse() {
   // Rows beyond the last get +inf, so that their probability is exactly 0.
-  Value from = v.at(field(v.ptr(), offsetof(abi::SelectArgs, lse)),
-                    v.mul(v.add(v.mul(head, n), rows.row), 4));
+  size_t which = inSpan ? offsetof(abi::SelectArgs, spanLse)
+                        : offsetof(abi::SelectArgs, lse);
+  Value from =
+      v.at(field(v.ptr(), which), v.mul(v.add(v.mul(head, n), rows.row), 4));
   Value beyond = v.splat(std::numeric_limits<float>::infinity());
   Value end = v.splat(v.narrow(rows.rows));
   v.loop(v.constant(0), v.mul(rows.panels, panel), v.lanes, [&](Value lane) {
@@ -73,7 +85,7 @@ void KernelLowering::loadLse() {
 
 Value KernelLowering::rowAddress(Value base, Value stride, const KeyTile &tile,
                                  Value j, bool gathers) {
-  return v.at(base, v.mul(gathers ? position(tile, j) : j, stride));
+  return v.at(base, v.mul(gathers ? placeOf(tile, j) : j, stride));
 }
 
 /// Writes a row of bf16 as fp32.
@@ -107,7 +119,7 @@ void KernelLowering::loadKeys(KeyTile &tile) {
     tile.gathersKeys = true;
     return;
   }
-  tile.keys = v.at(keyBase, v.mul(position(tile, v.constant(0)), keyStride));
+  tile.keys = v.at(keyBase, v.mul(placeOf(tile, v.constant(0)), keyStride));
   tile.keyStride = keyStride;
 }
 
@@ -137,7 +149,7 @@ void KernelLowering::loadValues(KeyTile &tile) {
       tile.valueStride = valueStride;
       tile.values = tile.gathersValues
                         ? valueBase
-                        : v.at(valueBase, v.mul(position(tile, v.constant(0)),
+                        : v.at(valueBase, v.mul(placeOf(tile, v.constant(0)),
                                                 valueStride));
       return;
     }

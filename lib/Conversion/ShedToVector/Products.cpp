@@ -50,7 +50,7 @@ void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
       keyRows.push_back(rowAddress(tile.keys, tile.keyStride, tile,
                                    v.least(v.add(j, r), last),
                                    tile.gathersKeys));
-    Values zero(block * vectors, v.splat(0.0f));
+    Values zero(block * active, v.splat(0.0f));
     constexpr int64_t unroll = 4;
     Values sums =
         v.loop(v.constant(0), v.constant(steps), unroll, zero,
@@ -63,14 +63,14 @@ void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
                    from.push_back(v.at(row, column));
                  for (int64_t u = 0; u < unroll; ++u) {
                    Values query;
-                   for (int64_t i = 0; i < vectors; ++i)
+                   for (int64_t i = 0; i < active; ++i)
                      query.push_back(
                          v.loadLane(v.at(queryRow, u * panel * 4), i, lanes));
                    for (int64_t r = 0; r < block; ++r) {
                      Value key = v.splat(
                          v.load(scalar, v.at(from[r], u * 4), alignment));
-                     for (int64_t i = 0; i < vectors; ++i) {
-                       Value &sum = next[r * vectors + i];
+                     for (int64_t i = 0; i < active; ++i) {
+                       Value &sum = next[r * active + i];
                        sum = multiply(key, query[i], sum);
                      }
                    }
@@ -79,8 +79,8 @@ void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
                });
     Value to = logitsRow(j);
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < vectors; ++i)
-        v.storeLane(sums[r * vectors + i], v.at(to, r * panel * 4), i);
+      for (int64_t i = 0; i < active; ++i)
+        v.storeLane(sums[r * active + i], v.at(to, r * panel * 4), i);
   });
 }
 
@@ -99,7 +99,7 @@ void KernelLowering::contextProduct(const KeyTile &tile, Value p) {
     Value values = v.at(tile.values, v.mul(channel, 4));
     Values sums;
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < vectors; ++i)
+      for (int64_t i = 0; i < active; ++i)
         sums.push_back(v.loadLane(v.at(to, r * panel * 4), i));
     sums =
         v.loop(v.constant(0), count, 1, sums, [&](Value j, ValueRange carried) {
@@ -108,20 +108,20 @@ void KernelLowering::contextProduct(const KeyTile &tile, Value p) {
               rowAddress(values, tile.valueStride, tile, j, tile.gathersValues);
           Value weightRow = v.at(weights, v.mul(j, panel * 4));
           Values weight;
-          for (int64_t i = 0; i < vectors; ++i)
+          for (int64_t i = 0; i < active; ++i)
             weight.push_back(v.loadLane(weightRow, i, lanes));
           for (int64_t r = 0; r < block; ++r) {
             Value value = v.splat(v.load(scalar, v.at(from, r * 4)));
-            for (int64_t i = 0; i < vectors; ++i) {
-              Value &sum = next[r * vectors + i];
+            for (int64_t i = 0; i < active; ++i) {
+              Value &sum = next[r * active + i];
               sum = multiply(value, weight[i], sum);
             }
           }
           return next;
         });
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < vectors; ++i)
-        v.storeLane(sums[r * vectors + i], v.at(to, r * panel * 4), i);
+      for (int64_t i = 0; i < active; ++i)
+        v.storeLane(sums[r * active + i], v.at(to, r * panel * 4), i);
   });
 }
 
@@ -174,7 +174,7 @@ struct MatrixTiles {
 
 void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
   MatrixTiles tiles{v};
-  int64_t columns = panel / 16;
+  int64_t columns = active;
   Value queries = panelBase(layout.queries, layout.queryPanel, p);
   Value rowStride = v.constant(panel * 4);
   v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
@@ -219,8 +219,8 @@ void KernelLowering::contextProductTiles(const KeyTile &tile, Value p) {
   v.loop(channels, 32, [&](Value channel) {
     Value values = v.at(tile.values, v.mul(channel, 64));
     Value to = v.at(context, v.mul(channel, 4));
-    for (int64_t first = 0; first < vectors; first += 2) {
-      int64_t height = std::min<int64_t>(2, vectors - first);
+    for (int64_t first = 0; first < active; first += 2) {
+      int64_t height = std::min<int64_t>(2, active - first);
       auto place = [&](int64_t r, int64_t c) {
         return v.at(to, (first + r) * 16 * channels * 4 + c * 64);
       };

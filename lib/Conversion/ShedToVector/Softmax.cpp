@@ -46,11 +46,6 @@ void KernelLowering::initSoftmax() {
 }
 
 /// Row indices of vector `lane` of a panel.
-Value KernelLowering::rowIndices(Value p, int64_t lane) {
-  Value first = v.add(v.add(rows.row, v.mul(p, panel)), lane * v.lanes);
-  return arith::AddIOp::create(v.b, v.splat(v.narrow(first)), v.iota());
-}
-
 void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
   Value lowest = v.splat(-infinity);
   // |i - j| <= h is one unsigned comparison: i - j + h <= 2h.
@@ -60,13 +55,15 @@ void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
     bool inside;
   };
   SmallVector<Band> bands;
+  Value rowPositions = panelBase(layout.positions, layout.rowPanel, p);
   auto addBand = [&](shed::WindowAttr window, bool inside) {
     // No sequence is as long as a window of 2^30 keys.
     int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
     Band band{{}, v.splat(v.integer(v.i32(), 2 * half)), inside};
-    for (int64_t i = 0; i < vectors; ++i)
-      band.shifted.push_back(arith::AddIOp::create(
-          v.b, rowIndices(p, i), v.splat(v.integer(v.i32(), half))));
+    for (int64_t i = 0; i < active; ++i)
+      band.shifted.push_back(
+          arith::AddIOp::create(v.b, v.loadLane(rowPositions, i, v.ints()),
+                                v.splat(v.integer(v.i32(), half))));
     bands.push_back(band);
   };
   if (op.getWithin())
@@ -75,8 +72,8 @@ void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
     addBand(window, false);
   v.loop(v.constant(0), tile.count, 1, [&](Value j) {
     Value row = logitsRow(j);
-    Value key = v.splat(v.narrow(position(tile, j)));
-    for (int64_t i = 0; i < vectors; ++i) {
+    Value key = v.splat(v.narrow(positionAt(placeOf(tile, j))));
+    for (int64_t i = 0; i < active; ++i) {
       Value logit = v.loadLane(row, i);
       for (const Band &band : bands) {
         Value distance = arith::SubIOp::create(v.b, band.shifted[i], key);
@@ -94,7 +91,7 @@ void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
 void KernelLowering::padLogits(const KeyTile &tile) {
   Value lowest = v.splat(-infinity);
   v.loop(tile.count, tile.padded, 1, [&](Value j) {
-    for (int64_t i = 0; i < vectors; ++i)
+    for (int64_t i = 0; i < active; ++i)
       v.storeLane(lowest, logitsRow(j), i);
   });
 }
@@ -108,21 +105,21 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
 
   // Two keys a step: two independent chains of maxima for each vector.
   Values tileMaximum = v.loop(
-      v.constant(0), tile.padded, 2, Values(2 * vectors, lowest),
+      v.constant(0), tile.padded, 2, Values(2 * active, lowest),
       [&](Value j, ValueRange carried) {
         Values next;
         Value row = logitsRow(j);
         for (int64_t key = 0; key < 2; ++key)
-          for (int64_t i = 0; i < vectors; ++i)
+          for (int64_t i = 0; i < active; ++i)
             next.push_back(v.maxf(v.loadLane(v.at(row, key * panel * 4), i),
-                                  carried[key * vectors + i]));
+                                  carried[key * active + i]));
         return next;
       });
 
   Value exceeds;
   Values greater, old;
-  for (int64_t i = 0; i < vectors; ++i) {
-    Value top = v.maxf(tileMaximum[i], tileMaximum[vectors + i]);
+  for (int64_t i = 0; i < active; ++i) {
+    Value top = v.maxf(tileMaximum[i], tileMaximum[active + i]);
     if (scale)
       top = v.mulf(top, scale);
     Value before = v.loadLane(maximumRow, i);
@@ -141,7 +138,7 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   };
   v.when(v.any(exceeds), [&] {
     Values ratio;
-    for (int64_t i = 0; i < vectors; ++i) {
+    for (int64_t i = 0; i < active; ++i) {
       ratio.push_back(v.exp2(v.subf(old[i], shift(greater[i]))));
       v.storeLane(greater[i], maximumRow, i);
       v.storeLane(v.mulf(v.loadLane(sumRow, i), ratio[i]), sumRow, i);
@@ -150,7 +147,7 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   });
 
   Values offset, sums;
-  for (int64_t i = 0; i < vectors; ++i) {
+  for (int64_t i = 0; i < active; ++i) {
     Value shifted = shift(v.loadLane(maximumRow, i));
     offset.push_back(arith::NegFOp::create(v.b, shifted));
     sums.push_back(v.loadLane(sumRow, i));
@@ -166,7 +163,7 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   auto weighRows = [&](Value j, ValueRange carried) {
     Values next(carried);
     Value row = logitsRow(j), second = v.at(row, panel * 4);
-    for (int64_t i = 0; i < vectors; ++i) {
+    for (int64_t i = 0; i < active; ++i) {
       Value low = weigh(row, i, next[i]), high = weigh(second, i, next[i]);
       if (paired) {
         v.storeLane(v.pairs(low, high, true),
@@ -196,14 +193,14 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   if (dot != shed::DotKind::Tiles)
     sums = v.loop(v.constant(0), tile.padded, 2, sums, weighRows);
   else
-    for (int64_t i = 0; i < vectors; ++i)
+    for (int64_t i = 0; i < active; ++i)
       sums[i] = v.loop(v.constant(0), tile.padded, 32, sums[i],
                        [&](Value j, ValueRange carried) {
                          Value sum = carried[0];
                          weighSquare(i, j, sum);
                          return Values{sum};
                        })[0];
-  for (int64_t i = 0; i < vectors; ++i)
+  for (int64_t i = 0; i < active; ++i)
     v.storeLane(sums[i], sumRow, i);
 }
 
@@ -213,15 +210,15 @@ void KernelLowering::scaleContext(ArrayRef<Value> ratio, Value p) {
   if (dot != shed::DotKind::Tiles)
     return v.loop(channels, 1, [&](Value c) {
       Value row = v.at(context, v.mul(c, panel * 4));
-      for (int64_t i = 0; i < vectors; ++i)
+      for (int64_t i = 0; i < active; ++i)
         v.storeLane(v.mulf(v.loadLane(row, i), ratio[i]), row, i);
     });
   // Rows of channels: their ratios go through memory that the weights take
   // next.
   Value ratios = v.at(scratch, layout.weights);
-  for (int64_t i = 0; i < vectors; ++i)
+  for (int64_t i = 0; i < active; ++i)
     v.storeLane(ratio[i], ratios, i);
-  v.loop(panel, 1, [&](Value r) {
+  v.loop(active * v.lanes, 1, [&](Value r) {
     Value row = v.at(context, v.mul(r, channels * 4));
     Value scale = v.splat(v.load(v.f32(), v.at(ratios, v.mul(r, 4))));
     for (int64_t i = 0; i < channels / v.lanes; ++i)
@@ -233,20 +230,20 @@ void KernelLowering::scaleContext(ArrayRef<Value> ratio, Value p) {
 void KernelLowering::columnMass(const KeyTile &tile, Value p) {
   Value lse = panelBase(layout.lse, layout.rowPanel, p);
   Values offset;
-  for (int64_t i = 0; i < vectors; ++i)
+  for (int64_t i = 0; i < active; ++i)
     offset.push_back(arith::NegFOp::create(v.b, v.loadLane(lse, i)));
   Value scale = paired ? v.splat(factor) : Value();
-  Value mass = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.mass));
+  Value mass = massAt(inSpan);
   v.loop(v.constant(0), tile.count, 1, [&](Value j) {
     Value row = logitsRow(j);
     Value total;
-    for (int64_t i = 0; i < vectors; ++i) {
+    for (int64_t i = 0; i < active; ++i) {
       Value logit = v.loadLane(row, i);
       Value weight = v.exp2(scale ? v.fma(logit, scale, offset[i])
                                   : v.addf(logit, offset[i]));
       total = total ? v.addf(total, weight) : weight;
     }
-    Value to = v.at(mass, v.mul(position(tile, j), 4));
+    Value to = v.at(mass, v.mul(placeOf(tile, j), 4));
     v.store(v.addf(v.load(v.f32(), to), v.sum(total)), to);
   });
 }
@@ -328,7 +325,7 @@ void KernelLowering::storeContext() {
 
 void KernelLowering::storeLse() {
   Value to = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, lse)),
-                  v.mul(v.add(v.mul(head, n), rows.row), 4));
+                  v.mul(v.add(v.mul(head, allRows), rows.row), 4));
   Value end = v.splat(v.narrow(rows.rows));
   v.loop(v.constant(0), v.mul(rows.panels, panel), v.lanes, [&](Value lane) {
     Value bytes = v.mul(lane, 4);

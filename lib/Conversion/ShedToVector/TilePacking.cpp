@@ -46,7 +46,7 @@ void KernelLowering::packPair(const KeyTile &tile, Value j) {
   Value first = v.add(tile.begin, j), last = v.add(tile.source.count, -1);
   Value at[2];
   for (int64_t key = 0; key < 2; ++key)
-    at[key] = position(tile.source, v.least(v.add(first, key), last));
+    at[key] = placeOf(tile.source, v.least(v.add(first, key), last));
   Value to = v.at(tile.keys, v.mul(j, channels * 2));
   for (int64_t key = 0; key < 2; ++key) {
     Value from = v.at(keyBase, v.mul(at[key], keyStride));
@@ -98,11 +98,16 @@ void KernelLowering::packAhead(const KeyTile &tile, Value p, int64_t i, Value j,
   packPair(nextTile(tile), v.add(v.mul(square, share), key * share / 32));
 }
 
-/// Packs what packAhead has left of the next tile: a task at the end of a
-/// sequence has fewer panels.
+/// Packs what packAhead has left of the next tile: a task of fewer rows has
+/// fewer vectors.
 void KernelLowering::packAheadRest(const KeyTile &tile) {
-  int64_t eachPanel = vectors * packShare() * (tiling.getKeys() / 32);
-  packRest(nextTile(tile), v.mul(rows.panels, eachPanel));
+  Value whole = v.quotient(v.add(rows.rows, -1), panel);
+  Value few =
+      v.compare(arith::CmpIPredicate::sle,
+                v.sub(rows.rows, v.mul(whole, panel)), v.constant(v.lanes));
+  Value last = v.select(few, v.constant(1), v.constant(vectors));
+  Value done = v.add(v.mul(whole, vectors), last);
+  packRest(nextTile(tile), v.mul(done, packShare() * (tiling.getKeys() / 32)));
 }
 
 /// Has the second cache fetch rows of K or V that the tile after the next
@@ -118,7 +123,7 @@ void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
   first = v.add(v.add(tile.begin, 2 * tiling.getKeys()), first);
   Value last = v.add(tile.source.count, -1);
   for (int64_t key = 0; key < share; ++key) {
-    Value at = position(tile.source, v.least(v.add(first, key), last));
+    Value at = placeOf(tile.source, v.least(v.add(first, key), last));
     for (int64_t c = 0; c < channels * 2; c += 64)
       v.prefetch(v.at(v.at(base, v.mul(at, stride)), c));
   }
@@ -129,7 +134,7 @@ void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
 void KernelLowering::packShortKeys(KeyTile &tile) {
   Value isShort = v.compare(arith::CmpIPredicate::ne, tile.count, tile.padded);
   v.when(isShort, [&] { packRest(tile, v.constant(0)); });
-  Value direct = v.at(keyBase, v.mul(position(tile, v.constant(0)), keyStride));
+  Value direct = v.at(keyBase, v.mul(placeOf(tile, v.constant(0)), keyStride));
   tile.keys = v.select(isShort, tile.keys, direct);
   tile.keyStride = v.select(isShort, tile.keyStride, keyStride);
 }

@@ -82,6 +82,11 @@ void VectorBuilder::storeMasked(Value value, Value address, Value mask) {
   LLVM::MaskedStoreOp::create(b, value, address, mask, b.getI32IntegerAttr(4));
 }
 
+Value VectorBuilder::isSet(Value pointer) {
+  Value word = LLVM::PtrToIntOp::create(b, i64(), pointer);
+  return compare(arith::CmpIPredicate::ne, word, constant(0));
+}
+
 //===----------------------------------------------------------------------===//
 // Control
 //===----------------------------------------------------------------------===//
@@ -120,6 +125,32 @@ void VectorBuilder::when(Value condition, function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   body();
+}
+
+void VectorBuilder::either(Value condition, function_ref<void()> body,
+                           function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+  b.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
+Values VectorBuilder::repeat(ValueRange carried,
+                             function_ref<Value(ValueRange)> condition,
+                             function_ref<Values(ValueRange)> body) {
+  SmallVector<Type> types(carried.getTypes());
+  SmallVector<Location> locations(types.size(), b.getLoc());
+  auto loop = scf::WhileOp::create(b, types, carried);
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, types, locations);
+  Value proceed = condition(before->getArguments());
+  scf::ConditionOp::create(b, proceed, before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, types, locations);
+  Values next = body(after->getArguments());
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults());
 }
 
 //===----------------------------------------------------------------------===//

@@ -83,6 +83,9 @@ public:
   Value loadMasked(Value address, Value mask, Value other);
   void storeMasked(Value value, Value address, Value mask);
 
+  /// Whether a pointer is not null.
+  Value isSet(Value pointer);
+
   //===--- Control ---------------------------------------------------------===
   /// for (i = from; i < to; i += step) carrying values.
   Values loop(Value from, Value to, int64_t step, ValueRange carried,
@@ -91,6 +94,11 @@ public:
   /// A loop whose trip count is known; a single trip leaves no loop behind.
   void loop(int64_t to, int64_t step, function_ref<void(Value)> body);
   void when(Value condition, function_ref<void()> body);
+  void either(Value condition, function_ref<void()> body,
+              function_ref<void()> otherwise);
+  /// while (condition(values)) values = body(values).
+  Values repeat(ValueRange carried, function_ref<Value(ValueRange)> condition,
+                function_ref<Values(ValueRange)> body);
 
   //===--- Vectors ---------------------------------------------------------===
   Value splat(Value scalar);

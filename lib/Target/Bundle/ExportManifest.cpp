@@ -8,6 +8,7 @@
 #include "heddle/Target/Bundle/ExportManifest.h"
 
 #include "bundle/Abi.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,55 +24,6 @@ struct Indices {
   llvm::StringMap<int64_t> selections, kernels;
 };
 
-bundle::Ratio exportRatio(RatioAttr ratio) {
-  return ratio ? bundle::Ratio{ratio.getNum(), ratio.getDen()}
-               : bundle::Ratio{};
-}
-
-bundle::KeepRule exportRule(KeepRule rule) {
-  switch (rule) {
-  case KeepRule::Floor:
-    return bundle::KeepRule::Floor;
-  case KeepRule::Ceil:
-    return bundle::KeepRule::Ceil;
-  case KeepRule::Round:
-    return bundle::KeepRule::Round;
-  }
-  llvm_unreachable("unknown rounding");
-}
-
-bundle::Cadence::Kind exportKind(CadenceKind kind) {
-  using Kind = bundle::Cadence::Kind;
-  switch (kind) {
-  case CadenceKind::Never:
-    return Kind::Never;
-  case CadenceKind::Every:
-    return Kind::Every;
-  case CadenceKind::First:
-    return Kind::First;
-  case CadenceKind::At:
-    return Kind::At;
-  case CadenceKind::Uniform:
-    return Kind::Uniform;
-  case CadenceKind::Random:
-    return Kind::Random;
-  case CadenceKind::Power:
-    return Kind::Power;
-  }
-  llvm_unreachable("unknown cadence");
-}
-
-bundle::Cadence exportCadence(CadenceAttr cadence) {
-  bundle::Cadence result;
-  result.kind = exportKind(cadence.getKind());
-  result.fraction = exportRatio(cadence.getFraction());
-  result.count = cadence.getCount();
-  result.period = cadence.getPeriod();
-  result.step = cadence.getStep();
-  result.seed = cadence.getSeed();
-  return result;
-}
-
 bundle::Term exportTerm(Attribute term, const Indices &indices) {
   using Kind = bundle::Term::Kind;
   return llvm::TypeSwitch<Attribute, bundle::Term>(term)
@@ -79,6 +31,11 @@ bundle::Term exportTerm(Attribute term, const Indices &indices) {
         return bundle::Term{
             Kind::Columns, 0,
             indices.selections.lookup(columns.getSelection().getValue())};
+      })
+      .Case([&](BlocksTermAttr blocks) {
+        return bundle::Term{
+            Kind::Blocks, 0,
+            indices.selections.lookup(blocks.getSelection().getValue())};
       })
       .Case([](WindowTermAttr window) {
         return bundle::Term{Kind::Window, window.getSize(), -1};
@@ -91,23 +48,14 @@ bundle::Term exportTerm(Attribute term, const Indices &indices) {
       });
 }
 
-bundle::Selection exportSelection(SelectionOp op) {
-  bundle::Selection result;
-  result.name = op.getSymName().str();
-  result.keep = exportRatio(op.getKeep());
-  result.rule = exportRule(op.getRounding());
-  result.group = static_cast<int64_t>(op.getGroup());
-  result.scorer = stringifyScorer(op.getScorer()).str();
-  result.cadence = exportCadence(op.getCadence());
-  return result;
-}
-
 bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
   bundle::Kernel result;
   result.name = op.getSymName().str();
   if (op.isSelect()) {
     result.kind = bundle::Kernel::Kind::Select;
     result.group = static_cast<int64_t>(op.getGroup().value_or(0));
+    result.blocks = op.getBlocks();
+    result.perKvHead = op.getPerKvHead();
     return result;
   }
   result.kind = bundle::Kernel::Kind::Attention;
@@ -131,7 +79,7 @@ bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
     break;
   }
   if (CadenceAttr cadence = op.getCadenceAttr())
-    result.when.cadence = exportCadence(cadence);
+    result.when.cadence = toBundle(cadence);
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   for (RefreshOp refresh : op.getBody()->getOps<RefreshOp>())
     result.refreshes.push_back(
@@ -143,7 +91,7 @@ bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
 } // namespace
 
 bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
-  bundle::Manifest manifest;
+  bundle::Manifest manifest = Program::of(plan).manifest;
   manifest.schedule = plan.getSymName().str();
   manifest.abi = ::heddle::abi::abiVersion;
 
@@ -154,8 +102,6 @@ bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
   for (KernelOp op : plan.getBody()->getOps<KernelOp>())
     indices.kernels.try_emplace(op.getSymName(), indices.kernels.size());
 
-  for (SelectionOp op : plan.getBody()->getOps<SelectionOp>())
-    manifest.selections.push_back(exportSelection(op));
   for (KernelOp op : plan.getBody()->getOps<KernelOp>())
     manifest.kernels.push_back(exportKernel(op, indices));
   for (RuleOp op : plan.getBody()->getOps<RuleOp>()) {

@@ -9,6 +9,8 @@
 
 #include "Link.h"
 
+#include "heddle/Target/Codegen/CompileApart.h"
+
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -17,7 +19,6 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -59,15 +60,6 @@ SmallVector<KernelRecord> mlir::heddle::collectHostKernels(ModuleOp module) {
 
 namespace {
 
-/// A module of its own for some functions, so that they can be lowered and
-/// compiled apart from the others.
-OwningOpRef<ModuleOp> isolate(Location loc, ArrayRef<func::FuncOp> functions) {
-  OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
-  for (func::FuncOp function : functions)
-    module->push_back(func::FuncOp(function)->clone());
-  return module;
-}
-
 void populateLowering(PassManager &pm) {
   pm.enableVerifier(false);
   pm.addPass(createCSEPass());
@@ -77,26 +69,6 @@ void populateLowering(PassManager &pm) {
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
-}
-
-/// Loads every dialect that lowering may create. Loading is not safe once
-/// kernels are lowered in several threads.
-void loadDialects(MLIRContext *context) {
-  DialectRegistry registry;
-  registerHostCodegenDialects(registry);
-  PassManager pm(context);
-  populateLowering(pm);
-  pm.getDependentDialects(registry);
-  context->appendDialectRegistry(registry);
-  for (StringRef name : registry.getDialectNames())
-    context->getOrLoadDialect(name);
-  context->loadDialect<LLVM::LLVMDialect>();
-}
-
-LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager pm(module.getContext());
-  populateLowering(pm);
-  return pm.run(module);
 }
 
 std::unique_ptr<llvm::TargetMachine>
@@ -147,7 +119,9 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 /// an ELF object. Reports errors on it.
 FailureOr<std::string> emit(ModuleOp module,
                             const ::heddle::HostTarget &target) {
-  if (failed(lowerToLLVM(module)))
+  PassManager pm(module.getContext());
+  populateLowering(pm);
+  if (failed(pm.run(module)))
     return failure();
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code =
@@ -176,26 +150,16 @@ FailureOr<std::string> emit(ModuleOp module,
 FailureOr<std::string>
 mlir::heddle::emitHostSharedObject(ModuleOp module,
                                    const ::heddle::HostTarget &target) {
-  MLIRContext *context = module.getContext();
-  loadDialects(context);
-  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-  if (functions.empty())
-    return module.emitError() << "holds no kernel to compile";
-  SmallVector<OwningOpRef<ModuleOp>> modules;
-  for (func::FuncOp function : functions)
-    modules.push_back(isolate(function.getLoc(), function));
-  std::vector<std::string> objects(modules.size());
-  LogicalResult result = failableParallelForEachN(
-      context, 0, modules.size(), [&](size_t i) -> LogicalResult {
-        FailureOr<std::string> object = emit(*modules[i], target);
-        if (failed(object))
-          return failure();
-        objects[i] = std::move(*object);
-        return success();
-      });
-  if (failed(result))
+  SmallVector<Operation *> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    functions.push_back(function);
+  auto objects =
+      compileApart(module, functions,
+                   {registerHostCodegenDialects, populateLowering,
+                    [&](ModuleOp kernel) { return emit(kernel, target); }});
+  if (failed(objects))
     return failure();
-  llvm::Expected<std::string> shared = linkSharedObject(objects);
+  llvm::Expected<std::string> shared = linkSharedObject(*objects);
   if (!shared)
     return module.emitError() << llvm::toString(shared.takeError());
   return std::move(*shared);

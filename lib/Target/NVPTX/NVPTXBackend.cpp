@@ -28,10 +28,6 @@ namespace {
 constexpr StringLiteral types[] = {"bf16", "f16", "f32"};
 constexpr size_t defaultTypes = 2;
 
-/// Bytes of a thread's stack frame that no user need hear of: a few registers
-/// saved around a tile of keys cost nothing that can be measured.
-constexpr int64_t smallStack = 64;
-
 remark::RemarkOpts remarkOf(StringRef name, StringRef function = {}) {
   return remark::RemarkOpts::name(name)
       .category("heddle-nvptx")
@@ -138,13 +134,20 @@ LogicalResult NVPTXBackend::judge(ModuleOp module,
                          kernel.symbol, name(), kernel.registers,
                          kernel.stackBytes, kernel.spillBytes)
                .str();
-    if (kernel.stackBytes > (strict ? 0 : smallStack))
+    if (kernel.stackBytes > 0)
       complain(llvm::formatv(
           "{0} keeps {1} bytes of a thread in memory ({2} spilled)",
           kernel.symbol, kernel.stackBytes, kernel.spillBytes));
   }
   for (const std::string &complaint : assembled.complaints)
     complain(complaint);
+  // What was not said can't be judged.
+  for (const KernelRecord &record : collectCudaKernels(module))
+    if (strict && llvm::none_of(assembled.kernels,
+                                [&](const ::heddle::PtxasKernel &kernel) {
+                                  return kernel.symbol == record.symbol;
+                                }))
+      complain("it says nothing of " + record.symbol);
   return success(good || !strict);
 }
 

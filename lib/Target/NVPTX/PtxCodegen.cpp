@@ -9,6 +9,8 @@
 
 #include "PtxText.h"
 
+#include "heddle/Target/Codegen/CompileApart.h"
+
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
@@ -19,8 +21,6 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/IR/SymbolTable.h"
-#include "mlir/IR/Threading.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -64,40 +64,8 @@ void populateLowering(PassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
 }
 
-/// Loads every dialect that lowering may create. Loading is not safe once
-/// kernels are lowered in several threads.
-void loadDialects(MLIRContext *context) {
-  DialectRegistry registry;
-  registerPtxDialects(registry);
-  PassManager pm(context);
-  populateLowering(pm);
-  pm.getDependentDialects(registry);
-  context->appendDialectRegistry(registry);
-  for (StringRef name : registry.getDialectNames())
-    context->getOrLoadDialect(name);
-  context->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
-}
-
 bool isKernel(LLVM::LLVMFuncOp function) {
   return function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
-}
-
-/// A module of its own for a kernel, with all that it uses, so that it can be
-/// lowered and compiled apart from the others.
-OwningOpRef<ModuleOp> isolate(ModuleOp module, LLVM::LLVMFuncOp kernel) {
-  OwningOpRef<ModuleOp> result(ModuleOp::create(kernel.getLoc()));
-  SymbolTable symbols(module);
-  SetVector<Operation *> needed;
-  needed.insert(kernel);
-  for (size_t i = 0; i < needed.size(); ++i)
-    if (auto uses = SymbolTable::getSymbolUses(needed[i]))
-      for (SymbolTable::SymbolUse use : *uses)
-        if (Operation *used =
-                symbols.lookup(use.getSymbolRef().getRootReference()))
-          needed.insert(used);
-  for (Operation *op : needed)
-    result->push_back(op->clone());
-  return result;
 }
 
 std::unique_ptr<llvm::TargetMachine>
@@ -127,7 +95,7 @@ void makePrivate(llvm::Module &module) {
   auto kernel = llvm::find_if(module, [](const llvm::Function &function) {
     return function.getCallingConv() == llvm::CallingConv::PTX_Kernel;
   });
-  assert(kernel != module.end() && "isolate() puts a kernel into each module");
+  assert(kernel != module.end() && "compileApart() leaves one in each module");
   for (llvm::GlobalValue &value : module.global_values()) {
     if (value.isDeclaration() || &value == &*kernel)
       continue;
@@ -227,26 +195,17 @@ SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
 
 FailureOr<std::string>
 mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
-  MLIRContext *context = module.getContext();
-  loadDialects(context);
-  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<Operation *> kernels;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (isKernel(function))
-      modules.push_back(isolate(module, function));
-  if (modules.empty())
-    return module.emitError() << "holds no kernel to compile";
-  std::vector<std::string> texts(modules.size());
-  LogicalResult result = failableParallelForEachN(
-      context, 0, modules.size(), [&](size_t i) -> LogicalResult {
-        FailureOr<std::string> text = emitKernel(*modules[i], target);
-        if (failed(text))
-          return failure();
-        texts[i] = std::move(*text);
-        return success();
-      });
-  if (failed(result))
+      kernels.push_back(function);
+  auto texts = compileApart(
+      module, kernels,
+      {registerPtxDialects, populateLowering,
+       [&](ModuleOp kernel) { return emitKernel(kernel, target); }});
+  if (failed(texts))
     return failure();
-  llvm::Expected<std::string> joined = joinPtx(texts);
+  llvm::Expected<std::string> joined = joinPtx(*texts);
   if (!joined)
     return module.emitError() << llvm::toString(joined.takeError());
   return std::move(*joined);

@@ -109,6 +109,12 @@ Expected<std::optional<Assembled>> heddle::assemble(StringRef ptxas,
   Expected<std::string> cubin = readFile(*output);
   if (!cubin)
     return cubin.takeError();
+  if (!StringRef(*cubin).starts_with("\x7f"
+                                     "ELF"))
+    return createStringError(ptxas + " ended well for " + chip + " but wrote " +
+                             std::to_string(cubin->size()) +
+                             " bytes that are no ELF file; is it NVIDIA's "
+                             "ptxas?");
   result.cubin = std::move(*cubin);
   return result;
 }

@@ -33,8 +33,6 @@ public:
   }
   int64_t registersPerMultiprocessor() const override { return 65536; }
   int64_t registersPerThread() const override { return 255; }
-  bool hasCpAsync() const override { return true; }
-  bool hasMmaSync() const override { return true; }
   bool hasWgmma() const override { return wgmma; }
 
   /// For the bundle's manifest.

@@ -14,9 +14,9 @@
 namespace mlir::heddle {
 
 /// The back end that makes PTX and, as `assembler` says, machine code. What
-/// ptxas finds slow (a stack frame of more than a few registers, serialised
-/// instructions) is a warning at the module; with Assembler::Strict any of it
-/// is an error. Remarks of category "heddle-nvptx" say what each kernel takes.
+/// ptxas finds slow (a stack frame, serialised instructions) is a warning at
+/// the module; with Assembler::Strict any of it is an error. Remarks of
+/// category "heddle-nvptx" say what each kernel takes.
 std::unique_ptr<Backend> createNVPTXBackend(::heddle::CudaTarget target,
                                             Assembler assembler);
 

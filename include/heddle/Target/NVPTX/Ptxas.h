@@ -42,7 +42,7 @@ std::optional<std::string> findPtxas();
 
 /// Runs `ptxas` on a module for `chip` ("sm_90a"). None when this ptxas is too
 /// old for the chip or the PTX version; `why` then is its sentence. Fails when
-/// it refuses the PTX.
+/// it refuses the PTX, or accepts it and writes no ELF file.
 llvm::Expected<std::optional<Assembled>> assemble(llvm::StringRef ptxas,
                                                   llvm::StringRef chip,
                                                   llvm::StringRef ptx,

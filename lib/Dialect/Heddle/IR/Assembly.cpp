@@ -21,11 +21,15 @@ using namespace mlir::heddle;
 // Numbers
 //===----------------------------------------------------------------------===//
 
-LogicalResult mlir::heddle::checkGroup(EmitError emitError, int64_t group) {
-  if (group >= minGroup && group <= maxGroup && llvm::isPowerOf2_64(group))
+LogicalResult mlir::heddle::checkGroup(EmitError emitError, int64_t group,
+                                       bool blocks) {
+  int64_t most = blocks ? ::heddle::bundle::maxBlock : maxGroup;
+  if (group >= minGroup && group <= most && llvm::isPowerOf2_64(group))
     return success();
-  return emitError() << "a group must be a power of two from " << minGroup
-                     << " to " << maxGroup << " rows, found " << group;
+  return emitError() << (blocks ? "a block" : "a group")
+                     << " must be a power of two from " << minGroup << " to "
+                     << most << (blocks ? " keys" : " rows") << ", found "
+                     << group;
 }
 
 LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
@@ -38,9 +42,8 @@ LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
   return success();
 }
 
-/// Reads an integer and reports a value out of range at its place.
-static ParseResult parseCount(AsmParser &parser, StringRef what,
-                              int64_t &value) {
+ParseResult mlir::heddle::parseCount(AsmParser &parser, StringRef what,
+                                     int64_t &value) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(value))
     return failure();
@@ -84,12 +87,21 @@ decimalFraction(double value) {
   return std::pair(num, den);
 }
 
-ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio) {
+LogicalResult mlir::heddle::checkRatio(EmitError emitError, StringRef what,
+                                       RatioAttr ratio, int64_t most) {
+  if ((ratio.getNum() - 1) / most < ratio.getDen())
+    return success();
+  return emitError() << what << " must be more than 0 and at most " << most
+                     << ", found " << ratio.getNum() << '/' << ratio.getDen();
+}
+
+ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
+                                     int64_t most) {
   SMLoc loc = parser.getCurrentLocation();
   char next = *loc.getPointer();
   if (next == '-')
-    return parser.emitError(
-        loc, "a ratio must be more than 0 and at most 1, found a minus sign");
+    return parser.emitError(loc) << "a ratio must be more than 0 and at most "
+                                 << most << ", found a minus sign";
   if (!llvm::isDigit(next))
     return parser.emitError(loc, "expected a ratio, such as 1/5, 0.2 or 20 "
                                  "percent");
@@ -111,7 +123,8 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio) {
     if (!fraction)
       return parser.emitError(loc)
              << "a decimal ratio has at most " << maxDecimalDigits
-             << " digits and lies in (0, 1]; write a fraction, such as 1/3";
+             << " digits and lies in (0, " << most
+             << "]; write a fraction, such as 1/3";
     std::tie(num, den) = *fraction;
   }
   if (succeeded(parser.parseOptionalKeyword("percent")) &&
@@ -122,8 +135,13 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio) {
     num /= divisor;
     den /= divisor;
   }
+  if (num == 0 && den != 0)
+    return parser.emitError(loc) << "a ratio must be more than 0 and at most "
+                                 << most << ", found 0/" << den;
   ratio = parser.getChecked<RatioAttr>(loc, parser.getContext(), num, den);
-  return success(ratio != nullptr);
+  return success(ratio &&
+                 succeeded(checkRatio([&] { return parser.emitError(loc); },
+                                      "a ratio", ratio, most)));
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
@@ -143,27 +161,18 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
     printer << num << '/' << den;
     return;
   }
-  std::string decimals = std::to_string(num * (power / den));
-  printer << "0." << std::string(digits - decimals.size(), '0') << decimals;
+  std::string decimals = std::to_string(num % den * (power / den));
+  printer << num / den << '.' << std::string(digits - decimals.size(), '0')
+          << decimals;
 }
 
 //===----------------------------------------------------------------------===//
 // Named arguments
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// One `name = value` of a parenthesised list.
-struct NamedArgument {
-  StringRef name;
-  llvm::function_ref<ParseResult()> parse;
-  bool required = true;
-  bool seen = false;
-};
-} // namespace
-
-/// `(name = value, ...)` in any order, each at most once.
-static ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
-                                       MutableArrayRef<NamedArgument> wanted) {
+ParseResult
+mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
+                                  MutableArrayRef<NamedArgument> wanted) {
   auto names = [&] {
     return llvm::join(llvm::map_range(wanted,
                                       [](const NamedArgument &argument) {
@@ -187,6 +196,8 @@ static ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
       return parser.emitError(loc)
              << "argument '" << name << "' is given twice";
     argument->seen = true;
+    if (!argument->parse)
+      return success();
     return failure(parser.parseEqual() || argument->parse());
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
@@ -215,14 +226,19 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
            << ": one of never, every, first, at, uniform, random, power";
 
   RatioAttr fraction;
-  int64_t count = 0, period = 0, step = 0, seed = 0;
+  int64_t count = 0, period = 0, step = 0, seed = 0, from = 1;
   switch (*kind) {
   case CadenceKind::Never:
     break;
   case CadenceKind::Every:
     if (parser.parseLParen() ||
-        parseCount(parser, "the period of every", period) ||
-        parser.parseRParen())
+        parseCount(parser, "the period of every", period))
+      return failure();
+    if (succeeded(parser.parseOptionalComma()) &&
+        (parser.parseKeyword("from") || parser.parseEqual() ||
+         parseCount(parser, "the first step of every", from)))
+      return failure();
+    if (parser.parseRParen())
       return failure();
     break;
   case CadenceKind::First:
@@ -238,6 +254,12 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
         return failure();
     } else if (parseRatio(parser, fraction)) {
       return failure();
+    } else if (succeeded(parser.parseOptionalComma())) {
+      int64_t plus;
+      if (parser.parseKeyword("plus") || parser.parseEqual() ||
+          parseCount(parser, "the steps after a share", plus))
+        return failure();
+      from = 1 + plus;
     }
     if (parser.parseRParen())
       return failure();
@@ -261,18 +283,25 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
     break;
   }
   }
-  cadence = parser.getChecked<CadenceAttr>(loc, parser.getContext(), *kind,
-                                           fraction, count, period, step, seed);
+  bool inBlock = succeeded(parser.parseOptionalKeyword("in"));
+  if (inBlock && parser.parseKeyword("block"))
+    return failure();
+  cadence =
+      parser.getChecked<CadenceAttr>(loc, parser.getContext(), *kind, fraction,
+                                     count, period, step, seed, from, inBlock);
   return success(cadence != nullptr);
 }
 
-void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
+static void printCadenceForm(AsmPrinter &printer, CadenceAttr cadence) {
   printer << stringifyCadenceKind(cadence.getKind());
   switch (cadence.getKind()) {
   case CadenceKind::Never:
     return;
   case CadenceKind::Every:
-    printer << '(' << cadence.getPeriod() << ')';
+    printer << '(' << cadence.getPeriod();
+    if (cadence.getFrom() != 1)
+      printer << ", from = " << cadence.getFrom();
+    printer << ')';
     return;
   case CadenceKind::First:
     printer << '(' << cadence.getCount() << ')';
@@ -283,6 +312,8 @@ void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
       printRatio(printer, fraction);
     else
       printer << "step " << cadence.getStep();
+    if (cadence.getFrom() != 1)
+      printer << ", plus = " << cadence.getFrom() - 1;
     printer << ')';
     return;
   case CadenceKind::Uniform:
@@ -296,6 +327,12 @@ void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
     printer << ')';
     return;
   }
+}
+
+void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
+  printCadenceForm(printer, cadence);
+  if (cadence.getInBlock())
+    printer << " in block";
 }
 
 ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,
@@ -364,43 +401,77 @@ void mlir::heddle::printRuleLayers(AsmPrinter &printer, Operation *op,
 // Patterns
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseColumns(AsmParser &parser, RatioAttr &keep,
-                                       IntegerAttr &group,
-                                       KeepRuleAttr &rounding) {
+/// A word that stands for a value of an enumeration.
+template <typename E>
+static ParseResult
+parseWord(AsmParser &parser, StringRef expected,
+          llvm::function_ref<std::optional<E>(StringRef)> symbolize, E &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  std::optional<E> found = symbolize(word);
+  if (!found)
+    return parser.emitError(loc, expected);
+  value = *found;
+  return success();
+}
+
+ParseResult mlir::heddle::parseSelected(AsmParser &parser,
+                                        SelectionKindAttr &kind,
+                                        RatioAttr &keep, IntegerAttr &group,
+                                        KeepRuleAttr &rounding,
+                                        UnitAttr &perKvHead) {
+  SelectionKind value;
+  if (parseWord<SelectionKind>(
+          parser, "expected columns(...) or blocks(...)",
+          [](StringRef word) { return symbolizeSelectionKind(word); }, value))
+    return failure();
+  kind = SelectionKindAttr::get(parser.getContext(), value);
+  bool blocks = value == SelectionKind::Blocks;
   auto keepRatio = [&] { return parseRatio(parser, keep); };
   auto groupSize = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     int64_t size;
     if (parser.parseInteger(size) ||
-        failed(checkGroup([&] { return parser.emitError(loc); }, size)))
+        failed(checkGroup([&] { return parser.emitError(loc); }, size, blocks)))
       return failure();
     group = parser.getBuilder().getI64IntegerAttr(size);
     return success();
   };
   auto keepRule = [&]() -> ParseResult {
-    SMLoc loc = parser.getCurrentLocation();
-    StringRef word;
-    (void)parser.parseOptionalKeyword(&word);
-    std::optional<KeepRule> rule = symbolizeKeepRule(word);
-    if (!rule)
-      return parser.emitError(loc, "rounding is floor, ceil or round");
-    rounding = KeepRuleAttr::get(parser.getContext(), *rule);
+    KeepRule rule;
+    if (parseWord<KeepRule>(
+            parser, "rounding is floor, ceil, round or floor_plus_one",
+            [](StringRef word) { return symbolizeKeepRule(word); }, rule))
+      return failure();
+    rounding = KeepRuleAttr::get(parser.getContext(), rule);
     return success();
   };
-  NamedArgument wanted[] = {{"keep", keepRatio},
-                            {"group", groupSize},
-                            {"rounding", keepRule, /*required=*/false}};
-  return parseNamedArguments(parser, "columns", wanted);
+  SmallVector<NamedArgument, 4> wanted = {
+      {"keep", keepRatio},
+      {blocks ? "size" : "group", groupSize},
+      {"rounding", keepRule, /*required=*/false}};
+  if (!blocks)
+    wanted.push_back({"per_kv_head", nullptr, /*required=*/false});
+  if (parseNamedArguments(parser, blocks ? "blocks" : "columns", wanted))
+    return failure();
+  if (wanted.back().name == "per_kv_head" && wanted.back().seen)
+    perKvHead = parser.getBuilder().getUnitAttr();
+  return success();
 }
 
-void mlir::heddle::printColumns(AsmPrinter &printer, Operation *,
-                                RatioAttr keep, IntegerAttr group,
-                                KeepRuleAttr rounding) {
-  printer << "(keep = ";
+void mlir::heddle::printSelected(AsmPrinter &printer, Operation *,
+                                 SelectionKindAttr kind, RatioAttr keep,
+                                 IntegerAttr group, KeepRuleAttr rounding,
+                                 UnitAttr perKvHead) {
+  bool blocks = kind && kind.getValue() == SelectionKind::Blocks;
+  printer << (blocks ? "blocks" : "columns") << "(keep = ";
   printRatio(printer, keep);
-  printer << ", group = " << group.getInt();
+  printer << (blocks ? ", size = " : ", group = ") << group.getInt();
   if (rounding && rounding.getValue() != KeepRule::Floor)
     printer << ", rounding = " << stringifyKeepRule(rounding.getValue());
+  if (perKvHead)
+    printer << ", per_kv_head";
   printer << ')';
 }
 
@@ -418,9 +489,46 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
   return success();
 }
 
-void mlir::heddle::printScorer(AsmPrinter &printer, Operation *,
-                               ScorerAttr scorer) {
+ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
+                                      IsolationAttr &isolation,
+                                      ScaleAttr &scale) {
+  if (parseScorer(parser, scorer))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("isolating"))) {
+    Isolation value;
+    if (parser.parseLParen() ||
+        parseWord<Isolation>(
+            parser, "spans are isolated as spans, aligned or filtered",
+            [](StringRef word) -> std::optional<Isolation> {
+              std::optional<Isolation> found = symbolizeIsolation(word);
+              return found == Isolation::None ? std::nullopt : found;
+            },
+            value) ||
+        parser.parseRParen())
+      return failure();
+    isolation = IsolationAttr::get(parser.getContext(), value);
+  }
+  if (succeeded(parser.parseOptionalKeyword("scaled_by"))) {
+    Scale value;
+    if (parser.parseLParen() ||
+        parseWord<Scale>(
+            parser, "scores are scaled by head_dim or heads",
+            [](StringRef word) { return symbolizeScale(word); }, value) ||
+        parser.parseRParen())
+      return failure();
+    scale = ScaleAttr::get(parser.getContext(), value);
+  }
+  return success();
+}
+
+void mlir::heddle::printScored(AsmPrinter &printer, Operation *,
+                               ScorerAttr scorer, IsolationAttr isolation,
+                               ScaleAttr scale) {
   printer << stringifyScorer(scorer.getValue());
+  if (isolation && isolation.getValue() != Isolation::None)
+    printer << " isolating(" << stringifyIsolation(isolation.getValue()) << ')';
+  if (scale && scale.getValue() != Scale::HeadDim)
+    printer << " scaled_by(" << stringifyScale(scale.getValue()) << ')';
 }
 
 static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
@@ -428,20 +536,24 @@ static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
   int64_t size;
-  if (word == "columns") {
+  if (word == "columns" || word == "blocks") {
+    bool blocks = word == "blocks";
     StringAttr selection;
     if (parser.parseLParen() || parser.parseSymbolName(selection) ||
-        parser.parseComma() || parser.parseKeyword("group") ||
+        parser.parseComma() || parser.parseKeyword(blocks ? "size" : "group") ||
         parser.parseEqual() || parser.parseInteger(size) ||
         parser.parseRParen())
       return failure();
-    term = ColumnsTermAttr::get(parser.getContext(),
-                                FlatSymbolRefAttr::get(selection), size);
+    auto name = FlatSymbolRefAttr::get(selection);
+    if (blocks)
+      term = BlocksTermAttr::get(parser.getContext(), name, size);
+    else
+      term = ColumnsTermAttr::get(parser.getContext(), name, size);
     return success();
   }
   if (word != "window" && word != "sinks")
-    return parser.emitError(loc, "a term is columns(...), window(...) or "
-                                 "sinks(...)");
+    return parser.emitError(loc, "a term is columns(...), blocks(...), "
+                                 "window(...) or sinks(...)");
   if (parser.parseLParen() ||
       parseCount(parser, ("the size of " + word).str(), size) ||
       parser.parseRParen())
@@ -476,6 +588,10 @@ void mlir::heddle::printTerms(AsmPrinter &printer, ArrayAttr terms) {
       printer << "columns(";
       printer.printSymbolName(columns.getSelection().getValue());
       printer << ", group = " << columns.getGroup() << ')';
+    } else if (auto blocks = dyn_cast<BlocksTermAttr>(term)) {
+      printer << "blocks(";
+      printer.printSymbolName(blocks.getSelection().getValue());
+      printer << ", size = " << blocks.getSize() << ')';
     } else if (auto window = dyn_cast<WindowTermAttr>(term)) {
       printer << "window(" << window.getSize() << ')';
     } else {

@@ -20,15 +20,39 @@ namespace mlir::heddle {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A group size must be a power of two in [minGroup, maxGroup] (P2).
-LogicalResult checkGroup(EmitError emitError, int64_t group);
+/// A group size must be a power of two in [minGroup, maxGroup] (P2), a block's
+/// one in [minGroup, bundle::maxBlock] (P6).
+LogicalResult checkGroup(EmitError emitError, int64_t group,
+                         bool blocks = false);
 
 /// Counts, periods, steps and sizes are from 1 to bundle::maxCount (C1, P3,
 /// P4). `what` names the number in the message: "a window's size".
 LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value);
 
+/// Shares are at most 1 (P1), bounds may be more. `what` names the ratio in the
+/// message.
+LogicalResult checkRatio(EmitError emitError, StringRef what, RatioAttr ratio,
+                         int64_t most = 1);
+
+/// An integer of which checkCount holds.
+ParseResult parseCount(AsmParser &parser, StringRef what, int64_t &value);
+
+/// One `name = value` of a parenthesised list; a bare `name` if there is no
+/// `parse`.
+struct NamedArgument {
+  StringRef name;
+  llvm::function_ref<ParseResult()> parse;
+  bool required = true;
+  bool seen = false;
+};
+
+/// `(name = value, ...)` in any order, each at most once. `owner` names what
+/// they belong to in messages.
+ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
+                                MutableArrayRef<NamedArgument> wanted);
+
 /// `1/5`, `0.2`, `20 percent`.
-ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio);
+ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio, int64_t most = 1);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
 /// `uniform(window = 0.3, count = 16)`, ...
@@ -53,16 +77,24 @@ ParseResult parseWhen(AsmParser &parser, WhenKindAttr &when,
 void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
                CadenceAttr cadence);
 
-/// `(keep = RATIO, group = INT)`, with `rounding = floor|ceil|round` when it is
-/// not floor.
-ParseResult parseColumns(AsmParser &parser, RatioAttr &keep, IntegerAttr &group,
-                         KeepRuleAttr &rounding);
-void printColumns(AsmPrinter &printer, Operation *, RatioAttr keep,
-                  IntegerAttr group, KeepRuleAttr rounding);
+/// `columns(keep = RATIO, group = INT)` or `blocks(keep = RATIO, size = INT)`,
+/// with `rounding = RULE` when it is not floor, and `per_kv_head`.
+ParseResult parseSelected(AsmParser &parser, SelectionKindAttr &kind,
+                          RatioAttr &keep, IntegerAttr &group,
+                          KeepRuleAttr &rounding, UnitAttr &perKvHead);
+void printSelected(AsmPrinter &printer, Operation *, SelectionKindAttr kind,
+                   RatioAttr keep, IntegerAttr group, KeepRuleAttr rounding,
+                   UnitAttr perKvHead);
 
 /// The word for a scorer.
 ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
-void printScorer(AsmPrinter &printer, Operation *, ScorerAttr scorer);
+
+/// A scorer, `isolating(...)` if spans are told apart, `scaled_by(...)` if not
+/// by the head dim.
+ParseResult parseScored(AsmParser &parser, ScorerAttr &scorer,
+                        IsolationAttr &isolation, ScaleAttr &scale);
+void printScored(AsmPrinter &printer, Operation *, ScorerAttr scorer,
+                 IsolationAttr isolation, ScaleAttr scale);
 
 /// `dense` or `[columns(@cols, group = 128), window(256), sinks(4)]`.
 ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms);
@@ -79,6 +111,66 @@ ParseResult parseAttended(OpAsmParser &parser,
                           std::optional<OpAsmParser::UnresolvedOperand> &pairs);
 void printAttended(OpAsmPrinter &printer, Operation *, Value until,
                    Value pairs);
+
+//===----------------------------------------------------------------------===//
+// Rows, keys, reuse, commit (ProgramAssembly.cpp)
+//===----------------------------------------------------------------------===//
+
+/// `%a, %b` for pairs, `positions %a, %b` for positions.
+ParseResult
+parseUnionOperands(OpAsmParser &parser,
+                   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                   SmallVectorImpl<Type> &types, Type &result);
+void printUnionOperands(OpAsmPrinter &printer, Operation *,
+                        OperandRange operands, TypeRange types, Type result);
+
+/// `undecoded(first = 16)`, `committed(since = %c)`, ...
+ParseResult
+parsePositions(OpAsmParser &parser, PositionsKindAttr &kind, IntegerAttr &count,
+               std::optional<OpAsmParser::UnresolvedOperand> &since);
+void printPositions(OpAsmPrinter &printer, Operation *, PositionsKindAttr kind,
+                    IntegerAttr count, Value since);
+
+/// The same in a plan: `committed(since every(32))`, `union(@a, @b)`,
+/// `fixed(@a) on every(32)`.
+ParseResult parsePositionSet(AsmParser &parser, PositionsKindAttr &kind,
+                             IntegerAttr &count, ArrayAttr &of,
+                             CadenceAttr &cadence);
+void printPositionSet(AsmPrinter &printer, Operation *, PositionsKindAttr kind,
+                      IntegerAttr count, ArrayAttr of, CadenceAttr cadence);
+
+/// `all on %a and %b`, `salient(below = 0.99) in %rows`, ...
+ParseResult
+parseRecomputed(OpAsmParser &parser,
+                std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                std::optional<OpAsmParser::UnresolvedOperand> &among,
+                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on,
+                ExactAttr &exact, RatioAttr &ratio);
+void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
+                     Value among, OperandRange on, ExactAttr exact,
+                     RatioAttr ratio);
+
+/// The same in a plan: `on every(4) computes salient(below = 0.99) in @rows`.
+ParseResult parsePass(AsmParser &parser, ArrayAttr &on, FlatSymbolRefAttr &rows,
+                      ExactAttr &exact, RatioAttr &ratio,
+                      FlatSymbolRefAttr &among);
+void printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
+               FlatSymbolRefAttr rows, ExactAttr exact, RatioAttr ratio,
+               FlatSymbolRefAttr among);
+
+/// `quota`, `above(0.9)` or `factor(1)`.
+ParseResult parseCommitKind(AsmParser &parser, CommitKindAttr &kind,
+                            RatioAttr &ratio);
+void printCommitKind(AsmPrinter &printer, Operation *, CommitKindAttr kind,
+                     RatioAttr ratio);
+
+/// `kv, context(propagating), ffn`.
+ParseResult parseReused(AsmParser &parser, UnitAttr &kv,
+                        ReusedAttentionAttr &attention, UnitAttr &ffn,
+                        UnitAttr &beforeRope);
+void printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
+                 ReusedAttentionAttr attention, UnitAttr ffn,
+                 UnitAttr beforeRope);
 
 } // namespace mlir::heddle
 

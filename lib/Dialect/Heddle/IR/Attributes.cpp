@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
-#include "bundle/Manifest.h"
+#include "bundle/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include <numeric>
 
@@ -20,10 +21,9 @@ using namespace mlir::heddle;
 LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
   if (den == 0)
     return emitError() << "a ratio's denominator must not be 0";
-  // P1: ratios lie in (0, 1].
-  if (den < 0 || num <= 0 || num > den)
-    return emitError() << "a ratio must be more than 0 and at most 1, found "
-                       << num << '/' << den;
+  if (den < 0 || num <= 0)
+    return emitError() << "a ratio must be more than 0, found " << num << '/'
+                       << den;
   if (std::gcd(num, den) != 1)
     return emitError() << "a ratio must be in lowest terms, found " << num
                        << '/' << den;
@@ -32,7 +32,9 @@ LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
 
 Attribute RatioAttr::parse(AsmParser &parser, Type) {
   RatioAttr ratio;
-  if (parser.parseLess() || parseRatio(parser, ratio) || parser.parseGreater())
+  if (parser.parseLess() ||
+      parseRatio(parser, ratio, ::heddle::bundle::maxFactor) ||
+      parser.parseGreater())
     return {};
   return ratio;
 }
@@ -64,7 +66,8 @@ void CadenceAttr::print(AsmPrinter &printer) const {
 /// The numbers that each kind has; all others are zero.
 LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
                                   RatioAttr fraction, int64_t count,
-                                  int64_t period, int64_t step, int64_t seed) {
+                                  int64_t period, int64_t step, int64_t seed,
+                                  int64_t from, bool inBlock) {
   bool hasCount = false, hasPeriod = false, hasStep = false, hasSeed = false;
   bool hasFraction = false;
   switch (kind) {
@@ -104,6 +107,21 @@ LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
   if (hasFraction != static_cast<bool>(fraction))
     return emitError() << name
                        << (hasFraction ? " needs a ratio" : " has no ratio");
+  // P1: shares are at most 1.
+  if (fraction && failed(checkRatio(emitError, "a ratio", fraction)))
+    return failure();
+  bool hasFrom = hasPeriod || (kind == CadenceKind::At && fraction);
+  if (hasFrom && failed(checkCount(emitError,
+                                   hasPeriod ? "the first step of every"
+                                             : "the step after a share",
+                                   from)))
+    return failure();
+  if (!hasFrom && from != 1)
+    return emitError() << "only every and a share of at begin later, found "
+                       << from;
+  // C3: there must be steps to count.
+  if (inBlock && kind == CadenceKind::Never)
+    return emitError() << "never has no steps to count in a block";
   // C2: seeds are not negative.
   if (seed < 0 || (!hasSeed && seed != 0))
     return emitError() << (hasSeed ? "a seed must not be negative, found "
@@ -113,35 +131,11 @@ LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
 }
 
 bool CadenceAttr::includesFirstStep() const {
-  switch (getKind()) {
-  case CadenceKind::Every:
-  case CadenceKind::First:
-  case CadenceKind::Uniform:
-  case CadenceKind::Power:
-    return true;
-  case CadenceKind::At:
-    return getStep() == 1;
-  case CadenceKind::Never:
-  case CadenceKind::Random:
-    return false;
-  }
-  llvm_unreachable("unknown cadence kind");
+  return ::heddle::bundle::includesFirst(toBundle(*this));
 }
 
 bool CadenceAttr::startsNoLaterThan(CadenceAttr other) const {
-  if (*this == other || includesFirstStep() ||
-      other.getKind() == CadenceKind::Never)
-    return true;
-  // max(1, floor(r T)) grows with r. A random cadence starts within its window,
-  // so no later than a step at the window's end.
-  RatioAttr mine = getFraction(), others = other.getFraction();
-  if (mine && others && other.getKind() == CadenceKind::At)
-    return static_cast<__int128>(mine.getNum()) * others.getDen() <=
-           static_cast<__int128>(others.getNum()) * mine.getDen();
-  if (getKind() == CadenceKind::At && other.getKind() == CadenceKind::At &&
-      !mine && !others)
-    return getStep() <= other.getStep();
-  return false;
+  return ::heddle::bundle::startsNoLater(toBundle(*this), toBundle(other));
 }
 
 //===----------------------------------------------------------------------===//
@@ -169,4 +163,16 @@ LogicalResult LayerRangeAttr::verify(EmitError emitError, int64_t first,
 bool LayerRangeAttr::overlaps(LayerRangeAttr other) const {
   return (getFirst() < 0) == (other.getFirst() < 0) &&
          getFirst() <= other.getLast() && other.getFirst() <= getLast();
+}
+
+//===----------------------------------------------------------------------===//
+// Terms
+//===----------------------------------------------------------------------===//
+
+FlatSymbolRefAttr mlir::heddle::selectionOf(Attribute term) {
+  if (auto columns = dyn_cast<ColumnsTermAttr>(term))
+    return columns.getSelection();
+  if (auto blocks = dyn_cast<BlocksTermAttr>(term))
+    return blocks.getSelection();
+  return {};
 }

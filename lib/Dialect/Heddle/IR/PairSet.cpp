@@ -23,7 +23,10 @@ bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
   return a == b ||
          (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
           a.getKeep() == b.getKeep() && a.getGroup() == b.getGroup() &&
-          a.getRounding() == b.getRounding() && a.getScorer() == b.getScorer());
+          a.getRounding() == b.getRounding() &&
+          a.getScorer() == b.getScorer() && a.getKind() == b.getKind() &&
+          a.getIsolation() == b.getIsolation() &&
+          a.getScale() == b.getScale() && a.getPerKvHead() == b.getPerKvHead());
 }
 
 // Unions that share operands can be exponentially many paths, and long chains:

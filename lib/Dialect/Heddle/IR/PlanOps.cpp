@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "Verify.h"
 
 #include "bundle/Manifest.h"
 
@@ -27,10 +28,15 @@ std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
 //===----------------------------------------------------------------------===//
 
 LogicalResult PlanOp::verifyRegions() {
-  // N1: a plan holds selections, kernels and rules.
+  // N1: a plan holds selections, kernels, rules and a program of rows and keys.
   for (Operation &op : *getBody())
-    if (!isa<SelectionOp, KernelOp, RuleOp>(op))
+    if (!isa<SelectionOp, KernelOp, RuleOp, PositionSetOp, VisibleSetOp, PassOp,
+             ReuseOp, CommitRuleOp>(op))
       return op.emitOpError("does not belong in a heddle.plan");
+  if (failed(verifyOnlyOne<VisibleSetOp>(*this)) ||
+      failed(verifyOnlyOne<ReuseOp>(*this)) ||
+      failed(verifyOnlyOne<CommitRuleOp>(*this)))
+    return failure();
 
   // N2: one default rule; the others name disjoint layers.
   RuleOp fallback;
@@ -60,9 +66,7 @@ LogicalResult PlanOp::verifyRegions() {
 // SelectionOp, KernelOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult SelectionOp::verify() {
-  return checkGroup([&] { return emitOpError(); }, getGroup());
-}
+LogicalResult SelectionOp::verify() { return verifySelection(*this); }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
@@ -86,13 +90,24 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       properties.writes_lse = parser.getBuilder().getUnitAttr();
   } else {
     int64_t group;
-    if (parser.parseLParen() || parser.parseKeyword("group") ||
-        parser.parseEqual())
+    if (parser.parseLParen())
+      return failure();
+    bool blocks = succeeded(parser.parseOptionalKeyword("blocks"));
+    if ((!blocks && parser.parseKeyword("group")) || parser.parseEqual())
       return failure();
     loc = parser.getCurrentLocation();
     if (parser.parseInteger(group) ||
-        failed(checkGroup([&] { return parser.emitError(loc); }, group)) ||
-        parser.parseRParen() || parser.parseKeyword("by"))
+        failed(
+            checkGroup([&] { return parser.emitError(loc); }, group, blocks)))
+      return failure();
+    if (blocks)
+      properties.blocks = parser.getBuilder().getUnitAttr();
+    if (!blocks && succeeded(parser.parseOptionalComma())) {
+      if (parser.parseKeyword("per_kv_head"))
+        return failure();
+      properties.per_kv_head = parser.getBuilder().getUnitAttr();
+    }
+    if (parser.parseRParen() || parser.parseKeyword("by"))
       return failure();
     properties.group = parser.getBuilder().getI64IntegerAttr(group);
     properties.terms = parser.getBuilder().getArrayAttr({});
@@ -114,19 +129,21 @@ void KernelOp::print(OpAsmPrinter &printer) {
     if (getWritesLse())
       printer << " writes_lse";
   } else {
-    printer << "(group = " << getGroup().value_or(0) << ")";
+    printer << (getBlocks() ? "(blocks = " : "(group = ")
+            << getGroup().value_or(0)
+            << (getPerKvHead() ? ", per_kv_head)" : ")");
     if (std::optional<Scorer> scorer = getScorer())
       printer << " by " << stringifyScorer(*scorer);
   }
-  printer.printOptionalAttrDict(
-      (*this)->getAttrs(),
-      {"sym_name", "kind", "terms", "writes_lse", "group", "scorer"});
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"sym_name", "kind", "terms", "writes_lse",
+                                 "group", "blocks", "per_kv_head", "scorer"});
 }
 
 LogicalResult KernelOp::verify() {
   // N3: each kind has its own parameters.
   if (isAttention()) {
-    if (getGroup() || getScorer())
+    if (getGroup() || getScorer() || getBlocks() || getPerKvHead())
       return emitOpError("computes attention, which has no group or scorer");
     return success();
   }
@@ -135,7 +152,9 @@ LogicalResult KernelOp::verify() {
                        "log-sum-exp");
   if (!getGroup() || !getScorer())
     return emitOpError("selects, which needs a group and a scorer");
-  return checkGroup([&] { return emitOpError(); }, *getGroup());
+  if (getBlocks() && getPerKvHead())
+    return emitOpError("selects blocks, which each query head has its own of");
+  return checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks());
 }
 
 /// The op of kind `OpTy` that `name` means in the plan around `user`; an error
@@ -153,18 +172,28 @@ static OpTy lookUp(SymbolTableCollection &symbols, Operation *user,
 // N4: names lead to what they must; groups agree.
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Attribute term : getTerms()) {
-    auto columns = dyn_cast<ColumnsTermAttr>(term);
-    if (!columns)
+    FlatSymbolRefAttr name = selectionOf(term);
+    if (!name)
       continue;
-    auto selection = lookUp<SelectionOp>(symbols, *this, columns.getSelection(),
-                                         "heddle.selection");
+    auto selection =
+        lookUp<SelectionOp>(symbols, *this, name, "heddle.selection");
     if (!selection)
       return failure();
-    if (columns.getGroup() != static_cast<int64_t>(selection.getGroup()))
+    auto blocks = dyn_cast<BlocksTermAttr>(term);
+    if (static_cast<bool>(blocks) !=
+        (selection.getKind() == SelectionKind::Blocks))
       return emitOpError("reads ")
-                 .append(columns.getSelection(), " in groups of ",
-                         columns.getGroup(), ", it is made in groups of ",
-                         selection.getGroup())
+                 .append(name, blocks ? " as blocks" : " as columns",
+                         ", it is of ",
+                         stringifySelectionKind(selection.getKind()))
+                 .attachNote(selection.getLoc())
+             << "the selection is here";
+    int64_t group =
+        blocks ? blocks.getSize() : cast<ColumnsTermAttr>(term).getGroup();
+    if (group != static_cast<int64_t>(selection.getGroup()))
+      return emitOpError("reads ")
+                 .append(name, " in groups of ", group,
+                         ", it is made in groups of ", selection.getGroup())
                  .attachNote(selection.getLoc())
              << "the selection is here";
   }
@@ -218,13 +247,104 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
       lookUp<KernelOp>(symbols, *this, getKernelAttr(), "heddle.kernel");
   if (!selection || !kernel)
     return failure();
+  bool blocks = selection.getKind() == SelectionKind::Blocks;
   if (!kernel.isSelect() || *kernel.getGroup() != selection.getGroup() ||
-      *kernel.getScorer() != selection.getScorer()) {
-    InFlightDiagnostic error = emitOpError("needs a select kernel of group ");
-    error << selection.getGroup() << " by "
+      *kernel.getScorer() != selection.getScorer() ||
+      kernel.getBlocks() != blocks ||
+      kernel.getPerKvHead() != selection.getPerKvHead()) {
+    InFlightDiagnostic error = emitOpError("needs a select kernel of ");
+    error << (blocks ? "blocks of " : "group ") << selection.getGroup()
+          << (selection.getPerKvHead() ? " per key/value head" : "") << " by "
           << stringifyScorer(selection.getScorer());
     error.attachNote(kernel.getLoc()) << "the kernel is here";
     return error;
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows, keys, reuse, commit
+//===----------------------------------------------------------------------===//
+
+// N11: each form has its own parameters.
+LogicalResult PositionSetOp::verify() {
+  StringRef name = stringifyPositionsKind(getKind());
+  PositionsKind kind = getKind();
+  bool made = kind == PositionsKind::Union ||
+              kind == PositionsKind::Intersect || kind == PositionsKind::Fixed;
+  if (made ? getOf().empty() : !getOf().empty())
+    return emitOpError() << name
+                         << (made ? " needs a set"
+                                  : " is made of no other set");
+  if (kind == PositionsKind::Fixed && getOf().size() != 1)
+    return emitOpError("fixes exactly one set");
+  bool counts =
+      kind == PositionsKind::Undecoded || kind == PositionsKind::Committed;
+  int64_t count = static_cast<int64_t>(getCount());
+  if (count < 0 || (!counts && count > 0) || count > ::heddle::bundle::maxCount)
+    return emitOpError() << name
+                         << " has no count, or one out of range: " << count;
+  bool dated = kind == PositionsKind::Fixed ||
+               (kind == PositionsKind::Committed && count == 0);
+  if (dated != static_cast<bool>(getCadenceAttr()))
+    return emitOpError() << name
+                         << (dated ? " needs a cadence" : " has no cadence");
+  return success();
+}
+
+// N12: sets are made of sets that stand before them.
+LogicalResult PositionSetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto part : getOf().getAsRange<FlatSymbolRefAttr>()) {
+    auto set =
+        lookUp<PositionSetOp>(symbols, *this, part, "heddle.position_set");
+    if (!set)
+      return failure();
+    if (!set->isBeforeInBlock(*this))
+      return emitOpError("is made of ")
+                 .append(part, ", which must stand before it")
+                 .attachNote(set.getLoc())
+             << "the set is here";
+  }
+  return success();
+}
+
+LogicalResult VisibleSetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success(static_cast<bool>(lookUp<PositionSetOp>(
+      symbols, *this, getSetAttr(), "heddle.position_set")));
+}
+
+LogicalResult PassOp::verify() {
+  return verifyExact(*this, static_cast<bool>(getAmongAttr()));
+}
+
+LogicalResult PassOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (FlatSymbolRefAttr name : {getRowsAttr(), getAmongAttr()})
+    if (name &&
+        !lookUp<PositionSetOp>(symbols, *this, name, "heddle.position_set"))
+      return failure();
+  return success();
+}
+
+LogicalResult CommitRuleOp::verify() { return verifyCommit(*this); }
+
+LogicalResult CommitRuleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success(!getWithinAttr() ||
+                 lookUp<PositionSetOp>(symbols, *this, getWithinAttr(),
+                                       "heddle.position_set"));
+}
+
+// U1: something is kept.
+LogicalResult ReuseOp::verify() {
+  if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
+    return emitOpError("keeps nothing; name kv, context, output or ffn");
+  if (getBeforeRope() && !getKv())
+    return emitOpError("keeps no keys, so none before RoPE");
+  return success();
+}
+
+LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {
+  if (!op.getBeforeRope())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setBeforeRope(false); });
   return success();
 }

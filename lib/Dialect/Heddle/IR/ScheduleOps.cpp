@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "Verify.h"
 #include "bundle/Abi.h"
 #include "bundle/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,12 +26,10 @@ void CadenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void SelectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), getName().value_or("columns"));
+  setName(getResult(), getName().value_or(stringifySelectionKind(getKind())));
 }
 
-LogicalResult SelectOp::verify() {
-  return checkGroup([&] { return emitOpError(); }, getGroup());
-}
+LogicalResult SelectOp::verify() { return verifySelection(*this); }
 
 void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
@@ -53,42 +53,6 @@ void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult SinksOp::verify() {
   return checkCount([&] { return emitOpError(); }, "the size of sinks",
                     getSize());
-}
-
-//===----------------------------------------------------------------------===//
-// UnionOp
-//===----------------------------------------------------------------------===//
-
-void UnionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "pairs");
-}
-
-// P5: a union has a part.
-LogicalResult UnionOp::verify() {
-  if (getOperands().empty())
-    return emitOpError("needs at least one set of pairs; attention that "
-                       "computes nothing is not defined");
-  return success();
-}
-
-OpFoldResult UnionOp::fold(FoldAdaptor) {
-  for (Value operand : getOperands())
-    if (operand.getDefiningOp<DenseOp>())
-      return operand;
-  return llvm::all_equal(getOperands()) ? OpFoldResult(getOperands().front())
-                                        : OpFoldResult();
-}
-
-LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
-  SmallVector<Value> parts = PairSet::of(op).parts();
-  if (parts.size() == 1) {
-    rewriter.replaceOp(op, parts.front());
-    return success();
-  }
-  if (llvm::equal(parts, op.getOperands()))
-    return failure();
-  rewriter.modifyOpInPlace(op, [&] { op->setOperands(parts); });
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,13 +165,20 @@ LogicalResult ScheduleOp::verifyRegions() {
     return emitOpError("has control characters in its name");
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
-    if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp,
-             AttendOp>(op))
+    if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp, AttendOp,
+             PositionsOp, IntersectOp, FixOp, VisibleOp, ReuseOp, RecomputeOp,
+             CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   if (failed(verifyLayers(*this)))
     return failure();
   for (auto attend : getOps<AttendOp>())
     if (failed(verifyReads(attend)))
       return failure();
-  return success();
+  // K5, U4, M1: one of each.
+  if (failed(verifyOnlyOne<VisibleOp>(*this)) ||
+      failed(verifyOnlyOne<ReuseOp>(*this)) ||
+      failed(verifyOnlyOne<CommitOp>(*this)))
+    return failure();
+  FailureOr<Program> program = Program::of(*this);
+  return failed(program) ? success() : program->check();
 }

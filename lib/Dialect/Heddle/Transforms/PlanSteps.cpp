@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -35,6 +36,7 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 namespace {
 
@@ -54,10 +56,15 @@ private:
   KernelOp denseAttention();
   KernelOp kernelFor(Location loc, const Twine &name, KernelKind kind,
                      ArrayRef<Attribute> terms, bool writesLse,
-                     IntegerAttr group, ScorerAttr scorer);
+                     SelectOp select = {});
+  void planProgram();
   void planRule(AttendOp attend);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
+
+  UnitAttr unit(bool given) {
+    return given ? builder.getUnitAttr() : UnitAttr();
+  }
 
   ScheduleOp schedule;
   OpBuilder builder;
@@ -73,6 +80,14 @@ private:
 
 PairSet Planner::pairsOf(AttendOp attend) {
   return PairSet::of(attend.getPairs());
+}
+
+/// "select_128", "select_128_per_kv_head", "select_blocks_128".
+static std::string selectName(SelectOp select) {
+  return (select.getKind() == SelectionKind::Blocks ? "select_blocks_"
+                                                    : "select_") +
+         std::to_string(select.getGroup()) +
+         (select.getPerKvHead() ? "_per_kv_head" : "");
 }
 
 static bool isDense(AttendOp attend, const PairSet &pairs) {
@@ -98,35 +113,44 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
   auto selection = SelectionOp::create(
-      builder, select.getLoc(), freshName(select.getName().value_or("columns")),
-      select.getKeepAttr(), select.getRoundingAttr(), select.getGroupAttr(),
-      select.getScorerAttr(), cadenceOf(select.getCadence()));
+      builder, select.getLoc(),
+      freshName(
+          select.getName().value_or(stringifySelectionKind(select.getKind()))),
+      select.getKindAttr(), select.getKeepAttr(), select.getRoundingAttr(),
+      select.getGroupAttr(), select.getPerKvHeadAttr(), select.getScorerAttr(),
+      select.getIsolationAttr(), select.getScaleAttr(),
+      cadenceOf(select.getCadence()));
   selections.push_back({select, selection});
   return selection;
 }
 
+/// An attention kernel, or the one that renews a selection.
 KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
                             ArrayRef<Attribute> terms, bool writesLse,
-                            IntegerAttr group, ScorerAttr scorer) {
+                            SelectOp select) {
   ArrayAttr termArray = builder.getArrayAttr(terms);
+  IntegerAttr group = select ? select.getGroupAttr() : IntegerAttr();
+  ScorerAttr scorer = select ? select.getScorerAttr() : ScorerAttr();
+  bool blocks = select && select.getKind() == SelectionKind::Blocks;
+  bool perKvHead = select && select.getPerKvHead();
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
-        kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer)
+        kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer &&
+        kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead)
       return kernel;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
-  UnitAttr lse = writesLse ? builder.getUnitAttr() : UnitAttr();
-  kernels.push_back(
-      KernelOp::create(builder, loc, freshName(name),
-                       KernelKindAttr::get(builder.getContext(), kind),
-                       termArray, lse, group, scorer));
+  kernels.push_back(KernelOp::create(
+      builder, loc, freshName(name),
+      KernelKindAttr::get(builder.getContext(), kind), termArray,
+      unit(writesLse), group, unit(blocks), unit(perKvHead), scorer));
   return kernels.back();
 }
 
 KernelOp Planner::denseAttention() {
   return kernelFor(schedule.getLoc(),
                    anySelection ? "attention_dense_lse" : "attention_dense",
-                   KernelKind::Attention, {}, anySelection, {}, {});
+                   KernelKind::Attention, {}, anySelection);
 }
 
 KernelOp Planner::attentionFor(PairSet &pairs) {
@@ -136,9 +160,12 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
   for (SelectOp select : pairs.selections) {
     SelectionOp selection = selectionFor(select);
     name += "_" + selection.getSymName().str();
-    terms.push_back(ColumnsTermAttr::get(
-        context, FlatSymbolRefAttr::get(selection.getSymNameAttr()),
-        selection.getGroup()));
+    auto symbol = FlatSymbolRefAttr::get(selection.getSymNameAttr());
+    int64_t group = static_cast<int64_t>(selection.getGroup());
+    terms.push_back(
+        selection.getKind() == SelectionKind::Blocks
+            ? Attribute(BlocksTermAttr::get(context, symbol, group))
+            : Attribute(ColumnsTermAttr::get(context, symbol, group)));
   }
   if (pairs.window) {
     name += "_window" + std::to_string(pairs.window.getSize());
@@ -149,7 +176,7 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
     terms.push_back(SinksTermAttr::get(context, pairs.sinks.getSize()));
   }
   return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
-                   /*writesLse=*/false, {}, {});
+                   /*writesLse=*/false);
 }
 
 PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
@@ -186,9 +213,8 @@ void Planner::planRule(AttendOp attend) {
         continue;
       SelectionOp selection = selectionFor(select);
       KernelOp kernel =
-          kernelFor(select.getLoc(), "select_" + Twine(select.getGroup()),
-                    KernelKind::Select, {}, /*writesLse=*/false,
-                    select.getGroupAttr(), select.getScorerAttr());
+          kernelFor(select.getLoc(), selectName(select), KernelKind::Select, {},
+                    /*writesLse=*/false, select);
       builder.setInsertionPointToEnd(phase.getBody());
       RefreshOp::create(builder, select.getLoc(),
                         FlatSymbolRefAttr::get(selection.getSymNameAttr()),
@@ -199,6 +225,67 @@ void Planner::planRule(AttendOp attend) {
   if (until && !until.includesFirstStep())
     addPhase(loc, WhenKind::Before, until, denseAttention());
   addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+}
+
+/// Rows, keys, reuse and commit, from the bundle's form of them.
+void Planner::planProgram() {
+  FailureOr<Program> program = Program::of(schedule);
+  if (failed(program))
+    return; // the schedule's verifier has seen to it that this can't be
+  const bundle::Manifest &manifest = program->manifest;
+  MLIRContext *context = builder.getContext();
+  builder.setInsertionPointToEnd(result.getBody());
+  SmallVector<FlatSymbolRefAttr> names;
+  auto nameOf = [&](int64_t index) {
+    return index < 0 ? FlatSymbolRefAttr() : names[static_cast<size_t>(index)];
+  };
+  auto ratioOf = [&](bundle::Ratio ratio) {
+    return ratio.num > 0 ? RatioAttr::get(context, ratio.num, ratio.den)
+                         : RatioAttr();
+  };
+  for (auto [set, op] :
+       llvm::zip_equal(manifest.positions, program->positions)) {
+    auto kind = static_cast<PositionsKind>(set.kind);
+    std::string name = stringifyPositionsKind(kind).str();
+    if (set.count > 0)
+      name += "_" + std::to_string(set.count);
+    SmallVector<Attribute> parts;
+    for (int64_t part : set.of)
+      parts.push_back(nameOf(part));
+    bool dated = kind == PositionsKind::Fixed ||
+                 (kind == PositionsKind::Committed && set.count == 0);
+    StringAttr symbol = freshName(name);
+    PositionSetOp::create(
+        builder, op->getLoc(), symbol, PositionsKindAttr::get(context, kind),
+        builder.getI64IntegerAttr(set.count), builder.getArrayAttr(parts),
+        dated ? fromBundle(context, set.cadence) : CadenceAttr());
+    names.push_back(FlatSymbolRefAttr::get(symbol));
+  }
+  if (manifest.visible >= 0)
+    VisibleSetOp::create(builder, program->visible->getLoc(),
+                         nameOf(manifest.visible));
+  for (auto [pass, op] : llvm::zip_equal(manifest.passes, program->passes)) {
+    SmallVector<Attribute> cadences;
+    for (const bundle::When &when : pass.when)
+      cadences.push_back(fromBundle(context, when.cadence));
+    auto exact = static_cast<Exact>(pass.exact);
+    PassOp::create(builder, op->getLoc(), builder.getArrayAttr(cadences),
+                   nameOf(pass.rows), ExactAttr::get(context, exact),
+                   ratioOf(exact == Exact::Salient ? pass.below : pass.keep),
+                   nameOf(pass.among));
+  }
+  // What is kept for nobody is not kept.
+  if (program->reuse && !manifest.passes.empty()) {
+    auto reuse = cast<ReuseOp>(program->reuse);
+    ReuseOp::create(builder, reuse.getLoc(), reuse.getKvAttr(),
+                    reuse.getAttentionAttr(), reuse.getFfnAttr(), UnitAttr());
+  }
+  if (program->commit) {
+    auto commit = cast<CommitOp>(program->commit);
+    CommitRuleOp::create(builder, commit.getLoc(), commit.getKindAttr(),
+                         commit.getRatioAttr(), nameOf(manifest.commit.within),
+                         commit.getStopAtEosAttr());
+  }
 }
 
 void Planner::plan() {
@@ -216,13 +303,15 @@ void Planner::plan() {
     PairSet pairs = pairsOf(attend);
     anySelection |= !isDense(attend, pairs) && !pairs.selections.empty();
   }
+  planProgram();
   for (AttendOp attend : attends)
     planRule(attend);
 
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();
+  Operation *first = &result.getBody()->front();
   for (auto &[select, selection] : selections)
-    selection->moveBefore(firstRule);
+    selection->moveBefore(first);
   for (KernelOp kernel : kernels)
     kernel->moveBefore(firstRule);
   schedule.erase();

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -53,11 +53,11 @@ static DictionaryAttr withoutName(Operation *op) {
   return attributes.getDictionary(op->getContext());
 }
 
-// N6: no two selections and no two kernels are alike.
+// N6: no two selections, no two kernels and no two sets are alike.
 LogicalResult Checker::checkDistinct() {
   llvm::DenseMap<std::pair<OperationName, Attribute>, Operation *> seen;
   for (Operation &op : *plan.getBody()) {
-    if (isa<RuleOp>(op))
+    if (!isa<SelectionOp, KernelOp, PositionSetOp>(op))
       continue;
     auto [it, inserted] =
         seen.try_emplace({op.getName(), Attribute(withoutName(&op))}, &op);
@@ -70,7 +70,8 @@ LogicalResult Checker::checkDistinct() {
   return success();
 }
 
-// N7: every kernel runs in some phase, every selection is read by a kernel.
+// N7: every kernel runs in some phase, every selection is read by a kernel,
+// every set by an op.
 LogicalResult Checker::checkUsed() {
   llvm::DenseSet<StringAttr> used;
   plan.walk([&](Operation *op) {
@@ -80,14 +81,28 @@ LogicalResult Checker::checkUsed() {
       used.insert(refresh.getKernelAttr().getAttr());
     if (auto kernel = dyn_cast<KernelOp>(op))
       for (Attribute term : kernel.getTerms())
-        if (auto columns = dyn_cast<ColumnsTermAttr>(term))
-          used.insert(columns.getSelection().getAttr());
+        if (FlatSymbolRefAttr selection = selectionOf(term))
+          used.insert(selection.getAttr());
+    if (auto set = dyn_cast<PositionSetOp>(op))
+      for (auto part : set.getOf().getAsRange<FlatSymbolRefAttr>())
+        used.insert(part.getAttr());
+    if (auto visible = dyn_cast<VisibleSetOp>(op))
+      used.insert(visible.getSetAttr().getAttr());
+    if (auto pass = dyn_cast<PassOp>(op))
+      for (FlatSymbolRefAttr set : {pass.getRowsAttr(), pass.getAmongAttr()})
+        if (set)
+          used.insert(set.getAttr());
+    if (auto commit = dyn_cast<CommitRuleOp>(op))
+      if (FlatSymbolRefAttr set = commit.getWithinAttr())
+        used.insert(set.getAttr());
   });
   for (Operation &op : *plan.getBody())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
       if (!used.contains(symbol.getNameAttr()))
         return op.emitOpError("is used by no ")
-               << (isa<KernelOp>(op) ? "phase" : "kernel");
+               << (isa<KernelOp>(op)        ? "phase"
+                   : isa<PositionSetOp>(op) ? "op"
+                                            : "kernel");
   return success();
 }
 
@@ -164,8 +179,8 @@ LogicalResult Checker::checkRule(RuleOp rule) {
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
-      if (auto columns = dyn_cast<ColumnsTermAttr>(term))
-        if (failed(checkRead(phases, index, columns.getSelection())))
+      if (FlatSymbolRefAttr selection = selectionOf(term))
+        if (failed(checkRead(phases, index, selection)))
           return failure();
   }
   return success();
@@ -177,6 +192,9 @@ LogicalResult Checker::check() {
   for (auto rule : plan.getOps<RuleOp>())
     if (failed(checkRule(rule)))
       return failure();
+  // N13: rows, keys, reuse and commit can be played in every run.
+  if (failed(Program::of(plan).check()))
+    return failure();
   return checkUsed();
 }
 

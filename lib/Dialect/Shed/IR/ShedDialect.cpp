@@ -69,6 +69,15 @@ LogicalResult ListAttr::verify(EmitError emitError, int64_t index,
   return success();
 }
 
+LogicalResult BlocksAttr::verify(EmitError emitError, int64_t index,
+                                 int64_t size) {
+  if (index < 0)
+    return emitError() << "a list's index is at least 0, not " << index;
+  if (size < 1)
+    return emitError() << "a block has at least 1 key, not " << size;
+  return success();
+}
+
 LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
                                  int64_t panel, int64_t keys, int64_t lanes,
                                  int64_t blockKeys, int64_t blockChannels,

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
 #include "bundle/Abi.h"
 
@@ -17,6 +17,14 @@ using namespace mlir::shed;
 #define GET_OP_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedOps.cpp.inc"
 
+std::optional<IndexedSet> mlir::shed::indexedSet(Attribute set) {
+  if (auto list = dyn_cast<ListAttr>(set))
+    return IndexedSet{list.getIndex(), list.getGroup()};
+  if (auto blocks = dyn_cast<BlocksAttr>(set))
+    return IndexedSet{blocks.getIndex(), blocks.getSize()};
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // KernelOp
 //===----------------------------------------------------------------------===//
@@ -24,8 +32,8 @@ using namespace mlir::shed;
 int64_t KernelOp::getRowsInStep() {
   int64_t rows = getGroup().value_or(0);
   auto meet = [&](Attribute set) {
-    if (auto list = dyn_cast<ListAttr>(set))
-      rows = std::gcd(rows, list.getGroup());
+    if (std::optional<IndexedSet> indexed = indexedSet(set))
+      rows = std::gcd(rows, indexed->group);
   };
   getBody().walk([&](ForKeysOp loop) {
     meet(loop.getOver());
@@ -39,8 +47,8 @@ bool KernelOp::hasLists() {
     return true;
   return getBody()
       .walk([](ForKeysOp loop) {
-        bool reads = isa<ListAttr>(loop.getOver()) ||
-                     llvm::any_of(loop.getSkip(), llvm::IsaPred<ListAttr>);
+        bool reads = indexedSet(loop.getOver()) ||
+                     llvm::any_of(loop.getSkip(), indexedSet);
         return reads ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -58,18 +66,20 @@ LogicalResult KernelOp::verify() {
   if (selects && getWritesLse())
     return emitOpError() << "of kind select reads the log-sum-exp and can't "
                             "write it";
-  if (getHeadDim() < 32 || getHeadDim() % 32 || getHeadDim() > 512)
-    return emitOpError() << "has head_dim " << getHeadDim()
-                         << "; expected a multiple of 32 from 32 to 512";
+  if (int64_t dim = getHeadDim();
+      dim < minHeadDim || dim > maxHeadDim || dim % minHeadDim)
+    return emitOpError() << "has head_dim " << dim
+                         << "; expected a multiple of " << minHeadDim
+                         << " from " << minHeadDim << " to " << maxHeadDim;
   return success();
 }
 
 LogicalResult KernelOp::verifyRegions() {
   if (getBody().empty() || getBody().front().empty())
     return emitOpError() << "has an empty body";
-  if (getEncoding() && !hasLists())
+  if ((getEncoding() || getSharedLists()) && !hasLists())
     return emitOpError() << "reads and writes no index list, so it can't have "
-                            "an encoding";
+                         << (getEncoding() ? "an encoding" : "shared ones");
   Operation &last = getBody().front().back();
   if (getKind() == KernelKind::Attention && !isa<StoreOp>(last))
     return emitOpError() << "of kind attention must end in shed.store";
@@ -90,18 +100,57 @@ LogicalResult KernelOp::verifyRegions() {
       SmallVector<Attribute> sets(loop.getSkip().getValue());
       sets.push_back(loop.getOver());
       for (Attribute set : sets) {
-        auto list = dyn_cast<ListAttr>(set);
-        if (list && list.getIndex() >= ::heddle::abi::maxIndexLists) {
+        std::optional<IndexedSet> list = indexedSet(set);
+        if (list && list->index >= ::heddle::abi::maxIndexLists) {
           loop.emitOpError()
-              << "reads list " << list.getIndex() << "; a kernel has at most "
+              << "reads list " << list->index << "; a kernel has at most "
               << ::heddle::abi::maxIndexLists << " lists";
           return WalkResult::interrupt();
         }
       }
     }
+    auto loop = dyn_cast<ForKeysOp>(op);
+    auto lse = dyn_cast<LoadLseOp>(op);
+    if ((loop && isa<SpanAttr>(loop.getOver())) || (lse && lse.getSpan())) {
+      auto around = op->getParentOfType<ForQueriesOp>();
+      if (!around || !around.getSpan()) {
+        op->emitOpError() << "reads a span outside of shed.for_queries span";
+        return WalkResult::interrupt();
+      }
+    }
     return WalkResult::advance();
   });
-  return failure(walked.wasInterrupted());
+  if (walked.wasInterrupted())
+    return failure();
+  return success(!getTilingAs<MmaTilingAttr>() ||
+                 succeeded(verifyMmaTiling(*this)));
+}
+
+LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
+  auto tiling = kernel.getTilingAs<MmaTilingAttr>();
+  if (kernel.getHeadDim() > maxMmaHeadDim)
+    return kernel.emitOpError()
+           << "has head_dim " << kernel.getHeadDim()
+           << "; GPU kernels take at most " << maxMmaHeadDim;
+  // A select task passes over several groups or over a part of one.
+  if (kernel.getKind() == KernelKind::Select)
+    return success();
+  if (int64_t step = kernel.getRowsInStep(); step % tiling.getQueryRows())
+    return kernel.emitOpError()
+           << "has blocks of " << tiling.getQueryRows()
+           << " rows that do not divide its groups (common divisor " << step
+           << ")";
+  if (kernel.hasLists() &&
+      (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads()))
+    return kernel.emitOpError()
+           << "has tiles of " << tiling.getKeys() << " keys for "
+           << tiling.getThreads() << " threads; with index lists a tile has at "
+           << "least 32 keys and at most one for each thread";
+  if (tiling.getKeepQueries() && kernel.getElement().isF32())
+    return kernel.emitOpError()
+           << "of element f32 reads its queries from shared memory; drop "
+              "keep_queries";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,6 +197,13 @@ LogicalResult ForQueriesOp::verifyRegions() {
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
+
+LogicalResult TopKOp::verify() {
+  if (getSpan() && !getBlocks())
+    return emitOpError() << "chooses from spans, which are spans of blocks: "
+                            "add `blocks`";
+  return success();
+}
 
 LogicalResult DotOp::verify() {
   auto queries = cast<TileType>(getQueries().getType());

@@ -20,8 +20,9 @@ using namespace mlir;
 using namespace mlir::shed;
 
 /// Registers of a thread beside its tiles: fragments on their way, addresses,
-/// maxima and sums.
-static constexpr int64_t otherRegisters = 64;
+/// maxima and sums; the second number for positions and marks of keys. That
+/// ptxas gets along with them is tested for every example and GPU.
+static constexpr int64_t otherRegisters = 63, positionRegisters = 8;
 
 /// Room for positions and marks of keys that come from lists.
 static constexpr int64_t listBytes = 10 * 1024;
@@ -48,6 +49,29 @@ int64_t mlir::shed::mmaTileRegisters(KernelOp kernel, MmaTilingAttr tiling) {
   return squares * (kernel.getHeadDim() / 2 + tiling.getKeys() / 2 + queries);
 }
 
+LogicalResult
+mlir::shed::checkLimits(Operation *op,
+                        ArrayRef<std::pair<StringRef, int64_t>> limits) {
+  for (auto [name, value] : limits)
+    if (value < 1)
+      return op->emitError() << name << " is at least 1, not " << value;
+  return success();
+}
+
+/// Registers of a thread of an attention kernel.
+static int64_t registersNeeded(KernelOp kernel, MmaTilingAttr tiling) {
+  bool allKeys =
+      !kernel.getBody()
+           .walk([](ForKeysOp loop) {
+             return isa<AllAttr>(loop.getOver()) && loop.getSkip().empty()
+                        ? WalkResult::advance()
+                        : WalkResult::interrupt();
+           })
+           .wasInterrupted();
+  return mmaTileRegisters(kernel, tiling) + otherRegisters +
+         (allKeys ? 0 : positionRegisters);
+}
+
 namespace {
 
 /// A machine, as far as tiles are concerned.
@@ -57,6 +81,9 @@ struct Limits {
 };
 
 class TileChooser {
+  /// That a multiprocessor holds at once, as mma_tiling has it.
+  static constexpr int64_t mostBlocks = 32;
+
 public:
   TileChooser(KernelOp kernel, const Limits &limits)
       : kernel(kernel), limits(limits) {
@@ -79,16 +106,13 @@ private:
 
   /// Blocks that fit a multiprocessor; 0 when a block does not fit.
   int64_t blocksThatFit(MmaTilingAttr tiling) {
-    int64_t shared = mmaSharedBytes(kernel, tiling);
-    if (shared > limits.sharedOfBlock)
+    int64_t registers = registersNeeded(kernel, tiling);
+    if (mmaSharedBytes(kernel, tiling) > limits.sharedOfBlock ||
+        registers > limits.registersOfThread)
       return 0;
-    int64_t registers =
-        std::min(mmaTileRegisters(kernel, tiling) + otherRegisters,
-                 limits.registersOfThread);
     return std::min(
-        limits.sharedOfProcessor /
-            (shared + ::heddle::CudaTargetInfo::sharedBytesReserved),
-        limits.registersOfProcessor / (registers * tiling.getThreads()));
+        {blocksThatShare(tiling), mostBlocks,
+         limits.registersOfProcessor / (registers * tiling.getThreads())});
   }
 
   MmaTilingAttr chooseAttention() {
@@ -116,9 +140,7 @@ private:
             continue;
           tiling = get(queryRows, warps, keys, blocks, false);
           MmaTilingAttr kept = get(queryRows, warps, keys, blocks, true);
-          if (!exact && blocksThatFit(kept) >= blocks &&
-              mmaTileRegisters(kernel, kept) + otherRegisters <=
-                  limits.registersOfThread)
+          if (!exact && blocksThatFit(kept) >= blocks)
             tiling = kept;
           if (blocks * warps >= 8 && keys >= 32)
             return tiling;
@@ -142,10 +164,11 @@ private:
     // scored several together.
     bool wide = kernel.getHeadDim() > 128, exact = kernel.getElement().isF32();
     // 16 warps a multiprocessor hide more than 32 keys a warp save: 10% on an
-    // H200. With less shared memory it has not been measured.
-    if (MmaTilingAttr tiling = get(128, 8, 128, 2, false);
-        !wide && !exact && blocksThatShare(tiling) >= 3)
-      return tiling;
+    // H200. Where shared memory is scarce, 8 with twice the registers.
+    if (MmaTilingAttr tiling = get(128, 8, 128, 1, false);
+        !wide && !exact &&
+        mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
+      return blocksThatShare(tiling) >= 3 ? get(128, 8, 128, 2, false) : tiling;
     int64_t keysPerWarp = wide ? 16 : 32;
     for (int64_t warps : {4, 2})
       for (int64_t queryRows : {32 * warps, 16 * warps})
@@ -165,6 +188,13 @@ struct ChooseMmaTiles : shed::impl::ShedChooseMmaTilesBase<ChooseMmaTiles> {
   using ShedChooseMmaTilesBase::ShedChooseMmaTilesBase;
 
   void runOnOperation() override {
+    if (failed(checkLimits(
+            getOperation(),
+            {{sharedOfBlock.getArgStr(), sharedOfBlock},
+             {sharedOfProcessor.getArgStr(), sharedOfProcessor},
+             {registersOfProcessor.getArgStr(), registersOfProcessor},
+             {registersOfThread.getArgStr(), registersOfThread}})))
+      return signalPassFailure();
     Limits limits{sharedOfBlock, sharedOfProcessor, registersOfProcessor,
                   registersOfThread};
     WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
@@ -174,7 +204,8 @@ struct ChooseMmaTiles : shed::impl::ShedChooseMmaTilesBase<ChooseMmaTiles> {
       if (!tiling) {
         kernel.emitOpError()
             << "has no tiling that fits " << limits.sharedOfBlock
-            << " bytes of shared memory (groups of " << kernel.getRowsInStep()
+            << " bytes of shared memory and " << limits.registersOfThread
+            << " registers of a thread (groups of " << kernel.getRowsInStep()
             << " rows, head_dim " << kernel.getHeadDim() << ", "
             << kernel.getElement() << ")";
         return WalkResult::interrupt();

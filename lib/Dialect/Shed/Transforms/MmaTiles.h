@@ -19,6 +19,11 @@ int64_t mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling);
 /// queries if kept.
 int64_t mmaTileRegisters(KernelOp kernel, MmaTilingAttr tiling);
 
+/// Whether each of a machine's limits, an option of a pass by its name, is at
+/// least 1. Reports an error on `op`.
+LogicalResult checkLimits(Operation *op,
+                          ArrayRef<std::pair<StringRef, int64_t>> limits);
+
 } // namespace mlir::shed
 
 #endif // HEDDLE_LIB_DIALECT_SHED_TRANSFORMS_MMATILES_H

@@ -7,6 +7,7 @@
 
 #include "MmaTiles.h"
 
+#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 namespace mlir::shed {
@@ -24,36 +25,18 @@ static LogicalResult verifyKernel(KernelOp kernel, int64_t sharedBytes,
     return kernel.emitOpError()
            << "has no tiling for a GPU, so its tiles have no static shape; run "
               "shed-choose-mma-tiles first";
-  if (kernel.getHeadDim() > 256 || kernel.getHeadDim() % 32 != 0)
-    return kernel.emitOpError() << "has head_dim " << kernel.getHeadDim()
-                                << "; GPU kernels take multiples of 32 up to "
-                                   "256";
+  if (failed(verifyMmaTiling(kernel)))
+    return failure();
   if (int64_t shared = mmaSharedBytes(kernel, tiling); shared > sharedBytes)
     return kernel.emitOpError() << "needs " << shared
                                 << " bytes of shared memory for a block; there "
                                 << "are " << sharedBytes;
-  // A select task passes over several groups or over a part of one.
   if (kernel.getKind() == KernelKind::Select)
     return success();
-  if (int64_t step = kernel.getRowsInStep(); step % tiling.getQueryRows())
-    return kernel.emitOpError()
-           << "has blocks of " << tiling.getQueryRows()
-           << " rows that do not divide its groups (common divisor " << step
-           << ")";
-  if (kernel.hasLists() &&
-      (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads()))
-    return kernel.emitOpError()
-           << "has tiles of " << tiling.getKeys() << " keys for "
-           << tiling.getThreads() << " threads; with index lists a tile has at "
-           << "least 32 keys and at most one for each thread";
   if (int64_t held = mmaTileRegisters(kernel, tiling); held >= registers)
     return kernel.emitOpError()
            << "holds tiles in " << held << " registers of each thread; there "
            << "are " << registers;
-  if (tiling.getKeepQueries() && kernel.getElement().isF32())
-    return kernel.emitOpError()
-           << "of element f32 reads its queries from shared memory; drop "
-              "keep_queries";
   return success();
 }
 
@@ -63,6 +46,11 @@ struct VerifyMmaKernels
   using ShedVerifyMmaKernelsBase::ShedVerifyMmaKernelsBase;
 
   void runOnOperation() override {
+    if (failed(
+            checkLimits(getOperation(),
+                        {{sharedOfBlock.getArgStr(), sharedOfBlock},
+                         {registersOfThread.getArgStr(), registersOfThread}})))
+      return signalPassFailure();
     bool good = true;
     getOperation()->walk([&](KernelOp kernel) {
       good &= succeeded(verifyKernel(kernel, sharedOfBlock, registersOfThread));

@@ -43,6 +43,9 @@ inline constexpr int64_t maxGroup = 1024;
 std::string variantSymbol(StringRef kernel, StringRef elementType,
                           int64_t headDim);
 
+/// The selection that a kernel's term reads; null for a window or sinks.
+FlatSymbolRefAttr selectionOf(Attribute term);
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H

@@ -37,6 +37,8 @@ def Heddle_KeepRule
   I32EnumAttrCase<"Floor", 0, "floor">,
   I32EnumAttrCase<"Ceil", 1, "ceil">,
   I32EnumAttrCase<"Round", 2, "round">,
+  // One more than the floor. Source: SparseD's released code.
+  I32EnumAttrCase<"FloorPlusOne", 3, "floor_plus_one">,
 ]>;
 def Heddle_KeepRuleAttr : Heddle_EnumAttr<Heddle_KeepRule, "keep_rule">;
 
@@ -45,6 +47,72 @@ def Heddle_Scorer : Heddle_Enum<"Scorer", "how a key is scored for a group", [
   I32EnumAttrCase<"MeanProbability", 0, "mean_probability">,
 ]>;
 def Heddle_ScorerAttr : Heddle_EnumAttr<Heddle_Scorer, "scorer">;
+
+def Heddle_SelectionKind : Heddle_Enum<"SelectionKind", "what a selection lists", [
+  I32EnumAttrCase<"Columns", 0, "columns">,
+  I32EnumAttrCase<"Blocks", 1, "blocks">,
+]>;
+def Heddle_SelectionKindAttr
+    : Heddle_EnumAttr<Heddle_SelectionKind, "selection_kind">;
+
+def Heddle_Isolation
+    : Heddle_Enum<"Isolation", "how prompt and response are told apart", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Spans", 1, "spans">,
+  I32EnumAttrCase<"Aligned", 2, "aligned">,
+  I32EnumAttrCase<"Filtered", 3, "filtered">,
+]>;
+def Heddle_IsolationAttr : Heddle_EnumAttr<Heddle_Isolation, "isolation">;
+
+def Heddle_Scale : Heddle_Enum<"Scale", "what logits are divided by when scored", [
+  // The root of the head dim, as in attention itself.
+  I32EnumAttrCase<"HeadDim", 0, "head_dim">,
+  // The root of the number of query heads. Source: SparseD's released code.
+  I32EnumAttrCase<"Heads", 1, "heads">,
+]>;
+def Heddle_ScaleAttr : Heddle_EnumAttr<Heddle_Scale, "scale">;
+
+def Heddle_PositionsKind : Heddle_Enum<"PositionsKind", "a form of a position set", [
+  I32EnumAttrCase<"All", 0, "all">,
+  I32EnumAttrCase<"Prompt", 1, "prompt">,
+  I32EnumAttrCase<"Response", 2, "response">,
+  I32EnumAttrCase<"Block", 3, "block">,
+  I32EnumAttrCase<"BeforeBlock", 4, "before_block">,
+  I32EnumAttrCase<"FromBlock", 5, "from_block">,
+  I32EnumAttrCase<"Decoded", 6, "decoded">,
+  I32EnumAttrCase<"Undecoded", 7, "undecoded">,
+  I32EnumAttrCase<"Committed", 8, "committed">,
+  // Forms that are made of other sets: ops of their own in a schedule.
+  I32EnumAttrCase<"Union", 9, "union">,
+  I32EnumAttrCase<"Intersect", 10, "intersect">,
+  I32EnumAttrCase<"Fixed", 11, "fixed">,
+]>;
+def Heddle_PositionsKindAttr
+    : Heddle_EnumAttr<Heddle_PositionsKind, "positions_kind">;
+
+def Heddle_Exact : Heddle_Enum<"Exact", "which of a step's rows a layer computes", [
+  I32EnumAttrCase<"All", 0, "all">,
+  I32EnumAttrCase<"Salient", 1, "salient">,
+  I32EnumAttrCase<"LeastSimilar", 2, "least_similar">,
+]>;
+def Heddle_ExactAttr : Heddle_EnumAttr<Heddle_Exact, "exact">;
+
+def Heddle_ReusedAttention
+    : Heddle_Enum<"ReusedAttention", "what is kept of a row's attention", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Context", 1, "context">,
+  I32EnumAttrCase<"Propagated", 2, "propagated">,
+  I32EnumAttrCase<"Output", 3, "output">,
+]>;
+def Heddle_ReusedAttentionAttr
+    : Heddle_EnumAttr<Heddle_ReusedAttention, "reused_attention">;
+
+def Heddle_CommitKind : Heddle_Enum<"CommitKind", "which predictions become tokens", [
+  I32EnumAttrCase<"Quota", 0, "quota">,
+  I32EnumAttrCase<"Above", 1, "above">,
+  I32EnumAttrCase<"Factor", 2, "factor">,
+]>;
+def Heddle_CommitKindAttr : Heddle_EnumAttr<Heddle_CommitKind, "commit_kind">;
 
 def Heddle_CadenceKind : Heddle_Enum<"CadenceKind", "a family of step sets", [
   I32EnumAttrCase<"Never", 0, "never">,
@@ -73,8 +141,11 @@ class Heddle_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 }
 
 def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
-  let summary = "an exact fraction in (0, 1]";
+  let summary = "an exact fraction above 0";
   let description = [{
+    A share is at most 1 (P1); a bound, such as the cosine of `salient`, may be
+    more.
+
     Held as two integers in lowest terms. It is written `1/5`, `0.2` or
     `20 percent`, all of which are the same attribute; a decimal is read as the
     fraction that its digits say, so `0.3` is 3/10 and no binary approximation
@@ -96,8 +167,10 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     |---|---|
     | `never` | none |
     | `every(n)` | 1, 1 + n, 1 + 2n, ... |
+    | `every(n, from = s)` | s, s + n, s + 2n, ... |
     | `first(n)` | 1, ..., n |
     | `at(r)` | the one step max(1, floor(r T)) |
+    | `at(r, plus = k)` | the one step floor(r T) + k |
     | `at(step s)` | the one step s; none when s > T |
     | `uniform(window = r, count = n)` | n steps spread evenly over the first W = max(1, floor(r T)) steps, both ends included: 1 + floor((i - 1)(W - 1) / (n - 1)) for i = 1..n; just step 1 when n = 1; duplicates count once |
     | `random(window = r, count = n, seed = s)` | min(n, W) distinct steps of 1..W drawn with the seed |
@@ -106,6 +179,10 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     ```mlir
     #heddle.cadence<uniform(window = 0.3, count = 16)>
     ```
+
+    After any form but `never`, `in block` counts the steps of each block of
+    semi-autoregressive decoding from 1, and T is the block's number of steps:
+    `first(1) in block` is the first step of every block.
 
     Parameters that a form has no use for are zero, and `fraction` is null.
   }];
@@ -116,7 +193,9 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
                             "steps of uniform, random, power, first">:$count,
                         DefaultValuedParameter<"int64_t", "0", "of every">:$period,
                         DefaultValuedParameter<"int64_t", "0", "of at, when absolute">:$step,
-                        DefaultValuedParameter<"int64_t", "0", "of random">:$seed);
+                        DefaultValuedParameter<"int64_t", "0", "of random">:$seed,
+                        DefaultValuedParameter<"int64_t", "1", "first step of every; 1 + plus of at">:$from,
+                        DefaultValuedParameter<"bool", "false", "counted in each block">:$in_block);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -126,6 +205,7 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     /// True if, for every T >= 1, the first step of this set is no later than
     /// the first step of `other` (an empty set's first step is infinitely
     /// late). False when that cannot be shown.
+    /// Of cadences in blocks, for every block.
     bool startsNoLaterThan(CadenceAttr other) const;
   }];
 }
@@ -166,6 +246,16 @@ def Heddle_ColumnsTermAttr : Heddle_Attr<"ColumnsTerm", "columns"> {
   let assemblyFormat = "`<` $selection `,` `group` `=` $group `>`";
 }
 
+def Heddle_BlocksTermAttr : Heddle_Attr<"BlocksTerm", "blocks"> {
+  let summary = "the keys of the blocks that a selection lists for the query's group";
+  let description = [{
+    `size` repeats the selection's block size, which is also that of its groups
+    of query rows.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$selection, "int64_t":$size);
+  let assemblyFormat = "`<` $selection `,` `size` `=` $size `>`";
+}
+
 def Heddle_WindowTermAttr : Heddle_Attr<"WindowTerm", "window"> {
   let summary = "keys j with |i - j| <= size / 2 (integer division)";
   let parameters = (ins "int64_t":$size);
@@ -179,8 +269,13 @@ def Heddle_SinksTermAttr : Heddle_Attr<"SinksTerm", "sinks"> {
 }
 
 def Heddle_TermAttr : AnyAttrOf<
-    [Heddle_ColumnsTermAttr, Heddle_WindowTermAttr, Heddle_SinksTermAttr],
-    "columns, window or sinks">;
+    [Heddle_ColumnsTermAttr, Heddle_BlocksTermAttr, Heddle_WindowTermAttr,
+     Heddle_SinksTermAttr],
+    "columns, blocks, window or sinks">;
+def Heddle_SymbolArrayAttr
+    : TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of the plan">;
+def Heddle_CadenceArrayAttr
+    : TypedArrayAttrBase<Heddle_CadenceAttr, "cadences">;
 def Heddle_TermArrayAttr
     : TypedArrayAttrBase<Heddle_TermAttr, "terms of a union of pairs">;
 

@@ -17,8 +17,9 @@ def Heddle_Dialect : Dialect {
   let cppNamespace = "::mlir::heddle";
   let summary = "Sparsity schedules for diffusion language models";
   let description = [{
-    A *schedule* says, in a few lines, which (query, key) pairs attention
-    computes at each denoising step and when selections are renewed:
+    A *schedule* says, in a few lines, what each denoising step computes: which
+    (query, key) pairs, which rows over which keys, what it takes from earlier
+    steps, and which predictions become tokens:
 
     ```mlir
     heddle.schedule @columns {

@@ -27,6 +27,10 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     Holds `heddle.selection`s, `heddle.kernel`s and `heddle.rule`s, in any order.
     Exactly one rule is the default; the others name disjoint ranges of layers.
 
+    What all layers have in common stands beside them: `heddle.position_set`s,
+    at most one `heddle.visible_set`, the `heddle.pass`es in their order, at most
+    one `heddle.reuse` and one `heddle.commit_rule`.
+
     ```mlir
     heddle.plan @pulsecol {
       heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
@@ -54,26 +58,34 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
 
 def Heddle_SelectionOp : Heddle_Op<"selection", [
     HasParent<"::mlir::heddle::PlanOp">, Symbol]> {
-  let summary = "a set of key columns kept per layer, sequence and query head";
+  let summary = "a set of key columns or blocks kept per layer, sequence and head";
   let description = [{
-    For each query head and each group of `group` consecutive query rows of a
-    sequence, the `keep * n` keys of largest score. Its contents outlive a step;
+    For each query head (with `per_kv_head`: each key/value head) and each group
+    of `group` consecutive query rows of a sequence, the `keep * n` keys, or
+    blocks of `group` keys, of largest score. Its contents outlive a step;
     `heddle.refresh` renews them.
 
     ```mlir
     heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
         on uniform(window = 0.3, count = 16)
+    heddle.selection @tiles blocks(keep = 0.3, size = 128) by mean_probability
+        isolating(spans) on at(0.2)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
+                       DefaultValuedAttr<Heddle_SelectionKindAttr, "SelectionKind::Columns">:$kind,
                        Heddle_RatioAttr:$keep,
                        DefaultValuedAttr<Heddle_KeepRuleAttr, "KeepRule::Floor">:$rounding,
                        I64Attr:$group,
+                       UnitAttr:$per_kv_head,
                        Heddle_ScorerAttr:$scorer,
+                       DefaultValuedAttr<Heddle_IsolationAttr, "Isolation::None">:$isolation,
+                       DefaultValuedAttr<Heddle_ScaleAttr, "Scale::HeadDim">:$scale,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name `columns` `` custom<Columns>($keep, $group, $rounding)
-    `by` custom<Scorer>($scorer) `on` custom<Cadence>($cadence) attr-dict
+    $sym_name custom<Selected>($kind, $keep, $group, $rounding, $per_kv_head)
+    `by` custom<Scored>($scorer, $isolation, $scale)
+    `on` custom<Cadence>($cadence) attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -86,12 +98,17 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     An `attention` kernel computes attention over the union of its terms, each
     pair once; no terms mean all pairs. With `writes_lse` it also writes the
     log-sum-exp of each row. A `select` kernel scores every key for each group
-    of rows and keeps the best.
+    of rows and keeps the best; with `blocks` the best blocks of as many keys as
+    the group has rows, with `per_kv_head` for all query heads of a key/value
+    head together.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
     heddle.kernel @mixed attention [columns(@cols, group = 128), window(256), sinks(4)]
+    heddle.kernel @tiled attention [blocks(@tiles, size = 128)]
     heddle.kernel @pick select(group = 128) by mean_probability
+    heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability
+    heddle.kernel @pick_blocks select(blocks = 128) by mean_probability
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -99,6 +116,8 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
                        DefaultValuedAttr<Heddle_TermArrayAttr, "{}">:$terms,
                        UnitAttr:$writes_lse,
                        OptionalAttr<I64Attr>:$group,
+                       UnitAttr:$blocks,
+                       UnitAttr:$per_kv_head,
                        OptionalAttr<Heddle_ScorerAttr>:$scorer);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -186,6 +205,126 @@ def Heddle_RefreshOp : Heddle_Op<"refresh", [
   }];
   let arguments = (ins FlatSymbolRefAttr:$selection, FlatSymbolRefAttr:$kernel);
   let assemblyFormat = "$selection `with` $kernel attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Rows, keys, reuse, commit
+//===----------------------------------------------------------------------===//
+
+def Heddle_PositionSetOp : Heddle_Op<"position_set", [
+    HasParent<"::mlir::heddle::PlanOp">, Symbol,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a set of positions of a sequence";
+  let description = [{
+    The forms of `heddle.positions`, and those of `heddle.union`,
+    `heddle.intersect` and `heddle.fix` over sets that stand before.
+
+    ```mlir
+    heddle.position_set @decoded decoded
+    heddle.position_set @near undecoded(first = 64)
+    heddle.position_set @seen union(@decoded, @near)
+    heddle.position_set @window fixed(@seen) on every(32)
+    heddle.position_set @recent committed(since every(32))
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       Heddle_PositionsKindAttr:$kind,
+                       DefaultValuedAttr<I64Attr, "0">:$count,
+                       DefaultValuedAttr<Heddle_SymbolArrayAttr, "{}">:$of,
+                       OptionalAttr<Heddle_CadenceAttr>:$cadence);
+  let assemblyFormat = [{
+    $sym_name custom<PositionSet>($kind, $count, $of, $cadence) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Heddle_VisibleSetOp : Heddle_Op<"visible_set", [
+    HasParent<"::mlir::heddle::PlanOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the positions that exist as rows and keys";
+  let description = [{
+    ```mlir
+    heddle.visible_set @window
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$set);
+  let assemblyFormat = "$set attr-dict";
+}
+
+def Heddle_PassOp : Heddle_Op<"pass", [
+    HasParent<"::mlir::heddle::PlanOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "which rows some of the steps compute";
+  let description = [{
+    The first pass of the plan all of whose cadences have the step is the one
+    that runs; the last pass has none. A plan without passes computes all visible
+    rows at every step.
+
+    ```mlir
+    heddle.pass on every(32) computes all
+    heddle.pass on every(7) and every(100) computes @response
+    heddle.pass computes salient(below = 0.99) in all
+    heddle.pass computes least_similar(keep = 0.25, among = @response) in @response
+    ```
+  }];
+  let arguments = (ins DefaultValuedAttr<Heddle_CadenceArrayAttr, "{}">:$on,
+                       OptionalAttr<FlatSymbolRefAttr>:$rows,
+                       DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
+                       OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       OptionalAttr<FlatSymbolRefAttr>:$among);
+  let assemblyFormat =
+      "custom<Pass>($on, $rows, $exact, $ratio, $among) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Heddle_CommitRuleOp : Heddle_Op<"commit_rule", [
+    HasParent<"::mlir::heddle::PlanOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "which predictions become tokens";
+  let description = [{
+    ```mlir
+    heddle.commit_rule above(0.9)
+    heddle.commit_rule quota within(@active) stop(eos)
+    ```
+  }];
+  let arguments = (ins Heddle_CommitKindAttr:$kind,
+                       OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       OptionalAttr<FlatSymbolRefAttr>:$within,
+                       UnitAttr:$stop_at_eos);
+  let assemblyFormat = [{
+    custom<CommitKind>($kind, $ratio) (`within` `(` $within^ `)`)?
+    (`stop` `(` `eos` `)` $stop_at_eos^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Heddle_ReuseOp : Heddle_Op<"reuse", [
+    ParentOneOf<["::mlir::heddle::ScheduleOp", "::mlir::heddle::PlanOp"]>]> {
+  let summary = "what is kept of rows for steps that do not compute them";
+  let description = [{
+    | part | kept per layer and row | read by |
+    |---|---|---|
+    | `kv` | keys (after RoPE) and values | attention of other rows |
+    | `context` | attention's output before its projection | the rest of the layer |
+    | `context(propagating)` | the same; a row that is not exact adds what changed in the exact rows' values, weighed by its probabilities | the rest of the layer |
+    | `output` | attention's output after its projection | the rest of the layer |
+    | `ffn` | the FFN's output | the residual stream |
+
+    One of `context` and `output` at most. `kv(before_rope)` means the same as
+    `kv`, since a position's rotation never changes.
+
+    ```mlir
+    heddle.reuse kv, context(propagating), ffn
+    ```
+  }];
+  let arguments = (ins UnitAttr:$kv,
+                       DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
+                       UnitAttr:$ffn,
+                       UnitAttr:$before_rope);
+  let assemblyFormat =
+      "custom<Reused>($kv, $attention, $ffn, $before_rope) attr-dict";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD

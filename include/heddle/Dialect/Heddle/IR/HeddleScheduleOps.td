@@ -14,6 +14,9 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+def Heddle_SetType : AnyTypeOf<[Heddle_PairsType, Heddle_PositionsType],
+                               "a set of pairs or of positions">;
+
 class Heddle_ScheduleLevelOp<string mnemonic, list<Trait> traits = []>
     : Op<Heddle_Dialect, mnemonic, !listconcat(traits, [
           HasParent<"::mlir::heddle::ScheduleOp">])>;
@@ -28,8 +31,11 @@ def Heddle_ScheduleOp : Op<Heddle_Dialect, "schedule", [
     IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol]> {
   let summary = "a sparsity schedule";
   let description = [{
-    What attention computes at each denoising step in each layer. The last word
-    is `heddle.attend`'s; every other op in here makes a value for one.
+    What each denoising step computes: which pairs attention has in each layer
+    (`heddle.attend`), which positions exist (`heddle.visible`), which of them a
+    step computes (`heddle.recompute`) and what the others contribute
+    (`heddle.reuse`), and which predictions become tokens (`heddle.commit`).
+    Every other op in here makes a value for one of these.
 
     ```mlir
     heddle.schedule @pulsecol {
@@ -48,14 +54,16 @@ def Heddle_ScheduleOp : Op<Heddle_Dialect, "schedule", [
 def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   let summary = "a set of denoising steps";
   let description = [{
-    `never`, `every(n)`, `first(n)`, `at(r)`, `at(step s)`,
+    `never`, `every(n)`, `every(n, from = s)`, `first(n)`, `at(r)`, `at(step s)`,
     `uniform(window = r, count = n)`, `random(window = r, count = n, seed = s)`
-    or `power(window = r, count = n)`; the cadence attribute says which steps
-    each of them is.
+    or `power(window = r, count = n)`, of the run or, followed by `in block`, of
+    each block that is decoded; the cadence attribute says which steps each of
+    them is.
 
     ```mlir
     %refresh = heddle.cadence uniform(window = 0.3, count = 16)
     %once = heddle.cadence at(20 percent)
+    %start = heddle.cadence first(1) in block
     ```
   }];
   let arguments = (ins Heddle_CadenceAttr:$value);
@@ -64,38 +72,56 @@ def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
 }
 
 def Heddle_SelectOp : Heddle_ValueOp<"select"> {
-  let summary = "the key columns that score highest for each group of rows";
+  let summary = "the key columns or blocks that score highest for each group of rows";
   let description = [{
-    For each query head and each group of `group` consecutive query rows of a
-    sequence (the last group may have fewer), the keys of largest mean softmax
-    probability over the group's rows; all rows of a group share them. Of n keys
-    `keep * n` are kept, rounded down unless `rounding` says `ceil` or `round`,
-    and at least one; of equal scores the key of lowest index wins.
+    `columns`: for each query head and each group of `group` consecutive query
+    rows of a sequence (the last group may have fewer), the keys of largest mean
+    softmax probability over the group's rows; all rows of a group share them. Of
+    n keys `keep * n` are kept, rounded down unless `rounding` says `ceil`,
+    `round` or `floor_plus_one`, and at least one; of equal scores the key of
+    lowest index wins. With `per_kv_head` all query heads of a key/value head
+    share a list, by the mean of their scores.
 
-    At a step of the cadence the layer computes dense attention, whose output is
-    the layer's output, and the selection is then renewed from that step's Q and
-    K (after RoPE). At other steps the latest selection is read.
+    `blocks`: the same for blocks of `size` consecutive keys, each scored by the
+    mean of its keys, and groups of `size` rows. `isolating` tells prompt and
+    response apart: `spans` takes the best share of each (blocks start anew at
+    the response), `aligned` the same of blocks that do not start anew (one that
+    holds the boundary counts as prompt), `filtered` those in the prompt of the
+    best share of all and the best share of the response's by the probability
+    among response keys alone. `scaled_by(heads)` divides logits by the root of
+    the number of query heads when it scores.
+
+    At a step of the cadence all visible rows are computed and the layer computes
+    dense attention, whose output is the layer's output; the selection is then
+    renewed from that step's Q and K (after RoPE). At other steps the latest
+    selection is read.
 
     ```mlir
     %cols = heddle.select columns(keep = 0.2, group = 128) by mean_probability on %refresh
     %more = heddle.select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
+    %tiles = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
     ```
 
-    Source: PulseCol, equations 5 to 7.
+    Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
+    `aligned`, `filtered`, `scaled_by` and `floor_plus_one` its released code.
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
+                       DefaultValuedAttr<Heddle_SelectionKindAttr, "SelectionKind::Columns">:$kind,
                        Heddle_RatioAttr:$keep,
                        I64Attr:$group,
                        DefaultValuedAttr<Heddle_KeepRuleAttr, "KeepRule::Floor">:$rounding,
+                       UnitAttr:$per_kv_head,
                        Heddle_ScorerAttr:$scorer,
+                       DefaultValuedAttr<Heddle_IsolationAttr, "Isolation::None">:$isolation,
+                       DefaultValuedAttr<Heddle_ScaleAttr, "Scale::HeadDim">:$scale,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
   // The result's name in the source becomes `name`, so that the plan, the
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    `columns` `` custom<Columns>($keep, $group, $rounding)
-    `by` custom<Scorer>($scorer) `on` $cadence attr-dict
+    custom<Selected>($kind, $keep, $group, $rounding, $per_kv_head)
+    `by` custom<Scored>($scorer, $isolation, $scale) `on` $cadence attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -141,22 +167,175 @@ def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
 }
 
 def Heddle_UnionOp : Heddle_ValueOp<"union"> {
-  let summary = "the pairs that are in any operand, each once";
+  let summary = "the pairs, or the positions, that are in any operand";
   let description = [{
     ```mlir
     %pairs = heddle.union %cols, %near, %first
+    %seen = heddle.union positions %decoded, %window
     ```
 
-    Canonical form: flat, without repeats, selections first in the order
-    written, then at most one window, then at most one sinks (of two, the larger
-    holds the smaller). A union with `heddle.dense` is dense.
+    Canonical form: flat and without repeats. Of pairs: selections first in the
+    order written, then at most one window, then at most one sinks (of two, the
+    larger holds the smaller); a union with `heddle.dense` is dense. Of
+    positions: one with `all` is all.
   }];
-  let arguments = (ins Variadic<Heddle_PairsType>:$operands);
-  let results = (outs Heddle_PairsType:$result);
+  let arguments = (ins Variadic<Heddle_SetType>:$operands);
+  let results = (outs Heddle_SetType:$result);
+  let assemblyFormat = [{
+    custom<UnionOperands>($operands, type($operands), type($result)) attr-dict
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Heddle_IntersectOp : Heddle_ValueOp<"intersect"> {
+  let summary = "the positions that are in all operands";
+  let description = [{
+    ```mlir
+    %left = heddle.intersect %block, %undecoded
+    ```
+
+    Canonical form: flat, without repeats and without `all`.
+  }];
+  let arguments = (ins Variadic<Heddle_PositionsType>:$operands);
+  let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = "$operands attr-dict";
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;
+}
+
+def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
+  let summary = "a set of positions of a sequence";
+  let description = [{
+    | form | positions |
+    |---|---|
+    | `all` | every position |
+    | `prompt`, `response` | that span |
+    | `block` | the block that is being decoded |
+    | `before(block)`, `from(block)` | what stands before it; it and what follows |
+    | `decoded` | what is not masked: the prompt and what was committed |
+    | `undecoded`, `undecoded(first = k)` | masked positions; the first k of them |
+    | `committed(last = k)` | what became a token in the last k steps |
+    | `committed(since = %cadence)` | what became a token in or after the latest step of the cadence |
+
+    Each is as it is before the step. A model that decodes without blocks has one
+    block: the response.
+
+    ```mlir
+    %active = heddle.positions undecoded(first = 16)
+    %recent = heddle.positions committed(since = %phase)
+    ```
+  }];
+  let arguments = (ins Heddle_PositionsKindAttr:$kind,
+                       DefaultValuedAttr<I64Attr, "0">:$count,
+                       Optional<Heddle_CadenceType>:$since);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = "custom<Positions>($kind, $count, $since) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Heddle_FixOp : Heddle_ValueOp<"fix"> {
+  let summary = "a set as it was at the latest step of a cadence";
+  let description = [{
+    The operand as it was before the latest step of the cadence, that step
+    included.
+
+    ```mlir
+    %window = heddle.fix %seen on %phase
+    ```
+  }];
+  let arguments = (ins Heddle_PositionsType:$positions,
+                       Heddle_CadenceType:$cadence);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = "$positions `on` $cadence attr-dict";
+  let hasFolder = 1;
+}
+
+def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
+  let summary = "the positions that exist as rows and keys";
+  let description = [{
+    The other positions are neither row nor key, as if they were cut out of the
+    sequence; those that exist keep their position numbers. A set that changes
+    during the run is a `heddle.fix` on a cadence at whose steps all visible rows
+    are computed. Absent: all positions.
+
+    ```mlir
+    heddle.visible %window
+    ```
+  }];
+  let arguments = (ins Heddle_PositionsType:$positions);
+  let assemblyFormat = "$positions attr-dict";
+  let hasCanonicalizeMethod = 1;
+}
+
+def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
+    AttrSizedOperandSegments]> {
+  let summary = "the rows that a step computes";
+  let description = [{
+    Of a schedule's recomputes the first whose cadences all have the step is the
+    one that counts; the last has no cadence. Without any, every step computes
+    all visible rows.
+
+    ```mlir
+    heddle.recompute all on %start
+    heddle.recompute all on %prompt and %response
+    heddle.recompute %rows
+    heddle.recompute salient(below = 0.99) in %rows on %whole
+    heddle.recompute least_similar(keep = 0.25, among = %response) in all
+    ```
+
+    `salient`: of the rows, a layer computes those whose attention context, all
+    heads together, had a cosine below the bound against the cached one in the
+    layer before (in layer 0: what became a token in the last step). A layer's
+    own finding says whose FFN it computes. Source: DyLLM, algorithm 1.
+
+    `least_similar`: of the rows in `among` a layer computes the share `keep`
+    whose new V, all heads together, has the lowest cosine against the cached
+    one, and of the others all. Source: dLLM-Cache.
+
+    What rows that are not computed contribute is said by `heddle.reuse`.
+  }];
+  let arguments = (ins Optional<Heddle_PositionsType>:$rows,
+                       Optional<Heddle_PositionsType>:$among,
+                       Variadic<Heddle_CadenceType>:$on,
+                       DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
+                       OptionalAttr<Heddle_RatioAttr>:$ratio);
+  let assemblyFormat =
+      "custom<Recomputed>($rows, $among, $on, $exact, $ratio) attr-dict";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
+  let summary = "which predictions become tokens";
+  let description = [{
+    | form | tokens |
+    |---|---|
+    | `quota` | the model's quota of each step, highest confidence first |
+    | `above(r)` | all of confidence r and more, at least the best one |
+    | `factor(r)` | the best m, the largest m with (m + 1)(1 - c_m) < r, at least one; c_m is the m-th largest confidence |
+
+    `within(%positions)`: of these only. `stop(eos)`: a sequence ends once EOS is
+    a token and no masked position stands before it.
+
+    ```mlir
+    heddle.commit above(0.9)
+    heddle.commit quota within(%active) stop(eos)
+    ```
+
+    Source: Fast-dLLM (above, factor), Window-Diffusion (within, stop).
+  }];
+  let arguments = (ins Heddle_CommitKindAttr:$kind,
+                       OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       Optional<Heddle_PositionsType>:$within,
+                       UnitAttr:$stop_at_eos);
+  let assemblyFormat = [{
+    custom<CommitKind>($kind, $ratio) (`within` `(` $within^ `)`)?
+    (`stop` `(` `eos` `)` $stop_at_eos^)? attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments]> {

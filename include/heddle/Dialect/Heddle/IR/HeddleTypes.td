@@ -28,4 +28,13 @@ def Heddle_PairsType : Heddle_Type<"Pairs", "pairs"> {
   }];
 }
 
+def Heddle_PositionsType : Heddle_Type<"Positions", "positions"> {
+  let summary = "a set of positions of a sequence";
+  let description = [{
+    Used for rows (positions whose hidden state is computed) and for keys alike.
+    The set is known before a step's forward pass and may differ from step to
+    step and from sequence to sequence.
+  }];
+}
+
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLETYPES_TD

@@ -18,6 +18,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <optional>
+
 #include "heddle/Dialect/Shed/IR/ShedDialect.h.inc"
 #include "heddle/Dialect/Shed/IR/ShedEnums.h.inc"
 
@@ -28,6 +30,18 @@
 #include "heddle/Dialect/Shed/IR/ShedTypes.h.inc"
 
 namespace mlir::shed {
+/// Head dims of kernels are multiples of the least; with warp-wide products
+/// they end at `maxMmaHeadDim`.
+constexpr int64_t minHeadDim = 32, maxHeadDim = 512, maxMmaHeadDim = 256;
+
+/// The index list that a set of keys comes from.
+struct IndexedSet {
+  int64_t index; ///< among the kernel's lists
+  int64_t group; ///< query rows that share a list
+};
+/// None for a set that comes from no list.
+std::optional<IndexedSet> indexedSet(Attribute set);
+
 /// What an element of an array is in a kernel's arithmetic: f32 for bf16 and
 /// f16, the element itself otherwise.
 Type arithmeticType(Type element);

@@ -102,14 +102,14 @@ def Shed_AllAttr : Shed_Attr<"All", "all"> {
 }
 
 def Shed_WindowAttr : Shed_Attr<"Window", "window"> {
-  let summary = "keys j with |i - j| <= size / 2 (integer division)";
+  let summary = "keys whose positions are within size / 2 (integer division) of the row's";
   let parameters = (ins "int64_t":$size);
   let assemblyFormat = "`<` $size `>`";
   let genVerifyDecl = 1;
 }
 
 def Shed_SinksAttr : Shed_Attr<"Sinks", "sinks"> {
-  let summary = "keys j < size";
+  let summary = "keys whose positions are below size";
   let parameters = (ins "int64_t":$size);
   let assemblyFormat = "`<` $size `>`";
   let genVerifyDecl = 1;
@@ -119,18 +119,35 @@ def Shed_ListAttr : Shed_Attr<"List", "list"> {
   let summary = "the keys of an index list, one list for `group` query rows";
   let description = [{
     `index` counts the kernel's lists (`AttentionArgs::lists`); the keys of group
-    g = i / group are ascending and distinct.
+    g = place / group are ascending and distinct.
   }];
   let parameters = (ins "int64_t":$index, "int64_t":$group);
   let assemblyFormat = "`<` $index `,` `group` `=` $group `>`";
   let genVerifyDecl = 1;
 }
 
+def Shed_BlocksAttr : Shed_Attr<"Blocks", "blocks"> {
+  let summary = "the keys of the blocks that an index list names, one list for `size` query rows";
+  let description = [{
+    `index` counts the kernel's lists, with those of `list`. A block has `size`
+    consecutive keys, fewer at the end of a span (`IndexList::split`).
+  }];
+  let parameters = (ins "int64_t":$index, "int64_t":$size);
+  let assemblyFormat = "`<` $index `,` `size` `=` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def Shed_SpanAttr : Shed_Attr<"Span", "span"> {
+  let summary = "the keys from the first block of the second span on (`SelectArgs::boundary`)";
+}
+
 def Shed_KeySetAttr : AnyAttrOf<
-    [Shed_AllAttr, Shed_WindowAttr, Shed_SinksAttr, Shed_ListAttr],
-    "all, window, sinks or list">;
+    [Shed_AllAttr, Shed_WindowAttr, Shed_SinksAttr, Shed_ListAttr,
+     Shed_BlocksAttr, Shed_SpanAttr],
+    "all, window, sinks, list, blocks or span">;
 def Shed_UniformSetArrayAttr : TypedArrayAttrBase<
-    AnyAttrOf<[Shed_SinksAttr, Shed_ListAttr], "sinks or list">,
+    AnyAttrOf<[Shed_SinksAttr, Shed_ListAttr, Shed_BlocksAttr],
+              "sinks, list or blocks">,
     "sets of keys that are the same for all rows of a tile">;
 def Shed_WindowArrayAttr
     : TypedArrayAttrBase<Shed_WindowAttr, "windows">;

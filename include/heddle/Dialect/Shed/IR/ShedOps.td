@@ -22,20 +22,22 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     `element` is the type of Q, K, V and the output: f32, bf16 or f16. Sums are f32.
     An `attention` kernel ends in `shed.store`, a `select` kernel (with `group`,
     the rows that share a list) in `shed.top_k`. The argument blocks are those of
-    `bundle/Abi.h`. `encoding` says how the index lists that the kernel reads or
+    `bundle/Abi.h`. With `shared_lists` query heads share the index lists that
+    the kernel reads or writes (`IndexList::headsPerList`); the tasks of such a
+    select kernel are lists, not heads. `encoding` says how the index lists that the kernel reads or
     writes are laid out (`bundle/IndexLayout.h`): int32 when absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
                        TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
-                       OptionalAttr<I64Attr>:$group,
+                       OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
                        OptionalAttr<Shed_EncodingAttr>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`group` `(` $group^ `)`)?
-    (`encoding` `(` $encoding^ `)`)?
+    (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
     (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -77,9 +79,13 @@ def Shed_LoadValuesOp : Shed_Op<"load_values"> {
 
 def Shed_LoadLseOp : Shed_Op<"load_lse"> {
   let summary = "loads the log-sum-exp of the tile's query rows";
-  let description = "Rows beyond the last have +inf: they give no probability.";
+  let description = [{
+    Rows beyond the last have +inf: they give no probability. With `span` it is
+    the log-sum-exp over the second span's keys alone (`SelectArgs::spanLse`).
+  }];
+  let arguments = (ins UnitAttr:$span);
   let results = (outs Shed_Lse:$result);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "(`span` $span^)? attr-dict";
 }
 
 def Shed_SoftmaxInitOp : Shed_Op<"softmax_init", [Pure]> {
@@ -119,13 +125,15 @@ def Shed_ForQueriesOp : Shed_Op<"for_queries", [
     SingleBlock, AllTypesMatch<["init", "result"]>]> {
   let summary = "passes over the query rows of the task's group, a tile at a time";
   let description = [{
-    Loads of queries in the region load the tile at hand.
+    Loads of queries in the region load the tile at hand. In a kernel with
+    `shared_lists` it does so for each query head of the list. With `span` it
+    does nothing where the arguments have no `spanLse`.
   }];
-  let arguments = (ins Shed_Carried:$init);
+  let arguments = (ins UnitAttr:$span, Shed_Carried:$init);
   let results = (outs Shed_Carried:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat =
-      "`init` `(` $init `)` `:` type($init) attr-dict-with-keyword $body";
+      "(`span` $span^)? `init` `(` $init `)` `:` type($init) attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 
@@ -192,11 +200,17 @@ def Shed_StoreOp : Shed_Op<"store", [HasParent<"KernelOp">]> {
 def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
   let summary = "stores the scores and the positions of the largest ones";
   let description = [{
-    score_j = mass_j / rows of the group. Writes exactly `keep` distinct
-    positions in ascending order; among equal scores the lowest positions win.
+    score_j = mass_j / rows of the group (and heads of a shared list). Writes
+    exactly `keep` distinct positions in ascending order; among equal scores the
+    lowest positions win. With `blocks` these are numbers of blocks of as many
+    keys as the group has rows, a block's score is the mean of its keys', and
+    spans are chosen from as `SelectArgs` says: the second one by `span`, where
+    its log-sum-exp is given.
   }];
-  let arguments = (ins Shed_Mass:$mass);
-  let assemblyFormat = "$mass attr-dict";
+  let arguments = (ins Shed_Mass:$mass, Optional<Shed_Mass>:$span,
+                       UnitAttr:$blocks);
+  let assemblyFormat = "$mass (`span` $span^)? (`blocks` $blocks^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD

@@ -1,0 +1,55 @@
+//===- Program.h - Rows, keys, reuse and commit as data ---------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a schedule or a plan says beside attention, in the bundle's own form:
+// the rules that it must keep are the bundle's (bundle/ProgramChecks.h), so
+// that compiler and runtime hold to the same ones.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_HEDDLE_IR_PROGRAM_H
+#define HEDDLE_DIALECT_HEDDLE_IR_PROGRAM_H
+
+#include "bundle/Manifest.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+
+namespace mlir::heddle {
+
+/// The bundle's form of an attribute; 0/1 for a null ratio.
+::heddle::bundle::Ratio toBundle(RatioAttr ratio);
+::heddle::bundle::Cadence toBundle(CadenceAttr cadence);
+
+/// The attribute of a cadence.
+CadenceAttr fromBundle(MLIRContext *context,
+                       const ::heddle::bundle::Cadence &cadence);
+
+struct Program {
+  /// `selections`, `positions`, `visible`, `passes`, `reuse` and `commit`;
+  /// nothing else.
+  ::heddle::bundle::Manifest manifest;
+  /// The ops that its parts come from. Several ops may be one set or selection;
+  /// a pass that a selection's renewal asks for comes from the selection.
+  SmallVector<Operation *> selections, positions, passes;
+  Operation *visible = nullptr, *reuse = nullptr, *commit = nullptr;
+
+  /// The program of a schedule whose ops verify. Sets that are alike are one;
+  /// those that nothing uses are left out. If there are passes, one that
+  /// computes all on each cadence of a selection that is read comes before
+  /// them. Failure, without a word, if an operand is not defined before its
+  /// use, which the verifier of dominance reports.
+  static FailureOr<Program> of(ScheduleOp schedule);
+
+  /// The program of a plan whose ops verify; everything in the plan's order.
+  static Program of(PlanOp plan);
+
+  /// Emits an error at the op that breaks a rule.
+  LogicalResult check() const;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_DIALECT_HEDDLE_IR_PROGRAM_H

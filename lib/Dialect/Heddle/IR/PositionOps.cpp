@@ -1,0 +1,189 @@
+//===- PositionOps.cpp - Sets, and the ops that use sets of positions -----===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "heddle/Dialect/Heddle/IR/PairSet.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+static bool isAll(Value set) {
+  auto op = set ? set.getDefiningOp<PositionsOp>() : PositionsOp();
+  return op && op.getKind() == PositionsKind::All;
+}
+
+/// The operands of `op` with those of the ops of its kind among them in their
+/// place, without repeats. Each op is visited once, without recursion: ops that
+/// share operands can be exponentially many paths.
+template <typename OpTy> static SmallVector<Value> flatOperands(OpTy op) {
+  llvm::SmallSetVector<Value, 8> parts;
+  SmallPtrSet<Operation *, 8> seen = {op};
+  SmallVector<Value> left(llvm::reverse(op.getOperands()));
+  while (!left.empty()) {
+    Value value = left.pop_back_val();
+    auto inner = value.getDefiningOp<OpTy>();
+    if (!inner)
+      parts.insert(value);
+    else if (seen.insert(inner).second)
+      llvm::append_range(left, llvm::reverse(inner.getOperands()));
+  }
+  return parts.takeVector();
+}
+
+/// Replaces `op` by its one part or gives it the parts.
+template <typename OpTy>
+static LogicalResult setParts(OpTy op, ArrayRef<Value> parts,
+                              PatternRewriter &rewriter) {
+  if (parts.size() == 1) {
+    rewriter.replaceOp(op, parts.front());
+    return success();
+  }
+  if (llvm::equal(parts, op.getOperands()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op->setOperands(parts); });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// UnionOp
+//===----------------------------------------------------------------------===//
+
+void UnionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), isa<PairsType>(getType()) ? "pairs" : "positions");
+}
+
+// P5: a union has a part.
+LogicalResult UnionOp::verify() {
+  if (getOperands().empty())
+    return emitOpError(isa<PairsType>(getType())
+                           ? "needs at least one set of pairs; attention that "
+                             "computes nothing is not defined"
+                           : "needs at least one set of positions");
+  for (Value operand : getOperands())
+    if (operand.getType() != getType())
+      return emitOpError("unites pairs with positions");
+  return success();
+}
+
+OpFoldResult UnionOp::fold(FoldAdaptor) {
+  for (Value operand : getOperands())
+    if (operand.getDefiningOp<DenseOp>() || isAll(operand))
+      return operand;
+  return llvm::all_equal(getOperands()) ? OpFoldResult(getOperands().front())
+                                        : OpFoldResult();
+}
+
+LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
+  if (isa<PairsType>(op.getType()))
+    return setParts(op, PairSet::of(op).parts(), rewriter);
+  SmallVector<Value> parts = flatOperands(op);
+  if (auto *all = llvm::find_if(parts, isAll); all != parts.end())
+    parts = {*all};
+  return setParts(op, parts, rewriter);
+}
+
+//===----------------------------------------------------------------------===//
+// IntersectOp, PositionsOp, FixOp
+//===----------------------------------------------------------------------===//
+
+void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "positions");
+}
+
+// R9: an intersection has a part.
+LogicalResult IntersectOp::verify() {
+  if (getOperands().empty())
+    return emitOpError("needs at least one set of positions");
+  return success();
+}
+
+OpFoldResult IntersectOp::fold(FoldAdaptor) {
+  return llvm::all_equal(getOperands()) ? OpFoldResult(getOperands().front())
+                                        : OpFoldResult();
+}
+
+LogicalResult IntersectOp::canonicalize(IntersectOp op,
+                                        PatternRewriter &rewriter) {
+  SmallVector<Value> parts = flatOperands(op);
+  if (!llvm::all_of(parts, isAll))
+    llvm::erase_if(parts, isAll);
+  return setParts(op, parts, rewriter);
+}
+
+void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), stringifyPositionsKind(getKind()));
+}
+
+LogicalResult PositionsOp::verify() {
+  PositionsKind kind = getKind();
+  StringRef name = stringifyPositionsKind(kind);
+  if (kind == PositionsKind::Union || kind == PositionsKind::Intersect ||
+      kind == PositionsKind::Fixed)
+    return emitOpError() << name << " is an op of its own";
+  int64_t count = static_cast<int64_t>(getCount());
+  bool counts =
+      kind == PositionsKind::Undecoded || kind == PositionsKind::Committed;
+  if (!counts && count != 0)
+    return emitOpError() << name << " has no count, found " << count;
+  // C1, but that undecoded without a number has none.
+  if (count != 0 &&
+      failed(checkCount([&] { return emitOpError(); },
+                        "the number of positions or steps", count)))
+    return failure();
+  bool dated = kind == PositionsKind::Committed && count == 0;
+  if (dated != static_cast<bool>(getSince()))
+    return emitOpError() << name
+                         << (dated ? " needs a number of steps or a cadence"
+                                   : " has no cadence");
+  return success();
+}
+
+void FixOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "fixed");
+}
+
+// Spans stay as they are.
+OpFoldResult FixOp::fold(FoldAdaptor) {
+  auto positions = getPositions().getDefiningOp<PositionsOp>();
+  bool still = positions && (positions.getKind() == PositionsKind::All ||
+                             positions.getKind() == PositionsKind::Prompt ||
+                             positions.getKind() == PositionsKind::Response);
+  // What a cadence without a first step means is an error, not a span.
+  CadenceAttr cadence = cadenceOf(getCadence());
+  return still && cadence && cadence.includesFirstStep()
+             ? OpFoldResult(getPositions())
+             : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+LogicalResult VisibleOp::canonicalize(VisibleOp op, PatternRewriter &rewriter) {
+  if (!isAll(op.getPositions()))
+    return failure();
+  rewriter.eraseOp(op);
+  return success();
+}
+
+LogicalResult RecomputeOp::verify() {
+  return verifyExact(*this, static_cast<bool>(getAmong()));
+}
+
+LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
+                                        PatternRewriter &rewriter) {
+  if (!isAll(op.getRows()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getRowsMutable().clear(); });
+  return success();
+}
+
+LogicalResult CommitOp::verify() { return verifyCommit(*this); }

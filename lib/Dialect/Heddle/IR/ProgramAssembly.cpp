@@ -1,0 +1,459 @@
+//===- ProgramAssembly.cpp - Textual form of rows, keys, reuse, commit ----===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assembly.h"
+#include "bundle/Manifest.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+using Operand = OpAsmParser::UnresolvedOperand;
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+ParseResult mlir::heddle::parseUnionOperands(OpAsmParser &parser,
+                                             SmallVectorImpl<Operand> &operands,
+                                             SmallVectorImpl<Type> &types,
+                                             Type &result) {
+  MLIRContext *context = parser.getContext();
+  if (succeeded(parser.parseOptionalKeyword("positions")))
+    result = PositionsType::get(context);
+  else
+    result = PairsType::get(context);
+  if (parser.parseOperandList(operands))
+    return failure();
+  types.assign(operands.size(), result);
+  return success();
+}
+
+void mlir::heddle::printUnionOperands(OpAsmPrinter &printer, Operation *,
+                                      OperandRange operands, TypeRange,
+                                      Type result) {
+  if (isa<PositionsType>(result))
+    printer << "positions ";
+  printer << operands;
+}
+
+/// The forms that a schedule's and a plan's sets have in common. `since` reads
+/// what follows `committed(since`.
+static ParseResult parseForm(AsmParser &parser, StringRef word, SMLoc loc,
+                             PositionsKind &kind, int64_t &count,
+                             llvm::function_ref<ParseResult()> since) {
+  auto ofBlock = [&] {
+    return failure(parser.parseLParen() || parser.parseKeyword("block") ||
+                   parser.parseRParen());
+  };
+  if (word == "before") {
+    kind = PositionsKind::BeforeBlock;
+    return ofBlock();
+  }
+  if (word == "from") {
+    kind = PositionsKind::FromBlock;
+    return ofBlock();
+  }
+  if (word == "undecoded") {
+    kind = PositionsKind::Undecoded;
+    if (failed(parser.parseOptionalLParen()))
+      return success();
+    return failure(parser.parseKeyword("first") || parser.parseEqual() ||
+                   parseCount(parser, "the number of positions", count) ||
+                   parser.parseRParen());
+  }
+  if (word == "committed") {
+    kind = PositionsKind::Committed;
+    if (parser.parseLParen())
+      return failure();
+    if (succeeded(parser.parseOptionalKeyword("last"))) {
+      if (parser.parseEqual() ||
+          parseCount(parser, "the number of steps", count))
+        return failure();
+    } else {
+      SMLoc here = parser.getCurrentLocation();
+      if (failed(parser.parseOptionalKeyword("since")))
+        return parser.emitError(here, "committed(last = steps) or "
+                                      "committed(since ...) a cadence");
+      if (since())
+        return failure();
+    }
+    return parser.parseRParen();
+  }
+  for (auto plain :
+       {PositionsKind::All, PositionsKind::Prompt, PositionsKind::Response,
+        PositionsKind::Block, PositionsKind::Decoded})
+    if (word == stringifyPositionsKind(plain)) {
+      kind = plain;
+      return success();
+    }
+  return parser.emitError(loc)
+         << (word.empty() ? "expected a set of positions"
+                          : "unknown set of positions '" + word.str() + "'")
+         << ": one of all, prompt, response, block, before(block), "
+            "from(block), decoded, undecoded, undecoded(first = n), "
+            "committed(last = n), committed(since ...)";
+}
+
+/// Prints the same; `since` what follows `committed(since`.
+static void printForm(AsmPrinter &printer, PositionsKind kind, int64_t count,
+                      llvm::function_ref<void()> since) {
+  switch (kind) {
+  case PositionsKind::BeforeBlock:
+    printer << "before(block)";
+    return;
+  case PositionsKind::FromBlock:
+    printer << "from(block)";
+    return;
+  case PositionsKind::Undecoded:
+    printer << "undecoded";
+    if (count > 0)
+      printer << "(first = " << count << ')';
+    return;
+  case PositionsKind::Committed:
+    printer << "committed(";
+    if (count > 0) {
+      printer << "last = " << count;
+    } else {
+      printer << "since";
+      since();
+    }
+    printer << ')';
+    return;
+  default:
+    printer << stringifyPositionsKind(kind);
+  }
+}
+
+ParseResult mlir::heddle::parsePositions(OpAsmParser &parser,
+                                         PositionsKindAttr &kind,
+                                         IntegerAttr &count,
+                                         std::optional<Operand> &since) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  auto cadence = [&] {
+    return failure(parser.parseEqual() || parser.parseOperand(since.emplace()));
+  };
+  PositionsKind value;
+  int64_t number = 0;
+  if (parseForm(parser, word, loc, value, number, cadence))
+    return failure();
+  kind = PositionsKindAttr::get(parser.getContext(), value);
+  count = parser.getBuilder().getI64IntegerAttr(number);
+  return success();
+}
+
+void mlir::heddle::printPositions(OpAsmPrinter &printer, Operation *,
+                                  PositionsKindAttr kind, IntegerAttr count,
+                                  Value since) {
+  printForm(printer, kind.getValue(), count ? count.getInt() : 0,
+            [&] { printer << " = " << since; });
+}
+
+ParseResult mlir::heddle::parsePositionSet(AsmParser &parser,
+                                           PositionsKindAttr &kind,
+                                           IntegerAttr &count, ArrayAttr &of,
+                                           CadenceAttr &cadence) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  std::optional<PositionsKind> made = symbolizePositionsKind(word);
+  int64_t number = 0;
+  SmallVector<Attribute> parts;
+  PositionsKind value;
+  if (made == PositionsKind::Union || made == PositionsKind::Intersect ||
+      made == PositionsKind::Fixed) {
+    value = *made;
+    auto part = [&]() -> ParseResult {
+      StringAttr name;
+      if (parser.parseSymbolName(name))
+        return failure();
+      parts.push_back(FlatSymbolRefAttr::get(name));
+      return success();
+    };
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, part))
+      return failure();
+    if (value == PositionsKind::Fixed &&
+        (parser.parseKeyword("on") || parseCadence(parser, cadence)))
+      return failure();
+  } else if (parseForm(parser, word, loc, value, number,
+                       [&] { return parseCadence(parser, cadence); })) {
+    return failure();
+  }
+  kind = PositionsKindAttr::get(parser.getContext(), value);
+  count = parser.getBuilder().getI64IntegerAttr(number);
+  of = parser.getBuilder().getArrayAttr(parts);
+  return success();
+}
+
+void mlir::heddle::printPositionSet(AsmPrinter &printer, Operation *,
+                                    PositionsKindAttr kind, IntegerAttr count,
+                                    ArrayAttr of, CadenceAttr cadence) {
+  PositionsKind value = kind.getValue();
+  printForm(printer, value, count ? count.getInt() : 0, [&] {
+    printer << ' ';
+    if (cadence)
+      printCadence(printer, cadence);
+  });
+  if (value != PositionsKind::Union && value != PositionsKind::Intersect &&
+      value != PositionsKind::Fixed)
+    return;
+  printer << '(';
+  llvm::interleaveComma(of, printer.getStream(), [&](Attribute part) {
+    printer.printAttributeWithoutType(part);
+  });
+  printer << ')';
+  if (value == PositionsKind::Fixed && cadence) {
+    printer << " on ";
+    printCadence(printer, cadence);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// `salient(below = r) in`, `least_similar(keep = r, among = ...) in` or
+/// nothing, and then the rows. `among` and `rows` read a set of positions.
+static ParseResult parseExact(AsmParser &parser, ExactAttr &exact,
+                              RatioAttr &ratio,
+                              llvm::function_ref<ParseResult()> among,
+                              llvm::function_ref<ParseResult()> rows) {
+  Exact kind = Exact::All;
+  if (succeeded(parser.parseOptionalKeyword("salient"))) {
+    kind = Exact::Salient;
+    auto below = [&] { return parseRatio(parser, ratio, bundle::maxBelow); };
+    NamedArgument wanted[] = {{"below", below}};
+    if (parseNamedArguments(parser, "salient", wanted))
+      return failure();
+  } else if (succeeded(parser.parseOptionalKeyword("least_similar"))) {
+    kind = Exact::LeastSimilar;
+    auto keep = [&] { return parseRatio(parser, ratio); };
+    NamedArgument wanted[] = {{"keep", keep}, {"among", among}};
+    if (parseNamedArguments(parser, "least_similar", wanted))
+      return failure();
+  }
+  exact = ExactAttr::get(parser.getContext(), kind);
+  if (kind != Exact::All && parser.parseKeyword("in"))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("all")))
+    return success();
+  return rows();
+}
+
+static void printExact(AsmPrinter &printer, ExactAttr exact, RatioAttr ratio,
+                       llvm::function_ref<void()> among) {
+  if (!exact || exact.getValue() == Exact::All)
+    return;
+  bool salient = exact.getValue() == Exact::Salient;
+  printer << (salient ? "salient(below = " : "least_similar(keep = ");
+  printRatio(printer, ratio);
+  if (!salient) {
+    printer << ", among = ";
+    among();
+  }
+  printer << ") in ";
+}
+
+ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
+                                          std::optional<Operand> &rows,
+                                          std::optional<Operand> &among,
+                                          SmallVectorImpl<Operand> &on,
+                                          ExactAttr &exact, RatioAttr &ratio) {
+  auto rowSet = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
+    if (!found.has_value())
+      return parser.emitError(loc, "expected all, %rows, salient(...) in rows "
+                                   "or least_similar(...) in rows");
+    return *found;
+  };
+  auto amongSet = [&] { return parser.parseOperand(among.emplace()); };
+  if (parseExact(parser, exact, ratio, amongSet, rowSet))
+    return failure();
+  if (failed(parser.parseOptionalKeyword("on")))
+    return success();
+  do {
+    if (parser.parseOperand(on.emplace_back()))
+      return failure();
+  } while (succeeded(parser.parseOptionalKeyword("and")));
+  return success();
+}
+
+void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
+                                   Value rows, Value among, OperandRange on,
+                                   ExactAttr exact, RatioAttr ratio) {
+  printExact(printer, exact, ratio, [&] { printer << among; });
+  if (rows)
+    printer << rows;
+  else
+    printer << "all";
+  if (on.empty())
+    return;
+  printer << " on ";
+  llvm::interleave(
+      on, printer.getStream(), [&](Value cadence) { printer << cadence; },
+      " and ");
+}
+
+ParseResult mlir::heddle::parsePass(AsmParser &parser, ArrayAttr &on,
+                                    FlatSymbolRefAttr &rows, ExactAttr &exact,
+                                    RatioAttr &ratio,
+                                    FlatSymbolRefAttr &among) {
+  SmallVector<Attribute> cadences;
+  if (succeeded(parser.parseOptionalKeyword("on"))) {
+    do {
+      CadenceAttr cadence;
+      if (parseCadence(parser, cadence))
+        return failure();
+      cadences.push_back(cadence);
+    } while (succeeded(parser.parseOptionalKeyword("and")));
+  }
+  on = parser.getBuilder().getArrayAttr(cadences);
+  auto set = [&](FlatSymbolRefAttr &name) -> ParseResult {
+    StringAttr text;
+    if (parser.parseSymbolName(text))
+      return failure();
+    name = FlatSymbolRefAttr::get(text);
+    return success();
+  };
+  auto rowSet = [&] { return set(rows); };
+  auto amongSet = [&] { return set(among); };
+  return failure(parser.parseKeyword("computes") ||
+                 parseExact(parser, exact, ratio, amongSet, rowSet));
+}
+
+void mlir::heddle::printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
+                             FlatSymbolRefAttr rows, ExactAttr exact,
+                             RatioAttr ratio, FlatSymbolRefAttr among) {
+  if (on && !on.empty()) {
+    printer << "on ";
+    llvm::interleave(
+        on.getAsRange<CadenceAttr>(), printer.getStream(),
+        [&](CadenceAttr cadence) { printCadence(printer, cadence); }, " and ");
+    printer << ' ';
+  }
+  printer << "computes ";
+  printExact(printer, exact, ratio,
+             [&] { printer.printAttributeWithoutType(among); });
+  if (rows)
+    printer.printAttributeWithoutType(rows);
+  else
+    printer << "all";
+}
+
+//===----------------------------------------------------------------------===//
+// Reuse, commit
+//===----------------------------------------------------------------------===//
+
+ParseResult mlir::heddle::parseCommitKind(AsmParser &parser,
+                                          CommitKindAttr &kind,
+                                          RatioAttr &ratio) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  std::optional<CommitKind> found = symbolizeCommitKind(word);
+  if (!found)
+    return parser.emitError(loc, "what is committed is said by quota, "
+                                 "above(confidence) or factor(number)");
+  kind = CommitKindAttr::get(parser.getContext(), *found);
+  if (*found == CommitKind::Quota)
+    return success();
+  return failure(
+      parser.parseLParen() ||
+      parseRatio(parser, ratio,
+                 *found == CommitKind::Above ? 1 : bundle::maxFactor) ||
+      parser.parseRParen());
+}
+
+void mlir::heddle::printCommitKind(AsmPrinter &printer, Operation *,
+                                   CommitKindAttr kind, RatioAttr ratio) {
+  printer << stringifyCommitKind(kind.getValue());
+  if (!ratio)
+    return;
+  printer << '(';
+  printRatio(printer, ratio);
+  printer << ')';
+}
+
+ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,
+                                      ReusedAttentionAttr &attention,
+                                      UnitAttr &ffn, UnitAttr &beforeRope) {
+  UnitAttr yes = parser.getBuilder().getUnitAttr();
+  auto option = [&](StringRef word) -> FailureOr<bool> {
+    if (failed(parser.parseOptionalLParen()))
+      return false;
+    if (parser.parseKeyword(word) || parser.parseRParen())
+      return failure();
+    return true;
+  };
+  auto keep = [&](ReusedAttention kind, SMLoc loc) -> ParseResult {
+    if (attention)
+      return parser.emitError(loc, "attention is kept once: as context or as "
+                                   "output");
+    attention = ReusedAttentionAttr::get(parser.getContext(), kind);
+    return success();
+  };
+  auto part = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef word;
+    (void)parser.parseOptionalKeyword(&word);
+    if ((word == "kv" && kv) || (word == "ffn" && ffn))
+      return parser.emitError(loc) << "'" << word << "' is given twice";
+    if (word == "kv") {
+      kv = yes;
+      FailureOr<bool> early = option("before_rope");
+      if (succeeded(early) && *early)
+        beforeRope = yes;
+      return failure(failed(early));
+    }
+    if (word == "ffn") {
+      ffn = yes;
+      return success();
+    }
+    if (word == "output")
+      return keep(ReusedAttention::Output, loc);
+    if (word == "context") {
+      FailureOr<bool> propagating = option("propagating");
+      if (failed(propagating))
+        return failure();
+      return keep(*propagating ? ReusedAttention::Propagated
+                               : ReusedAttention::Context,
+                  loc);
+    }
+    return parser.emitError(loc, "what is reused is kv, context, "
+                                 "context(propagating), output or ffn");
+  };
+  return parser.parseCommaSeparatedList(part);
+}
+
+void mlir::heddle::printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
+                               ReusedAttentionAttr attention, UnitAttr ffn,
+                               UnitAttr beforeRope) {
+  SmallVector<StringRef> parts;
+  if (kv)
+    parts.push_back(beforeRope ? "kv(before_rope)" : "kv");
+  switch (attention ? attention.getValue() : ReusedAttention::None) {
+  case ReusedAttention::None:
+    break;
+  case ReusedAttention::Context:
+    parts.push_back("context");
+    break;
+  case ReusedAttention::Propagated:
+    parts.push_back("context(propagating)");
+    break;
+  case ReusedAttention::Output:
+    parts.push_back("output");
+    break;
+  }
+  if (ffn)
+    parts.push_back("ffn");
+  llvm::interleaveComma(parts, printer.getStream());
+}

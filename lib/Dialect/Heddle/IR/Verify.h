@@ -1,0 +1,92 @@
+//===- Verify.h - What ops of both levels check alike -----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_DIALECT_HEDDLE_IR_VERIFY_H
+#define HEDDLE_LIB_DIALECT_HEDDLE_IR_VERIFY_H
+
+#include "Assembly.h"
+#include "bundle/Manifest.h"
+
+namespace mlir::heddle {
+
+/// A schedule or plan has at most one op of a kind.
+template <typename OpTy, typename Parent>
+LogicalResult verifyOnlyOne(Parent parent) {
+  OpTy first;
+  for (auto op : parent.template getOps<OpTy>()) {
+    if (first)
+      return op->emitOpError("is the second one; there can be one only")
+                 .attachNote(first.getLoc())
+             << "the first one is here";
+    first = op;
+  }
+  return success();
+}
+
+/// P1, P2, P6, P8, P9 of heddle.select and heddle.selection.
+template <typename OpTy> LogicalResult verifySelection(OpTy op) {
+  auto error = [&] { return op.emitOpError(); };
+  bool blocks = op.getKind() == SelectionKind::Blocks;
+  if (failed(checkRatio(error, "a share", op.getKeep())) ||
+      failed(checkGroup(error, op.getGroup(), blocks)))
+    return failure();
+  if (!blocks && op.getIsolation() != Isolation::None)
+    return op.emitOpError("isolates spans, which only blocks can");
+  if (!blocks && op.getScale() != Scale::HeadDim)
+    return op.emitOpError("is scaled by the heads, which only blocks can be");
+  if (blocks && op.getPerKvHead())
+    return op.emitOpError("selects blocks, which each query head has its own "
+                          "of");
+  return success();
+}
+
+/// heddle.recompute and heddle.pass: each form has its own parameters.
+template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
+  auto error = [&] { return op.emitOpError(); };
+  RatioAttr ratio = op.getRatioAttr();
+  StringRef name = stringifyExact(op.getExact());
+  bool all = op.getExact() == Exact::All;
+  if (all == static_cast<bool>(ratio))
+    return op.emitOpError()
+           << name << (all ? " has no ratio" : " needs a ratio");
+  if (hasAmong != (op.getExact() == Exact::LeastSimilar))
+    return op.emitOpError() << name
+                            << (hasAmong ? " compares no set of positions"
+                                         : " needs the positions to compare");
+  // R7: a cosine's bound, or a share.
+  return all ? success()
+             : checkRatio(
+                   error,
+                   op.getExact() == Exact::Salient ? "the bound of a cosine"
+                                                   : "a share",
+                   ratio,
+                   op.getExact() == Exact::Salient ? ::heddle::bundle::maxBelow
+                                                   : 1);
+}
+
+/// heddle.commit and heddle.commit_rule.
+template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
+  auto error = [&] { return op.emitOpError(); };
+  RatioAttr ratio = op.getRatioAttr();
+  bool quota = op.getKind() == CommitKind::Quota;
+  if (quota == static_cast<bool>(ratio))
+    return op.emitOpError() << stringifyCommitKind(op.getKind())
+                            << (quota ? " has no number" : " needs a number");
+  // M2: a confidence is at most 1.
+  return quota ? success()
+               : checkRatio(error,
+                            op.getKind() == CommitKind::Above ? "a confidence"
+                                                              : "a factor",
+                            ratio,
+                            op.getKind() == CommitKind::Above
+                                ? 1
+                                : ::heddle::bundle::maxFactor);
+}
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_DIALECT_HEDDLE_IR_VERIFY_H

@@ -7,6 +7,7 @@
 
 #include "runtime/bench/CudaBench.h"
 
+#include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaSubjects.h"
 
 #include <nlohmann/json.hpp>
@@ -30,7 +31,7 @@ static void relate(std::vector<CudaRow> &rows) {
            a.length == b.length && (a.kind == "step") == (b.kind == "step");
   };
   for (CudaRow &row : rows) {
-    if (row.kind == "product" || row.kind == "run")
+    if (row.kind == "run")
       continue;
     const CudaRow *base = nullptr;
     for (const CudaRow &other : rows)
@@ -40,6 +41,13 @@ static void relate(std::vector<CudaRow> &rows) {
     if (base)
       row.relative = row.warm.median / base->warm.median;
   }
+}
+
+rt::DType CudaRequest::modelType() const {
+  for (rt::DType each : {rt::DType::F32, rt::DType::F16})
+    if (!dtypes.empty() && dtypes.front() == rt::name(each))
+      return each;
+  return rt::DType::BF16;
 }
 
 Result<std::vector<CudaRow>>
@@ -52,16 +60,13 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
   if (!stream)
     return stream.takeError();
   rt::ModelConfig config;
-  rt::DType dtype = rt::DType::BF16;
+  const rt::DType dtype = request.modelType();
   std::optional<DeviceWeights> weights;
   if (!request.model.empty()) {
     Result<rt::ModelConfig> loaded = rt::ModelConfig::load(request.model);
     if (!loaded)
       return loaded.takeError();
     config = std::move(*loaded);
-    for (rt::DType each : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
-      if (request.dtype == rt::name(each))
-        dtype = each;
     Result<DeviceWeights> made =
         DeviceWeights::random(**context, config, dtype, 1);
     if (!made)
@@ -76,6 +81,11 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
     auto module = Module::load(**context, *read);
     if (!module)
       return module.takeError().withContext(path);
+    if (!weights)
+      if (Status s = checkAsked((*read).manifest(), (*module)->choice().target,
+                                request.dtypes, request.headDims);
+          !s)
+        return s.takeError().withContext(path);
     std::string name = path.substr(path.rfind('/') + 1);
     CudaSubject subject{name.substr(0, name.rfind('.')), &*read, context->get(),
                         module->get(), &*stream};
@@ -95,9 +105,9 @@ std::string heddle::bench::toTable(const std::vector<CudaRow> &rows) {
   size_t width = 20;
   for (const CudaRow &row : rows)
     width = std::max(width, row.bundle.size() + 1 + row.name.size());
-  std::snprintf(text, sizeof(text), "%-*s%9s%12s%19s%12s%9s%9s%11s%10s%8s\n",
+  std::snprintf(text, sizeof(text), "%-*s%9s%12s%19s%12s%9s%9s%11s%10s%8s%8s\n",
                 int(width), "", "n", "median ms", "least - most", "cold ms",
-                "TFLOP/s", "/ dense", "attention", "products", "rest");
+                "TFLOP/s", "/ dense", "attention", "products", "rows", "head");
   table += text;
   for (const CudaRow &row : rows) {
     std::string name = row.bundle + " " + row.name;
@@ -117,7 +127,8 @@ std::string heddle::bench::toTable(const std::vector<CudaRow> &rows) {
     cell("%*.3f", 9, row.relative);
     cell("%*.2f", 11, row.attention);
     cell("%*.2f", 10, row.products);
-    cell("%*.2f", 8, row.rest);
+    cell("%*.2f", 8, row.rows);
+    cell("%*.2f", 8, row.head);
     table += "\n";
   }
   return table;
@@ -147,7 +158,8 @@ std::string heddle::bench::toJson(const std::vector<CudaRow> &rows,
     if (row.kind == "step") {
       entry["attention_ms"] = row.attention;
       entry["products_ms"] = row.products;
-      entry["rest_ms"] = row.rest;
+      entry["rows_ms"] = row.rows;
+      entry["head_ms"] = row.head;
     }
     result["benchmarks"].push_back(std::move(entry));
   }

@@ -16,6 +16,7 @@
 #define HEDDLE_RUNTIME_BENCH_CUDABENCH_H
 
 #include "bundle/Result.h"
+#include "runtime/tensor/DType.h"
 
 #include <cstdint>
 #include <string>
@@ -27,7 +28,7 @@ struct CudaRequest {
   std::vector<std::string> bundles;
   int ordinal = 0;
   std::vector<int64_t> lengths = {4096, 16384};
-  std::vector<std::string> dtypes; ///< empty: all
+  std::vector<std::string> dtypes; ///< empty: all; of a model one, or bf16
   std::vector<int64_t> headDims;   ///< empty: all
   int64_t heads = 32;
   int repetitions = 15;
@@ -35,12 +36,12 @@ struct CudaRequest {
   /// A folder with a config.json: steps of such a model, with random weights,
   /// are timed instead of kernels.
   std::string model;
-  std::string dtype = "bf16";
   int64_t genLength = 128;
   int64_t steps = 128;
   bool wholeRuns = false; ///< also all steps of a run, one after the other
-  bool products = false;  ///< also every algorithm for a layer's products
-  std::string choice = "fastest"; ///< of those: "fastest", "first" or "fixed"
+
+  /// Of the model's weights and activations.
+  rt::DType modelType() const;
 };
 
 /// Milliseconds.
@@ -52,17 +53,19 @@ struct Times {
 
 struct CudaRow {
   std::string bundle;
-  std::string name; ///< a kernel's symbol, a kind of step, a product
-  std::string kind; ///< "attention", "select", "step", "run", "product"
+  std::string name; ///< a kernel's symbol, a kind of step
+  std::string kind; ///< "dense", "attention", "select", "step", "run"
   std::string dtype;
   int64_t headDim = 0;
   int64_t length = 0;
   Times warm;
   Times cold;            ///< zero where it was not measured
-  double operations = 0; ///< of kept pairs or of the product; 0: unknown
+  double operations = 0; ///< of kept pairs; 0: unknown
   double relative = 0;   ///< to dense attention, or to the dense step
-  // Of a step, milliseconds.
-  double attention = 0, products = 0, rest = 0;
+  // Of a step, whose `warm` is the time of all layers; each measured by itself.
+  // `rows` are the kernels between products and attention; the head, with its
+  // product, draws and commits, comes after the layers.
+  double attention = 0, products = 0, rows = 0, head = 0;
 };
 
 /// Times what is asked for; `device` gets the GPU's name. Progress goes to

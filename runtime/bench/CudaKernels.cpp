@@ -8,6 +8,7 @@
 #include "runtime/bench/CudaSubjects.h"
 
 #include "bundle/IndexLayout.h"
+#include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/device/cuda/Upload.h"
@@ -81,8 +82,7 @@ Status KernelSubject::prepare() {
   arguments = plan.add("arguments", sizeof(abi::AttentionArgs));
   blocks = int64_t(subject.context->device().multiprocessors) *
            code.residentBlocks();
-  scratchRow =
-      (variant.scratchBytes + variant.scratchBytesPerKey * n + 127) / 128 * 128;
+  scratchRow = bundle::scratchRowBytes(variant, n);
   scratch = plan.add("scratch", selects() ? scratchRow * blocks : 0);
   std::vector<const bundle::Selection *> selections;
   for (const Term &term : kernel.terms)
@@ -205,11 +205,6 @@ Status KernelSubject::launch(const Stream &stream) const {
       stream,
       Grid{.x = (n + variant.queryRows - 1) / variant.queryRows, .y = heads},
       memory[arguments], DevicePtr(0), int64_t(0));
-}
-
-template <typename T> bool asked(const std::vector<T> &wanted, const T &what) {
-  return wanted.empty() ||
-         std::find(wanted.begin(), wanted.end(), what) != wanted.end();
 }
 
 } // namespace

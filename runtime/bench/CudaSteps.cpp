@@ -31,7 +31,6 @@ public:
 
   Status begin();
   Status timeKinds(const CudaTimer &timer);
-  Status timeProducts();
   Status timeRun();
 
 private:
@@ -40,15 +39,13 @@ private:
     result.bundle = subject.name;
     result.kind = std::move(kind);
     result.name = std::move(name);
-    result.dtype = request.dtype;
+    result.dtype = rt::name(request.modelType());
     result.headDim = config.headDim;
     result.length = length;
     return result;
   }
-  /// "dense" or the kernel of layer 0, and whether selections are renewed.
-  std::string nameOfStep(int64_t step) const;
-  Result<Times> timeAttention(const CudaTimer &timer, int64_t step) const;
-  Result<Times> timeLayerProducts(const CudaTimer &timer) const;
+  Result<double> timePart(const CudaTimer &timer, int64_t step,
+                          const Trunk::Parts &part) const;
 
   const CudaSubject &subject;
   CudaEngine &engine;
@@ -80,84 +77,50 @@ Status StepSubject::begin() {
   return engine.beginRun(prompts, options);
 }
 
-std::string StepSubject::nameOfStep(int64_t step) const {
-  return engine.steps().describe(step);
-}
-
-Result<Times> StepSubject::timeAttention(const CudaTimer &timer,
-                                         int64_t step) const {
-  return timer.time(
-      engine.queue(), request.repetitions, false,
-      [&](const Stream &stream) -> Status {
-        for (int64_t layer = 0; layer < config.layers; ++layer)
-          if (Status s = engine.steps().attend(stream, layer, step); !s)
-            return s;
-        return Status::success();
-      });
-}
-
-Result<Times> StepSubject::timeLayerProducts(const CudaTimer &timer) const {
-  return timer.time(
-      engine.queue(), request.repetitions, false,
-      [&](const Stream &stream) -> Status {
-        for (int64_t layer = 0; layer < config.layers; ++layer)
-          for (const Trunk::Product &product : engine.layers().products(layer))
-            if (Status s = engine.products().multiply(stream, product.shape,
-                                                      product.operands);
-                !s)
-              return s;
-        return Status::success();
-      });
+Result<double> StepSubject::timePart(const CudaTimer &timer, int64_t step,
+                                     const Trunk::Parts &part) const {
+  Result<Times> times =
+      timer.time(engine.queue(), request.repetitions, false,
+                 [&](const Stream &) { return engine.runParts(step, part); });
+  if (!times)
+    return times.takeError();
+  return times->median;
 }
 
 Status StepSubject::timeKinds(const CudaTimer &timer) {
+  // Every candidate is masked and remains one: the run's largest head. Its
+  // number of rows is counted before, which waits for the device.
+  if (Status s = engine.runHead({.step = 1}); !s)
+    return s;
+  Result<Times> head = timer.time(
+      engine.queue(), request.repetitions, false, [&](const Stream &) {
+        return engine.runHead({.step = 1, .stepInBlock = 1});
+      });
+  if (!head)
+    return head.takeError();
   std::set<StepKind> seen;
   // In order, so that lists are renewed before they are read.
   for (int64_t step = 1; step <= options.steps; ++step) {
     if (!seen.insert(engine.steps().kindOf(step)).second)
       continue;
-    CudaRow result = row("step", nameOfStep(step));
-    Result<Times> whole =
+    CudaRow result = row("step", engine.steps().describe(step));
+    Result<Times> layers =
         timer.time(engine.queue(), request.repetitions, false,
                    [&](const Stream &) { return engine.runTrunk(step); });
-    if (!whole)
-      return whole.takeError();
-    Result<Times> attention = timeAttention(timer, step);
-    if (!attention)
-      return attention.takeError();
-    Result<Times> products = timeLayerProducts(timer);
-    if (!products)
-      return products.takeError();
-    result.warm = *whole;
-    result.attention = attention->median;
-    result.products = products->median;
-    result.rest = whole->median - attention->median - products->median;
-    rows.push_back(std::move(result));
-  }
-  return Status::success();
-}
-
-/// How far the algorithm in use is from the best that cuBLASLt proposes.
-Status StepSubject::timeProducts() {
-  for (const Trunk::Product &product : engine.layers().products(0)) {
-    auto timings = engine.products().timeAll(engine.queue(), product.shape,
-                                             product.operands);
-    if (!timings)
-      return timings.takeError();
-    const GemmTiming *chosen = nullptr;
-    for (const GemmTiming &timing : *timings)
-      if (timing.chosen)
-        chosen = &timing;
-    if (timings->empty() || !chosen)
-      continue;
-    CudaRow result = row("product", std::string(product.name) + ", best " +
-                                        timings->front().algorithm);
-    result.warm = {chosen->milliseconds, chosen->milliseconds,
-                   chosen->milliseconds};
-    result.operations = 2.0 * double(product.shape.rows) *
-                        double(product.shape.inputs) *
-                        double(product.shape.outputs);
-    result.relative = chosen->milliseconds / timings->front().milliseconds;
+    if (!layers)
+      return layers.takeError();
+    result.warm = *layers;
+    result.head = head->median;
+    const std::pair<double &, Trunk::Parts> parts[] = {
+        {result.attention, {.rows = false, .products = false}},
+        {result.products, {.rows = false, .attention = false}},
+        {result.rows, {.products = false, .attention = false}}};
+    for (auto &[time, part] : parts) {
+      Result<double> median = timePart(timer, step, part);
+      if (!median)
+        return median.takeError();
+      time = *median;
+    }
     rows.push_back(std::move(result));
   }
   return Status::success();
@@ -192,12 +155,8 @@ Status heddle::bench::timeSteps(const CudaSubject &subject,
                                 const DeviceWeights &weights, rt::DType dtype,
                                 const CudaRequest &request,
                                 std::vector<CudaRow> &rows) {
-  GemmOptions products{.proposals = 64, .secondsPerShape = 1};
-  products.choice = request.choice == "first"   ? GemmChoice::First
-                    : request.choice == "fixed" ? GemmChoice::Fixed
-                                                : GemmChoice::Fastest;
   auto engine = CudaEngine::create(*subject.context, weights, *subject.bundle,
-                                   config, dtype, products);
+                                   config, dtype);
   if (!engine)
     return engine.takeError().withContext(subject.name);
   Result<CudaTimer> timer = CudaTimer::create(*subject.context, 0);
@@ -211,9 +170,6 @@ Status heddle::bench::timeSteps(const CudaSubject &subject,
       return s;
     if (Status s = one.timeKinds(*timer); !s)
       return s;
-    if (request.products)
-      if (Status s = one.timeProducts(); !s)
-        return s;
     if (request.wholeRuns)
       if (Status s = one.timeRun(); !s)
         return s;

@@ -10,6 +10,7 @@
 #include "bundle/IndexLayout.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/bench/Asked.h"
 #include "runtime/bench/PeakLoops.h"
 #include "runtime/schedule/PairCount.h"
 #include "runtime/schedule/TaskGrid.h"
@@ -123,6 +124,14 @@ public:
         static_cast<float>(1 / std::sqrt(static_cast<double>(variant.headDim)));
     attention.heads = select.heads = static_cast<uint32_t>(heads);
     std::copy(lists.begin(), lists.end(), attention.lists);
+    attention.rows = n;
+    places.resize(static_cast<size_t>(n));
+    std::iota(places.begin(), places.end(), 0);
+    attention.place = attention.position = places.data();
+    for (int64_t row = 0; row < n; row += variant.queryRows)
+      firstRows.push_back(static_cast<int32_t>(row));
+    firstRows.push_back(static_cast<int32_t>(n));
+    attention.firstRow = firstRows.data();
     if (listed) {
       int64_t room = 0;
       for (const abi::IndexList &list : lists)
@@ -234,17 +243,13 @@ private:
   rt::Buffer query, key, value, output;
   std::vector<float> lse;
   std::vector<std::vector<int32_t>> memory;
+  std::vector<int32_t> places, firstRows;
   abi::AttentionArgs attention{};
   abi::SelectArgs select{};
   int64_t pairs = 0;
   int64_t stride = 0;
   rt::Buffer scratch;
 };
-
-template <typename T> bool admits(const std::vector<T> &list, const T &value) {
-  return list.empty() ||
-         std::find(list.begin(), list.end(), value) != list.end();
-}
 
 } // namespace
 
@@ -254,8 +259,8 @@ void bench::registerKernels(const Subject &subject, const Request &request,
   for (const Kernel &kernel : manifest.kernels) {
     for (const KernelVariant &variant : kernel.variants) {
       if (variant.target != bundle::hostTarget(manifest) ||
-          !admits(request.dtypes, variant.dtype) ||
-          !admits(request.headDims, variant.headDim))
+          !asked(request.dtypes, variant.dtype) ||
+          !asked(request.headDims, variant.headDim))
         continue;
       for (int64_t n : request.lengths) {
         bool select = kernel.kind == Kernel::Kind::Select;

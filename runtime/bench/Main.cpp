@@ -7,7 +7,9 @@
 
 #include "bundle/File.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaBench.h"
+#include "runtime/bench/CudaProducts.h"
 #include "runtime/bench/KernelBench.h"
 #include "runtime/bench/Report.h"
 #include "runtime/engine/Device.h"
@@ -31,34 +33,6 @@ static int writeJson(const std::string &path, const std::string &text) {
   return 1;
 }
 
-/// `common` holds the options that both kinds of devices have.
-static int runOnGpu(const std::string &device,
-                    const std::vector<std::string> &bundles,
-                    const bench::Request &common, bench::CudaRequest request,
-                    const std::string &json, bool hasHeads,
-                    bool hasRepetitions) {
-  request.bundles = bundles;
-  request.ordinal =
-      device.size() > 5 ? std::stoi(device.substr(5)) : 0; // "cuda:N"
-  request.lengths = common.lengths;
-  request.dtypes = common.dtypes;
-  request.headDims = common.headDims;
-  if (hasHeads)
-    request.heads = common.heads;
-  if (hasRepetitions)
-    request.repetitions = common.repetitions;
-  std::string name;
-  Result<std::vector<bench::CudaRow>> rows = bench::runCudaBench(request, name);
-  if (!rows) {
-    std::fprintf(stderr, "error: %s\n", rows.error().text().c_str());
-    return 1;
-  }
-  std::printf("%s, %lld heads, median of %d\n%s", name.c_str(),
-              static_cast<long long>(request.heads), request.repetitions,
-              bench::toTable(*rows).c_str());
-  return writeJson(json, bench::toJson(*rows, name));
-}
-
 /// `code`, or failure when what was printed did not arrive.
 static int finish(int code) {
   Status status = bundle::flushStandardOutput();
@@ -68,126 +42,251 @@ static int finish(int code) {
   return code == 0 ? 1 : code;
 }
 
-int main(int argc, char **argv) {
-  CLI::App app("Times the kernels of bundles next to the machine's peak. Other "
-               "options (--benchmark_filter=...) go to Google Benchmark.");
-  app.footer("Examples:\n"
-             "  heddle-bench --bundle dense.hdl --bundle pulsecol.hdl\n"
-             "  heddle-bench --bundle dense.hdl --dtypes=bf16 --lengths=4096 "
-             "--json bench.json\n"
-             "  heddle-bench --device=cuda --bundle gpu.hdl --lengths=16384\n"
-             "  heddle-bench --device=cuda --bundle gpu.hdl --model DIR "
-             "--lengths=4096,16384\n");
-  app.set_version_flag("--version", "heddle-bench " HEDDLE_VERSION);
-  app.allow_extras();
-  bench::Request request;
-  std::vector<std::string> paths;
-  std::string json;
+namespace {
+
+constexpr int exitFailure = 1, exitUsage = 2;
+
+int fail(const Error &error) {
+  std::fprintf(stderr, "error: %s\n", error.text().c_str());
+  return exitFailure;
+}
+
+int refuse(const std::string &message) {
+  std::fprintf(stderr,
+               "error: %s\nTry 'heddle-bench --help' for all options.\n",
+               message.c_str());
+  return exitUsage;
+}
+
+/// The command line.
+struct Options {
+  std::vector<std::string> bundles;
+  std::string device = "cpu", json;
+  bench::Request common; ///< what both kinds of devices have, as the host's
+  bench::CudaRequest gpu;
+  bool products = false;
   int threads = 0;
-  app.add_option("--bundle", paths, "Bundles to time; may be repeated");
-  app.add_option("--lengths", request.lengths, "Sequence lengths")
+};
+
+void addOptions(CLI::App &app, Options &options) {
+  app.add_option("--bundle", options.bundles,
+                 "Bundles to time; may be repeated");
+  app.add_option("--device", options.device, "cpu, cuda or cuda:N")
+      ->capture_default_str();
+  app.add_option("--lengths", options.common.lengths, "Sequence lengths")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
-  app.add_option("--dtypes", request.dtypes, "Element types (default: all)")
+  app.add_option("--dtype", options.common.dtypes,
+                 "Element types, of f32, bf16 and f16 (default: all of the "
+                 "kernels; of a model: bf16)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform([](std::string text) { // heddle-run's spelling
+        return text == "fp32" || text == "fp16" ? "f" + text.substr(2) : text;
+      })
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  app.add_option("--head-dim", options.common.headDims,
+                 "Head dims (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--head-dims", request.headDims, "Head dims (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--heads", request.heads, "Heads")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--threads", threads, "Threads (default: one a core)")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--repetitions", request.repetitions,
-                 "Repetitions, of which the median counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--json", json, "Also write the figures to this file");
-  bench::CudaRequest cuda;
-  std::string device = "cpu";
-  app.add_option("--device", device, "cpu, cuda or cuda:N")
-      ->capture_default_str();
+  app.add_option("--heads", options.common.heads,
+                 "Heads (default: 4, on a GPU 32)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--repetitions", options.common.repetitions,
+                 "Repetitions, of which the median counts (default: 5, on a "
+                 "GPU 15)")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--json", options.json, "Also write the figures to this file");
+  app.add_option("--threads", options.threads, "Threads (default: one a core)")
+      ->check(CLI::Range(0, 4096))
+      ->group("On the host");
   const char gpu[] = "On a GPU";
-  app.add_option("--model", cuda.model,
+  app.add_option("--model", options.gpu.model,
                  "A folder with a config.json: times the steps of such a "
                  "model, with random weights")
       ->group(gpu);
-  app.add_option("--dtype", cuda.dtype, "Of the model: bf16, f16 or f32")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
-      ->capture_default_str()
-      ->group(gpu);
-  app.add_option("--gen-length", cuda.genLength, "Generated tokens of a run")
+  app.add_option("--gen-length", options.gpu.genLength,
+                 "Generated tokens of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str()
       ->group(gpu);
-  app.add_option("--steps", cuda.steps, "Steps of a run")
+  app.add_option("--steps", options.gpu.steps, "Steps of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str()
       ->group(gpu);
-  app.add_flag("--whole-runs", cuda.wholeRuns, "Also times whole runs")
+  app.add_flag("--whole-runs", options.gpu.wholeRuns, "Also times whole runs")
       ->group(gpu);
-  app.add_flag("--products", cuda.products,
-               "Also times all of cuBLASLt's algorithms for a layer's products")
+  app.add_flag("--products", options.products,
+               "Times cuBLASLt's algorithms for the model's products instead, "
+               "with --lengths rows, and compares their bits")
       ->group(gpu);
-  app.add_option("--product-choice", cuda.choice,
-                 "Which algorithm products take: the fastest of those tried "
-                 "out, cuBLASLt's first (heddle-run's choice), or a fixed one "
-                 "(heddle-run --batch-invariant)")
-      ->check(CLI::IsMember({"fastest", "first", "fixed"}))
-      ->capture_default_str()
-      ->group(gpu);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return finish(app.exit(error));
-  }
-  if (Status status = rt::checkDeviceName(device); !status) {
-    std::fprintf(stderr, "error: --device: %s\n",
-                 status.error().text().c_str());
-    return 2;
-  }
-  if (device != "cpu")
-    return runOnGpu(device, paths, request, cuda, json,
-                    app.count("--heads") > 0, app.count("--repetitions") > 0);
-  rt::setThreadCount(threads);
+}
 
+/// Refuses what does not apply to what is timed.
+Status check(const CLI::App &app, const Options &options) {
+  auto refuseAll = [&](std::initializer_list<const char *> names,
+                       const std::string &why) -> Status {
+    for (const char *name : names)
+      if (app.count(name))
+        return Error(std::string(name) + why);
+    return Status::success();
+  };
+  if (Status s = rt::checkDeviceName(options.device); !s)
+    return s.takeError().withContext("--device");
+  for (int64_t dim : options.common.headDims)
+    if (dim < 1)
+      return Error("--head-dim: " + std::to_string(dim) + " is none");
+  if (options.device == "cpu")
+    return refuseAll(
+        {"--model", "--gen-length", "--steps", "--whole-runs", "--products"},
+        " is for GPUs; give --device=cuda too");
+  if (Status s = refuseAll({"--threads"}, " is for --device=cpu"); !s)
+    return s;
+  if (std::vector<std::string> rest = app.remaining(); !rest.empty())
+    return Error("'" + rest.front() +
+                 "' is unknown (only with --device=cpu do other options go to "
+                 "Google Benchmark)");
+  if (options.gpu.model.empty()) {
+    if (Status s =
+            refuseAll({"--gen-length", "--steps", "--whole-runs", "--products"},
+                      " is for the steps of a model; give --model too");
+        !s)
+      return s;
+  } else {
+    if (Status s = refuseAll({"--heads", "--head-dim"},
+                             " is said by the model's config.json");
+        !s)
+      return s;
+    if (options.common.dtypes.size() > 1)
+      return Error("--dtype names several types; a model has one");
+  }
+  if (options.products)
+    return refuseAll({"--bundle", "--gen-length", "--steps", "--whole-runs"},
+                     " has nothing to do with --products");
+  if (options.bundles.empty())
+    return Error("nothing to time: give --bundle with a file that heddlec "
+                 "made, as by 'heddlec examples/dense.mlir --target=cuda -o "
+                 "dense.hdl'");
+  return Status::success();
+}
+
+template <typename Row>
+int printGpu(const Options &options, const Result<std::vector<Row>> &rows,
+             const std::string &title, const std::string &device) {
+  if (!rows)
+    return fail(rows.error());
+  std::printf("%s\n%s", title.c_str(), bench::toTable(*rows).c_str());
+  return writeJson(options.json, bench::toJson(*rows, device));
+}
+
+int runOnGpu(const CLI::App &app, const Options &options) {
+  bench::CudaRequest request = options.gpu;
+  request.bundles = options.bundles;
+  request.ordinal =
+      options.device == "cuda" ? 0 : std::stoi(options.device.substr(5));
+  request.lengths = options.common.lengths;
+  request.dtypes = options.common.dtypes;
+  request.headDims = options.common.headDims;
+  if (app.count("--heads"))
+    request.heads = options.common.heads;
+  if (app.count("--repetitions"))
+    request.repetitions = options.common.repetitions;
+  const std::string median = "median of " + std::to_string(request.repetitions);
+  std::string device;
+  if (options.products) {
+    auto rows = bench::runProductBench(request, device);
+    return printGpu(options, rows,
+                    device + ", " + std::string(rt::name(request.modelType())) +
+                        ", " + median,
+                    device);
+  }
+  auto rows = bench::runCudaBench(request, device);
+  return printGpu(options, rows,
+                  device + ", " +
+                      (request.model.empty()
+                           ? std::to_string(request.heads) + " heads, "
+                           : request.model + ", ") +
+                      median,
+                  device);
+}
+
+int runOnHost(const CLI::App &app, const Options &options, char *program) {
+  rt::setThreadCount(options.threads);
   std::vector<bench::Subject> subjects;
-  for (const std::string &path : paths) {
+  for (const std::string &path : options.bundles) {
     Result<bench::Subject> subject = bench::loadSubject(path);
-    if (!subject) {
-      std::fprintf(stderr, "error: %s\n", subject.error().text().c_str());
-      return 1;
-    }
+    if (!subject)
+      return fail(subject.error());
+    const bundle::Manifest &manifest = subject->bundle->manifest();
+    if (Status s =
+            bench::checkAsked(manifest, bundle::hostTarget(manifest),
+                              options.common.dtypes, options.common.headDims);
+        !s)
+      return fail(s.takeError().withContext(path));
     subjects.push_back(std::move(*subject));
   }
   std::vector<bench::Row> rows;
-  bench::registerPeaks(request.repetitions, rows);
+  bench::registerPeaks(options.common.repetitions, rows);
   for (const bench::Subject &subject : subjects)
-    bench::registerKernels(subject, request, rows);
+    bench::registerKernels(subject, options.common, rows);
 
   // Repetitions of all benchmarks in mixed order, so that a clock or a
   // neighbour that changes during the run meets all of them alike.
-  std::vector<std::string> options = {
-      argv[0], "--benchmark_enable_random_interleaving=true"};
+  std::vector<std::string> arguments = {
+      program, "--benchmark_enable_random_interleaving=true"};
   for (const std::string &extra : app.remaining())
-    options.push_back(extra);
+    arguments.push_back(extra);
   std::vector<char *> pointers;
-  for (std::string &option : options)
-    pointers.push_back(option.data());
+  for (std::string &argument : arguments)
+    pointers.push_back(argument.data());
   int count = static_cast<int>(pointers.size());
   benchmark::Initialize(&count, pointers.data());
   if (benchmark::ReportUnrecognizedArguments(count, pointers.data()))
-    return 1;
+    return exitUsage;
   bench::Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector);
   collector.medians(rows);
   std::printf("%d threads, %lld heads, median of %d repetitions\n%s",
-              rt::threadCount(), static_cast<long long>(request.heads),
-              request.repetitions, bench::toTable(rows).c_str());
-  if (int failed = writeJson(json, bench::toJson(rows, rt::threadCount())))
-    return finish(failed);
-  return finish(collector.failed() ? 1 : 0);
+              rt::threadCount(), static_cast<long long>(options.common.heads),
+              options.common.repetitions, bench::toTable(rows).c_str());
+  if (int failed =
+          writeJson(options.json, bench::toJson(rows, rt::threadCount())))
+    return failed;
+  return collector.failed() ? exitFailure : 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Times the kernels of bundles next to the machine's peak. On "
+               "the host, other options (--benchmark_filter=...) go to Google "
+               "Benchmark.");
+  app.footer("Examples:\n"
+             "  heddle-bench --bundle dense.hdl --bundle pulsecol.hdl\n"
+             "  heddle-bench --bundle dense.hdl --dtype=bf16 --lengths=4096 "
+             "--json bench.json\n"
+             "  heddle-bench --device=cuda --bundle gpu.hdl --lengths=16384\n"
+             "  heddle-bench --device=cuda --bundle gpu.hdl --model DIR "
+             "--lengths=4096,16384\n"
+             "  heddle-bench --device=cuda --products --model DIR "
+             "--lengths=1,4096\n"
+             "Exit codes: 0 success, 1 a bundle, model or device cannot be "
+             "used, 2 bad command line.");
+  app.set_version_flag("--version", "heddle-bench " HEDDLE_VERSION);
+  app.allow_extras();
+  Options options;
+  addOptions(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) { // --help, --version
+    return finish(app.exit(success));
+  } catch (const CLI::Error &error) {
+    return refuse(error.what());
+  }
+  if (Status status = check(app, options); !status)
+    return refuse(status.error().text());
+  return finish(options.device == "cpu" ? runOnHost(app, options, argv[0])
+                                        : runOnGpu(app, options));
 }

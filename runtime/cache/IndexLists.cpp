@@ -1,4 +1,4 @@
-//===- IndexLists.cpp - The column lists of a run -------------------------===//
+//===- IndexLists.cpp - The index lists of a run --------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,6 +7,7 @@
 
 #include "runtime/cache/IndexLists.h"
 
+#include <algorithm>
 #include <cassert>
 #include <limits>
 
@@ -25,22 +26,85 @@ static int64_t plus(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? tooMany : sum;
 }
 
-/// Groups, kept keys and row of a selection over `n` tokens; no memory yet.
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+BlockSpans heddle::rt::blockSpans(const bundle::Selection &selection, int64_t n,
+                                  int64_t promptPlaces) {
+  using Isolation = bundle::Selection::Isolation;
+  auto kept = [&](int64_t blocks) {
+    return bundle::keepCount(selection.keep, selection.rule, blocks);
+  };
+  int64_t size = selection.group;
+  BlockSpans spans;
+  spans.blocks = ceilDiv(n, size);
+  spans.keep = kept(spans.blocks);
+  if (selection.isolation == Isolation::None || promptPlaces <= 0 ||
+      promptPlaces >= n)
+    return spans;
+  if (selection.isolation == Isolation::Spans) {
+    spans.split = promptPlaces;
+    spans.boundary = ceilDiv(promptPlaces, size);
+    spans.blocks = spans.boundary + ceilDiv(n - promptPlaces, size);
+    spans.spanKeep = kept(spans.boundary);
+  } else {
+    spans.boundary = std::min(ceilDiv(promptPlaces, size), spans.blocks - 1);
+    if (spans.boundary == 0)
+      return spans;
+    spans.spanKeep =
+        kept(selection.isolation == Isolation::Filtered ? spans.blocks
+                                                        : spans.boundary);
+  }
+  spans.keep = spans.spanKeep + kept(spans.blocks - spans.boundary);
+  return spans;
+}
+
+static int64_t headsPerList(const bundle::Selection &selection,
+                            const IndexListShape &shape) {
+  return selection.perKvHead && shape.kvHeads > 0
+             ? shape.queryHeads / shape.kvHeads
+             : 1;
+}
+
+/// Groups, kept keys and row of a selection over `n` places; no memory yet.
 static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
-                              bundle::Encoding encoding) {
+                              int64_t promptPlaces,
+                              const IndexListShape &shape) {
   assert(n >= 1 && selection.group >= 1);
-  abi::IndexList list;
-  list.indices = nullptr;
+  abi::IndexList list{};
   list.groups = (n - 1) / selection.group + 1;
+  list.headsPerList = headsPerList(selection, shape);
+  if (selection.kind == bundle::Selection::Kind::Blocks) {
+    BlockSpans spans = blockSpans(selection, n, promptPlaces);
+    list.keep = spans.keep;
+    list.split = spans.split;
+    // Entries that a list does not need are -1, so it may have more than
+    // blocks.
+    list.rowBytes = bundle::listRowBytes(
+        shape.encoding, std::max(spans.blocks, list.keep), list.keep);
+    return list;
+  }
   list.keep = bundle::keepCount(selection.keep, selection.rule, n);
-  list.rowBytes = bundle::listRowBytes(encoding, n, list.keep);
+  list.rowBytes = bundle::listRowBytes(shape.encoding, n, list.keep);
   return list;
 }
 
-/// Bytes of one list, a multiple of a cache line.
-static int64_t paddedBytes(const abi::IndexList &list, int64_t queryHeads) {
+/// Bytes of one layer's lists of a sequence of at most `n` places, a multiple
+/// of a cache line.
+static int64_t paddedBytes(const bundle::Selection &selection, int64_t n,
+                           const IndexListShape &shape) {
+  abi::IndexList list = shapeOf(selection, n, 0, shape);
+  if (selection.kind == bundle::Selection::Kind::Blocks &&
+      selection.isolation != bundle::Selection::Isolation::None) {
+    // Two spans have at most one block more than one, and each span's share is
+    // at most that of them all.
+    int64_t blocks = list.groups + 1;
+    int64_t keep =
+        2 * bundle::keepCount(selection.keep, selection.rule, blocks);
+    list.rowBytes = bundle::listRowBytes(shape.encoding, 2 * blocks, keep);
+  }
   constexpr int64_t line = 64;
-  int64_t bytes = times(times(queryHeads, list.groups), list.rowBytes);
+  int64_t rows = times(shape.queryHeads / list.headsPerList, list.groups);
+  int64_t bytes = times(rows, list.rowBytes);
   return bytes > tooMany - line ? tooMany : (bytes + line - 1) / line * line;
 }
 
@@ -53,9 +117,8 @@ int64_t IndexLists::bytesFor(const IndexListShape &shape) {
     if (layers == 0)
       continue;
     for (int64_t n : shape.lengths)
-      total = plus(total, times(layers, paddedBytes(shapeOf(shape.selections[s],
-                                                            n, shape.encoding),
-                                                    shape.queryHeads)));
+      total = plus(total,
+                   times(layers, paddedBytes(shape.selections[s], n, shape)));
   }
   return total;
 }
@@ -64,16 +127,17 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
   IndexLists result;
   result.sequences = static_cast<int64_t>(shape.lengths.size());
   result.selections = static_cast<int64_t>(shape.selections.size());
+  result.shape = shape;
   auto *next = static_cast<std::byte *>(memory);
   result.lists.reserve(shape.keeps.size() * shape.lengths.size() *
                        shape.selections.size());
   for (const std::vector<bool> &kept : shape.keeps) {
     for (int64_t n : shape.lengths) {
       for (size_t s = 0; s < shape.selections.size(); ++s) {
-        abi::IndexList list = shapeOf(shape.selections[s], n, shape.encoding);
+        abi::IndexList list = shapeOf(shape.selections[s], n, 0, shape);
         if (kept[s]) {
           list.indices = next;
-          next += paddedBytes(list, shape.queryHeads);
+          next += paddedBytes(shape.selections[s], n, shape);
         }
         result.lists.push_back(list);
       }
@@ -94,4 +158,16 @@ Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
   IndexLists result = at(shape, memory.data());
   result.memory = std::move(memory);
   return result;
+}
+
+void IndexLists::see(int64_t sequence, int64_t n, int64_t promptPlaces) {
+  assert(n >= 1 && n <= shape.lengths[sequence]);
+  for (size_t layer = 0; layer < shape.keeps.size(); ++layer)
+    for (int64_t s = 0; s < selections; ++s) {
+      size_t at = slot(static_cast<int64_t>(layer), sequence, s);
+      void *indices = lists[at].indices;
+      lists[at] = shapeOf(shape.selections[s], n, promptPlaces, shape);
+      lists[at].indices = indices;
+      written[at] = 0;
+    }
 }

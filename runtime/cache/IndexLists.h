@@ -1,4 +1,4 @@
-//===- IndexLists.h - The column lists of a run -----------------*- C++ -*-===//
+//===- IndexLists.h - The index lists of a run ------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,6 +28,10 @@
 // these short lists takes 16 bytes, A 64 or, like B, no more than that when
 // padded: 384 bytes again.
 //
+// Lists count places (visible positions). When the visible positions of a
+// sequence change, its lists take another shape in the same memory, which is
+// enough for the most places that the sequence can have.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
@@ -44,15 +48,36 @@
 
 namespace heddle::rt {
 
+/// The blocks that a selection of blocks chooses from.
+///
+/// Worked example: blocks of 32, n = 100 places of which 40 are prompt, one
+/// half kept. Spans: blocks {0..31} {32..39} {40..71} {72..99}, boundary 2, one
+/// of each two kept. Aligned: {0..31} {32..63} {64..95} {96..99}, boundary 2.
+struct BlockSpans {
+  int64_t blocks = 0;   ///< of all keys
+  int64_t keep = 0;     ///< entries of a list
+  int64_t split = 0;    ///< abi::IndexList::split
+  int64_t boundary = 0; ///< abi::SelectArgs::boundary
+  int64_t spanKeep = 0; ///< abi::SelectArgs::spanKeep
+};
+
+/// For `n` places of which the first `promptPlaces` are prompt. Prompt and
+/// response can be told apart only where both have a block: else boundary is 0.
+/// A block that holds the first response place counts as prompt unless it is
+/// the last one. Source: SparseD, released code.
+BlockSpans blockSpans(const bundle::Selection &selection, int64_t n,
+                      int64_t promptPlaces);
+
 /// What the lists of a run depend on.
 struct IndexListShape {
   std::vector<bundle::Selection> selections;
   /// keeps[layer][selection]: whether the layer keeps that selection.
   std::vector<std::vector<bool>> keeps;
-  std::vector<int64_t> lengths; ///< tokens of each sequence, each at least 1
+  std::vector<int64_t> lengths; ///< most places of each sequence, at least 1
   int64_t queryHeads = 0;
   /// Holds the longest sequence, see bundle::encodingFor.
   bundle::Encoding encoding = bundle::Encoding::Int32;
+  int64_t kvHeads = 0; ///< of selections that are shared by key/value head
 };
 
 /// Storage of the index lists and which of them have been written.
@@ -64,7 +89,8 @@ public:
   /// when the true number is larger.
   static int64_t bytesFor(const IndexListShape &shape);
 
-  /// Memory for all lists, none of them filled.
+  /// Memory for all lists, none of them filled, of sequences that are wholly
+  /// visible and have no prompt.
   static Result<IndexLists> allocate(const IndexListShape &shape);
 
   /// The same in bytesFor() bytes at `memory`, which may be a device's: only
@@ -72,6 +98,10 @@ public:
   static IndexLists at(const IndexListShape &shape, void *memory);
 
   int64_t bytes() const { return memory.size(); }
+
+  /// Gives the lists of a sequence the shape for `n` places, in [1, its
+  /// length], the first `promptPlaces` of them prompt. None is filled then.
+  void see(int64_t sequence, int64_t n, int64_t promptPlaces);
 
   /// The list of a (layer, sequence, selection). `indices` is null when the
   /// layer does not keep the selection.
@@ -96,6 +126,7 @@ private:
 
   int64_t sequences = 0;
   int64_t selections = 0;
+  IndexListShape shape;
   Buffer memory;
   std::vector<abi::IndexList> lists;
   std::vector<uint8_t> written;

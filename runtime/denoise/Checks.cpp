@@ -54,6 +54,26 @@ Status checkNumber(const char *name, double value) {
   return Status::success();
 }
 
+/// A sampler that goes by t has no guidance.
+Status checkTimesteps(const GenerateOptions &options) {
+  if (!options.sampling.timesteps)
+    return Status::success();
+  const TimestepOptions &timesteps = *options.sampling.timesteps;
+  if (options.sampling.cfgScale != 0)
+    return Error("cfg-scale is " + std::to_string(options.sampling.cfgScale) +
+                 ", but sampling by timesteps has no guidance; it must be 0");
+  if (!(timesteps.eps > 0 && timesteps.eps < 1))
+    return Error("eps is " + std::to_string(timesteps.eps) +
+                 "; it must be between 0 and 1");
+  if (!(timesteps.topP >= 0 && timesteps.topP <= 1))
+    return Error("top-p is " + std::to_string(timesteps.topP) +
+                 "; it must be from 0 to 1");
+  if (timesteps.topK < 0)
+    return Error("top-k is " + str(timesteps.topK) +
+                 "; it must be at least 1, or 0 for all tokens");
+  return checkNumber("alg-temp", timesteps.ruleTemperature);
+}
+
 } // namespace
 
 Status checkOptions(const GenerateOptions &options) {
@@ -79,7 +99,10 @@ Status checkOptions(const GenerateOptions &options) {
   if (Status status = checkNumber("temperature", options.sampling.temperature);
       !status)
     return status;
-  return checkNumber("cfg-scale", options.sampling.cfgScale);
+  if (Status status = checkNumber("cfg-scale", options.sampling.cfgScale);
+      !status)
+    return status;
+  return checkTimesteps(options);
 }
 
 Status checkPrompts(const ModelConfig &config,

@@ -7,6 +7,7 @@
 
 #include "runtime/denoise/Denoise.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace heddle::rt {
@@ -43,7 +44,7 @@ Result<Generation> generate(StepEngine &engine,
   if (observer)
     seen = startTokens(prompts, options.genLength, engine.config().maskToken);
   Generation generation;
-  for (int64_t step = 1; step <= options.steps; ++step) {
+  for (int64_t step = 1; !engine.finished(); ++step) {
     auto start = std::chrono::steady_clock::now();
     StepPlace place{.step = step,
                     .block = (step - 1) / stepsPerBlock,
@@ -63,18 +64,19 @@ Result<Generation> generate(StepEngine &engine,
         std::chrono::steady_clock::now() - start;
     StepRecord record;
     record.step = step;
-    record.totalSteps = options.steps;
-    record.block = place.block;
+    record.totalSteps = std::max(step, options.steps);
+    record.block = outcome.block.value_or(place.block);
     record.rowsComputed = outcome.rowsComputed;
     record.logitRows = outcome.logitRows;
     record.commits = outcome.commits;
     record.tokens = seen;
     record.counters = outcome.counters;
+    record.traces = outcome.traces;
     record.seconds = elapsed.count();
     if (!observer(record))
       break;
   }
-  generation.complete = generation.stepsDone == options.steps;
+  generation.complete = engine.finished();
   Result<std::vector<std::vector<int32_t>>> tokens = engine.tokens();
   if (!tokens)
     return tokens.takeError();

@@ -28,6 +28,7 @@ struct StepRecord {
   std::span<const Commit> commits;
   std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
   StepCounters counters;
+  std::span<const SequenceTrace> traces; ///< if GenerateOptions::trace
   double seconds = 0;
 };
 

@@ -9,6 +9,8 @@
 
 #include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/denoise/CommitRule.h"
+#include "runtime/denoise/SequenceRun.h"
 
 #include <algorithm>
 
@@ -26,8 +28,15 @@ public:
   Status beginRun(std::span<const std::vector<int32_t>> prompts,
                   const GenerateOptions &options) override;
   Status step(const StepPlace &place, StepOutcome *outcome) override;
+  bool finished() const override {
+    return std::all_of(runs.begin(), runs.end(),
+                       [](const SequenceRun &run) { return run.done(); });
+  }
   Result<std::vector<std::vector<int32_t>>> tokens() override {
-    return sequences;
+    std::vector<std::vector<int32_t>> result;
+    for (const SequenceRun &run : runs)
+      result.push_back(run.tokens());
+    return result;
   }
 
 private:
@@ -35,114 +44,180 @@ private:
   struct Candidate {
     int64_t sequence;
     int64_t position;
+    int64_t row; ///< of the batch, that predicts it
   };
 
-  void packSequences(std::span<const std::vector<int32_t>> prompts);
-  void beginBlock(int64_t block);
-  void collectCandidates(int64_t block, int64_t stepInBlock);
-  Status forward(int64_t step);
+  std::vector<SequenceState> states() const;
+  int64_t liveRow(int64_t sequence, int64_t position) const;
+  Status collectCandidates();
+  Status forward();
   Status checkDraws() const;
-  void commit(int64_t stepInBlock);
-  void fillPackedTokens();
+  double orderOf(const Candidate &candidate, const Draw &draw) const;
+  void commit();
+  void fillTraces(std::vector<SequenceTrace> &traces) const;
   Status checkMemory() const;
 
-  int64_t count() const { return static_cast<int64_t>(sequences.size()); }
-  bool isMasked(int64_t sequence, int64_t position) const {
-    return sequences[sequence][position] == model.config().maskToken;
-  }
+  int64_t count() const { return static_cast<int64_t>(runs.size()); }
 
   Model &model;
   ScheduleExecutor &executor;
 
   // The run.
   GenerateOptions options;
-  int64_t stepsPerBlock = 0;
+  bundle::CommitRule rule;
   bool guided = false; ///< classifier-free guidance
-  std::vector<int64_t> promptLengths;
-  std::vector<std::vector<int32_t>> sequences; ///< prompt + response
+  std::vector<SequenceRun> runs;
+  std::vector<int64_t> idle; ///< steps without a candidate, one after the other
 
-  // The packed batch: conditional sequences, then, if guided, as many
-  // unconditional ones.
-  PackedBatch batch;
-  std::vector<int64_t> lengths; ///< of the packed sequences
-  std::vector<int32_t> packed;  ///< [batch.rows()]
+  // The batch: conditional sequences, then, if guided, as many unconditional
+  // ones.
+  std::vector<SequenceShape> shapes;
+  const PackedBatch *batch = nullptr; ///< live rows, the executor's
+  std::vector<int32_t> packed;        ///< [batch->rows()]: their tokens
 
-  std::vector<std::vector<int64_t>> quotas; ///< [sequences x stepsPerBlock]
-  std::vector<Candidate> candidates;        ///< by sequence, then by position
-  std::vector<Draw> draws;                  ///< [candidates]
+  std::vector<Candidate> candidates; ///< by sequence, then by position
+  std::vector<Draw> draws;           ///< [candidates]
   std::vector<Commit> commits;
 };
 
-void HostEngine::packSequences(std::span<const std::vector<int32_t>> prompts) {
-  promptLengths.clear();
-  lengths.clear();
-  for (const std::vector<int32_t> &prompt : prompts) {
-    promptLengths.push_back(static_cast<int64_t>(prompt.size()));
-    lengths.push_back(promptLengths.back() + options.genLength);
-  }
-  if (guided)
-    lengths.insert(lengths.end(), lengths.begin(),
-                   lengths.begin() + promptLengths.size());
-  batch.offsets = {0};
-  for (int64_t length : lengths)
-    batch.offsets.push_back(batch.rows() + length);
-  sequences.assign(prompts.begin(), prompts.end());
-}
-
 Status HostEngine::checkMemory() const {
+  int64_t rows = 0;
+  for (const SequenceShape &shape : shapes)
+    rows += shape.length;
   int64_t samplerRows =
       model.config().vocabSize * int64_t(sizeof(float)) * threadCount();
   return rt::checkMemory(
-      model.activationBytes(batch.rows()) + executor.runBytes(lengths) +
-          samplerRows,
-      "generating " + std::to_string(count()) + " sequences of " +
-          std::to_string(batch.rows()) + " positions in all",
+      model.activationBytes(rows) + executor.runBytes(shapes) + samplerRows,
+      "generating " + std::to_string(shapes.size() / (guided ? 2 : 1)) +
+          " sequences of " + std::to_string(rows) + " positions in all",
       "use a shorter gen-length or prompt, or fewer prompts at a time");
 }
 
 Status HostEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                             const GenerateOptions &runOptions) {
   options = runOptions;
-  stepsPerBlock = options.steps / (options.genLength / options.blockLength);
+  rule = executor.manifest().commit;
+  // A block that lasts until it is full must not draw masks for ever.
+  if (endsWhenFull(rule))
+    options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
-  packSequences(prompts);
+  if (options.sampling.timesteps) {
+    if (rule.kind == bundle::CommitRule::Kind::Quota) {
+      if (options.blockLength != options.genLength)
+        return Error("block-length is " + std::to_string(options.blockLength) +
+                     ", but sampling by timesteps has one block unless the "
+                     "schedule commits by confidence; it must be gen-length, " +
+                     std::to_string(options.genLength));
+    } else {
+      // Thresholds are of probabilities.
+      options.sampling.timesteps->rule = TransferRule::MaskgitPlus;
+    }
+  }
+  runs.clear();
+  idle.assign(prompts.size(), 0);
+  shapes.clear();
+  for (int half = 0; half < (guided ? 2 : 1); ++half)
+    for (const std::vector<int32_t> &prompt : prompts) {
+      int64_t length = static_cast<int64_t>(prompt.size());
+      shapes.push_back({length + options.genLength, length});
+    }
   if (Status status = checkMemory(); !status)
     return status;
-  for (std::vector<int32_t> &sequence : sequences)
-    sequence.resize(sequence.size() + options.genLength,
-                    model.config().maskToken);
-  packed.resize(batch.rows());
-  quotas.resize(count());
-  return executor.beginRun(lengths, options.steps);
+  for (const std::vector<int32_t> &prompt : prompts)
+    runs.emplace_back(prompt, options, model.config(), rule);
+  executor.setTracing(options.trace);
+  return executor.beginRun(shapes, options.steps,
+                           options.steps /
+                               (options.genLength / options.blockLength));
 }
 
-void HostEngine::beginBlock(int64_t block) {
-  for (int64_t s = 0; s < count(); ++s) {
-    int64_t first = promptLengths[s] + block * options.blockLength;
-    int64_t masked = 0;
-    for (int64_t i = first; i < first + options.blockLength; ++i)
-      masked += isMasked(s, i);
-    quotas[s] = commitQuotas(masked, stepsPerBlock);
+/// What the schedule is told of the sequences, guidance's included.
+std::vector<SequenceState> HostEngine::states() const {
+  std::vector<SequenceState> result;
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    const SequenceRun &run = runs[s % runs.size()];
+    result.push_back({.place = run.place(),
+                      .blockBegin = run.blockBegin(),
+                      .blockEnd = run.blockEnd(),
+                      .masked = run.masked(),
+                      .committedAt = run.committedAt(),
+                      .done = run.done()});
   }
+  return result;
 }
 
-Status HostEngine::step(const StepPlace &place, StepOutcome *outcome) {
-  if (place.stepInBlock == 0)
-    beginBlock(place.block);
-  collectCandidates(place.block, place.stepInBlock);
-  if (Status status = forward(place.step); !status)
+Status HostEngine::step(const StepPlace &, StepOutcome *outcome) {
+  Result<const PackedBatch *> live = executor.beginStep(states());
+  if (!live)
+    return live.takeError();
+  batch = *live;
+  if (Status status = collectCandidates(); !status)
+    return status;
+  if (Status status = forward(); !status)
     return status;
   if (Status status = checkDraws(); !status)
     return status;
-  commit(place.stepInBlock);
+  commit();
   if (outcome) {
-    outcome->rowsComputed = batch.rows();
+    for (const SequenceRun &run : runs)
+      if (!run.done())
+        outcome->block = std::min(outcome->block.value_or(run.place().block),
+                                  run.place().block);
+    outcome->rowsComputed = batch->rows();
     outcome->logitRows =
         static_cast<int64_t>(candidates.size()) * (guided ? 2 : 1);
     outcome->commits = commits;
     outcome->counters = executor.counters();
+    if (options.trace)
+      fillTraces(outcome->traces);
   }
+  for (SequenceRun &run : runs)
+    if (!run.done())
+      run.advance();
   return Status::success();
+}
+
+void HostEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
+  for (int64_t s = 0; s < count(); ++s) {
+    const SequenceRun &run = runs[s];
+    if (run.done())
+      continue;
+    SequenceTrace &trace = traces.emplace_back();
+    trace.sequence = s;
+    trace.step = run.place().step;
+    trace.length = static_cast<int64_t>(run.tokens().size());
+    std::span<const int32_t> visible = executor.visible(s);
+    trace.visible.assign(visible.begin(), visible.end());
+    for (const LayerTrace &layer : executor.trace()) {
+      if (layer.sequence != s)
+        continue;
+      trace.layers.push_back(layer);
+      if (layer.renewed.empty())
+        continue;
+      for (const SelectionView &view : executor.selections(layer.layer, s)) {
+        if (std::find(layer.renewed.begin(), layer.renewed.end(),
+                      view.selection) == layer.renewed.end())
+          continue;
+        const int32_t *list = view.indices;
+        for (int64_t head = 0; head < view.lists; ++head) {
+          SequenceTrace::Renewed &renewed = trace.renewed.emplace_back();
+          renewed.layer = layer.layer;
+          renewed.head = head;
+          renewed.selection = view.selection;
+          for (int64_t group = 0; group < view.groups; ++group) {
+            renewed.lists.emplace_back(list, list + view.keep);
+            list += view.keep;
+          }
+        }
+      }
+    }
+    for (const Candidate &candidate : candidates)
+      if (candidate.sequence == s)
+        trace.logits.push_back(batch->positions[candidate.row]);
+    // Positions 0 and 1 may share a predicting row.
+    trace.logits.erase(std::unique(trace.logits.begin(), trace.logits.end()),
+                       trace.logits.end());
+  }
 }
 
 /// Draws of rows whose logits were not finite have no token.
@@ -158,44 +233,69 @@ Status HostEngine::checkDraws() const {
   return Status::success();
 }
 
-void HostEngine::collectCandidates(int64_t block, int64_t stepInBlock) {
+/// The live row at a position of a sequence, or -1.
+int64_t HostEngine::liveRow(int64_t sequence, int64_t position) const {
+  auto first = batch->positions.begin() + batch->offsets[sequence];
+  auto last = batch->positions.begin() + batch->offsets[sequence + 1];
+  auto found = std::lower_bound(first, last, position);
+  return found != last && *found == position ? found - batch->positions.begin()
+                                             : -1;
+}
+
+Status HostEngine::collectCandidates() {
   candidates.clear();
   for (int64_t s = 0; s < count(); ++s) {
-    if (quotas[s][stepInBlock] == 0)
+    const SequenceRun &run = runs[s];
+    if (run.done() ||
+        (rule.kind == bundle::CommitRule::Kind::Quota && run.quota() == 0))
       continue;
-    int64_t first = promptLengths[s];
-    int64_t end = first + (block + 1) * options.blockLength;
-    for (int64_t i = first; i < end; ++i)
-      if (isMasked(s, i))
-        candidates.push_back({s, i});
+    bool open = false; // the sampler may leave all for later
+    for (int64_t i = run.promptLength(); i < run.blockEnd(); ++i) {
+      if (!run.masked()[i] || !executor.inCommitSet(s, i))
+        continue;
+      int64_t row = liveRow(s, model.config().predictingRow(i));
+      if (row < 0)
+        continue;
+      open = true;
+      if (run.isCandidate(i))
+        candidates.push_back({s, i, row});
+    }
+    // A later step may name other positions; but not for ever.
+    idle[s] = open ? 0 : idle[s] + 1;
+    if (idle[s] > options.steps)
+      return Error("sequence " + std::to_string(s) + " had " +
+                   std::to_string(idle[s]) +
+                   " steps in which none of the masked positions of block " +
+                   std::to_string(run.place().block + 1) +
+                   " could be committed: the schedule computes none of the "
+                   "rows that predict them (" +
+                   (model.config().shiftedLogits
+                        ? "in this model each position's is the row before it"
+                        : "in this model each position's is its own") +
+                   "), or its commit rule admits none of them");
   }
   draws.assign(candidates.size(), Draw{.token = -1, .confidence = 0});
+  return Status::success();
 }
 
-void HostEngine::fillPackedTokens() {
-  for (int64_t s = 0; s < count(); ++s)
-    std::copy(sequences[s].begin(), sequences[s].end(),
-              packed.begin() + batch.offsets[s]);
-  for (int64_t s = count(); s < batch.sequences(); ++s) {
-    int64_t conditional = s - count();
-    int64_t promptLength = promptLengths[conditional];
-    auto response = std::fill_n(packed.begin() + batch.offsets[s], promptLength,
-                                model.config().maskToken);
-    std::copy(sequences[conditional].begin() + promptLength,
-              sequences[conditional].end(), response);
+Status HostEngine::forward() {
+  packed.clear();
+  for (int64_t s = 0; s < batch->sequences(); ++s) {
+    const SequenceRun &run = runs[s % count()];
+    for (int64_t row = batch->offsets[s]; row < batch->offsets[s + 1]; ++row) {
+      int64_t position = batch->positions[row];
+      // Guidance's sequences have no prompt to see.
+      packed.push_back(s >= count() && position < run.promptLength()
+                           ? model.config().maskToken
+                           : run.tokens()[position]);
+    }
   }
-}
-
-Status HostEngine::forward(int64_t step) {
-  fillPackedTokens();
   LogitRequest request;
   request.unit = guided ? 2 : 1;
   for (const Candidate &candidate : candidates) {
-    request.rows.push_back(batch.offsets[candidate.sequence] +
-                           candidate.position);
-    if (guided)
-      request.rows.push_back(batch.offsets[count() + candidate.sequence] +
-                             candidate.position);
+    request.rows.push_back(candidate.row);
+    if (guided) // its row stands as far behind as all conditional rows
+      request.rows.push_back(candidate.row + batch->offsets[count()]);
   }
   const int64_t vocab = model.config().vocabSize;
   request.consume = [&](int64_t first, int64_t count, const float *logits) {
@@ -208,15 +308,29 @@ Status HostEngine::forward(int64_t step) {
       if (guided)
         unconditional = std::span(source + vocab, vocab);
       int64_t c = (first + i) / request.unit;
-      draws[c] = drawToken(row, unconditional, options.sampling, step,
-                           candidates[c].position);
+      const Candidate &candidate = candidates[c];
+      int64_t step = runs[candidate.sequence].place().step;
+      draws[c] =
+          options.sampling.timesteps
+              ? drawByTimesteps(row, options.sampling, step, candidate.position)
+              : drawToken(row, unconditional, options.sampling, step,
+                          candidate.position);
     }
   };
-  executor.beginStep(step);
-  return model.forward(batch, packed, executor, request);
+  return model.forward(*batch, packed, executor, request);
 }
 
-void HostEngine::commit(int64_t stepInBlock) {
+/// What candidates of a sequence are ordered by. Only the model's own rule adds
+/// noise: a threshold is one of the confidence itself.
+double HostEngine::orderOf(const Candidate &candidate, const Draw &draw) const {
+  if (!options.sampling.timesteps ||
+      rule.kind != bundle::CommitRule::Kind::Quota)
+    return draw.confidence;
+  return transferKey(options.sampling, draw.confidence,
+                     runs[candidate.sequence].place().step, candidate.position);
+}
+
+void HostEngine::commit() {
   commits.clear();
   std::vector<double> confidence;
   for (size_t first = 0, end; first < candidates.size(); first = end) {
@@ -224,12 +338,12 @@ void HostEngine::commit(int64_t stepInBlock) {
     confidence.clear();
     for (end = first; end < candidates.size() && candidates[end].sequence == s;
          ++end)
-      confidence.push_back(draws[end].confidence);
-    for (int64_t chosen :
-         largestConfidence(confidence, quotas[s][stepInBlock])) {
+      confidence.push_back(orderOf(candidates[end], draws[end]));
+    int64_t quota = std::min<int64_t>(runs[s].quota(), confidence.size());
+    for (int64_t chosen : chooseCommits(rule, confidence, quota)) {
       const Draw &draw = draws[first + chosen];
       int64_t position = candidates[first + chosen].position;
-      sequences[s][position] = draw.token;
+      runs[s].commit(position, draw.token);
       commits.push_back({s, position, draw.token, draw.confidence});
     }
   }

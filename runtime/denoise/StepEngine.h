@@ -21,18 +21,22 @@
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace heddle::rt {
 
-/// A sampler's settings as LLaDA's generate() has them (upstream defaults).
+/// A sampler's settings as LLaDA's generate() has them (upstream defaults), or
+/// with sampling.timesteps as Dream's diffusion_generate(), which has one
+/// block.
 struct GenerateOptions {
   int64_t genLength = 128;
   int64_t steps = 128; ///< over the whole generation; blocks share them equally
   int64_t blockLength = 128;
   SampleOptions sampling;
+  bool trace = false; ///< fill StepOutcome::traces; on the host only
 };
 
 /// One token that a step committed.
@@ -50,19 +54,43 @@ struct StepPlace {
   int64_t stepInBlock = 0; ///< 0-based; 0 starts the block
 };
 
+/// All that a step computed for one sequence, for those who compare. Rows are
+/// positions in the sequence.
+struct SequenceTrace {
+  int64_t sequence = 0;
+  int64_t step = 0;             ///< of the sequence, from 1
+  int64_t length = 0;           ///< prompt and response
+  std::vector<int32_t> visible; ///< positions, by place
+  std::vector<LayerTrace> layers;
+  /// A selection made in this step, for one head: for each group of query rows
+  /// the keys, or blocks of keys, that it lists, as places among the visible
+  /// positions.
+  struct Renewed {
+    int64_t layer = 0;
+    int64_t head = 0;      ///< query head, or key/value head if these share
+    int64_t selection = 0; ///< index into Manifest::selections
+    std::vector<std::vector<int32_t>> lists; ///< [groups]
+  };
+  std::vector<Renewed> renewed;
+  std::vector<int32_t> logits; ///< rows through the LM head, ascending
+};
+
 /// What a step did, for those who watch.
 struct StepOutcome {
+  /// The block that the hindmost sequence decoded; none if blocks last their
+  /// planned steps.
+  std::optional<int64_t> block;
   int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
   int64_t logitRows = 0;    ///< rows through the LM head
   std::vector<Commit> commits;
   StepCounters counters;
+  std::vector<SequenceTrace> traces; ///< if GenerateOptions::trace
 };
 
 /// Runs the steps of one run after the other over a ragged batch of prompts.
-/// A sequence's tokens do not depend on the others: bit for bit on the host,
-/// and on a GPU if DeviceOptions::batchInvariant asks for it; else its products
-/// may round differently in batches of another size. With CFG the batch holds
-/// every prompt a second time, masked, behind all conditional sequences.
+/// A sequence's tokens do not depend on the others, bit for bit. With CFG the
+/// batch holds every prompt a second time, masked, behind all conditional
+/// sequences.
 ///
 /// A step commits, in each sequence, its quota of the masked positions up to
 /// the end of the current block (all in the current block, unless the model
@@ -70,7 +98,10 @@ struct StepOutcome {
 /// competes again, as in the reference). Only those positions' rows go through
 /// the LM head, none when the quota is 0. A block's quotas are those of
 /// commitQuotas() for the positions masked when it starts.
-/// Source: LLaDA's generate (Nie et al. 2025, released code).
+/// Models with shifted logits predict a position in the row before it: that row
+/// goes through the LM head then (ModelConfig::predictingRow).
+/// Source: LLaDA's generate (Nie et al. 2025, released code); Dream's
+/// diffusion_generate (Ye et al. 2025, released code).
 class StepEngine {
 public:
   virtual ~StepEngine() = default;
@@ -88,6 +119,10 @@ public:
   /// Makes the next step. Places come in order and without gaps. `outcome` is
   /// null when nobody looks, which may save the device a transfer.
   virtual Status step(const StepPlace &place, StepOutcome *outcome) = 0;
+
+  /// Whether every sequence of the run is done. Blocks that end by confidence
+  /// need fewer steps than planned, or more.
+  virtual bool finished() const = 0;
 
   /// The whole sequences as the last step left them, [sequences].
   virtual Result<std::vector<std::vector<int32_t>>> tokens() = 0;

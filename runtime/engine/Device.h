@@ -25,9 +25,6 @@ struct DeviceOptions {
   /// "cpu", "cuda" (the first GPU) or "cuda:N".
   std::string name = "cpu";
   DType dtype = DType::F32;
-  /// On a GPU: a row's result does not depend on the rows beside it, at the
-  /// price of slower products.
-  bool batchInvariant = false;
 };
 
 /// Refuses what is no device's name, present or not.

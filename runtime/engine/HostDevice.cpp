@@ -57,6 +57,7 @@ public:
   Status step(const StepPlace &place, StepOutcome *outcome) override {
     return inner->step(place, outcome);
   }
+  bool finished() const override { return inner->finished(); }
   Result<std::vector<std::vector<int32_t>>> tokens() override {
     return inner->tokens();
   }
@@ -84,12 +85,12 @@ Result<MemoryUse>
 HostDevice::checkRun(StepEngine &engine,
                      const std::vector<int64_t> &promptLengths,
                      const GenerateOptions &options) {
-  std::vector<int64_t> lengths;
+  std::vector<SequenceShape> shapes;
   for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
     for (int64_t prompt : promptLengths)
-      lengths.push_back(prompt + options.genLength);
+      shapes.push_back({prompt + options.genLength, prompt});
   MemoryUse use;
-  use.run = static_cast<Engine &>(engine).schedule().runBytes(lengths);
+  use.run = static_cast<Engine &>(engine).schedule().runBytes(shapes);
   return use;
 }
 

@@ -22,6 +22,7 @@ struct TensorNames {
   std::string_view embedding, finalNorm, head;
   std::string_view attentionNorm, query, key, value, attentionOut;
   std::string_view mlpNorm, gate, up, down;
+  std::string_view queryBias, keyBias, valueBias; ///< empty: there are none
 };
 
 constexpr TensorNames families[] = {
@@ -37,7 +38,19 @@ constexpr TensorNames families[] = {
      "model.transformer.blocks.#.ff_norm.weight",
      "model.transformer.blocks.#.ff_proj.weight",
      "model.transformer.blocks.#.up_proj.weight",
-     "model.transformer.blocks.#.ff_out.weight"},
+     "model.transformer.blocks.#.ff_out.weight", "", "", ""},
+    {"dream", "model.embed_tokens.weight", "model.norm.weight",
+     "lm_head.weight", "model.layers.#.input_layernorm.weight",
+     "model.layers.#.self_attn.q_proj.weight",
+     "model.layers.#.self_attn.k_proj.weight",
+     "model.layers.#.self_attn.v_proj.weight",
+     "model.layers.#.self_attn.o_proj.weight",
+     "model.layers.#.post_attention_layernorm.weight",
+     "model.layers.#.mlp.gate_proj.weight", "model.layers.#.mlp.up_proj.weight",
+     "model.layers.#.mlp.down_proj.weight",
+     "model.layers.#.self_attn.q_proj.bias",
+     "model.layers.#.self_attn.k_proj.bias",
+     "model.layers.#.self_attn.v_proj.bias"},
 };
 
 std::string shapeText(const std::vector<int64_t> &shape) {
@@ -138,6 +151,11 @@ Result<ModelTensors> bindTensors(const ModelConfig &config,
     layer.query = binder.bind(names->query, i, {queryOut, hidden});
     layer.key = binder.bind(names->key, i, {kvOut, hidden});
     layer.value = binder.bind(names->value, i, {kvOut, hidden});
+    if (config.qkvBias) {
+      layer.queryBias = binder.bind(names->queryBias, i, {queryOut});
+      layer.keyBias = binder.bind(names->keyBias, i, {kvOut});
+      layer.valueBias = binder.bind(names->valueBias, i, {kvOut});
+    }
     layer.attentionOut =
         binder.bind(names->attentionOut, i, {hidden, queryOut});
     layer.mlpNorm = binder.bind(names->mlpNorm, i, {hidden});

@@ -27,11 +27,14 @@ struct LayerTensors {
   const TensorInfo *query;         ///< [queryHeads * headDim x hidden]
   const TensorInfo *key;           ///< [kvHeads * headDim x hidden]
   const TensorInfo *value;         ///< [kvHeads * headDim x hidden]
-  const TensorInfo *attentionOut;  ///< [hidden x queryHeads * headDim]
-  const TensorInfo *mlpNorm;       ///< [hidden]
-  const TensorInfo *gate;          ///< [mlpHidden x hidden]
-  const TensorInfo *up;            ///< [mlpHidden x hidden]
-  const TensorInfo *down;          ///< [hidden x mlpHidden]
+  /// [outputs of the matrix] each; null when the config says no bias.
+  const TensorInfo *queryBias = nullptr, *keyBias = nullptr,
+                   *valueBias = nullptr;
+  const TensorInfo *attentionOut; ///< [hidden x queryHeads * headDim]
+  const TensorInfo *mlpNorm;      ///< [hidden]
+  const TensorInfo *gate;         ///< [mlpHidden x hidden]
+  const TensorInfo *up;           ///< [mlpHidden x hidden]
+  const TensorInfo *down;         ///< [hidden x mlpHidden]
 };
 
 /// The tensors of a model.

@@ -5,14 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model's forward pass computes Q, K and V of a packed batch and asks an
-// AttentionBackend for the attention output. What the backend does (dense,
-// sparse, refresh a selection) is the schedule's business; what a head is, the
-// model's. Row layout of a packed batch: the rows of all sequences one after
-// the other, no padding.
+// A model's forward pass asks a LayerPlayer, layer by layer, which rows to
+// compute and what attention gives. Which rows, which pairs, what is cached and
+// when it is renewed is the schedule's business; what a head is, the model's.
 //
-// Worked example: two sequences of 3 and 2 tokens give offsets {0, 3, 5}; row 3
-// is position 0 of sequence 1.
+// The *live* rows of a step carry a hidden state through all layers: those of
+// all sequences one after the other, no padding. In a layer, a live row is
+// *exact* (its Q, K, V, attention are computed) or reused (the player provides
+// its attention output); its FFN is computed or taken from the player's cache.
+//
+// Worked example: two sequences; of the first positions 1, 4 and 6 are live, of
+// the second 0 and 2: offsets {0, 3, 5}, positions {1, 4, 6, 0, 2}; row 3 is
+// position 0 of sequence 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +27,47 @@
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace heddle::rt {
 
-/// The sequences of a packed batch.
+/// The live rows of a step.
 struct PackedBatch {
-  std::vector<int64_t> offsets; ///< [sequences + 1], ascending from 0
+  std::vector<int64_t> offsets;   ///< [sequences + 1], ascending from 0; a
+                                  ///< sequence may have no rows
+  std::vector<int32_t> positions; ///< [rows]: of each row in its sequence
+
+  /// Every row of sequences of these lengths.
+  static PackedBatch whole(std::span<const int64_t> lengths) {
+    PackedBatch batch;
+    batch.offsets = {0};
+    for (int64_t length : lengths) {
+      for (int64_t i = 0; i < length; ++i)
+        batch.positions.push_back(static_cast<int32_t>(i));
+      batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));
+    }
+    return batch;
+  }
 
   int64_t sequences() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t rows() const { return offsets.back(); }
+  /// Live rows of a sequence.
   int64_t length(int64_t sequence) const {
     return offsets[sequence + 1] - offsets[sequence];
   }
 };
 
-/// Q, K (both after RoPE), V and the output of one layer, for all rows of a
-/// packed batch. Strides count elements between consecutive rows.
+/// Some of the live rows, ascending.
+struct RowSet {
+  bool all = true;               ///< every live row; `rows` is then empty
+  std::span<const int32_t> rows; ///< indices of live rows; the memory is the
+                                 ///< player's and stays until the next layer
+};
+
+/// Q, K (both after RoPE), V and the output of one layer for the live rows.
+/// Strides count elements between consecutive rows. Rows that the player did
+/// not ask for hold anything.
 struct AttentionTensors {
   const void *query = nullptr; ///< [rows x queryHeads x headDim]
   const void *key = nullptr;   ///< [rows x kvHeads x headDim]
@@ -55,16 +83,67 @@ struct AttentionTensors {
   DType dtype = DType::F32;
 };
 
-/// Computes attention layer by layer within one denoising step.
-class AttentionBackend {
+/// Plays a schedule through the layers of one step. Called by one thread (which
+/// may use parallelFor inside), for each layer in order: values,
+/// queriesAndKeys, attend, projected, ffn. As it stands it computes every live
+/// row.
+class LayerPlayer {
 public:
-  virtual ~AttentionBackend() = default;
+  virtual ~LayerPlayer() = default;
 
-  /// Writes tensors.output for every row of the batch. Called once a layer, in
-  /// layer order, by one thread (which may use parallelFor inside).
+  /// The rows whose V this layer computes.
+  virtual Result<RowSet> values(int64_t layer) {
+    (void)layer;
+    return RowSet();
+  }
+
+  /// Whether queriesAndKeys() looks at V: if not, it is asked before V is
+  /// computed, so that Q, K and V are one product.
+  virtual bool choosesByValues(int64_t layer) const {
+    (void)layer;
+    return false;
+  }
+
+  struct Exact {
+    RowSet queries; ///< rows whose Q is computed
+    RowSet keys;    ///< rows whose K is computed
+  };
+  /// The rows whose Q and K this layer computes. If choosesByValues(),
+  /// tensors.value holds the rows that values() named.
+  virtual Result<Exact> queriesAndKeys(int64_t layer, const PackedBatch &batch,
+                                       const AttentionTensors &tensors) {
+    (void)layer, (void)batch, (void)tensors;
+    return Exact();
+  }
+
+  /// Writes tensors.output for the rows of projected(), and renews what the
+  /// step renews.
   virtual Status attend(int64_t layer, const PackedBatch &batch,
                         const AttentionTensors &tensors) = 0;
+
+  /// Outputs [hidden] of which some are computed and the others kept from
+  /// earlier steps.
+  struct Cached {
+    RowSet computed;
+    /// Empty: all live rows are computed and nothing is kept. Else for each
+    /// live row where its output, of the run's dtype, is kept: the model writes
+    /// those that it computes and then takes every live row's from there.
+    std::span<void *const> cache;
+  };
+  /// The rows whose attention output is projected, and the projections.
+  virtual Result<Cached> projected(int64_t layer) {
+    (void)layer;
+    return Cached();
+  }
+
+  /// The rows whose FFN is computed, and its outputs.
+  virtual Result<Cached> ffn(int64_t layer) {
+    (void)layer;
+    return Cached();
+  }
 };
+
+using AttentionBackend = LayerPlayer;
 
 } // namespace heddle::rt
 

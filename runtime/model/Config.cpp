@@ -4,17 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One reader a family: it knows that family's field names, refuses what is not
+// implemented, and says the facts in which families differ. Nothing else in the
+// runtime asks for a family.
+//
+//===----------------------------------------------------------------------===//
 
 #include "runtime/model/Config.h"
 
 #include "runtime/base/File.h"
 #include "runtime/base/Json.h"
+#include "runtime/model/ConfigFields.h"
 
-#include <cmath>
 #include <limits>
-#include <optional>
-
-#include <nlohmann/json.hpp>
 
 namespace heddle::rt {
 
@@ -22,17 +25,11 @@ using nlohmann::json;
 
 namespace {
 
-/// A field that changes what the model computes and for which one value is
-/// implemented. Absent or null means LLaDA-8B's config.json, which has exactly
-/// these values (the class defaults of the released configuration code differ
-/// and never apply to a released model).
-struct FixedField {
-  const char *name;
-  json supported;
-  const char *meaning; ///< what another value would ask for
-};
-
-const FixedField fixedFields[] = {
+/// What only one value is implemented for, in LLaDA. Absent or null means
+/// LLaDA-8B's config.json, which has exactly these values (the class defaults
+/// of the released configuration code differ and never apply to a released
+/// model).
+const FixedField lladaFixedFields[] = {
     {"activation_type", "silu", "another activation in the MLP"},
     {"alibi", false, "ALiBi position biases"},
     {"attention_layer_norm", false, "norms of queries and keys"},
@@ -52,108 +49,47 @@ const FixedField fixedFields[] = {
     {"quantization_config", nullptr, "quantised weights"},
 };
 
-/// Largest value of any size field; keeps products far from overflow.
-constexpr int64_t maxExtent = int64_t(1) << 31;
-
-/// Reads typed fields; the first error sticks and later reads are harmless.
-class FieldReader {
-public:
-  explicit FieldReader(const json &object) : object(object) {}
-
-  bool has(const char *name) const {
-    auto found = object.find(name);
-    return found != object.end() && !found->is_null();
-  }
-
-  /// An integer in [least, most]; `fallback` when absent or null, an error if
-  /// there is none.
-  int64_t integer(const char *name, int64_t least, int64_t most,
-                  std::optional<int64_t> fallback = std::nullopt) {
-    if (!has(name))
-      return missing(name, fallback);
-    const json &value = object[name];
-    bool fits = value.is_number_unsigned()
-                    ? value.get<uint64_t>() <= static_cast<uint64_t>(most) &&
-                          static_cast<int64_t>(value.get<uint64_t>()) >= least
-                    : value.is_number_integer() &&
-                          value.get<int64_t>() >= least &&
-                          value.get<int64_t>() <= most;
-    if (!fits) {
-      fail(name, value,
-           "an integer from " + std::to_string(least) + " to " +
-               std::to_string(most));
-      return least;
-    }
-    return value.get<int64_t>();
-  }
-
-  /// A finite number above zero.
-  double positive(const char *name,
-                  std::optional<double> fallback = std::nullopt) {
-    if (!has(name))
-      return missing(name, fallback);
-    const json &value = object[name];
-    if (!value.is_number() || !(value.get<double>() > 0) ||
-        !std::isfinite(value.get<double>())) {
-      fail(name, value, "a number above 0");
-      return 1;
-    }
-    return value.get<double>();
-  }
-
-  bool boolean(const char *name, bool fallback) {
-    if (!has(name))
-      return fallback;
-    if (!object[name].is_boolean()) {
-      fail(name, object[name], "true or false");
-      return fallback;
-    }
-    return object[name].get<bool>();
-  }
-
-  void fail(const std::string &text) {
-    if (!problem)
-      problem = Error(text);
-  }
-
-  void fail(const char *name, const json &value, const std::string &expected) {
-    fail(std::string("field '") + name + "': found " + value.dump() +
-         ", expected " + expected);
-  }
-
-  Status takeStatus() {
-    return problem ? Status(std::move(*problem)) : Status::success();
-  }
-
-private:
-  template <typename T> T missing(const char *name, std::optional<T> fallback) {
-    if (!fallback)
-      fail(std::string("field '") + name + "' is missing");
-    return fallback.value_or(1);
-  }
-
-  const json &object;
-  std::optional<Error> problem;
+/// The same for Dream; the values are those of Dream-7B's config.json.
+const FixedField dreamFixedFields[] = {
+    {"hidden_act", "silu", "another activation in the MLP"},
+    {"rope_scaling", nullptr, "scaled rotations"},
+    {"use_mrope", false, "rotations by several positions"},
+    {"use_sliding_window", false, "a sliding window of the model's own"},
+    {"quantization_config", nullptr, "quantised weights"},
 };
 
-/// Is this a LLaDA? Told from model_type, and architectures where given.
-Status checkArchitecture(const json &object) {
-  auto type = object.find("model_type");
-  if (type == object.end() || *type != "llada")
-    return Error(
-        "field 'model_type': found " +
-        (type == object.end() ? std::string("nothing") : type->dump()) +
-        ", expected \"llada\", the one architecture that is "
-        "implemented");
-  auto classes = object.find("architectures");
-  if (classes != object.end() && !classes->is_null() &&
-      *classes != json::array({"LLaDAModelLM"}))
-    return Error("field 'architectures': found " + classes->dump() +
-                 ", expected [\"LLaDAModelLM\"]");
-  return Status::success();
+// Token ids are int32.
+constexpr int64_t maxVocab = std::numeric_limits<int32_t>::max();
+
+/// `architectures`, where given, names the family's class.
+void checkClass(FieldReader &fields, const json &object, const char *name) {
+  if (fields.has("architectures") &&
+      object["architectures"] != json::array({name}))
+    fields.fail("architectures", object["architectures"],
+                json::array({name}).dump());
 }
 
-void readSizes(FieldReader &fields, ModelConfig &config) {
+/// That heads divide; the names are those of the fields.
+void checkHeads(FieldReader &fields, const ModelConfig &config,
+                const char *hidden, const char *heads, const char *kvHeads) {
+  auto quoted = [](const char *name) { return "'" + std::string(name) + "'"; };
+  if (config.hidden % config.queryHeads != 0)
+    fields.fail("field " + quoted(hidden) + ": found " +
+                std::to_string(config.hidden) + ", expected a multiple of " +
+                heads + ", " + std::to_string(config.queryHeads));
+  if (config.queryHeads % config.kvHeads != 0)
+    fields.fail("field " + quoted(heads) + ": found " +
+                std::to_string(config.queryHeads) +
+                ", expected a multiple of " + kvHeads + ", " +
+                std::to_string(config.kvHeads));
+  if (config.headDim % 2 != 0)
+    fields.fail("fields " + quoted(hidden) + " and " + quoted(heads) +
+                ": heads of " + std::to_string(config.headDim) +
+                " elements cannot be rotated in halves, expected an even "
+                "number");
+}
+
+void readLLaDASizes(FieldReader &fields, ModelConfig &config) {
   config.layers = fields.integer("n_layers", 1, 100'000);
   config.hidden = fields.integer("d_model", 1, maxExtent);
   config.queryHeads = fields.integer("n_heads", 1, maxExtent);
@@ -165,20 +101,8 @@ void readSizes(FieldReader &fields, ModelConfig &config) {
     fields.fail("fields 'multi_query_attention' and 'n_kv_heads' contradict "
                 "each other: true asks for 1 head, found " +
                 std::to_string(config.kvHeads));
-  if (config.hidden % config.queryHeads != 0)
-    fields.fail("field 'd_model': found " + std::to_string(config.hidden) +
-                ", expected a multiple of n_heads, " +
-                std::to_string(config.queryHeads));
-  if (config.queryHeads % config.kvHeads != 0)
-    fields.fail("field 'n_heads': found " + std::to_string(config.queryHeads) +
-                ", expected a multiple of n_kv_heads, " +
-                std::to_string(config.kvHeads));
   config.headDim = config.hidden / config.queryHeads;
-  if (config.headDim % 2 != 0)
-    fields.fail("fields 'd_model' and 'n_heads': heads of " +
-                std::to_string(config.headDim) +
-                " elements cannot be rotated in halves, expected an even "
-                "number");
+  checkHeads(fields, config, "d_model", "n_heads", "n_kv_heads");
 
   if (fields.has("mlp_hidden_size"))
     config.mlpHidden = fields.integer("mlp_hidden_size", 1, maxExtent);
@@ -189,8 +113,6 @@ void readSizes(FieldReader &fields, ModelConfig &config) {
   else
     fields.fail("field 'mlp_hidden_size' is missing");
 
-  // Token ids are int32.
-  constexpr int64_t maxVocab = std::numeric_limits<int32_t>::max();
   int64_t vocab = fields.integer("vocab_size", 1, maxVocab);
   config.vocabSize = fields.integer("embedding_size", 1, maxVocab, vocab);
   if (config.vocabSize < vocab)
@@ -201,21 +123,76 @@ void readSizes(FieldReader &fields, ModelConfig &config) {
       fields.integer("max_sequence_length", 1, maxExtent);
 }
 
-Result<ModelConfig> parseConfig(const json &object) {
-  if (Status status = checkArchitecture(object); !status)
-    return status.takeError();
+/// Source: LLaDA-8B's config.json and modelling code (Nie et al. 2025).
+ModelConfig readLLaDA(FieldReader &fields, const json &object) {
   ModelConfig config;
   config.architecture = "llada";
-  FieldReader fields(object);
-  for (const FixedField &field : fixedFields)
-    if (fields.has(field.name) && object[field.name] != field.supported)
-      fields.fail(std::string("field '") + field.name + "': found " +
-                  object[field.name].dump() + " (" + field.meaning +
-                  "), only " + field.supported.dump() + " is supported");
-  readSizes(fields, config);
-  config.ropeTheta = fields.positive("rope_theta");
+  checkClass(fields, object, "LLaDAModelLM");
+  fields.requireFixed(lladaFixedFields);
+  readLLaDASizes(fields, config);
   config.rmsNormEps = fields.positive("rms_norm_eps", 1e-5);
   config.tiedEmbeddings = fields.boolean("weight_tying", false);
+  return config;
+}
+
+/// Source: Dream-7B's config.json and modelling code (Ye et al. 2025).
+ModelConfig readDream(FieldReader &fields, const json &object) {
+  ModelConfig config;
+  config.architecture = "dream";
+  config.qkvBias = true;
+  config.fullPrecisionRope = false;
+  config.shiftedLogits = true;
+  config.sampler = SamplerFamily::Timesteps;
+  config.chat = ChatFormat::ChatML;
+  checkClass(fields, object, "DreamModel");
+  fields.requireFixed(dreamFixedFields);
+  config.layers = fields.integer("num_hidden_layers", 1, 100'000);
+  config.hidden = fields.integer("hidden_size", 1, maxExtent);
+  config.queryHeads = fields.integer("num_attention_heads", 1, maxExtent);
+  config.kvHeads =
+      fields.integer("num_key_value_heads", 1, maxExtent, config.queryHeads);
+  config.headDim = config.hidden / config.queryHeads;
+  checkHeads(fields, config, "hidden_size", "num_attention_heads",
+             "num_key_value_heads");
+  if (int64_t dim = fields.integer("head_dim", 1, maxExtent, config.headDim);
+      dim != config.headDim)
+    fields.fail("field 'head_dim': found " + std::to_string(dim) +
+                ", expected hidden_size / num_attention_heads, " +
+                std::to_string(config.headDim));
+  config.mlpHidden = fields.integer("intermediate_size", 1, maxExtent);
+  config.vocabSize = fields.integer("vocab_size", 1, maxVocab);
+  config.maxSequenceLength =
+      fields.integer("max_position_embeddings", 1, maxExtent);
+  config.rmsNormEps = fields.positive("rms_norm_eps", 1e-6);
+  config.tiedEmbeddings = fields.boolean("tie_word_embeddings", false);
+  return config;
+}
+
+/// The families, by the model_type of their config.json.
+struct Family {
+  const char *modelType;
+  ModelConfig (*read)(FieldReader &fields, const json &object);
+};
+constexpr Family families[] = {{"llada", readLLaDA}, {"Dream", readDream}};
+
+Result<ModelConfig> parseConfig(const json &object) {
+  auto type = object.find("model_type");
+  const Family *found = nullptr;
+  std::string known;
+  for (const Family &family : families) {
+    if (type != object.end() && *type == family.modelType)
+      found = &family;
+    known += (known.empty() ? "\"" : " or \"") + std::string(family.modelType) +
+             "\"";
+  }
+  if (!found)
+    return Error(
+        "field 'model_type': found " +
+        (type == object.end() ? std::string("nothing") : type->dump()) +
+        ", expected " + known + ", the architectures that are implemented");
+  FieldReader fields(object);
+  ModelConfig config = found->read(fields, object);
+  config.ropeTheta = fields.positive("rope_theta");
   int64_t lastToken = config.vocabSize - 1;
   config.maskToken =
       static_cast<int32_t>(fields.integer("mask_token_id", 0, lastToken));

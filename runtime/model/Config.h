@@ -9,16 +9,23 @@
 #define HEDDLE_RUNTIME_MODEL_CONFIG_H
 
 #include "bundle/Result.h"
+#include "runtime/text/ChatFormat.h"
 
 #include <cstdint>
 #include <string>
 
 namespace heddle::rt {
 
+/// How a model's released code goes from logits to committed tokens.
+enum class SamplerFamily {
+  Blocks,    ///< equal quotas in blocks (LLaDA's generate)
+  Timesteps, ///< shares of what is masked, by t (Dream's diffusion_generate)
+};
+
 /// What the runtime needs of a model's config.json, under its own names.
 /// LLaDA's field names in comments.
 struct ModelConfig {
-  std::string architecture;      ///< "llada"
+  std::string architecture;      ///< "llada", "dream": names of tensors
   int64_t layers = 0;            ///< n_layers
   int64_t hidden = 0;            ///< d_model
   int64_t queryHeads = 0;        ///< n_heads
@@ -35,10 +42,25 @@ struct ModelConfig {
   int32_t padToken = -1;         ///< pad_token_id
   bool tiedEmbeddings = false;   ///< weight_tying: LM head = wte
 
-  /// Reads folder/config.json. Values that change the computation in a way
-  /// that is not implemented (a bias, alibi, another activation or norm,
-  /// qk-norm, logit scaling...) are errors that name the field, what was found
-  /// and what is supported.
+  // The facts in which architectures differ.
+  bool qkvBias = false;          ///< query, key and value have biases
+  bool fullPrecisionRope = true; ///< rotate in fp32, not in the run's dtype
+  bool shiftedLogits = false;    ///< row i predicts position i + 1
+  SamplerFamily sampler = SamplerFamily::Blocks;
+  ChatFormat chat = ChatFormat::LLaDA;
+
+  /// The row of its sequence that predicts `position`: the row itself, or, with
+  /// shifted logits, the one before (row 0 predicts position 0 as well). A
+  /// schedule that computes some rows only must compute this one for every
+  /// position that a step may commit.
+  int64_t predictingRow(int64_t position) const {
+    return shiftedLogits && position > 0 ? position - 1 : position;
+  }
+
+  /// Reads folder/config.json; model_type names the family. Values that change
+  /// the computation in a way that is not implemented (alibi, another
+  /// activation or norm, qk-norm, logit scaling...) are errors that name the
+  /// field, what was found and what is supported.
   static Result<ModelConfig> load(const std::string &folder);
 };
 

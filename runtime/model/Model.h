@@ -33,7 +33,8 @@ struct LoadOptions {
 
 /// Which rows' logits a forward pass computes, and who takes them.
 struct LogitRequest {
-  /// Packed rows, any order, repeats allowed.
+  /// Live rows, any order, repeats allowed: the model's own rows. Which row
+  /// predicts a position says ModelConfig::predictingRow.
   std::vector<int64_t> rows;
   /// rows.size() is a multiple of `unit`; the rows of one unit are always
   /// delivered in the same call (2 for a conditional and unconditional pair).
@@ -45,9 +46,11 @@ struct LogitRequest {
       consume;
 };
 
-/// LLaDA-architecture transformer on the host (facts: Nie et al. 2025; RMSNorm,
-/// rotate-half RoPE in fp32, bidirectional attention, SwiGLU). Weights are
-/// constant after loading. One forward at a time per Model.
+/// A transformer on the host: RMSNorm, rotate-half RoPE, bidirectional
+/// attention with grouped key heads, SwiGLU, and what ModelConfig says beside
+/// (biases, the rotation's precision). Sources: Nie et al. 2025 (LLaDA), Ye et
+/// al. 2025 (Dream). Weights are constant after loading. One forward at a time
+/// per Model.
 class Model {
 public:
   virtual ~Model() = default;
@@ -72,12 +75,11 @@ public:
   /// (kept and reused between calls), with the logit tiles.
   virtual int64_t activationBytes(int64_t rows) const = 0;
 
-  /// One pass over the packed batch. `tokens` [batch.rows()], each in
-  /// [0, config().vocabSize). Every row's result is bit for bit independent of
-  /// the other sequences in the batch and of the thread count.
+  /// One pass of the live rows through the layers. `tokens` [batch.rows()],
+  /// each in [0, config().vocabSize). Every row's result is bit for bit
+  /// independent of the other sequences in the batch and of the thread count.
   virtual Status forward(const PackedBatch &batch,
-                         std::span<const int32_t> tokens,
-                         AttentionBackend &attention,
+                         std::span<const int32_t> tokens, LayerPlayer &player,
                          const LogitRequest &logits) = 0;
 };
 

@@ -7,15 +7,26 @@
 
 #include "runtime/model/Rope.h"
 
+#include "runtime/tensor/Convert.h"
+
 #include <cmath>
 
 namespace heddle::rt {
 
-RopeTable::RopeTable(double theta, int64_t headDim) {
+RopeTable::RopeTable(double theta, int64_t headDim, DType dtype)
+    : dtype(dtype) {
   for (int64_t i = 0; i < headDim; i += 2) {
     float exponent = static_cast<float>(i) / static_cast<float>(headDim);
     frequencies.push_back(1.0f / std::pow(static_cast<float>(theta), exponent));
   }
+}
+
+float RopeTable::round(float value) const {
+  float rounded = value;
+  convert(DType::F32, &value, dtype, &rounded, 1);
+  float widened = value;
+  convert(dtype, &rounded, DType::F32, &widened, 1);
+  return widened;
 }
 
 void RopeTable::grow(int64_t count) {
@@ -23,8 +34,8 @@ void RopeTable::grow(int64_t count) {
   for (int64_t position = known; position < count; ++position)
     for (float frequency : frequencies) {
       float angle = static_cast<float>(position) * frequency;
-      cosines.push_back(std::cos(angle));
-      sines.push_back(std::sin(angle));
+      cosines.push_back(round(std::cos(angle)));
+      sines.push_back(round(std::sin(angle)));
     }
 }
 

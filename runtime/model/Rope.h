@@ -8,6 +8,8 @@
 #ifndef HEDDLE_RUNTIME_MODEL_ROPE_H
 #define HEDDLE_RUNTIME_MODEL_ROPE_H
 
+#include "runtime/tensor/DType.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -15,11 +17,12 @@ namespace heddle::rt {
 
 /// cos and sin of pos * theta^(-2i / headDim), i < headDim / 2, computed as the
 /// released code does: frequencies and angles are rounded to fp32, so the
-/// angle of a late position differs from the exact one.
+/// angle of a late position differs from the exact one. Entries are rounded to
+/// `dtype`, that of the rotation's arithmetic.
 class RopeTable {
 public:
   RopeTable() = default;
-  RopeTable(double theta, int64_t headDim);
+  RopeTable(double theta, int64_t headDim, DType dtype = DType::F32);
 
   /// Makes entries for positions [0, count).
   void grow(int64_t count);
@@ -33,8 +36,10 @@ public:
   }
 
 private:
+  float round(float value) const;
   int64_t half() const { return static_cast<int64_t>(frequencies.size()); }
 
+  DType dtype = DType::F32;
   std::vector<float> frequencies; ///< [headDim / 2]
   std::vector<float> cosines;     ///< [positions x headDim / 2]
   std::vector<float> sines;       ///< [positions x headDim / 2]

@@ -5,22 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// T below is the run's dtype. Shapes: R packed rows, padded to whole tiles of
-// 64; H hidden; A = queryHeads * headDim; K = kvHeads * headDim; F mlpHidden.
+// T below is the run's dtype. Shapes: R live rows, padded to whole tiles of 64;
+// H hidden; A = queryHeads * headDim; K = kvHeads * headDim; F mlpHidden.
 //
 //   x    = embedding[tokens]                                     [R x H]
 //   each layer:
 //     h    = rmsNorm(x)                                          [R x H]
-//     qkv  = h Wqkv^T, query and key rotated                     [R x A + 2K]
-//     att  = attention backend                                   [R x A]
+//     qkv  = h Wqkv^T (+ bias), query and key rotated            [R x A + 2K]
+//     att  = the player's attention                              [R x A]
 //     x   += att Wo^T
 //     h    = rmsNorm(x)
 //     act  = silu(h Wgate^T) * (h Wup^T)                         [R x F]
 //     x   += act Wdown^T
 //   logits = rmsNorm(x) Whead^T, for the rows asked for
 //
-// Rotation, residual and SwiGLU run as epilogues of the products.
-// Source: Nie et al. 2025 (LLaDA), released modelling code.
+// The player names the rows of each product. Those of a part are first copied
+// together; what a layer adds to the rows that it does not compute comes from
+// the player's caches. Bias, rotation, residual and SwiGLU run as epilogues of
+// the products.
+// Source: released modelling code of LLaDA (Nie et al. 2025) and of Dream (Ye
+// et al. 2025), whose rounding points differ in the rotation alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +53,9 @@ class HostTransformer : public Model {
 public:
   HostTransformer(ModelConfig config, DType type, TransformerWeights weights)
       : info(std::move(config)), type(type), weights(std::move(weights)),
-        kernels(cpu::rowKernels(type)), rope(info.ropeTheta, info.headDim) {}
+        kernels(cpu::rowKernels(type)),
+        rope(info.ropeTheta, info.headDim,
+             info.fullPrecisionRope ? DType::F32 : type) {}
 
   const ModelConfig &config() const override { return info; }
   DType dtype() const override { return type; }
@@ -57,8 +63,7 @@ public:
   int64_t activationBytes(int64_t rows) const override;
   std::string description() const override;
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
-                 AttentionBackend &attention,
-                 const LogitRequest &logits) override;
+                 LayerPlayer &player, const LogitRequest &logits) override;
 
 private:
   int64_t attentionWidth() const { return info.queryHeads * info.headDim; }
@@ -98,10 +103,21 @@ private:
   Status check(const PackedBatch &batch, std::span<const int32_t> tokens,
                const LogitRequest &logits) const;
   Status reserve(int64_t rows, int64_t waveRows);
-  void normRows(Activation &from, const std::vector<float> &weight,
-                Activation &to, int64_t rows);
-  Status runLayer(int64_t index, const PackedBatch &batch,
-                  AttentionBackend &attention);
+  void normRows(const std::vector<float> &weight, const RowSet &rows);
+  AttentionTensors attentionTensors();
+  Status projectHeads(const LayerWeights &layer, int64_t firstPart,
+                      int64_t endPart, const RowSet &rows);
+  Status runAttention(int64_t index, const PackedBatch &batch,
+                      LayerPlayer &player);
+  Status runFfn(const LayerWeights &layer, const LayerPlayer::Cached &output);
+  Status addProducts(const cpu::PackedLinear &linear, Activation &from,
+                     const LayerPlayer::Cached &output);
+  int64_t count(const RowSet &rows) const {
+    return rows.all ? live : static_cast<int64_t>(rows.rows.size());
+  }
+  static int64_t rowAt(const RowSet &rows, int64_t i) {
+    return rows.all ? i : rows.rows[i];
+  }
   Status runLogits(const LogitRequest &logits, int64_t waveRows);
 
   ModelConfig info;
@@ -116,7 +132,10 @@ private:
   Activation gathered; ///< [wave rows x H]: normed rows of a logit wave
   Buffer logitWave;    ///< [wave rows x vocab] fp32
   std::vector<cpu::GemmWorker> workers;
-  std::vector<int32_t> positions; ///< [R]: of each row in its sequence
+  std::vector<float> biased;  ///< [workers x headDim]: a head with its bias
+  std::vector<float> widened; ///< [workers x H]: a cached row
+  int64_t live = 0;           ///< R of the pass at hand
+  std::span<const int32_t> positions; ///< [R]: of each row in its sequence
 };
 
 std::string HostTransformer::description() const {
@@ -197,6 +216,8 @@ Status HostTransformer::reserve(int64_t rows, int64_t waveRows) {
     return s;
   if (static_cast<int>(workers.size()) < threadCount())
     workers.resize(threadCount());
+  biased.resize(workers.size() * info.headDim);
+  widened.resize(workers.size() * info.hidden);
   for (cpu::GemmWorker &worker : workers)
     for (const cpu::PackedLinear *linear : linearShapes())
       if (Status s = linear->reserve(worker); !s)
@@ -214,17 +235,17 @@ Status HostTransformer::check(const PackedBatch &batch,
   if (batch.offsets.size() < 2 || batch.offsets.front() != 0)
     return Error("a packed batch needs offsets that start at 0 and at least "
                  "one sequence");
-  for (int64_t i = 0; i < batch.sequences(); ++i) {
-    int64_t length = batch.length(i);
-    if (length < 1 || length > info.maxSequenceLength)
-      return Error("sequence " + std::to_string(i) + " has " +
-                   std::to_string(length) + " tokens, expected 1 to " +
-                   std::to_string(info.maxSequenceLength) +
-                   " (the model's max_sequence_length)");
-  }
-  if (static_cast<int64_t>(tokens.size()) != batch.rows())
+  if (static_cast<int64_t>(tokens.size()) != batch.rows() ||
+      static_cast<int64_t>(batch.positions.size()) != batch.rows())
     return Error("the batch has " + std::to_string(batch.rows()) +
-                 " rows but " + std::to_string(tokens.size()) + " tokens");
+                 " rows but " + std::to_string(tokens.size()) + " tokens and " +
+                 std::to_string(batch.positions.size()) + " positions");
+  for (int32_t position : batch.positions)
+    if (position < 0 || position >= info.maxSequenceLength)
+      return Error("a row stands at position " + std::to_string(position) +
+                   " of its sequence, expected 0 to " +
+                   std::to_string(info.maxSequenceLength - 1) +
+                   " (the model's max_sequence_length)");
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= info.vocabSize)
       return Error("row " + std::to_string(i) + ": token id " +
@@ -245,58 +266,21 @@ Status HostTransformer::check(const PackedBatch &batch,
   return Status::success();
 }
 
-void HostTransformer::normRows(Activation &from,
-                               const std::vector<float> &weight, Activation &to,
-                               int64_t rows) {
-  parallelFor(tileCount(rows), [&](int64_t tile, int) {
-    int64_t last = std::min(rows, (tile + 1) * tileRows);
-    for (int64_t row = tile * tileRows; row < last; ++row)
-      kernels.rmsNorm(from.row(row), weight.data(), to.row(row), info.hidden,
-                      static_cast<float>(info.rmsNormEps));
+/// normed[k] = rmsNorm(hidden[rows[k]]); the rest of the last tile is zero.
+void HostTransformer::normRows(const std::vector<float> &weight,
+                               const RowSet &rows) {
+  int64_t total = count(rows);
+  parallelFor(tileCount(total), [&](int64_t tile, int) {
+    int64_t end = (tile + 1) * tileRows, last = std::min(total, end);
+    for (int64_t k = tile * tileRows; k < last; ++k)
+      kernels.rmsNorm(hidden.row(rowAt(rows, k)), weight.data(), normed.row(k),
+                      info.hidden, static_cast<float>(info.rmsNormEps));
+    std::memset(normed.row(last), 0, (end - last) * normed.rowBytes);
   });
 }
 
-Status HostTransformer::runLayer(int64_t index, const PackedBatch &batch,
-                                 AttentionBackend &attention) {
-  const LayerWeights &layer = weights.layers[index];
-  const int64_t rows = batch.rows(), headDim = info.headDim;
+AttentionTensors HostTransformer::attentionTensors() {
   const int64_t size = byteSize(type);
-  /// Adds the products of a chunk to x.
-  auto addResidual = [&](const cpu::PackedLinear &linear) {
-    return [&, width = linear.outputs(0)](int64_t chunk, int64_t firstRow,
-                                          int64_t count, const float *y, int) {
-      int64_t n = linear.outputs(chunk);
-      for (int64_t i = 0; i < count; ++i)
-        kernels.addTo(y + i * n,
-                      hidden.row(firstRow + i) + chunk * width * size, n);
-    };
-  };
-
-  normRows(hidden, layer.attentionNorm, normed, rows);
-  // Query and key heads are rotated, value heads stored.
-  auto storeHeads =
-      [&, width = layer.qkv.outputs(0)](int64_t chunk, int64_t firstRow,
-                                        int64_t count, const float *y, int) {
-        int64_t n = layer.qkv.outputs(chunk);
-        for (int64_t i = 0; i < count; ++i) {
-          int64_t row = firstRow + i;
-          for (int64_t column = 0; column < n; column += headDim) {
-            int64_t target = chunk * width + column;
-            std::byte *out = qkv.row(row) + target * size;
-            const float *in = y + i * n + column;
-            if (target < attentionWidth() + kvWidth())
-              kernels.rotateHalves(in, rope.cos(positions[row]),
-                                   rope.sin(positions[row]), out, headDim / 2);
-            else
-              kernels.store(in, out, headDim);
-          }
-        }
-      };
-  if (Status s = cpu::multiplyTiles(layer.qkv, normed.row(0), rows, workers,
-                                    storeHeads);
-      !s)
-    return s;
-
   AttentionTensors tensors;
   tensors.query = qkv.row(0);
   tensors.key = qkv.row(0) + attentionWidth() * size;
@@ -306,32 +290,163 @@ Status HostTransformer::runLayer(int64_t index, const PackedBatch &batch,
   tensors.outputStride = attentionWidth();
   tensors.queryHeads = info.queryHeads;
   tensors.kvHeads = info.kvHeads;
-  tensors.headDim = headDim;
+  tensors.headDim = info.headDim;
   tensors.dtype = type;
-  if (Status s = attention.attend(index, batch, tensors); !s)
-    return s;
-  if (Status s = cpu::multiplyTiles(layer.attentionOut, attended.row(0), rows,
-                                    workers, addResidual(layer.attentionOut));
-      !s)
-    return s;
+  return tensors;
+}
 
-  normRows(hidden, layer.mlpNorm, normed, rows);
-  auto storeActivated = [&, width = layer.gateUp.outputs(0) /
-                                    2](int64_t chunk, int64_t firstRow,
-                                       int64_t count, const float *y, int) {
-    int64_t n = layer.gateUp.outputs(chunk) / 2;
-    for (int64_t i = 0; i < count; ++i) {
-      const float *gate = y + i * 2 * n;
-      kernels.swiGlu(gate, gate + n,
-                     activated.row(firstRow + i) + chunk * width * size, n);
+/// Parts [firstPart, endPart) of query (0), key (1) and value (2) heads of some
+/// rows. Query and key heads are rotated, value heads stored.
+Status HostTransformer::projectHeads(const LayerWeights &layer,
+                                     int64_t firstPart, int64_t endPart,
+                                     const RowSet &rows) {
+  if (count(rows) == 0)
+    return Status::success();
+  const int64_t headDim = info.headDim, size = byteSize(type);
+  const auto rotate =
+      info.fullPrecisionRope ? kernels.rotateHalves : kernels.rotateHalvesInT;
+  normRows(layer.attentionNorm, rows);
+  auto storeHeads = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
+                        const float *y, int worker) {
+    int64_t first = layer.qkv.firstOutput(chunk);
+    int64_t n = layer.qkv.outputs(chunk);
+    for (int64_t i = 0; i < rowCount; ++i) {
+      int64_t row = rowAt(rows, firstRow + i);
+      for (int64_t column = 0; column < n; column += headDim) {
+        int64_t target = first + column;
+        std::byte *out = qkv.row(row) + target * size;
+        const float *in = y + i * n + column;
+        if (!layer.qkvBias.empty()) {
+          // Before anything is rounded, as products with a bias do on GPUs.
+          float *sum = biased.data() + worker * headDim;
+          for (int64_t d = 0; d < headDim; ++d)
+            sum[d] = in[d] + layer.qkvBias[target + d];
+          in = sum;
+        }
+        if (target < attentionWidth() + kvWidth())
+          rotate(in, rope.cos(positions[row]), rope.sin(positions[row]), out,
+                 headDim / 2);
+        else
+          kernels.store(in, out, headDim);
+      }
     }
   };
-  if (Status s = cpu::multiplyTiles(layer.gateUp, normed.row(0), rows, workers,
-                                    storeActivated);
-      !s)
+  return cpu::multiplyTiles(
+      layer.qkv, {layer.qkvParts[firstPart], layer.qkvParts[endPart]},
+      normed.row(0), count(rows), workers, storeHeads);
+}
+
+/// Adds from . linear^T to the hidden states: directly, or through the cache.
+/// from [count(output.computed) x inputs], compact.
+Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
+                                    Activation &from,
+                                    const LayerPlayer::Cached &output) {
+  const int64_t size = byteSize(type), total = count(output.computed);
+  const bool cached = !output.cache.empty();
+  auto add = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
+                 const float *y, int) {
+    int64_t n = linear.outputs(chunk);
+    int64_t offset = linear.firstOutput(chunk) * size;
+    for (int64_t i = 0; i < rowCount; ++i) {
+      int64_t row = rowAt(output.computed, firstRow + i);
+      if (cached)
+        kernels.store(y + i * n,
+                      static_cast<std::byte *>(output.cache[row]) + offset, n);
+      else
+        kernels.addTo(y + i * n, hidden.row(row) + offset, n);
+    }
+  };
+  if (total > 0)
+    if (Status s = cpu::multiplyTiles(linear, {0, linear.chunks()}, from.row(0),
+                                      total, workers, add);
+        !s)
+      return s;
+  if (cached)
+    parallelFor(live, [&](int64_t row, int worker) {
+      float *wide = widened.data() + worker * info.hidden;
+      kernels.widen(output.cache[row], wide, info.hidden);
+      kernels.addTo(wide, hidden.row(row), info.hidden);
+    });
+  return Status::success();
+}
+
+Status HostTransformer::runAttention(int64_t index, const PackedBatch &batch,
+                                     LayerPlayer &player) {
+  const LayerWeights &layer = weights.layers[index];
+  const AttentionTensors tensors = attentionTensors();
+  Result<RowSet> values = player.values(index);
+  if (!values)
+    return values.takeError();
+  LayerPlayer::Exact exact;
+  auto choose = [&]() -> Status {
+    auto chosen = player.queriesAndKeys(index, batch, tensors);
+    if (!chosen)
+      return chosen.takeError();
+    exact = *chosen;
+    return Status::success();
+  };
+  const bool byValues = player.choosesByValues(index);
+  if (!byValues)
+    if (Status s = choose(); !s)
+      return s;
+  auto same = [](const RowSet &a, const RowSet &b) {
+    return a.all == b.all && std::ranges::equal(a.rows, b.rows);
+  };
+  if (!byValues && same(*values, exact.keys) &&
+      same(exact.queries, exact.keys)) {
+    if (Status s = projectHeads(layer, 0, 3, *values); !s)
+      return s;
+  } else {
+    if (Status s = projectHeads(layer, 2, 3, *values); !s)
+      return s;
+    if (byValues)
+      if (Status s = choose(); !s)
+        return s;
+    if (Status s = projectHeads(layer, 0, 1, exact.queries); !s)
+      return s;
+    if (Status s = projectHeads(layer, 1, 2, exact.keys); !s)
+      return s;
+  }
+  if (Status s = player.attend(index, batch, tensors); !s)
     return s;
-  return cpu::multiplyTiles(layer.down, activated.row(0), rows, workers,
-                            addResidual(layer.down));
+  auto output = player.projected(index);
+  if (!output)
+    return output.takeError();
+  // Ascending rows move to lower places.
+  int64_t total = count(output->computed);
+  if (!output->computed.all) {
+    for (int64_t k = 0; k < total; ++k)
+      std::memmove(attended.row(k), attended.row(output->computed.rows[k]),
+                   attended.rowBytes);
+    std::memset(attended.row(total), 0,
+                (cpu::paddedRows(total) - total) * attended.rowBytes);
+  }
+  return addProducts(layer.attentionOut, attended, *output);
+}
+
+Status HostTransformer::runFfn(const LayerWeights &layer,
+                               const LayerPlayer::Cached &output) {
+  int64_t total = count(output.computed);
+  if (total > 0) {
+    normRows(layer.mlpNorm, output.computed);
+    auto storeActivated = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
+                              const float *y, int) {
+      int64_t n = layer.gateUp.outputs(chunk) / 2;
+      int64_t offset = layer.gateUp.firstOutput(chunk) / 2 * byteSize(type);
+      for (int64_t i = 0; i < rowCount; ++i) {
+        const float *gate = y + i * 2 * n;
+        kernels.swiGlu(gate, gate + n, activated.row(firstRow + i) + offset, n);
+      }
+    };
+    if (Status s =
+            cpu::multiplyTiles(layer.gateUp, {0, layer.gateUp.chunks()},
+                               normed.row(0), total, workers, storeActivated);
+        !s)
+      return s;
+    std::memset(activated.row(total), 0,
+                (cpu::paddedRows(total) - total) * activated.rowBytes);
+  }
+  return addProducts(layer.down, activated, output);
 }
 
 Status HostTransformer::runLogits(const LogitRequest &logits,
@@ -348,16 +463,16 @@ Status HostTransformer::runLogits(const LogitRequest &logits,
     });
     std::memset(gathered.row(rows), 0,
                 (cpu::paddedRows(rows) - rows) * gathered.rowBytes);
-    auto storeLogits = [&, width = weights.head.outputs(0)](
-                           int64_t chunk, int64_t firstRow, int64_t count,
+    auto storeLogits = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
                            const float *y, int) {
       int64_t n = weights.head.outputs(chunk);
-      for (int64_t i = 0; i < count; ++i)
-        kernels.round(y + i * n, wave + (firstRow + i) * vocab + chunk * width,
-                      n);
+      float *out = wave + weights.head.firstOutput(chunk);
+      for (int64_t i = 0; i < rowCount; ++i)
+        kernels.round(y + i * n, out + (firstRow + i) * vocab, n);
     };
-    if (Status s = cpu::multiplyTiles(weights.head, gathered.row(0), rows,
-                                      workers, storeLogits);
+    if (Status s =
+            cpu::multiplyTiles(weights.head, {0, weights.head.chunks()},
+                               gathered.row(0), rows, workers, storeLogits);
         !s)
       return s;
     parallelFor(rows / unit, [&](int64_t task, int) {
@@ -369,31 +484,35 @@ Status HostTransformer::runLogits(const LogitRequest &logits,
 
 Status HostTransformer::forward(const PackedBatch &batch,
                                 std::span<const int32_t> tokens,
-                                AttentionBackend &attention,
+                                LayerPlayer &player,
                                 const LogitRequest &logits) {
   if (Status s = check(batch, tokens, logits); !s)
     return s;
-  const int64_t rows = batch.rows();
+  live = batch.rows();
+  if (live == 0)
+    return Status::success();
+  positions = batch.positions;
   int64_t waveRows = logitWaveRows(logits.rows.size(), logits.unit);
-  if (Status s = reserve(rows, waveRows); !s)
+  if (Status s = reserve(live, waveRows); !s)
     return s;
+  rope.grow(*std::max_element(positions.begin(), positions.end()) + 1);
 
-  int64_t longest = 0;
-  positions.resize(rows);
-  for (int64_t i = 0; i < batch.sequences(); ++i) {
-    longest = std::max(longest, batch.length(i));
-    for (int64_t j = 0; j < batch.length(i); ++j)
-      positions[batch.offsets[i] + j] = static_cast<int32_t>(j);
-  }
-  rope.grow(longest);
-
-  for (int64_t row = 0; row < rows; ++row)
+  for (int64_t row = 0; row < live; ++row)
     std::memcpy(hidden.row(row),
                 weights.embedding.data() + tokens[row] * hidden.rowBytes,
                 hidden.rowBytes);
-  for (int64_t i = 0; i < info.layers; ++i)
-    if (Status s = runLayer(i, batch, attention); !s)
+  for (int64_t i = 0; i < info.layers; ++i) {
+    auto run = [&]() -> Status {
+      if (Status s = runAttention(i, batch, player); !s)
+        return s;
+      auto output = player.ffn(i);
+      if (!output)
+        return output.takeError();
+      return runFfn(weights.layers[i], *output);
+    };
+    if (Status s = run(); !s)
       return s.takeError().withContext("layer " + std::to_string(i));
+  }
   if (logits.rows.empty())
     return Status::success();
   return runLogits(logits, waveRows);

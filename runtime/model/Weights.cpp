@@ -12,6 +12,7 @@
 #include "runtime/tensor/Convert.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 namespace heddle::rt {
@@ -49,25 +50,13 @@ struct LoadItem {
   }
 };
 
-/// Splits the rows of matrices that follow each other into chunks of `width`;
-/// a chunk may span two of them.
-std::vector<std::vector<Slice>>
-chunkRows(const std::vector<const TensorInfo *> &matrices, int64_t width) {
+/// Splits the rows of a matrix into chunks of `width`.
+std::vector<std::vector<Slice>> chunkRows(const TensorInfo *matrix,
+                                          int64_t width) {
   std::vector<std::vector<Slice>> chunks;
-  int64_t room = 0;
-  for (const TensorInfo *matrix : matrices) {
-    int64_t rows = matrix->shape[0];
-    for (int64_t first = 0; first < rows;) {
-      if (room == 0) {
-        chunks.emplace_back();
-        room = width;
-      }
-      int64_t count = std::min(room, rows - first);
-      chunks.back().push_back({matrix, first, count});
-      first += count;
-      room -= count;
-    }
-  }
+  int64_t rows = matrix->shape[0];
+  for (int64_t first = 0; first < rows; first += width)
+    chunks.push_back({{matrix, first, std::min(width, rows - first)}});
   return chunks;
 }
 
@@ -109,15 +98,17 @@ public:
     return Status::success();
   }
 
-  /// Norm weights are few: read at once. They are rounded to the run's dtype.
+  /// Appends a norm's weights or a bias, which are few: read at once, rounded
+  /// to the run's dtype.
   Status readVector(const TensorInfo *tensor, std::vector<float> &values) {
     int64_t n = tensor->elements;
     std::vector<float> raw(n), rounded(n);
     if (Status status = checkpoint.read(*tensor, 0, n, raw.data()); !status)
       return status;
     convert(*tensor->dtype, raw.data(), options.dtype, rounded.data(), n);
-    values.resize(n);
-    convert(options.dtype, rounded.data(), DType::F32, values.data(), n);
+    values.resize(values.size() + n);
+    convert(options.dtype, rounded.data(), DType::F32,
+            values.data() + values.size() - n, n);
     return Status::success();
   }
 
@@ -126,7 +117,7 @@ public:
     int64_t columns = matrix->shape[1];
     int64_t rowBytes = columns * byteSize(options.dtype);
     int64_t width = std::max<int64_t>(1, (int64_t(1) << 20) / rowBytes);
-    for (std::vector<Slice> &slices : chunkRows({matrix}, width)) {
+    for (std::vector<Slice> &slices : chunkRows(matrix, width)) {
       std::byte *place = memory + slices.front().first * rowBytes;
       items.push_back({std::move(slices), columns, nullptr, 0, place});
     }
@@ -242,14 +233,25 @@ Status planLayer(Loader &loader, cpu::Gemm &gemm, const ModelConfig &config,
     return s;
   if (Status s = loader.readVector(tensors.mlpNorm, weights.mlpNorm); !s)
     return s;
-  if (Status s = loader.planLinear(
-          gemm, weights.qkv, hidden,
-          chunkRows({tensors.query, tensors.key, tensors.value}, headsWidth));
+  if (config.qkvBias)
+    for (const TensorInfo *bias :
+         {tensors.queryBias, tensors.keyBias, tensors.valueBias})
+      if (Status s = loader.readVector(bias, weights.qkvBias); !s)
+        return s;
+  // Each part in chunks of its own, so that it can be computed alone.
+  std::vector<std::vector<Slice>> heads;
+  weights.qkvParts = {0};
+  for (const TensorInfo *part : {tensors.query, tensors.key, tensors.value}) {
+    std::vector<std::vector<Slice>> chunks = chunkRows(part, headsWidth);
+    std::move(chunks.begin(), chunks.end(), std::back_inserter(heads));
+    weights.qkvParts.push_back(static_cast<int64_t>(heads.size()));
+  }
+  if (Status s = loader.planLinear(gemm, weights.qkv, hidden, std::move(heads));
       !s)
     return s;
   if (Status s = loader.planLinear(
           gemm, weights.attentionOut, attention,
-          chunkRows({tensors.attentionOut}, cpu::chunkOutputs(attention)));
+          chunkRows(tensors.attentionOut, cpu::chunkOutputs(attention)));
       !s)
     return s;
   if (Status s =
@@ -259,7 +261,7 @@ Status planLayer(Loader &loader, cpu::Gemm &gemm, const ModelConfig &config,
     return s;
   return loader.planLinear(
       gemm, weights.down, config.mlpHidden,
-      chunkRows({tensors.down}, cpu::chunkOutputs(config.mlpHidden)));
+      chunkRows(tensors.down, cpu::chunkOutputs(config.mlpHidden)));
 }
 
 } // namespace
@@ -270,8 +272,10 @@ int64_t TransformerWeights::bytes() const {
   for (const LayerWeights &layer : layers) {
     total += layer.qkv.bytes() + layer.attentionOut.bytes() +
              layer.gateUp.bytes() + layer.down.bytes();
-    total += static_cast<int64_t>(
-        (layer.attentionNorm.size() + layer.mlpNorm.size()) * sizeof(float));
+    total +=
+        static_cast<int64_t>((layer.attentionNorm.size() +
+                              layer.mlpNorm.size() + layer.qkvBias.size()) *
+                             sizeof(float));
   }
   return total;
 }
@@ -293,7 +297,7 @@ TransformerWeights::load(const ModelConfig &config, const ModelTensors &tensors,
     return s.takeError();
   if (Status s = loader.planLinear(
           *weights.gemm, weights.head, config.hidden,
-          chunkRows({tensors.head}, cpu::chunkOutputs(config.hidden)));
+          chunkRows(tensors.head, cpu::chunkOutputs(config.hidden)));
       !s)
     return s.takeError();
 

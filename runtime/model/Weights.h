@@ -25,7 +25,10 @@ namespace heddle::rt {
 struct LayerWeights {
   std::vector<float> attentionNorm; ///< [hidden], values of the run's dtype
   cpu::PackedLinear qkv; ///< outputs: all query heads, key heads, value heads;
-                         ///< a chunk holds whole heads
+                         ///< a chunk holds whole heads of one of the three
+  std::vector<int64_t> qkvParts; ///< [4]: first chunk of each, and their number
+  std::vector<float> qkvBias; ///< [outputs of qkv], values of the run's dtype;
+                              ///< empty without biases
   cpu::PackedLinear attentionOut;
   std::vector<float> mlpNorm; ///< [hidden]
   cpu::PackedLinear gateUp;   ///< a chunk holds w outputs of gate, then the

@@ -112,12 +112,12 @@ bool isOwnFunction(void *handle, void *address) {
          symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
 }
 
-/// Group sizes of the lists that a kernel reads.
+/// Group or block sizes of the lists that a kernel reads.
 std::vector<int64_t> groupsOf(const bundle::Manifest &manifest,
                               const bundle::Kernel &kernel) {
   std::vector<int64_t> groups;
   for (const bundle::Term &term : kernel.terms)
-    if (term.kind == bundle::Term::Kind::Columns)
+    if (term.selection >= 0)
       groups.push_back(
           manifest.selections[static_cast<size_t>(term.selection)].group);
   return groups;

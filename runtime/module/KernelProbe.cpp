@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <sys/mman.h>
 #include <vector>
@@ -26,7 +27,7 @@ using bundle::Term;
 
 namespace {
 
-/// Keys that a probe's index lists name.
+/// Keys that a probe's index lists name; a list of blocks names one.
 constexpr int64_t keep = 3;
 
 /// Every sum here is of numbers that bf16 holds exactly; this covers rounding
@@ -145,6 +146,11 @@ bool listed(int64_t key, int64_t row, int64_t group, int64_t n) {
   return false;
 }
 
+/// The block that the list of a group of rows names.
+int64_t listedBlock(int64_t group, int64_t size, int64_t n) {
+  return (group + 1) % bundle::blockCount(n, size, 0);
+}
+
 Error says(const std::string &what, const std::string &said) {
   return Error(what + ", the manifest says " + said);
 }
@@ -167,9 +173,9 @@ public:
   AttentionProbe(const Kernel &kernel, const KernelVariant &variant,
                  const std::vector<int64_t> &groups)
       : kernel(kernel), variant(variant), groups(groups),
-        n(std::max(variant.queryRows + 1, keep)), query(variant, n),
-        key(variant, n), value(variant, n), output(variant, n),
-        lse(static_cast<size_t>(n), NAN),
+        n(keysFor(kernel, variant, groups)), query(variant, n), key(variant, n),
+        value(variant, n), output(variant, n), lse(static_cast<size_t>(n), NAN),
+        places(static_cast<size_t>(n)),
         scratch(variant.scratchBytes + variant.scratchBytesPerKey * n) {
     for (int64_t row = 0; row < n; ++row)
       for (int64_t channel = 0; channel < variant.headDim; ++channel) {
@@ -188,6 +194,13 @@ public:
     args.kvGroup = 1;
     args.scale = 1;
     args.heads = 1;
+    args.rows = n;
+    std::iota(places.begin(), places.end(), 0);
+    args.place = args.position = places.data();
+    for (int64_t row = 0; row < n; row += variant.queryRows)
+      firstRows.push_back(static_cast<int32_t>(row));
+    firstRows.push_back(static_cast<int32_t>(n));
+    args.firstRow = firstRows.data();
     // Code that reads lists which the manifest does not name finds some too:
     // as many as the smallest groups have.
     for (int64_t list = 0; list < abi::maxIndexLists; ++list) {
@@ -201,6 +214,19 @@ public:
           keys.push_back(static_cast<int32_t>(listedKey(group, which, n)));
       args.lists[list] =
           bundle::int32Lists(keys.data(), (n - 1) / rows + 1, keep);
+    }
+    size_t list = 0;
+    for (const Term &term : kernel.terms) {
+      if (term.selection < 0)
+        continue;
+      int64_t rows = groups[list], count = (n - 1) / rows + 1;
+      if (term.kind == Term::Kind::Blocks) {
+        for (int64_t group = 0; group < count; ++group)
+          lists[list][group] =
+              static_cast<int32_t>(listedBlock(group, rows, n));
+        args.lists[list] = bundle::int32Lists(lists[list].data(), count, 1);
+      }
+      ++list;
     }
   }
 
@@ -216,6 +242,20 @@ public:
   }
 
 private:
+  /// More than the rows of a task and, if there are any, than the largest
+  /// block.
+  static int64_t keysFor(const Kernel &kernel, const KernelVariant &variant,
+                         const std::vector<int64_t> &groups) {
+    int64_t n = std::max(variant.queryRows + 1, keep);
+    size_t list = 0;
+    for (const Term &term : kernel.terms) {
+      if (term.kind == Term::Kind::Blocks)
+        n = std::max(n, groups[list] + 1);
+      list += term.selection >= 0;
+    }
+    return n;
+  }
+
   Status checkTask(int64_t tile) {
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
@@ -276,6 +316,11 @@ private:
       case Term::Kind::Columns:
         result |= listed(k, row, groups[list++], n);
         break;
+      case Term::Kind::Blocks: {
+        int64_t size = groups[list++];
+        result |= k / size == listedBlock(row / size, size, n);
+        break;
+      }
       case Term::Kind::Window:
         result |= std::abs(row - k) <= term.size / 2;
         break;
@@ -293,6 +338,7 @@ private:
   int64_t n;
   Rows query, key, value, output;
   std::vector<float> lse;
+  std::vector<int32_t> places, firstRows;
   std::vector<int32_t> lists[abi::maxIndexLists];
   Scratch scratch;
   abi::AttentionArgs args{};
@@ -323,7 +369,10 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   std::vector<float> lse(static_cast<size_t>(n), 0);
   lse.back() = -std::log2(large);
   std::vector<float> scores(static_cast<size_t>(2 * n), NAN);
-  std::vector<int32_t> indices(2 * keep, -1);
+  // Of the two blocks the first is kept, of all keys the first three.
+  int64_t kept = kernel.blocks ? 1 : keep;
+  int64_t scored = kernel.blocks ? 2 : n;
+  std::vector<int32_t> indices(static_cast<size_t>(2 * kept), -1);
   Scratch scratch(variant.scratchBytes + variant.scratchBytesPerKey * n);
   if (!scratch.data())
     return Error("there is no memory to try it in");
@@ -338,14 +387,14 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.kvGroup = 1;
   args.scale = 1;
   args.heads = 1;
-  args.list = bundle::int32Lists(indices.data(), 2, keep);
+  args.list = bundle::int32Lists(indices.data(), 2, kept);
   for (int64_t tile = 0; tile < 2; ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
-    for (int64_t at = 0; at < 2 * keep; ++at) {
+    for (int64_t at = 0; at < 2 * kept; ++at) {
       // All keys score alike, and of those the first are kept.
-      int32_t expected = at / keep <= tile ? int32_t(at % keep) : -1;
+      int32_t expected = at / kept <= tile ? int32_t(at % kept) : -1;
       if (indices[static_cast<size_t>(at)] != expected)
         return Error("task " + std::to_string(tile) +
                      " selects other keys than those of the largest scores, or "
@@ -354,7 +403,7 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
     float expected = tile == 0 ? 1 : large;
     for (int64_t at = 0; at < 2 * n; ++at) {
       float score = scores[static_cast<size_t>(at)];
-      bool own = at / n <= tile;
+      bool own = at / n <= tile && at % n < scored;
       if (own && at / n < tile)
         continue;
       if (own ? !(std::abs(score - expected) <= tolerance * expected)

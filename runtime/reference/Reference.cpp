@@ -53,34 +53,65 @@ reference::Head reference::headOf(const abi::AttentionArgs &args, int64_t head,
   result.headDim = headDim;
   result.scale = args.scale;
   result.dtype = dtype;
+  result.place = args.place;
   return result;
+}
+
+reference::Head reference::headOf(const abi::SelectArgs &args, int64_t head,
+                                  int64_t headDim, DType dtype) {
+  abi::AttentionArgs same{};
+  same.query = args.query;
+  same.key = same.value = args.key;
+  same.queryStride = args.queryStride;
+  same.keyStride = args.keyStride;
+  same.n = args.n;
+  same.kvGroup = args.kvGroup;
+  same.scale = args.scale;
+  return headOf(same, head, headDim, dtype);
+}
+
+int64_t reference::blockOf(int64_t key, int64_t size, int64_t split) {
+  if (key < split)
+    return key / size;
+  int64_t before = 0; // blocks that start before `split`
+  while (before * size < split)
+    ++before;
+  return before + (key - split) / size;
 }
 
 reference::PairPredicate
 reference::pairsOf(std::span<const Term> terms, int64_t head,
                    std::span<const abi::IndexList> lists,
-                   std::span<const int64_t> groups) {
+                   std::span<const int64_t> groups, const int32_t *position) {
   if (terms.empty())
     return [](int64_t, int64_t) { return true; };
-  return [=](int64_t row, int64_t key) {
-    size_t column = 0;
+  auto positionOf = [=](int64_t place) {
+    return position ? int64_t(position[place]) : place;
+  };
+  return [=](int64_t place, int64_t key) {
+    size_t next = 0;
     for (const Term &term : terms) {
       switch (term.kind) {
       case Term::Kind::Window:
-        if (std::abs(row - key) <= term.size / 2)
+        if (std::abs(positionOf(place) - positionOf(key)) <= term.size / 2)
           return true;
         break;
       case Term::Kind::Sinks:
-        if (key < term.size)
+        if (positionOf(key) < term.size)
           return true;
         break;
-      case Term::Kind::Columns: {
-        const abi::IndexList &list = lists[column];
-        int64_t group = row / groups[column];
-        const int32_t *keys = bundle::int32Keys(list, head, group);
-        if (std::find(keys, keys + list.keep, key) != keys + list.keep)
+      case Term::Kind::Columns:
+      case Term::Kind::Blocks: {
+        const abi::IndexList &list = lists[next];
+        int64_t size = groups[next++];
+        const int32_t *entries =
+            bundle::int32Keys(list, head / list.headsPerList, place / size);
+        int64_t entry = term.kind == Term::Kind::Columns
+                            ? key
+                            : blockOf(key, size, list.split);
+        if (std::find(entries, entries + list.keep, entry) !=
+            entries + list.keep)
           return true;
-        ++column;
         break;
       }
       }
@@ -104,7 +135,7 @@ reference::RowResult reference::attendRow(const Head &head, int64_t row,
   result.output.assign(static_cast<size_t>(head.headDim), 0);
   std::vector<int64_t> keys;
   for (int64_t key = 0; key < head.n; ++key)
-    if (keeps(row, key))
+    if (keeps(head.placeOf(row), key))
       keys.push_back(key);
   result.pairs = static_cast<int64_t>(keys.size());
   result.lse = -std::numeric_limits<double>::infinity();
@@ -142,6 +173,38 @@ std::vector<double> reference::meanProbability(const Head &head, int64_t begin,
   return scores;
 }
 
+std::vector<double> reference::listScores(const abi::SelectArgs &args,
+                                          int64_t list, int64_t begin,
+                                          int64_t end, const float *lse,
+                                          int64_t headDim, DType dtype) {
+  std::vector<double> scores(static_cast<size_t>(args.n), 0);
+  int64_t heads = args.list.headsPerList;
+  for (int64_t head = list * heads; head < (list + 1) * heads; ++head) {
+    std::vector<double> one = meanProbability(
+        headOf(args, head, headDim, dtype), begin, end,
+        std::span(lse + head * args.n, static_cast<size_t>(args.n)));
+    for (size_t key = 0; key < scores.size(); ++key)
+      scores[key] += one[key] / static_cast<double>(heads);
+  }
+  return scores;
+}
+
+std::vector<double> reference::blockMeans(std::span<const double> scores,
+                                          int64_t size, int64_t split) {
+  std::vector<double> sums, counts;
+  for (size_t key = 0; key < scores.size(); ++key) {
+    auto block =
+        static_cast<size_t>(blockOf(static_cast<int64_t>(key), size, split));
+    sums.resize(block + 1);
+    counts.resize(block + 1);
+    sums[block] += scores[key];
+    counts[block] += 1;
+  }
+  for (size_t block = 0; block < sums.size(); ++block)
+    sums[block] /= counts[block];
+  return sums;
+}
+
 template <typename T>
 static std::vector<int32_t> largestOf(std::span<const T> scores,
                                       int64_t count) {
@@ -162,4 +225,39 @@ std::vector<int32_t> reference::largest(std::span<const double> scores,
 std::vector<int32_t> reference::largest(std::span<const float> scores,
                                         int64_t count) {
   return largestOf(scores, count);
+}
+
+template <typename T>
+static std::vector<int32_t> chosenOf(const abi::SelectArgs &args,
+                                     std::span<const T> scores,
+                                     std::span<const T> spanScores) {
+  if (args.boundary == 0)
+    return largestOf(scores, args.list.keep);
+  auto boundary = static_cast<size_t>(args.boundary);
+  std::vector<int32_t> chosen;
+  if (spanScores.empty()) {
+    chosen = largestOf(scores.first(boundary), args.spanKeep);
+    spanScores = scores.subspan(boundary);
+  } else {
+    chosen = largestOf(scores, args.spanKeep);
+    std::erase_if(chosen,
+                  [&](int32_t block) { return block >= args.boundary; });
+  }
+  for (int32_t block : largestOf(spanScores, args.list.keep - args.spanKeep))
+    chosen.push_back(static_cast<int32_t>(args.boundary) + block);
+  chosen.resize(static_cast<size_t>(args.list.keep), -1);
+  return chosen;
+}
+
+std::vector<int32_t>
+reference::chosenBlocks(const abi::SelectArgs &args,
+                        std::span<const double> scores,
+                        std::span<const double> spanScores) {
+  return chosenOf(args, scores, spanScores);
+}
+std::vector<int32_t>
+reference::chosenBlocks(const abi::SelectArgs &args,
+                        std::span<const float> scores,
+                        std::span<const float> spanScores) {
+  return chosenOf(args, scores, spanScores);
 }

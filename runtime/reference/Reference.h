@@ -34,7 +34,7 @@ void store(void *array, int64_t index, DType dtype, double value);
 /// One query head of one sequence with its key/value head. Rows as the ABI
 /// lays them out: element e of row i is at [i * stride + e].
 struct Head {
-  const void *query = nullptr; ///< [n x headDim]
+  const void *query = nullptr; ///< [rows x headDim]
   const void *key = nullptr;   ///< [n x headDim]
   const void *value = nullptr; ///< [n x headDim]
   int64_t queryStride = 0;
@@ -44,21 +44,33 @@ struct Head {
   int64_t headDim = 0;
   double scale = 1;
   DType dtype = DType::F32;
+  const int32_t *place = nullptr; ///< of each row; null: row r is at place r
+
+  int64_t placeOf(int64_t row) const { return place ? place[row] : row; }
 };
 
 /// Head `head` of the sequence that `args` describes.
 Head headOf(const abi::AttentionArgs &args, int64_t head, int64_t headDim,
             DType dtype);
 
-/// Whether a query row attends to a key.
-using PairPredicate = std::function<bool(int64_t row, int64_t key)>;
+/// The same for scoring, without values.
+Head headOf(const abi::SelectArgs &args, int64_t head, int64_t headDim,
+            DType dtype);
+
+/// Whether the query row at a place attends to a key.
+using PairPredicate = std::function<bool(int64_t place, int64_t key)>;
 
 /// The pairs that a union of terms keeps in query head `head`; no terms means
-/// all. `lists[c]` belongs to the c-th column term and is Int32, `groups[c]` is
-/// its group size; both are referred to, not copied.
+/// all. `lists[c]` belongs to the c-th term of columns or blocks and is Int32,
+/// `groups[c]` is its group or block size; `position[j]` is where key j stands
+/// in the sequence, null: at j. All are referred to, not copied.
 PairPredicate pairsOf(std::span<const bundle::Term> terms, int64_t head,
                       std::span<const abi::IndexList> lists,
-                      std::span<const int64_t> groups);
+                      std::span<const int64_t> groups,
+                      const int32_t *position = nullptr);
+
+/// The number of the block that holds a key (abi::IndexList).
+int64_t blockOf(int64_t key, int64_t size, int64_t split);
 
 struct RowResult {
   std::vector<double> output; ///< [headDim]
@@ -76,11 +88,33 @@ RowResult attendRow(const Head &head, int64_t row, const PairPredicate &keeps);
 std::vector<double> meanProbability(const Head &head, int64_t begin,
                                     int64_t end, std::span<const float> lse);
 
+/// The scores of one list of a select kernel: the mean over the query heads
+/// that share it of meanProbability with `lse` [query_heads x n], which is
+/// args.lse or args.spanLse.
+std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
+                               int64_t begin, int64_t end, const float *lse,
+                               int64_t headDim, DType dtype);
+
+/// The mean score of each block's keys, scores.size() of them.
+/// Source: SparseD, released code.
+std::vector<double> blockMeans(std::span<const double> scores, int64_t size,
+                               int64_t split);
+
 /// The `count` largest scores' indices, ascending; among equal scores the
 /// lowest index wins. `count` in [0, scores.size()]; no NaN.
 /// Source: PulseCol, equation 6; the tie rule is Heddle's.
 std::vector<int32_t> largest(std::span<const double> scores, int64_t count);
 std::vector<int32_t> largest(std::span<const float> scores, int64_t count);
+
+/// The blocks of one list as abi::SelectArgs defines them, from the scores of
+/// all blocks and, where there is a spanLse, those by it of the blocks from
+/// `boundary` on (else none): ascending, then -1 up to list.keep entries.
+std::vector<int32_t> chosenBlocks(const abi::SelectArgs &args,
+                                  std::span<const double> scores,
+                                  std::span<const double> spanScores);
+std::vector<int32_t> chosenBlocks(const abi::SelectArgs &args,
+                                  std::span<const float> scores,
+                                  std::span<const float> spanScores);
 
 } // namespace heddle::rt::reference
 

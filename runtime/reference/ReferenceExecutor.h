@@ -10,7 +10,8 @@
 
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
-#include "runtime/schedule/Executor.h"
+#include "runtime/reference/ReferenceKernels.h"
+#include "runtime/schedule/Player.h"
 
 #include <cstdint>
 #include <memory>
@@ -18,26 +19,34 @@
 
 namespace heddle::rt {
 
-/// Plays a manifest with the float64 definitions of Reference.h, outputs
-/// rounded to the tensors' element type. Needs no compiled kernels: a bundle of
-/// any machine will do. Takes minutes where kernels take seconds.
-class ReferenceExecutor : public ScheduleExecutor {
+/// Plays a manifest with ReferenceKernels. Needs no compiled kernels: a bundle
+/// of any machine will do.
+class ReferenceExecutor final : public Player {
 public:
   /// An error when the rules do not fit the model's layers.
   static Result<std::unique_ptr<ReferenceExecutor>>
   create(const bundle::Manifest &manifest, const ModelConfig &config,
          DType dtype);
 
-  /// Replaces a selection's lists by `indices` [queryHeads x groups x keep].
-  /// Two implementations may rank almost equal scores differently; a test that
+  /// Replaces a selection's lists by `indices` [lists x groups x keep]. Two
+  /// implementations may rank almost equal scores differently; a test that
   /// follows another one through a run continues from the other's choice.
-  virtual Status adopt(int64_t layer, int64_t sequence, int64_t selection,
-                       std::span<const int32_t> indices) = 0;
+  Status adopt(int64_t layer, int64_t sequence, int64_t selection,
+               std::span<const int32_t> indices);
 
-  /// The scores behind a selection's lists, [queryHeads x groups x n]; empty
-  /// before the first refresh.
-  virtual std::span<const double> scores(int64_t layer, int64_t sequence,
-                                         int64_t selection) const = 0;
+  /// The scores behind a selection's lists, [lists x groups x keys or blocks];
+  /// empty before the first refresh.
+  std::span<const double> scores(int64_t layer, int64_t sequence,
+                                 int64_t selection) const;
+
+  /// (query, key) pairs looked at so far, one by one: those of attention, and
+  /// of attention run to score a selection.
+  int64_t visitedPairs() const { return kernels->visitedPairs(); }
+
+private:
+  using Player::Player;
+
+  const ReferenceKernels *kernels = nullptr; ///< the player's
 };
 
 } // namespace heddle::rt

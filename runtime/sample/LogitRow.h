@@ -35,6 +35,11 @@ int64_t argmax(std::span<const float> logits);
 /// largest entry; relative error below 1e-14 whatever the length.
 double sumOfExponentials(std::span<const float> logits, float reference);
 
+/// sum_j p_j ln(p_j + 1e-10) in fp64 with p_j = e^(logits[j] - reference) /
+/// sum, for `reference` and `sum` as above; entries may be -infinity.
+double negativeEntropy(std::span<const float> logits, float reference,
+                       double sum);
+
 } // namespace heddle::rt
 
 #endif // HEDDLE_RUNTIME_SAMPLE_LOGITROW_H

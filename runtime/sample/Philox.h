@@ -30,6 +30,8 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
 enum class RandomStream : uint32_t {
   Gumbel = 0,    ///< noise on a logit
   Remasking = 1, ///< a random confidence
+  Transfer = 2,  ///< whether a position becomes a token
+  Order = 3,     ///< noise on a confidence
 };
 
 /// A uniform number in (0, 1), a multiple of 2^-53 that is odd, so neither end

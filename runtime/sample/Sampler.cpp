@@ -20,9 +20,24 @@ namespace heddle::rt {
 
 namespace {
 
-/// argmax_j logits[j] + temperature * G_j, G_j standard Gumbel noise, in fp64.
-/// The reference takes argmax_j e^logits[j] / (-ln U_j)^temperature, whose
-/// logarithm this is; the logarithm cannot overflow.
+void forbid(std::span<float> logits, int32_t token) {
+  if (token >= 0 && static_cast<size_t>(token) < logits.size())
+    logits[token] = -std::numeric_limits<float>::infinity();
+}
+
+/// softmax(logits)[token] in fp64; 0 for a forbidden token.
+double probability(std::span<const float> logits, int64_t token) {
+  if (std::isinf(logits[token]))
+    return 0;
+  float reference = logits[argmax(logits)];
+  return std::exp(static_cast<double>(logits[token]) - reference) /
+         sumOfExponentials(logits, reference);
+}
+
+} // namespace
+
+// The reference takes argmax_j e^logits[j] / (-ln U_j)^temperature, whose
+// logarithm this is; the logarithm cannot overflow.
 int64_t gumbelArgmax(std::span<const float> logits, double temperature,
                      uint64_t seed, int64_t step, int64_t position) {
   // U is at most 1 - 2^-53, so G = -ln(-ln U) is at most 36.74: entries that
@@ -47,22 +62,6 @@ int64_t gumbelArgmax(std::span<const float> logits, double temperature,
   return bestIndex;
 }
 
-void forbid(std::span<float> logits, int32_t token) {
-  if (token >= 0 && static_cast<size_t>(token) < logits.size())
-    logits[token] = -std::numeric_limits<float>::infinity();
-}
-
-/// softmax(logits)[token] in fp64; 0 for a forbidden token.
-double probability(std::span<const float> logits, int64_t token) {
-  if (std::isinf(logits[token]))
-    return 0;
-  float reference = logits[argmax(logits)];
-  return std::exp(static_cast<double>(logits[token]) - reference) /
-         sumOfExponentials(logits, reference);
-}
-
-} // namespace
-
 Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
                const SampleOptions &options, int64_t step, int64_t position) {
   assert(!logits.empty());
@@ -70,6 +69,7 @@ Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
     guide(logits, unconditional, options.cfgScale);
   if (!allFinite(logits))
     return {.token = -1, .confidence = 0};
+  forbid(logits, options.forbiddenToken);
   if (options.logitsEosInf)
     forbid(logits, options.eosToken);
 

@@ -14,7 +14,10 @@
 #ifndef HEDDLE_RUNTIME_SAMPLE_SAMPLER_H
 #define HEDDLE_RUNTIME_SAMPLE_SAMPLER_H
 
+#include "runtime/sample/Timesteps.h"
+
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,7 +39,12 @@ struct SampleOptions {
   bool confidenceEosEotInf = false;
   uint64_t seed = 0;
   int32_t eosToken = -1;
-  int32_t eotToken = -1; ///< end-of-turn, "<|eot_id|>"
+  int32_t eotToken = -1;       ///< end-of-turn, "<|eot_id|>"
+  int32_t forbiddenToken = -1; ///< never drawn; -1: none
+
+  /// Set for models that sample by timesteps; remasking, guidance and the
+  /// options of end tokens are not theirs.
+  std::optional<TimestepOptions> timesteps = std::nullopt;
 };
 
 struct Draw {
@@ -54,6 +62,11 @@ struct Draw {
 /// Logits that are not finite (a broken model) give token -1.
 Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
                const SampleOptions &options, int64_t step, int64_t position);
+
+/// argmax_j logits[j] + temperature * G_j, G_j standard Gumbel noise, in fp64:
+/// a draw from the softmax at temperature 1. Entries may be -infinity, not all.
+int64_t gumbelArgmax(std::span<const float> logits, double temperature,
+                     uint64_t seed, int64_t step, int64_t position);
 
 /// Tokens to commit at each of `steps` steps of a block with `masked` masked
 /// positions: floor division, the first (masked % steps) steps one more.

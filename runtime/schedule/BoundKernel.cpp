@@ -7,8 +7,6 @@
 
 #include "runtime/schedule/BoundKernel.h"
 
-#include "runtime/schedule/PairCount.h"
-
 #include <algorithm>
 #include <string>
 
@@ -17,29 +15,6 @@ using namespace heddle::rt;
 using bundle::Kernel;
 using bundle::KernelVariant;
 using bundle::Term;
-
-bool BoundKernel::pairsDependOnLists() const {
-  return rt::pairsDependOnLists(kernel->terms);
-}
-
-int64_t BoundKernel::mergedKeys(const bundle::Manifest &manifest,
-                                int64_t n) const {
-  int64_t keys = 0;
-  if (variant && pairsDependOnLists())
-    for (int64_t s : columns)
-      keys += bundle::keepCount(manifest.selections[s].keep,
-                                manifest.selections[s].rule, n);
-  return keys;
-}
-
-int64_t BoundKernel::scratchBytes(const bundle::Manifest &manifest,
-                                  int64_t n) const {
-  if (!variant)
-    return 0;
-  return std::max(variant->scratchBytes + variant->scratchBytesPerKey * n,
-                  mergedKeys(manifest, n) *
-                      static_cast<int64_t>(sizeof(int32_t)));
-}
 
 /// The host's variant for an element type and head dim, or an error with those
 /// that there are.
@@ -70,17 +45,14 @@ heddle::rt::bindKernels(const bundle::Manifest &manifest,
     const Kernel &kernel = manifest.kernels[k];
     BoundKernel &bound = kernels[k];
     bound.kernel = &kernel;
-    for (const Term &term : kernel.terms) {
-      if (term.kind != Term::Kind::Columns)
-        continue;
-      bound.columns.push_back(term.selection);
-      bound.groups.push_back(manifest.selections[term.selection].group);
-    }
     if (!program.uses(k))
       continue;
-    if (static_cast<int64_t>(bound.columns.size()) > abi::maxIndexLists)
+    int64_t lists =
+        std::count_if(kernel.terms.begin(), kernel.terms.end(),
+                      [](const Term &term) { return term.selection >= 0; });
+    if (lists > abi::maxIndexLists)
       return Error("kernel '" + kernel.name + "' reads " +
-                   std::to_string(bound.columns.size()) +
+                   std::to_string(lists) +
                    " selections, a kernel can read at most " +
                    std::to_string(abi::maxIndexLists));
     Result<const KernelVariant *> variant =

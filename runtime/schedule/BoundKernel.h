@@ -27,18 +27,13 @@ struct BoundKernel {
   const bundle::KernelVariant *variant = nullptr;
   abi::AttentionKernel attention = nullptr;
   abi::SelectKernel select = nullptr;
-  std::vector<int64_t> columns; ///< selections read, in the order of the terms
-  std::vector<int64_t> groups;  ///< their group sizes
 
-  /// Whether the pairs it computes depend on the contents of index lists.
-  bool pairsDependOnLists() const;
-
-  /// Keys that counting its pairs may have to merge for a sequence of n tokens.
-  int64_t mergedKeys(const bundle::Manifest &manifest, int64_t n) const;
-
-  /// Bytes of scratch that one thread needs to run it, or to count its pairs,
-  /// for a sequence of n tokens.
-  int64_t scratchBytes(const bundle::Manifest &manifest, int64_t n) const;
+  /// Bytes of scratch that one thread needs to run it for a sequence of n
+  /// tokens.
+  int64_t scratchBytes(int64_t n) const {
+    return variant ? variant->scratchBytes + variant->scratchBytesPerKey * n
+                   : 0;
+  }
 };
 
 /// One for each kernel of `manifest`. An error when a kernel that some layer

@@ -12,35 +12,65 @@
 #include "bundle/Result.h"
 #include "runtime/model/Attention.h"
 #include "runtime/model/Config.h"
+#include "runtime/schedule/Sequence.h"
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace heddle::rt {
 
-/// What attention cost in one step, summed over layers, heads and sequences.
+/// What one step cost, over all sequences. Pairs are summed over layers and
+/// heads, rows and bytes over layers.
 struct StepCounters {
   int64_t pairs = 0;      ///< (query, key) pairs computed by attention
-  int64_t densePairs = 0; ///< pairs that dense attention would compute
+  int64_t densePairs = 0; ///< pairs that dense attention of all positions of
+                          ///< the sequences in the step would compute
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
   int64_t refreshes = 0;  ///< index lists (layer x sequence) renewed
+  int64_t liveRows = 0;   ///< rows that carry a hidden state (of one layer)
+  int64_t queryRows = 0;  ///< rows whose Q is computed
+  int64_t keyRows = 0;
+  int64_t valueRows = 0;
+  int64_t ffnRows = 0;
+  int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
+  int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
 };
 
-/// The column sets in force in one layer, for observers.
+/// The lists in force in one layer, for observers. Keys and rows are counted by
+/// place: the index in the visible positions.
 struct SelectionView {
   int64_t selection = 0; ///< index into Manifest::selections
   int64_t group = 0;
+  int64_t lists = 0; ///< query heads, or key/value heads if these share lists
   int64_t groups = 0;
   int64_t keep = 0;
-  const int32_t *indices = nullptr; ///< [queryHeads x groups x keep], or null
+  const int32_t *indices = nullptr; ///< [lists x groups x keep], or null
                                     ///< before the first refresh
 };
 
-/// Plays a bundle's step program over a fixed set of sequences: for each step
-/// and layer picks the phase, runs its attention kernel and renews its
-/// selections. Owns the loaded code, the index lists and the kernels' scratch.
-class ScheduleExecutor : public AttentionBackend {
+/// What one layer of a step computed for one sequence, as positions in the
+/// sequence, ascending.
+struct LayerTrace {
+  int64_t layer = 0;
+  int64_t sequence = 0;
+  std::vector<int32_t> queryRows;
+  std::vector<int32_t> exactRows; ///< of these, whose attention is computed in
+                                  ///< full rather than corrected
+  std::vector<int32_t> keyRows;
+  std::vector<int32_t> valueRows;
+  std::vector<int32_t> ffnRows;
+  std::vector<int64_t> renewed; ///< indices into Manifest::selections
+  int64_t pairs = 0;            ///< (query, key) pairs computed, over all heads
+};
+
+/// Plays a bundle's step program over a fixed set of sequences: decides for
+/// each step which positions are visible and which rows live, for each layer
+/// which of these are computed, runs the attention of the layer's phase, renews
+/// its selections and keeps what later steps reuse. Sequences of a batch are
+/// independent: each is at its own place of the run.
+class ScheduleExecutor : public LayerPlayer {
 public:
   /// Loads the bundle's host code. Refused when the bundle was built for a CPU
   /// with features that this one lacks, or has no kernel variant for the
@@ -49,18 +79,45 @@ public:
   static Result<std::unique_ptr<ScheduleExecutor>>
   create(const bundle::Bundle &bundle, const ModelConfig &config, DType dtype);
 
-  /// Starts a run of `totalSteps` steps over sequences of the given lengths
-  /// (fixed for the run); forgets all selections, allocates the index lists.
-  virtual Status beginRun(std::vector<int64_t> lengths, int64_t totalSteps) = 0;
+  virtual const bundle::Manifest &manifest() const = 0;
+
+  /// Starts a run over these sequences, planned for `totalSteps` steps with
+  /// `blockSteps` in each block; forgets all selections and caches of the run
+  /// before and allocates new ones. An error when the planned steps would read
+  /// a selection that no earlier one has renewed.
+  virtual Status beginRun(std::vector<SequenceShape> sequences,
+                          int64_t totalSteps, int64_t blockSteps) = 0;
 
   /// Bytes that beginRun would allocate.
-  virtual int64_t runBytes(const std::vector<int64_t> &lengths) const = 0;
+  virtual int64_t
+  runBytes(const std::vector<SequenceShape> &sequences) const = 0;
 
-  /// Starts step `step` (1-based); attend() then runs for layers 0, 1, ...
-  virtual void beginStep(int64_t step) = 0;
+  /// Starts the next step of each sequence that is not done: picks its pass,
+  /// its visible positions and its live rows. The batch, of as many sequences
+  /// as the run, lasts until the next step; sequences that are done, or whose
+  /// pass names no visible position, have no rows in it. Every live row of the
+  /// batch then goes through the layers (LayerPlayer), in order. An error,
+  /// naming the sequence, when the step would use keys, values, contexts or
+  /// outputs that no step has computed.
+  virtual Result<const PackedBatch *>
+  beginStep(std::span<const SequenceState> states) = 0;
+
+  /// Whether the commit rule admits a position at this step
+  /// (CommitRule::within).
+  virtual bool inCommitSet(int64_t sequence, int64_t position) const = 0;
 
   /// Counters since beginStep.
   virtual StepCounters counters() const = 0;
+
+  /// Whether trace() is kept; off at first.
+  virtual void setTracing(bool on) = 0;
+
+  /// One entry for each layer that has run since beginStep and each sequence
+  /// with live rows, in that order.
+  virtual std::span<const LayerTrace> trace() const = 0;
+
+  /// The visible positions of a sequence at this step, by place.
+  virtual std::span<const int32_t> visible(int64_t sequence) const = 0;
 
   virtual std::vector<SelectionView> selections(int64_t layer,
                                                 int64_t sequence) const = 0;

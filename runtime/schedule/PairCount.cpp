@@ -18,7 +18,23 @@ using bundle::Term;
 
 namespace {
 
-/// Keys [0, sinks) and [begin, end), disjoint: what the terms without lists
+/// The visible positions of a sequence; without an array, all of them.
+struct Keys {
+  int64_t n;
+  const int32_t *position;
+
+  int64_t positionOf(int64_t place) const {
+    return position ? position[place] : place;
+  }
+  /// Places whose position is below `limit`.
+  int64_t below(int64_t limit) const {
+    if (!position)
+      return std::clamp<int64_t>(limit, 0, n);
+    return std::lower_bound(position, position + n, limit) - position;
+  }
+};
+
+/// Places [0, sinks) and [begin, end), disjoint: what the terms without lists
 /// keep for one row. All windows are centred on the row, so the widest holds
 /// the others; likewise the sinks.
 struct StaticKeys {
@@ -28,31 +44,119 @@ struct StaticKeys {
   int64_t count() const { return sinks + (end - begin); }
 };
 
-StaticKeys staticKeys(std::span<const Term> terms, int64_t n, int64_t row) {
+StaticKeys staticKeys(std::span<const Term> terms, const Keys &all,
+                      int64_t place) {
   StaticKeys keys;
   int64_t half = -1;
   for (const Term &term : terms) {
     if (term.kind == Term::Kind::Window)
       half = std::max(half, term.size / 2);
     else if (term.kind == Term::Kind::Sinks)
-      keys.sinks = std::max(keys.sinks, std::min(term.size, n));
+      keys.sinks = std::max(keys.sinks, all.below(term.size));
   }
   keys.begin = keys.end = keys.sinks;
   if (half >= 0) {
-    keys.begin = std::max(keys.sinks, row - half);
-    int64_t last = half >= n - 1 - row ? n - 1 : row + half;
-    keys.end = std::max(keys.begin, last + 1);
+    int64_t at = all.positionOf(place);
+    keys.begin = std::max(keys.sinks, all.below(at - half));
+    keys.end = std::max(keys.begin, all.below(at + half + 1));
   }
   return keys;
+}
+
+bool isListed(const Term &term) {
+  return term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks;
+}
+
+/// Appends the places that a list keeps for a group; returns the new end.
+int32_t *expandList(const Term &term, const abi::IndexList &list, int64_t row,
+                    int64_t group, int64_t size, int64_t n, int32_t *out) {
+  const int32_t *entries = bundle::int32Keys(list, row, group);
+  if (term.kind == Term::Kind::Columns)
+    return std::copy(entries, entries + list.keep, out);
+  int64_t first = list.split > 0 ? (list.split + size - 1) / size : 0;
+  for (int64_t e = 0; e < list.keep; ++e) {
+    int64_t block = entries[e];
+    if (block < 0)
+      continue;
+    bool second = list.split > 0 && block >= first;
+    int64_t begin = second ? list.split + (block - first) * size : block * size;
+    int64_t end = std::min(begin + size, n);
+    if (list.split > 0 && !second)
+      end = std::min(end, list.split);
+    for (; begin < end; ++begin)
+      *out++ = static_cast<int32_t>(begin);
+  }
+  return out;
 }
 
 } // namespace
 
 bool heddle::rt::pairsDependOnLists(std::span<const Term> terms) {
-  return terms.size() > 1 &&
-         std::any_of(terms.begin(), terms.end(), [](const Term &term) {
-           return term.kind == Term::Kind::Columns;
-         });
+  return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
+    return term.kind == Term::Kind::Blocks ||
+           (term.kind == Term::Kind::Columns && terms.size() > 1);
+  });
+}
+
+int64_t heddle::rt::mergedKeys(std::span<const Term> terms,
+                               const abi::AttentionArgs &args,
+                               std::span<const int64_t> groups) {
+  int64_t keys = 0;
+  size_t c = 0;
+  for (const Term &term : terms) {
+    if (!isListed(term))
+      continue;
+    int64_t keep = args.lists[c].keep;
+    if (term.kind == Term::Kind::Blocks)
+      keep *= groups[c];
+    keys += std::min(keep, args.n);
+    ++c;
+  }
+  return keys;
+}
+
+int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
+                                const abi::AttentionArgs &args, int64_t head,
+                                std::span<const int64_t> groups,
+                                std::span<int32_t> merged) {
+  if (terms.empty())
+    return args.rows * args.n;
+  const Keys all{args.n, args.position};
+  auto placeOf = [&](int64_t row) {
+    return args.place ? args.place[row] : row;
+  };
+  int64_t pairs = 0;
+  for (int64_t row = 0; row < args.rows;) {
+    // Rows at places below `end` share all their lists with this one.
+    int64_t end = args.n;
+    int32_t *last = merged.data();
+    size_t lists = 0;
+    for (const Term &term : terms) {
+      if (!isListed(term))
+        continue;
+      int64_t size = groups[lists];
+      int64_t group = placeOf(row) / size;
+      end = std::min(end, (group + 1) * size);
+      const abi::IndexList &list = args.lists[lists++];
+      last = expandList(term, list, head / list.headsPerList, group, size,
+                        args.n, last);
+    }
+    int32_t *begin = merged.data();
+    if (lists > 1) { // std::inplace_merge would allocate
+      std::sort(begin, last);
+      last = std::unique(begin, last);
+    }
+    for (; row < args.rows && placeOf(row) < end; ++row) {
+      StaticKeys fixed = staticKeys(terms, all, placeOf(row));
+      auto below = [&](int64_t key) {
+        return std::lower_bound(begin, last, key) - begin;
+      };
+      int64_t covered =
+          below(fixed.sinks) + (below(fixed.end) - below(fixed.begin));
+      pairs += fixed.count() + (last - begin) - covered;
+    }
+  }
+  return pairs;
 }
 
 int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
@@ -64,7 +168,7 @@ int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
     return n * keep;
   int64_t pairs = 0;
   for (int64_t row = 0; row < n; ++row)
-    pairs += staticKeys(terms, n, row).count();
+    pairs += staticKeys(terms, Keys{n, nullptr}, row).count();
   return pairs;
 }
 
@@ -73,31 +177,12 @@ int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
                                 std::span<const abi::IndexList> lists,
                                 std::span<const int64_t> groups,
                                 std::span<int32_t> merged) {
-  int64_t pairs = 0;
-  for (int64_t row = 0; row < n;) {
-    // Rows [row, end) share all their lists.
-    int64_t end = n;
-    auto last = merged.begin();
-    for (size_t c = 0; c < lists.size(); ++c) {
-      int64_t group = row / groups[c];
-      end = std::min(end, (group + 1) * groups[c]);
-      const abi::IndexList &list = lists[c];
-      const int32_t *keys = bundle::int32Keys(list, head, group);
-      last = std::copy(keys, keys + list.keep, last);
-    }
-    if (lists.size() > 1) { // std::inplace_merge would allocate
-      std::sort(merged.begin(), last);
-      last = std::unique(merged.begin(), last);
-    }
-    for (; row < end; ++row) {
-      StaticKeys fixed = staticKeys(terms, n, row);
-      auto below = [&](int64_t key) {
-        return std::lower_bound(merged.begin(), last, key) - merged.begin();
-      };
-      int64_t covered =
-          below(fixed.sinks) + (below(fixed.end) - below(fixed.begin));
-      pairs += fixed.count() + (last - merged.begin()) - covered;
-    }
+  abi::AttentionArgs args{};
+  args.n = args.rows = n;
+  for (size_t c = 0; c < lists.size(); ++c) {
+    args.lists[c] = lists[c];
+    if (args.lists[c].headsPerList < 1)
+      args.lists[c].headsPerList = 1;
   }
-  return pairs;
+  return pairsOfRows(terms, args, head, groups, merged);
 }

@@ -18,7 +18,8 @@
 namespace heddle::rt {
 
 /// Whether the number of pairs depends on the contents of index lists: a union
-/// of columns with anything else. One column term alone keeps rows * keep.
+/// of columns with anything else, or blocks (which may be cut off by the end of
+/// the sequence). One column term alone keeps rows * keep.
 bool pairsDependOnLists(std::span<const bundle::Term> terms);
 
 /// Pairs (query, key) that a union of terms keeps in one head of a sequence of
@@ -34,6 +35,19 @@ int64_t fixedPairs(std::span<const bundle::Term> terms, int64_t n,
 int64_t listedPairs(std::span<const bundle::Term> terms, int64_t n,
                     int64_t head, std::span<const abi::IndexList> lists,
                     std::span<const int64_t> groups, std::span<int32_t> merged);
+
+/// Pairs that a union of terms keeps in one head for the rows of `args`, each
+/// pair once: the general case, for any rows, visible positions and lists.
+/// `groups[c]` is the group size (and block size) of the c-th list of `args`;
+/// `merged` has room for mergedKeys() of them.
+int64_t pairsOfRows(std::span<const bundle::Term> terms,
+                    const abi::AttentionArgs &args, int64_t head,
+                    std::span<const int64_t> groups, std::span<int32_t> merged);
+
+/// Keys that the lists of one row can hold together, as often as each has them.
+int64_t mergedKeys(std::span<const bundle::Term> terms,
+                   const abi::AttentionArgs &args,
+                   std::span<const int64_t> groups);
 
 } // namespace heddle::rt
 

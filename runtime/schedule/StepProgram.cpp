@@ -39,7 +39,7 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
   return program;
 }
 
-Status StepProgram::beginRun(int64_t totalSteps) {
+Status StepProgram::beginRun(int64_t totalSteps, int64_t blockSteps) {
   steps = 0;
   phases.clear();
   renewed.clear();
@@ -48,10 +48,11 @@ Status StepProgram::beginRun(int64_t totalSteps) {
                  " steps is not possible, 1 to " +
                  std::to_string(bundle::maxSteps) + " are");
   for (const bundle::Rule &rule : manifest->rules)
-    phases.push_back(bundle::phasesOfSteps(rule, totalSteps));
+    phases.push_back(bundle::phasesOfSteps(rule, totalSteps, blockSteps));
   for (const bundle::Selection &selection : manifest->selections) {
     std::vector<bool> &due = renewed.emplace_back(totalSteps);
-    for (int64_t step : bundle::refreshSteps(selection.cadence, totalSteps))
+    for (int64_t step :
+         bundle::plannedSteps(selection.cadence, totalSteps, blockSteps))
       due[step - 1] = true;
   }
   steps = totalSteps;
@@ -61,6 +62,19 @@ Status StepProgram::beginRun(int64_t totalSteps) {
   return status;
 }
 
+std::vector<size_t>
+StepProgram::phasesAt(const bundle::StepPlace &place) const {
+  std::vector<size_t> result;
+  for (const bundle::Rule &rule : manifest->rules)
+    result.push_back(bundle::phaseAt(rule, place));
+  return result;
+}
+
+bool StepProgram::renews(int64_t selection,
+                         const bundle::StepPlace &place) const {
+  return bundle::includes(manifest->selections[selection].cadence, place);
+}
+
 /// Every list that a phase reads has been renewed at an earlier step.
 Status StepProgram::checkReads() const {
   for (int64_t layer = 0; layer < layers(); ++layer) {
@@ -68,7 +82,7 @@ Status StepProgram::checkReads() const {
     for (int64_t step = 1; step <= steps; ++step) {
       const Phase &now = phase(layer, step);
       for (const Term &term : manifest->kernels[now.attention].terms) {
-        if (term.kind != Term::Kind::Columns || filled[term.selection])
+        if (term.selection < 0 || filled[term.selection])
           continue;
         const bundle::Selection &selection =
             manifest->selections[term.selection];

@@ -31,28 +31,39 @@ public:
   static Result<StepProgram> create(const bundle::Manifest &manifest,
                                     int64_t layers);
 
-  /// Tabulates a run of `totalSteps` steps. An error when there are fewer than
-  /// 1 or more than bundle::maxSteps, or when a step reads a selection that no
-  /// earlier step has renewed; the run before is forgotten in any case.
-  Status beginRun(int64_t totalSteps);
+  /// Tabulates a run of `totalSteps` planned steps, `blockSteps` in each block
+  /// (0: one block). An error when there are fewer than 1 or more than
+  /// bundle::maxSteps, or when a step reads a selection that no earlier step
+  /// has renewed; the run before is forgotten in any case.
+  Status beginRun(int64_t totalSteps, int64_t blockSteps = 0);
 
   int64_t layers() const { return static_cast<int64_t>(ruleOfLayer.size()); }
 
   /// Steps of the run; 0 when there is none.
   int64_t totalSteps() const { return steps; }
 
-  /// What `layer` does at `step`, in [1, totalSteps()].
+  /// What `layer` does at the planned `step`, in [1, totalSteps()].
   const bundle::Phase &phase(int64_t layer, int64_t step) const {
     size_t rule = ruleOfLayer[layer];
     return manifest->rules[rule].phases[phases[rule][step - 1]];
   }
+
+  /// The rule of a layer: index into Manifest::rules.
+  size_t ruleOf(int64_t layer) const { return ruleOfLayer[layer]; }
+
+  /// For each rule the index of the phase that runs at a place of a run, which
+  /// need not be a planned one.
+  std::vector<size_t> phasesAt(const bundle::StepPlace &place) const;
+
+  /// Whether a selection's cadence names a place.
+  bool renews(int64_t selection, const bundle::StepPlace &place) const;
 
   /// All that `layer` does at one step or another.
   const std::vector<bundle::Phase> &phasesOf(int64_t layer) const {
     return manifest->rules[ruleOfLayer[layer]].phases;
   }
 
-  /// Whether `step` is in the cadence of a selection.
+  /// Whether the planned `step` is in the cadence of a selection.
   bool renews(int64_t selection, int64_t step) const {
     return renewed[selection][step - 1];
   }

@@ -13,18 +13,29 @@
 
 using namespace heddle::rt;
 
-TaskGrid::TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
-                   int64_t tileRows)
-    : order(lengths.size()), first(1, 0) {
+TaskGrid::TaskGrid(const std::vector<Work> &work, int64_t heads)
+    : order(work.size()), first(1, 0) {
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
+    return work[a].keys != work[b].keys ? work[a].keys > work[b].keys : a < b;
   });
   for (int64_t sequence : order) {
-    tiles.push_back((lengths[sequence] - 1) / tileRows + 1);
+    tiles.push_back(work[sequence].tiles);
     first.push_back(first.back() + heads * tiles.back());
   }
 }
+
+static std::vector<TaskGrid::Work> workOf(const std::vector<int64_t> &lengths,
+                                          int64_t tileRows) {
+  std::vector<TaskGrid::Work> work;
+  for (int64_t n : lengths)
+    work.push_back({(n - 1) / tileRows + 1, n});
+  return work;
+}
+
+TaskGrid::TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
+                   int64_t tileRows)
+    : TaskGrid(workOf(lengths, tileRows), heads) {}
 
 TaskGrid::Task TaskGrid::operator[](int64_t task) const {
   assert(task >= 0 && task < size());

@@ -29,6 +29,13 @@ public:
     int64_t tile;
   };
 
+  /// What there is to do for one sequence.
+  struct Work {
+    int64_t tiles; ///< of each head; may be 0
+    int64_t keys;  ///< how long each takes
+  };
+  TaskGrid(const std::vector<Work> &work, int64_t heads);
+
   /// `tileRows` rows a tile, at least 1; each length at least 1.
   TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
            int64_t tileRows);

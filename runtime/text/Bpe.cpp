@@ -132,14 +132,14 @@ Status Bpe::readVocab(const TokenizerFile &file) {
   // nothing but holes is not.
   if (static_cast<size_t>(largest) >= 2 * file.vocab.size() + 65536 &&
       largest >= 0)
-    return Error("model.vocab: the largest id is " + std::to_string(largest) +
-                 " but there are only " + std::to_string(file.vocab.size()) +
-                 " tokens");
+    return Error(file.vocabName + ": the largest id is " +
+                 std::to_string(largest) + " but there are only " +
+                 std::to_string(file.vocab.size()) + " tokens");
   tokensById.assign(largest + 1, std::string_view());
   idsByToken.reserve(file.vocab.size());
   for (const TokenizerFile::Entry &entry : file.vocab) {
     std::string_view token = str(entry.token);
-    std::string place = "model.vocab[";
+    std::string place = file.vocabName + "[";
     if (token.empty())
       return Error(place + "\"\"]: a token cannot be empty");
     if (!idsByToken.emplace(token, entry.id).second)
@@ -156,7 +156,7 @@ Status Bpe::readVocab(const TokenizerFile &file) {
     std::string token = bytesToChars(std::string(1, static_cast<char>(byte)));
     byteIds[b] = idOf(token);
     if (byteIds[b] < 0 && !neverInUtf8(byte))
-      return Error("model.vocab: has no token " + inQuotes(token) +
+      return Error(file.vocabName + ": has no token " + inQuotes(token) +
                    " for the byte " + std::to_string(b) +
                    "; a byte-level vocabulary holds every byte");
   }
@@ -178,9 +178,8 @@ Status Bpe::readMerges(const TokenizerFile &file) {
     for (int i = 0; i < 3; ++i) {
       ids[i] = idOf(names[i]);
       if (ids[i] < 0)
-        return Error("model.merges[" + std::to_string(merge.index) +
-                     "]: the token " + inQuotes(names[i]) +
-                     " is not in model.vocab");
+        return Error(file.place(merge) + ": the token " + inQuotes(names[i]) +
+                     " is not in " + file.vocabName);
     }
     merges.insert(ids[0], ids[1], {rank++, ids[2]});
   }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/text/Tokenizer.h"
+#include "runtime/text/ChatFormat.h"
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ static std::string_view strip(std::string_view content) {
 // Source: the chat_template of GSAI-ML/LLaDA-8B-Instruct's
 // tokenizer_config.json: the beginning-of-sequence text belongs to the first
 // message, and the assistant's header always closes the prompt.
-std::string heddle::rt::formatLLaDAChat(std::span<const ChatMessage> messages) {
+static std::string formatLLaDA(std::span<const ChatMessage> messages) {
   auto header = [](std::string_view role) {
     return "<|start_header_id|>" + std::string(role) + "<|end_header_id|>\n\n";
   };
@@ -48,4 +48,32 @@ std::string heddle::rt::formatLLaDAChat(std::span<const ChatMessage> messages) {
     prompt += "<|eot_id|>";
   }
   return prompt + header("assistant");
+}
+
+// Source: the chat_template of Dream-org/Dream-v0-Instruct-7B's
+// tokenizer_config.json, with add_generation_prompt.
+static std::string formatChatML(std::span<const ChatMessage> messages) {
+  std::string prompt;
+  auto add = [&](std::string_view role, std::string_view content) {
+    prompt += "<|im_start|>";
+    prompt += role;
+    prompt += "\n";
+    prompt += content;
+    prompt += "<|im_end|>\n";
+  };
+  if (messages.empty() || messages.front().role != "system")
+    add("system", "You are a helpful assistant.");
+  for (const ChatMessage &message : messages)
+    add(message.role, message.content);
+  return prompt + "<|im_start|>assistant\n";
+}
+
+std::string heddle::rt::formatChat(ChatFormat format,
+                                   std::span<const ChatMessage> messages) {
+  return format == ChatFormat::LLaDA ? formatLLaDA(messages)
+                                     : formatChatML(messages);
+}
+
+std::string_view heddle::rt::endOfTurnToken(ChatFormat format) {
+  return format == ChatFormat::LLaDA ? "<|eot_id|>" : "<|im_end|>";
 }

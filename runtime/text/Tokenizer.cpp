@@ -9,10 +9,10 @@
 #include "runtime/text/AddedTokens.h"
 #include "runtime/text/ByteLevel.h"
 #include "runtime/text/PreTokenizer.h"
+#include "runtime/text/SeparateFiles.h"
 #include "runtime/text/Utf8.h"
 
 #include <filesystem>
-#include <fstream>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -210,26 +210,42 @@ int32_t ByteLevelTokenizer::tokenId(std::string_view token) const {
   return it != addedIds.end() ? it->second : bpe->idOf(token);
 }
 
-Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string &folder) {
-  std::filesystem::path path = std::filesystem::path(folder) / "tokenizer.json";
+bool Tokenizer::exists(const std::string &folder) {
+  std::error_code ignored;
+  for (const char *name : {"tokenizer.json", "vocab.json"})
+    if (std::filesystem::exists(std::filesystem::path(folder) / name, ignored))
+      return true;
+  return false;
+}
+
+/// folder/tokenizer.json, or the separate files, which have no document.
+static Result<TokenizerFile> readFiles(const std::filesystem::path &folder) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
-    return Error(path.string() + ": there is no such file; the folder of a "
-                                 "model holds one");
-  uintmax_t size = std::filesystem::file_size(path, code);
-  std::ifstream stream(path, std::ios::binary);
-  if (code || !stream)
-    return Error(path.string() + ": cannot be opened");
-  std::string content(size, '\0');
-  if (!stream.read(content.data(), static_cast<std::streamsize>(size)))
-    return Error(path.string() + ": cannot be read");
-  Result<TokenizerFile> file = parseTokenizerFile(content);
+  if (std::filesystem::exists(folder / "tokenizer.json", code)) {
+    Result<std::string> content = readWholeFile(folder / "tokenizer.json");
+    if (!content)
+      return content.takeError();
+    Result<TokenizerFile> file = parseTokenizerFile(*content);
+    if (!file)
+      return file.takeError().withContext("tokenizer.json");
+    return file;
+  }
+  if (std::filesystem::exists(folder / "vocab.json", code))
+    return readSeparateFiles(folder);
+  return Error((folder / "tokenizer.json").string() +
+               ": there is no such file, and no vocab.json beside it; the "
+               "folder of a model holds one of them");
+}
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string &folder) {
+  Result<TokenizerFile> file = readFiles(folder);
   if (!file)
-    return file.takeError().withContext("tokenizer.json");
-  content = std::string();
+    return file.takeError();
+  const bool separate = file->mergesAreLines;
   Result<std::unique_ptr<Tokenizer>> tokenizer =
       ByteLevelTokenizer::create(std::move(*file));
-  if (!tokenizer)
+  // Places in separate files begin with the file's name.
+  if (!tokenizer && !separate)
     return tokenizer.takeError().withContext("tokenizer.json");
   return tokenizer;
 }

@@ -19,13 +19,18 @@
 
 namespace heddle::rt {
 
-/// A byte-level BPE tokenizer as Hugging Face writes it in tokenizer.json.
-/// Thread-safe after loading.
+/// A byte-level BPE tokenizer as Hugging Face writes it: tokenizer.json, or the
+/// older vocab.json and merges.txt with tokenizer_config.json. Thread-safe
+/// after loading.
 class Tokenizer {
 public:
   virtual ~Tokenizer() = default;
 
-  /// Reads folder/tokenizer.json. Parts that are not implemented (a model
+  /// Whether the folder has the files of a tokenizer.
+  static bool exists(const std::string &folder);
+
+  /// Reads folder/tokenizer.json or, without one, the separate files
+  /// (SeparateFiles.h). Parts that are not implemented (a model
   /// other than BPE, an unknown normalizer...) are errors that name them.
   static Result<std::unique_ptr<Tokenizer>> load(const std::string &folder);
 
@@ -46,15 +51,6 @@ public:
 
   virtual bool isSpecial(int32_t id) const = 0;
 };
-
-struct ChatMessage {
-  std::string role; ///< "system", "user" or "assistant"
-  std::string content;
-};
-
-/// LLaDA's chat template as text (beginning-of-sequence text included), ready
-/// for encode().
-std::string formatLLaDAChat(std::span<const ChatMessage> messages);
 
 } // namespace heddle::rt
 

@@ -23,7 +23,9 @@ constexpr size_t maxDepth = 64;
 /// Receives the parser's events.
 class Reader {
 public:
-  explicit Reader(TokenizerFile &file) : file(file) {}
+  /// `vocabOnly`: the document itself is the vocabulary.
+  explicit Reader(TokenizerFile &file, bool vocabOnly = false)
+      : file(file), vocabOnly(vocabOnly) {}
   std::string message;
 
   bool null() { return value(nullptr); }
@@ -41,7 +43,7 @@ public:
   bool start_object(size_t) {
     if (mode != Mode::Document)
       return unexpected("an object");
-    if (atModelMember("vocab")) {
+    if (vocabOnly ? levels.empty() : atModelMember("vocab")) {
       if (file.hasVocab)
         return fail("appears twice");
       file.hasVocab = true;
@@ -115,7 +117,7 @@ private:
   /// Where the value that is being read stands, as "model.vocab[\"a\"]".
   std::string path() const {
     if (mode == Mode::Vocab)
-      return "model.vocab[" + inQuotes(member) + "]";
+      return file.vocabName + "[" + inQuotes(member) + "]";
     if (mode == Mode::Merges)
       return "model.merges[" + std::to_string(mergeIndex) + "]";
     std::string text;
@@ -217,6 +219,7 @@ private:
   }
 
   TokenizerFile &file;
+  bool vocabOnly;
   Mode mode = Mode::Document;
   std::vector<Level> levels;
   std::string member;
@@ -233,12 +236,35 @@ std::string heddle::rt::text::inQuotes(std::string_view text) {
          (text.size() > longest ? "..." : "");
 }
 
-Result<TokenizerFile>
-heddle::rt::text::parseTokenizerFile(std::string_view text) {
+static Status checkSize(std::string_view text) {
   constexpr size_t largest = size_t(1) << 30;
   if (text.size() > largest)
     return Error("the file has " + std::to_string(text.size()) +
                  " bytes; at most " + std::to_string(largest) + " are read");
+  return Status::success();
+}
+
+Status heddle::rt::text::parseVocabFile(std::string_view text,
+                                        TokenizerFile &file) {
+  if (Status status = checkSize(text); !status)
+    return status;
+  file.strings.reserve(text.size());
+  Reader reader(file, /*vocabOnly=*/true);
+  if (!json::sax_parse(text.data(), text.data() + text.size(), &reader))
+    return reader.message.starts_with(file.vocabName)
+               ? Error(std::move(reader.message))
+               : Error(file.vocabName + ": " + reader.message);
+  if (!file.hasVocab)
+    return Error(file.vocabName + ": found " +
+                 std::string(file.rest.type_name()) +
+                 "; expected an object of token: id");
+  return Status::success();
+}
+
+Result<TokenizerFile>
+heddle::rt::text::parseTokenizerFile(std::string_view text) {
+  if (Status status = checkSize(text); !status)
+    return status.takeError();
   TokenizerFile file;
   file.strings.reserve(text.size() / 2);
   Reader reader(file);

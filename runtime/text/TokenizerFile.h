@@ -50,6 +50,17 @@ struct TokenizerFile {
   bool hasMerges = false;
   std::string strings;
 
+  /// What messages call the two.
+  std::string vocabName = "model.vocab";
+  bool mergesAreLines = false; ///< of merges.txt; Merge::index is the line
+
+  /// "model.merges[7]" or "merges.txt:7".
+  std::string place(const Merge &merge) const {
+    std::string index = std::to_string(merge.index);
+    return mergesAreLines ? "merges.txt:" + index
+                          : "model.merges[" + index + "]";
+  }
+
   std::string_view str(FileString s) const {
     return std::string_view(strings).substr(s.begin, s.length);
   }
@@ -57,6 +68,10 @@ struct TokenizerFile {
 
 /// Parses the text of a tokenizer.json. Errors name the place in the document.
 Result<TokenizerFile> parseTokenizerFile(std::string_view json);
+
+/// Adds the text of a vocab.json, one object of token: id. Errors name the
+/// place in it.
+Status parseVocabFile(std::string_view json, TokenizerFile &file);
 
 /// A string in quotes, shortened and with escapes, for messages.
 std::string inQuotes(std::string_view text);

@@ -234,6 +234,7 @@ Status GemmWorker::reserve(const TileProduct &product) {
 
 struct PackedLinear::Chunk {
   std::shared_ptr<const TileProduct> product;
+  int64_t firstOutput = 0;
   int64_t offset = 0;   ///< in `memory`, bytes
   dnnl::memory weights; ///< view of it; none when widened
 };
@@ -248,12 +249,15 @@ Result<PackedLinear> PackedLinear::plan(Gemm &gemm, int64_t inputs,
   PackedLinear layer;
   layer.type = gemm.dtype();
   layer.columns = inputs;
+  int64_t first = 0;
   for (int64_t count : outputs) {
     Result<std::shared_ptr<const TileProduct>> product =
         gemm.product(inputs, count);
     if (!product)
       return product.takeError();
-    layer.pieces.push_back({*product, layer.packedBytes, dnnl::memory()});
+    layer.pieces.push_back(
+        {*product, first, layer.packedBytes, dnnl::memory()});
+    first += count;
     layer.packedBytes +=
         alignUp((*product)->packedElements() * byteSize(gemm.dtype()));
   }
@@ -266,6 +270,10 @@ int64_t PackedLinear::chunks() const {
 
 int64_t PackedLinear::outputs(int64_t chunk) const {
   return pieces[chunk].product->outputs;
+}
+
+int64_t PackedLinear::firstOutput(int64_t chunk) const {
+  return pieces[chunk].firstOutput;
 }
 
 Status PackedLinear::allocate() {
@@ -363,20 +371,22 @@ const float *PackedLinear::multiply(int64_t chunk, const void *x,
   }
 }
 
-Status multiplyTiles(const PackedLinear &layer, const void *x, int64_t rows,
+Status multiplyTiles(const PackedLinear &layer, ChunkRange chunks,
+                     const void *x, int64_t rows,
                      std::vector<GemmWorker> &workers,
                      const TileEpilogue &epilogue) {
   assert(static_cast<int>(workers.size()) >= threadCount());
   int64_t tiles = tileCount(rows);
   // A task is one chunk times several tiles, so that its weights are read from
   // memory once; but every thread should get some four tasks.
+  int64_t count = chunks.end - chunks.first;
   int64_t perTask =
-      std::clamp<int64_t>(tiles * layer.chunks() / (4 * threadCount()), 1, 8);
+      std::clamp<int64_t>(tiles * count / (4 * threadCount()), 1, 8);
   int64_t groups = (tiles + perTask - 1) / perTask;
   std::atomic<bool> failed = false;
   int64_t tileBytes = tileRows * layer.inputs() * byteSize(layer.dtype());
-  parallelFor(layer.chunks() * groups, [&](int64_t task, int worker) {
-    int64_t chunk = task / groups;
+  parallelFor(count * groups, [&](int64_t task, int worker) {
+    int64_t chunk = chunks.first + task / groups;
     int64_t first = task % groups * perTask;
     int64_t last = std::min(first + perTask, tiles);
     for (int64_t tile = first; tile < last; ++tile) {

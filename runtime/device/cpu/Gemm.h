@@ -120,6 +120,8 @@ public:
   int64_t inputs() const { return columns; }
   int64_t chunks() const;
   int64_t outputs(int64_t chunk) const;
+  /// The first output of a chunk.
+  int64_t firstOutput(int64_t chunk) const;
 
   /// Bytes of the packed weights.
   int64_t bytes() const { return packedBytes; }
@@ -153,11 +155,19 @@ private:
 using TileEpilogue = std::function<void(
     int64_t chunk, int64_t firstRow, int64_t rows, const float *y, int worker)>;
 
-/// Multiplies x [paddedRows(rows) x inputs] by the layer, in parallel, and
-/// hands each (tile, chunk) to `epilogue`, from several threads at once.
+/// Chunks [first, end) of a layer.
+struct ChunkRange {
+  int64_t first;
+  int64_t end;
+};
+
+/// Multiplies x [paddedRows(rows) x inputs] by some chunks of the layer, in
+/// parallel, and hands each (tile, chunk) to `epilogue`, from several threads
+/// at once.
 /// `workers` has threadCount() entries that know the layer's shapes.
 /// Fails when oneDNN does; some tiles have then not been delivered.
-Status multiplyTiles(const PackedLinear &layer, const void *x, int64_t rows,
+Status multiplyTiles(const PackedLinear &layer, ChunkRange chunks,
+                     const void *x, int64_t rows,
                      std::vector<GemmWorker> &workers,
                      const TileEpilogue &epilogue);
 

@@ -7,10 +7,10 @@
 //
 // What a transformer does beside matrix products and attention. T is the type
 // of activations, float or bfloat16; all arithmetic is fp32. "T(...)" rounds to
-// T: the kernels round where the released PyTorch code of LLaDA does when it
-// runs in that type. Every kernel works on one row with a fixed order of
-// operations, so that a row's result depends on nothing else; it has the same
-// bits on every CPU.
+// T: the kernels round where the released PyTorch code of LLaDA and Dream does
+// when it runs in that type. Every kernel works on one row with a fixed order
+// of operations, so that a row's result depends on nothing else; it has the
+// same bits on every CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +37,13 @@ struct RowKernels {
   /// x [2 * half] fp32; cos, sin [half]; y: T [2 * half].
   void (*rotateHalves)(const float *x, const float *cos, const float *sin,
                        void *y, int64_t half);
+
+  /// The same with every operation rounded to T:
+  ///   y[i]        = T(T(t[i] * cos[i]) - T(t[i + half] * sin[i]))
+  ///   y[i + half] = T(T(t[i + half] * cos[i]) + T(t[i] * sin[i])).
+  /// cos, sin: values of T.
+  void (*rotateHalvesInT)(const float *x, const float *cos, const float *sin,
+                          void *y, int64_t half);
 
   /// y[i] = T(x[i]). x [n] fp32; y: T [n].
   void (*store)(const float *x, void *y, int64_t n);

@@ -75,7 +75,6 @@ enum : CUresult {
   CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
-  CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
   CUDA_ERROR_EXTERNAL_DEVICE = 911,
   CUDA_ERROR_UNKNOWN = 999,
 };
@@ -115,13 +114,6 @@ enum CUevent_flags : unsigned {
 };
 enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 
-/// What cuGraphExecUpdate says about a graph that it could not take over.
-struct CUgraphExecUpdateResultInfo {
-  int result;
-  CUgraphNode errorNode;
-  CUgraphNode errorFromNode;
-};
-
 } // namespace api
 
 /// X(member, "symbol", parameters): every entry point that must be there.
@@ -156,8 +148,6 @@ struct CUgraphExecUpdateResultInfo {
     (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))         \
   X(memsetD8Async, "cuMemsetD8Async",                                          \
     (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))      \
-  X(memsetD32Async, "cuMemsetD32Async",                                        \
-    (CUdeviceptr to, unsigned value, size_t count, CUstream stream))           \
   X(moduleLoadDataEx, "cuModuleLoadDataEx",                                    \
     (CUmodule * module, const void *image, unsigned count,                     \
      CUjit_option *options, void **values))                                    \
@@ -177,8 +167,6 @@ struct CUgraphExecUpdateResultInfo {
   X(streamCreate, "cuStreamCreate", (CUstream * stream, unsigned flags))       \
   X(streamDestroy, "cuStreamDestroy_v2", (CUstream stream))                    \
   X(streamSynchronize, "cuStreamSynchronize", (CUstream stream))               \
-  X(streamWaitEvent, "cuStreamWaitEvent",                                      \
-    (CUstream stream, CUevent event, unsigned flags))                          \
   X(streamBeginCapture, "cuStreamBeginCapture_v2",                             \
     (CUstream stream, CUstreamCaptureMode mode))                               \
   X(streamEndCapture, "cuStreamEndCapture",                                    \
@@ -193,8 +181,6 @@ struct CUgraphExecUpdateResultInfo {
     (float *milliseconds, CUevent start, CUevent end))                         \
   X(graphInstantiate, "cuGraphInstantiateWithFlags",                           \
     (CUgraphExec * exec, CUgraph graph, unsigned long long flags))             \
-  X(graphExecUpdate, "cuGraphExecUpdate_v2",                                   \
-    (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo * info))     \
   X(graphGetNodes, "cuGraphGetNodes",                                          \
     (CUgraph graph, CUgraphNode * nodes, size_t *count))                       \
   X(graphLaunch, "cuGraphLaunch", (CUgraphExec exec, CUstream stream))         \

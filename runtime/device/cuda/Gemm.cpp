@@ -97,7 +97,8 @@ Gemm::~Gemm() {
 }
 
 Result<std::unique_ptr<Gemm::Plan>> Gemm::makePlan(const GemmShape &shape,
-                                                   int64_t alignment) const {
+                                                   int64_t alignment,
+                                                   uint32_t reductions) const {
   const EntryPoints &entries = blas->entryPoints();
   auto plan = std::make_unique<Plan>(*blas, shape, alignment);
   cudaDataType type = dataType(shape.dtype);
@@ -150,11 +151,6 @@ Result<std::unique_ptr<Gemm::Plan>> Gemm::makePlan(const GemmShape &shape,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     if (Status status = prefer(name, bytes); !status)
       return status.takeError();
-  // Split sums stay fp32 until the end: adding them up in the output's type
-  // would round each part to 8 bits.
-  uint32_t reductions = options.choice == GemmChoice::Fixed
-                            ? CUBLASLT_REDUCTION_SCHEME_NONE
-                            : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (Status status =
           prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
       !status)
@@ -190,9 +186,9 @@ cublasStatus_t Gemm::start(const Stream &stream, const Plan &plan,
   };
   return blas->entryPoints().matmul.function(
       handle, plan.product, &one, pointer(operands.weights), plan.weights,
-      pointer(operands.x), plan.x, plan.shape.accumulate ? &one : &zero,
-      pointer(operands.y), plan.y, pointer(operands.y), plan.y, &algorithm,
-      pointer(workspace), workspaceBytes, stream.handle());
+      pointer(operands.x), plan.x, &zero, pointer(operands.y), plan.y,
+      pointer(operands.y), plan.y, &algorithm, pointer(workspace),
+      workspaceBytes, stream.handle());
 }
 
 Status Gemm::run(const Stream &stream, const Plan &plan,
@@ -218,31 +214,10 @@ Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
   Result<std::unique_ptr<Plan>> plan = makePlan(shape, alignmentOf(operands));
   if (!plan)
     return plan.takeError();
-  // What is timed must not be zeros.
-  if (options.choice == GemmChoice::Fastest)
-    if (Status status = fillOperands(stream, shape, operands); !status)
-      return status;
-  Result<Algorithm> chosen = [&]() -> Result<Algorithm> {
-    switch (options.choice) {
-    case GemmChoice::Fastest:
-      return chooseFastest(stream, **plan, operands);
-    case GemmChoice::Fixed:
-      return chooseFixed(**plan);
-    case GemmChoice::First:
-      break;
-    }
-    Result<Proposals> proposals = propose(**plan, options.proposals);
-    if (!proposals)
-      return proposals.takeError();
-    return proposals->front().algo;
-  }();
+  Result<Algorithm> chosen = choose(stream, **plan, operands);
   if (!chosen)
     return chosen.takeError();
   (*plan)->algorithm = *chosen;
-  if (Status status = run(stream, **plan, *chosen, operands); !status)
-    return status;
-  if (Status status = stream.synchronize(); !status)
-    return status;
   plans.emplace(shape, std::move(*plan));
   return Status::success();
 }

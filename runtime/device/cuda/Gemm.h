@@ -9,6 +9,12 @@
 // which of cuBLASLt's algorithms computes it is decided once, so that a product
 // inside a captured graph asks nobody anything.
 //
+// Algorithms differ in the order of their sums, and with it in the last bits.
+// Each layer (inputs, outputs, type) has one algorithm without split sums that
+// serves all numbers of rows: its bits are the layer's. A shape is computed by
+// the fastest of cuBLASLt's proposals that gives these bits, so that neither
+// the rows beside a row nor what timing says in a process changes a result.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RUNTIME_DEVICE_CUDA_GEMM_H
@@ -21,35 +27,24 @@
 #include "runtime/tensor/DType.h"
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace heddle::rt::cuda {
 
-/// How an algorithm is chosen.
-enum class GemmChoice {
-  /// The fastest of cuBLASLt's proposals, timed on the device. Two processes
-  /// may choose differently, and sums then differ in their last bits.
-  Fastest,
-  /// cuBLASLt's first proposal for each shape: the same in every process.
-  First,
-  /// One algorithm without split sums for all row counts of a layer: a row's
-  /// result does not depend on the rows beside it. Slower for few rows.
-  Fixed,
-};
-
-/// y [rows x outputs] = x [rows x inputs] * W [outputs x inputs]^T, or y += .
+/// y [rows x outputs] = x [rows x inputs] * W [outputs x inputs]^T.
 struct GemmShape {
   DType dtype = DType::BF16; ///< of x, W and y
   int64_t rows = 0;
   int64_t inputs = 0;
   int64_t outputs = 0;
-  bool accumulate = false; ///< y is added to, in fp32, then rounded
-  int64_t xStride = 0;     ///< elements between rows of x; 0: inputs
-  int64_t yStride = 0;     ///< elements between rows of y; 0: outputs
+  int64_t xStride = 0; ///< elements between rows of x; 0: inputs
+  int64_t yStride = 0; ///< elements between rows of y; 0: outputs
 
   auto operator<=>(const GemmShape &) const = default;
   /// "bf16 4096 x 12288 x 4096" (rows, outputs, inputs).
@@ -64,16 +59,18 @@ struct GemmOperands {
 };
 
 struct GemmOptions {
-  GemmChoice choice = GemmChoice::Fastest;
-  int proposals = 16;           ///< that Fastest times, at most
-  double secondsPerShape = 0.3; ///< that Fastest may take, about
+  int proposals = 8;            ///< of cuBLASLt's, timed for a shape
+  double secondsPerShape = 0.4; ///< to time them, about and at most
 };
 
 /// One of cuBLASLt's algorithms for a shape, as the bench reports it.
 struct GemmTiming {
   std::string algorithm; ///< "algorithm 66, tile 24, stages 35, split 1"
   double milliseconds = 0;
-  bool chosen = false;
+  bool sameBits = false; ///< as the layer's own algorithm gives
+  bool layers = false;   ///< it is that one
+  bool first = false;    ///< cuBLASLt's first proposal, split sums allowed
+  bool chosen = false;   ///< multiply() uses it
 };
 
 /// The products of one device. Not thread-safe.
@@ -95,10 +92,10 @@ public:
   Gemm(const Gemm &) = delete;
   Gemm &operator=(const Gemm &) = delete;
 
-  /// Chooses the algorithm of a shape and runs it once, which loads its code.
-  /// x is filled with random values, y is overwritten, the weights are read
-  /// only; operands of later products must be as aligned as these (multiples of
-  /// 256 are best). At once for a shape that is known. Outside of captures.
+  /// Chooses the algorithm of a shape and loads its code. x is filled with
+  /// random values, y is overwritten, the weights are read only; operands of
+  /// later products must be as aligned as these (multiples of 256 are best). At
+  /// once for a shape that is known. Outside of captures.
   Status prepare(const Stream &stream, const GemmShape &shape,
                  const GemmOperands &operands);
 
@@ -106,13 +103,13 @@ public:
   Status multiply(const Stream &stream, const GemmShape &shape,
                   const GemmOperands &operands) const;
 
-  /// Times every algorithm that cuBLASLt proposes (at most `most`), medians of
-  /// `repeats` measurements each, fastest first; marks the one that multiply()
-  /// uses. For the bench: operands as for prepare(), of a prepared shape.
+  /// Times every algorithm that cuBLASLt proposes (at most `most` with and
+  /// without split sums each), medians of `repeats` measurements, fastest
+  /// first. For the bench: operands as for prepare(), of a prepared shape.
   Result<std::vector<GemmTiming>> timeAll(const Stream &stream,
                                           const GemmShape &shape,
                                           const GemmOperands &operands,
-                                          int most = 64, int repeats = 9);
+                                          int most = 32, int repeats = 9);
 
   /// The algorithm that multiply() uses for a prepared shape.
   std::string algorithm(const GemmShape &shape) const;
@@ -129,12 +126,21 @@ private:
       : owner(&context), blas(std::move(library)), workspace(workspace),
         options(options) {}
 
-  Result<std::unique_ptr<Plan>> makePlan(const GemmShape &shape,
-                                         int64_t alignment) const;
+  Result<std::unique_ptr<Plan>>
+  makePlan(const GemmShape &shape, int64_t alignment,
+           uint32_t reductions = lt::CUBLASLT_REDUCTION_SCHEME_NONE) const;
   Result<Proposals> propose(const Plan &plan, int most) const;
-  Result<Algorithm> chooseFastest(const Stream &stream, const Plan &plan,
-                                  const GemmOperands &operands);
-  Result<Algorithm> chooseFixed(const Plan &plan);
+  Result<Algorithm> layerAlgorithm(const Plan &plan);
+  Result<Algorithm> choose(const Stream &stream, const Plan &plan,
+                           const GemmOperands &operands);
+  Result<std::vector<std::byte>> bitsOf(const Stream &stream, const Plan &plan,
+                                        const Algorithm &algorithm,
+                                        const GemmOperands &operands) const;
+  Result<std::vector<double>> timeInTurns(const Stream &stream,
+                                          const Plan &plan,
+                                          std::span<const Algorithm> algorithms,
+                                          const GemmOperands &operands,
+                                          int rounds, double seconds) const;
   Status fillOperands(const Stream &stream, const GemmShape &shape,
                       const GemmOperands &operands) const;
   lt::cublasStatus_t start(const Stream &stream, const Plan &plan,
@@ -142,10 +148,9 @@ private:
                            const GemmOperands &operands) const;
   Status run(const Stream &stream, const Plan &plan, const Algorithm &algorithm,
              const GemmOperands &operands) const;
-  Result<std::vector<double>> time(const Stream &stream, const Plan &plan,
-                                   const Algorithm &algorithm,
-                                   const GemmOperands &operands,
-                                   int repeats) const;
+  Result<double> time(const Stream &stream, const Plan &plan,
+                      const Algorithm &algorithm, const GemmOperands &operands,
+                      const Event &begin, const Event &end, int launches) const;
   int64_t attribute(const Algorithm &algorithm,
                     lt::cublasLtMatmulAlgoConfigAttributes_t name) const;
   std::string describe(const Algorithm &algorithm) const;
@@ -158,7 +163,7 @@ private:
   lt::cublasLtHandle_t handle = nullptr;
   // Shared only so that Plan may stay incomplete here.
   std::map<GemmShape, std::shared_ptr<Plan>> plans;
-  std::map<GemmShape, Algorithm> fixedAlgorithms; ///< by layer: rows is 0
+  std::map<GemmShape, Algorithm> layerAlgorithms; ///< rows is 0
 };
 
 } // namespace heddle::rt::cuda

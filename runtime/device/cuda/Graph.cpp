@@ -94,13 +94,6 @@ Result<int64_t> countNodes(const Context &context, CUgraph graph) {
 } // namespace
 
 Result<Graph> Graph::capture(const Stream &stream, const Recorder &record) {
-  Graph result;
-  if (Status status = result.update(stream, record); !status)
-    return status.takeError();
-  return result;
-}
-
-Status Graph::update(const Stream &stream, const Recorder &record) {
   const Context &context = stream.context();
   Result<Owned<CUgraph>> graph = recordWork(stream, record);
   if (!graph)
@@ -108,22 +101,13 @@ Status Graph::update(const Stream &stream, const Recorder &record) {
   Result<int64_t> nodes = countNodes(context, graph->get());
   if (!nodes)
     return nodes.takeError();
-  if (exec) {
-    if (Status status = context.enter(); !status)
-      return status;
-    CUgraphExecUpdateResultInfo info = {};
-    CUresult code =
-        context.api().graphExecUpdate.function(exec.get(), graph->get(), &info);
-    // Another shape is no mistake; all else is.
-    if (code != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
-      return context.check(code, context.api().graphExecUpdate.name);
-  }
-  Result<Owned<CUgraphExec>> fresh = instantiate(context, graph->get());
-  if (!fresh)
-    return fresh.takeError();
-  exec = std::move(*fresh);
-  nodeCount = *nodes;
-  return Status::success();
+  Result<Owned<CUgraphExec>> exec = instantiate(context, graph->get());
+  if (!exec)
+    return exec.takeError();
+  Graph result;
+  result.exec = std::move(*exec);
+  result.nodeCount = *nodes;
+  return result;
 }
 
 Status Graph::launch(const Stream &stream) const {

@@ -19,7 +19,7 @@ namespace heddle::rt::cuda {
 /// A CUDA graph, ready to launch. Parameters of its kernels, addresses
 /// included, are those of the recording: memory that it names must stay where
 /// it is (Arena.h), values that change from launch to launch are read by
-/// kernels from device memory, or recorded anew by update().
+/// kernels from device memory.
 class Graph {
 public:
   /// Puts work into the stream it is given.
@@ -29,11 +29,6 @@ public:
   /// recorded. `record` must not wait for the stream, allocate, or load
   /// modules. An error of `record` is returned, with the stream usable again.
   static Result<Graph> capture(const Stream &stream, const Recorder &record);
-
-  /// Records anew and replaces what launch() does: in place where the shape of
-  /// the graph is the same, which takes microseconds a kernel, else by a new
-  /// instantiation.
-  Status update(const Stream &stream, const Recorder &record);
 
   /// Puts the whole of it into a stream.
   Status launch(const Stream &stream) const;

@@ -69,11 +69,6 @@ Status Stream::record(const Event &event) const {
   return context().call(context().api().eventRecord, event.handle(), handle());
 }
 
-Status Stream::wait(const Event &event) const {
-  return context().call(context().api().streamWaitEvent, handle(),
-                        event.handle(), 0u);
-}
-
 // The driver refuses empty nodes in graphs, so that empty work is none here.
 
 Status Stream::copyToDevice(DevicePtr to, const void *from,
@@ -107,14 +102,6 @@ Status Stream::fillBytes(DevicePtr to, uint8_t value, int64_t bytes) const {
     return Status::success();
   return context().call(context().api().memsetD8Async, to, value,
                         static_cast<size_t>(bytes), handle());
-}
-
-Status Stream::fillWords(DevicePtr to, uint32_t value, int64_t words) const {
-  assert(words >= 0 && "negative size");
-  if (words == 0)
-    return Status::success();
-  return context().call(context().api().memsetD32Async, to, value,
-                        static_cast<size_t>(words), handle());
 }
 
 } // namespace heddle::rt::cuda

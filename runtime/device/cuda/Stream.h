@@ -45,7 +45,7 @@ private:
   Handle value = Handle();
 };
 
-/// A mark in a stream, for order between streams and for times.
+/// A mark in a stream, to wait for and for times.
 class Event {
 public:
   /// `timed`: elapsed() may be asked.
@@ -74,14 +74,11 @@ public:
   Status synchronize() const;
 
   Status record(const Event &event) const;
-  /// Later work in this stream starts after the mark.
-  Status wait(const Event &event) const;
 
   Status copyToDevice(DevicePtr to, const void *from, int64_t bytes) const;
   Status copyToHost(void *to, DevicePtr from, int64_t bytes) const;
   Status copyOnDevice(DevicePtr to, DevicePtr from, int64_t bytes) const;
   Status fillBytes(DevicePtr to, uint8_t value, int64_t bytes) const;
-  Status fillWords(DevicePtr to, uint32_t value, int64_t words) const;
 
   const Context &context() const { return stream.context(); }
   api::CUstream handle() const { return stream.get(); }

@@ -48,10 +48,6 @@ Upload::~Upload() {
     (void)stream.synchronize();
 }
 
-int64_t Upload::hostBytes() const {
-  return static_cast<int64_t>(lanes.size()) * options.chunkBytes;
-}
-
 namespace {
 
 /// Has `source` produce [first, first + count) in parallel pieces. The error of

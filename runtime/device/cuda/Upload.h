@@ -62,9 +62,6 @@ public:
   /// Bytes handed to the device so far.
   int64_t bytes() const { return done; }
 
-  /// Host memory in use.
-  int64_t hostBytes() const;
-
 private:
   struct Lane {
     PinnedBuffer buffer;

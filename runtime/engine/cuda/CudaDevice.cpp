@@ -21,12 +21,7 @@ public:
              std::shared_ptr<const CublasLt> blas, const DeviceOptions &options,
              const ModelConfig &config)
       : context(std::move(context)), blas(std::move(blas)),
-        dtype(options.dtype), config(config) {
-    // The first proposal is the same in every process, so that a seed's tokens
-    // are too.
-    products.choice =
-        options.batchInvariant ? GemmChoice::Fixed : GemmChoice::First;
-  }
+        dtype(options.dtype), config(config) {}
 
   std::string description() const override {
     return context->device().describe();
@@ -34,8 +29,7 @@ public:
 
   Result<std::unique_ptr<StepEngine>>
   engine(const bundle::Bundle &bundle) override {
-    auto engine =
-        CudaEngine::create(*context, weights, bundle, config, dtype, products);
+    auto engine = CudaEngine::create(*context, weights, bundle, config, dtype);
     if (!engine)
       return engine.takeError();
     return std::unique_ptr<StepEngine>(std::move(*engine));
@@ -95,7 +89,6 @@ private:
   std::shared_ptr<const CublasLt> blas; ///< for the runs, which open it again
   DType dtype;
   ModelConfig config;
-  GemmOptions products;
   DeviceWeights weights;
 };
 
@@ -104,6 +97,9 @@ private:
 Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options,
                                            int ordinal,
                                            const ModelConfig &config) {
+  if (config.qkvBias || config.shiftedLogits)
+    return Error("models of the architecture '" + config.architecture +
+                 "' run on the host only so far; use --device=cpu");
   Result<std::unique_ptr<Context>> context = Context::open(ordinal);
   if (!context)
     return context.takeError();

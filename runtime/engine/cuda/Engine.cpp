@@ -11,10 +11,30 @@
 
 namespace heddle::rt::cuda {
 
+/// What the engine plays: all rows of whole sequences, at steps that are known
+/// before the run.
+static Status checkPlayable(const bundle::Manifest &manifest) {
+  bool more = !manifest.computesAll();
+  for (const bundle::Selection &each : manifest.selections)
+    more |= each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||
+            each.cadence.inBlock;
+  for (const bundle::Rule &rule : manifest.rules)
+    for (const bundle::Phase &phase : rule.phases)
+      more |= phase.when.cadence.inBlock;
+  if (more)
+    return Error("the schedule '" + manifest.schedule +
+                 "' uses rows, keys, reuse, a commit rule, blocks, per_kv_head "
+                 "or cadences in a block, which run on the host only so far; "
+                 "use --device=cpu");
+  return Status::success();
+}
+
 Result<std::unique_ptr<CudaEngine>>
 CudaEngine::create(const Context &context, const DeviceWeights &weights,
                    const bundle::Bundle &bundle, const ModelConfig &config,
                    DType dtype, const GemmOptions &products) {
+  if (Status s = checkPlayable(bundle.manifest()); !s)
+    return s.takeError();
   // Rows of activations start on 16-byte boundaries,
   // and byte counts stay within 64 bits.
   constexpr int64_t widest = int64_t(1) << 24;
@@ -110,6 +130,8 @@ Status CudaEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   for (const std::vector<int32_t> &prompt : prompts)
     promptLengths.push_back(static_cast<int64_t>(prompt.size()));
   batch = packedRun(promptLengths, options);
+  stepsPlanned = options.steps;
+  stepsDone = 0;
   Result<ArenaPlan> planned = plan(batch);
   if (!planned)
     return planned.takeError();
@@ -143,7 +165,7 @@ Status CudaEngine::runTrunk(int64_t step) {
   auto known = graphs.find(kind);
   if (known == graphs.end()) {
     Result<Graph> graph = Graph::capture(stream, [&](const Stream &queue) {
-      return trunk->run(queue, *schedule, step, head->tokens());
+      return trunk->run(queue, *schedule, step, head->tokens(), {});
     });
     if (!graph)
       return graph.takeError();
@@ -152,14 +174,23 @@ Status CudaEngine::runTrunk(int64_t step) {
   return known->second.launch(stream);
 }
 
-Status CudaEngine::step(const StepPlace &place, StepOutcome *outcome) {
+Status CudaEngine::runParts(int64_t step, const Trunk::Parts &parts) const {
+  return trunk->run(stream, *schedule, step, head->tokens(), parts);
+}
+
+Status CudaEngine::runHead(const StepPlace &place) {
   if (place.stepInBlock == 0)
     if (Status s = head->beginBlock(stream, place.block); !s)
       return s;
+  return head->run(stream, place, trunk->hidden(), trunk->delta());
+}
+
+Status CudaEngine::step(const StepPlace &place, StepOutcome *outcome) {
   if (Status s = runTrunk(place.step); !s)
     return s;
-  if (Status s = head->run(stream, place, trunk->hidden(), trunk->delta()); !s)
+  if (Status s = runHead(place); !s)
     return s;
+  stepsDone = place.step;
   if (!outcome)
     return Status::success();
   outcome->rowsComputed = batch.rows();

@@ -35,7 +35,7 @@ public:
   static Result<std::unique_ptr<CudaEngine>>
   create(const Context &context, const DeviceWeights &weights,
          const bundle::Bundle &bundle, const ModelConfig &config, DType dtype,
-         const GemmOptions &products);
+         const GemmOptions &products = {});
 
   ~CudaEngine() override { endRun(); }
 
@@ -44,6 +44,7 @@ public:
   Status beginRun(std::span<const std::vector<int32_t>> prompts,
                   const GenerateOptions &options) override;
   Status step(const StepPlace &place, StepOutcome *outcome) override;
+  bool finished() const override { return stepsDone >= stepsPlanned; }
   Result<std::vector<std::vector<int32_t>>> tokens() override;
 
   /// What a run would take, laid out: nothing is allocated. Ends the run at
@@ -57,13 +58,15 @@ public:
   /// Recordings made in this run: kinds of steps.
   int64_t recordings() const { return static_cast<int64_t>(graphs.size()); }
 
-  // For the bench.
-  const Trunk &layers() const { return *trunk; }
+  // For the bench: what a step is made of, put into the stream.
   const Stream &queue() const { return stream; }
-  Gemm &products() { return *gemm; }
   const DeviceSchedule &steps() const { return *schedule; }
-  /// Puts the layers of a step into the stream, by its kind's graph.
+  /// The layers, by the graph of the step's kind.
   Status runTrunk(int64_t step);
+  /// Some of what the layers do, launch by launch.
+  Status runParts(int64_t step, const Trunk::Parts &parts) const;
+  /// LM head, draws and commits of the step after the trunk's.
+  Status runHead(const StepPlace &place);
 
 private:
   CudaEngine(const Context &context, const DeviceWeights &weights,
@@ -85,6 +88,7 @@ private:
   RowKernels rows;
 
   // The run. Graphs name addresses of the arena and go before it.
+  int64_t stepsPlanned = 0, stepsDone = 0;
   PackedRun batch;
   Arena arena;
   ArenaPlan::Slot workspaceSlot = 0;

@@ -23,12 +23,9 @@ constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Rows of the LM head's product come in multiples of this, so that few shapes
-/// are planned.
-constexpr int64_t headRows = 128;
-
-/// Logits in memory at once.
-constexpr int64_t logitBytes = int64_t(1) << 30;
+/// Rows of the LM head's product come in multiples of the first of these, and
+/// many in multiples of the second, so that few shapes are planned.
+constexpr int64_t headRows = 128, manyHeadRows = 1024;
 
 // Before the arrays of a step's results: status and number of candidates.
 constexpr int64_t statusOffset = 0, countOffset = 8, resultHeader = 16;
@@ -39,6 +36,14 @@ const T *hostArray(const PinnedBuffer &buffer, int64_t offset) {
 }
 
 } // namespace
+
+GemmShape headProduct(const ModelConfig &config, DType dtype, int64_t rows) {
+  return {.dtype = dtype,
+          .rows = rows,
+          .inputs = config.hidden,
+          .outputs = config.vocabSize,
+          .yStride = roundUp(config.vocabSize, 8)};
+}
 
 //===----------------------------------------------------------------------===//
 // Runs
@@ -70,7 +75,7 @@ Head Head::plan(const ModelConfig &config, DType dtype, const PackedRun &run,
   head.batch = run;
   const int64_t size = byteSize(dtype), sequences = run.sequences();
   head.mostCandidates = sequences * run.options.genLength;
-  head.vocabStride = roundUp(config.vocabSize, 8);
+  head.vocabStride = headProduct(config, dtype, 1).yStride;
   int64_t most = roundUp(head.mostCandidates, headRows);
   head.waveRows =
       std::clamp(logitBytes / (head.vocabStride * size) / headRows * headRows,
@@ -148,7 +153,16 @@ Status Head::begin(const Context &context, const Stream &stream,
     return s;
   if (Status s = stream.fillBytes(result, 0, resultHeader); !s)
     return s;
-  return stream.synchronize();
+  if (Status s = stream.synchronize(); !s)
+    return s;
+  // All that the run can need: choosing in a step would hold it up.
+  for (int64_t count = 1; count <= waveRows; count = productRows(count) + 1)
+    if (Status s = gemm->prepare(stream,
+                                 headProduct(config, dtype, productRows(count)),
+                                 {gathered, weights->head, logits});
+        !s)
+      return s;
+  return Status::success();
 }
 
 Status Head::beginBlock(const Stream &stream, int64_t block) {
@@ -203,19 +217,19 @@ int64_t Head::logitRows() const {
   return drew ? capacity * (batch.guided ? 2 : 1) : 0;
 }
 
+/// Rows of the product for `count` candidates.
+int64_t Head::productRows(int64_t count) const {
+  return std::min(
+      roundUp(count, count <= manyHeadRows ? headRows : manyHeadRows),
+      waveRows);
+}
+
 /// Logits of candidates [first, first + count), `shift` rows further on.
 Status Head::project(const Stream &stream, DevicePtr hidden, DevicePtr delta,
                      int64_t first, int64_t count, int64_t shift,
                      DevicePtr to) {
-  GemmShape shape{.dtype = dtype,
-                  .rows = roundUp(count, headRows),
-                  .inputs = config.hidden,
-                  .outputs = config.vocabSize,
-                  .yStride = vocabStride};
+  GemmShape shape = headProduct(config, dtype, productRows(count));
   GemmOperands operands{gathered, weights->head, to};
-  // First, as trying algorithms out overwrites the operands.
-  if (Status s = gemm->prepare(stream, shape, operands); !s)
-    return s;
   if (Status s =
           (*rows)(stream, count,
                   abi::RmsNormArgs{

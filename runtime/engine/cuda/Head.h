@@ -53,8 +53,15 @@ struct PackedRun {
   }
 };
 
+/// The LM head's product of `rows` candidates; rows of logits start on 16-byte
+/// boundaries.
+GemmShape headProduct(const ModelConfig &config, DType dtype, int64_t rows);
+
 class Head {
 public:
+  /// Logits in memory at once.
+  static constexpr int64_t logitBytes = int64_t(1) << 30;
+
   /// Adds tokens, candidates, logits and results to the plan.
   static Head plan(const ModelConfig &config, DType dtype, const PackedRun &run,
                    ArenaPlan &plan);
@@ -97,6 +104,7 @@ private:
   };
 
   bool anyQuota(int64_t stepInBlock) const;
+  int64_t productRows(int64_t count) const;
   Status project(const Stream &stream, DevicePtr hidden, DevicePtr delta,
                  int64_t first, int64_t count, int64_t shift, DevicePtr to);
   Status draw(const Stream &stream, int64_t first, int64_t count);

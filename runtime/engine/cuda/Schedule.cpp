@@ -29,10 +29,6 @@ namespace {
 /// Positions that fit index lists on a device.
 constexpr int64_t longestSequence = int64_t(1) << 30;
 
-constexpr int64_t roundUp(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -81,17 +77,27 @@ Status DeviceSchedule::bind() {
                    std::to_string(abi::maxIndexLists) + " are possible");
     bound.listed = pairsDependOnLists(bound.kernel->terms);
     bool found = false;
+    std::set<std::string> forms;
     for (const bundle::KernelVariant &variant : bound.kernel->variants)
-      found |= variant.target == target && variant.dtype == name(dtype) &&
-               variant.headDim == config.headDim;
-    if (!found)
-      return Error(
-          "kernel " + bound.kernel->name + " has no form for " +
-          std::string(name(dtype)) + " and head dim " +
-          std::to_string(config.headDim) + " on " +
-          toString(program.targets[target]) +
-          "; compile the schedule with --dtype=" + std::string(name(dtype)) +
-          " --head-dim=" + std::to_string(config.headDim));
+      if (variant.target == target) {
+        found |=
+            variant.dtype == name(dtype) && variant.headDim == config.headDim;
+        forms.insert(variant.dtype + " with head dim " +
+                     std::to_string(variant.headDim));
+      }
+    if (found)
+      continue;
+    std::string all;
+    for (const std::string &form : forms)
+      all += (all.empty() ? "" : ", ") + form;
+    return Error("kernel " + bound.kernel->name + " has no form for " +
+                 std::string(name(dtype)) + " and head dim " +
+                 std::to_string(config.headDim) + " on " +
+                 toString(program.targets[target]) + ", it has " + all +
+                 "; run with a --dtype that it has, or compile the schedule "
+                 "with --dtype=" +
+                 std::string(name(dtype)) +
+                 " --head-dim=" + std::to_string(config.headDim));
   }
   return Status::success();
 }
@@ -129,9 +135,7 @@ IndexListShape DeviceSchedule::listShape() const {
 }
 
 int64_t DeviceSchedule::selectScratchRow(const Bound &select) const {
-  return roundUp(select.variant->scratchBytes +
-                     select.variant->scratchBytesPerKey * longest,
-                 128);
+  return bundle::scratchRowBytes(*select.variant, longest);
 }
 
 /// Blocks of a launch for each sequence: as many as the device holds at once,
@@ -280,17 +284,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
           continue;
         select = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
-          abi::AttentionArgs attended = attentionOf(s);
-          abi::SelectArgs args = {};
-          args.query = attended.query;
-          args.key = attended.key;
-          args.lse = attended.lse;
-          args.n = attended.n;
-          args.queryStride = attended.queryStride;
-          args.keyStride = attended.keyStride;
-          args.kvGroup = attended.kvGroup;
-          args.scale = attended.scale;
-          args.heads = attended.heads;
+          abi::SelectArgs args = abi::selectArgsOf(attentionOf(s));
           args.list = lists.list(layer, s, refresh.selection);
           append(args);
         }
@@ -375,38 +369,16 @@ Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
   const Bound &bound = kernels[kernel];
   int64_t pairs = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
-    const int64_t n = lengths[s];
-    std::vector<std::vector<int32_t>> keys(bound.columns.size());
-    std::vector<abi::IndexList> decoded;
-    int64_t merged = 0;
-    for (size_t c = 0; c < bound.columns.size(); ++c) {
-      const abi::IndexList &list = lists.list(layer, s, bound.columns[c]);
-      const int64_t rows = config.queryHeads * list.groups;
-      std::vector<std::byte> raw(rows * list.rowBytes);
-      const Drain drain(stream);
-      if (Status status = stream.copyToHost(
-              raw.data(), reinterpret_cast<uintptr_t>(list.indices),
-              static_cast<int64_t>(raw.size()));
-          !status)
-        return status.takeError();
-      if (Status status = stream.synchronize(); !status)
-        return status.takeError();
-      keys[c].resize(rows * list.keep);
-      for (int64_t row = 0; row < rows; ++row)
-        if (!bundle::decodeList(
-                form, n, raw.data() + row * list.rowBytes,
-                std::span(keys[c]).subspan(row * list.keep, list.keep)))
-          return Error("the index list of layer " + std::to_string(layer) +
-                       ", row " + std::to_string(row) +
-                       " on the device is damaged");
-      decoded.push_back(
-          bundle::int32Lists(keys[c].data(), list.groups, list.keep));
-      merged += list.keep;
-    }
-    std::vector<int32_t> room(merged);
-    for (int64_t head = 0; head < config.queryHeads; ++head)
-      pairs += listedPairs(bound.kernel->terms, n, head, decoded, bound.groups,
-                           room);
+    std::vector<abi::IndexList> read;
+    for (int64_t selection : bound.columns)
+      read.push_back(lists.list(layer, static_cast<int64_t>(s), selection));
+    Result<int64_t> counted =
+        counter.count(stream, bound.kernel->terms, form, lengths[s],
+                      config.queryHeads, read, bound.groups);
+    if (!counted)
+      return counted.takeError().withContext("layer " + std::to_string(layer) +
+                                             ", sequence " + std::to_string(s));
+    pairs += *counted;
   }
   return pairs;
 }

@@ -18,6 +18,7 @@
 #include "runtime/cache/IndexLists.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
+#include "runtime/engine/cuda/ListCount.h"
 #include "runtime/model/Config.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/schedule/StepProgram.h"
@@ -79,7 +80,7 @@ public:
 
   /// Counts what a step computed, after its work is done; asked for every step
   /// of a run in order, or for none. The pairs of unions of columns with other
-  /// sets are in their lists, which are copied back after each renewal.
+  /// sets are in their lists, which are counted on the host after each renewal.
   Result<StepCounters> count(const Stream &stream, int64_t step);
 
   /// Bytes of the run's index layouts.
@@ -131,6 +132,7 @@ private:
   /// [layer][selection]: likewise for the kernel that renews it.
   std::vector<std::vector<DevicePtr>> selectArguments;
   std::vector<std::vector<int64_t>> listed; ///< [layer][kernel]: pairs
+  ListCounter counter;
 };
 
 } // namespace heddle::rt::cuda

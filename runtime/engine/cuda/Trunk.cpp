@@ -15,6 +15,20 @@
 
 namespace heddle::rt::cuda {
 
+std::vector<LinearLayer> linearLayers(const ModelConfig &config, DType dtype,
+                                      int64_t rows) {
+  const int64_t attention = config.queryHeads * config.headDim;
+  const int64_t keys = config.kvHeads * config.headDim;
+  auto shape = [&](int64_t inputs, int64_t outputs) {
+    return GemmShape{
+        .dtype = dtype, .rows = rows, .inputs = inputs, .outputs = outputs};
+  };
+  return {{"qkv", shape(config.hidden, attention + 2 * keys)},
+          {"attention out", shape(attention, config.hidden)},
+          {"gate and up", shape(config.hidden, 2 * config.mlpHidden)},
+          {"down", shape(config.mlpHidden, config.hidden)}};
+}
+
 Trunk Trunk::plan(const ModelConfig &config, DType dtype, int64_t rows,
                   int64_t longest, ArenaPlan &plan) {
   Trunk trunk;
@@ -111,76 +125,71 @@ AttentionAddresses Trunk::attentionAddresses() const {
 
 std::vector<Trunk::Product> Trunk::products(int64_t layer) const {
   const LayerAddresses &w = weights->layers[layer];
-  auto shape = [&](int64_t inputs, int64_t outputs) {
-    return GemmShape{
-        .dtype = dtype, .rows = rowCount, .inputs = inputs, .outputs = outputs};
-  };
-  return {
-      {"qkv",
-       shape(config.hidden, attentionWidth() + 2 * kvWidth()),
-       {normed, w.qkv, qkv}},
-      {"attention out",
-       shape(attentionWidth(), config.hidden),
-       {attended, w.attentionOut, d}},
-      {"gate and up",
-       shape(config.hidden, 2 * config.mlpHidden),
-       {mlpNormed, w.gateUp, gateUp}},
-      {"down", shape(config.mlpHidden, config.hidden), {activated, w.down, d}}};
+  const GemmOperands operands[] = {{normed, w.qkv, qkv},
+                                   {attended, w.attentionOut, d},
+                                   {mlpNormed, w.gateUp, gateUp},
+                                   {activated, w.down, d}};
+  std::vector<Product> result;
+  for (const LinearLayer &linear : linearLayers(config, dtype, rowCount))
+    result.push_back({linear.shape, operands[result.size()]});
+  return result;
 }
 
 Status Trunk::run(const Stream &stream, const DeviceSchedule &schedule,
-                  int64_t step, DevicePtr tokens) const {
-  auto norm = [&](DevicePtr add, DevicePtr weight, DevicePtr y) {
-    return (*rows)(stream, rowCount,
-                   abi::RmsNormArgs{.x = at<void>(x),
-                                    .delta = at<void>(add),
-                                    .weight = at<void>(weight),
-                                    .y = at<void>(y),
-                                    .index = nullptr,
-                                    .shift = 0,
-                                    .width = config.hidden,
-                                    .eps = config.rmsNormEps});
+                  int64_t step, DevicePtr tokens, const Parts &parts) const {
+  auto onRows = [&](const auto &args) {
+    return parts.rows ? (*rows)(stream, rowCount, args) : Status::success();
   };
-  if (Status s = (*rows)(stream, rowCount,
-                         abi::EmbedArgs{.tokens = at<int32_t>(tokens),
-                                        .table = at<void>(weights->embedding),
-                                        .y = at<void>(x),
-                                        .width = config.hidden});
+  auto norm = [&](DevicePtr add, DevicePtr weight, DevicePtr y) {
+    return onRows(abi::RmsNormArgs{.x = at<void>(x),
+                                   .delta = at<void>(add),
+                                   .weight = at<void>(weight),
+                                   .y = at<void>(y),
+                                   .index = nullptr,
+                                   .shift = 0,
+                                   .width = config.hidden,
+                                   .eps = config.rmsNormEps});
+  };
+  if (Status s = onRows(abi::EmbedArgs{.tokens = at<int32_t>(tokens),
+                                       .table = at<void>(weights->embedding),
+                                       .y = at<void>(x),
+                                       .width = config.hidden});
       !s)
     return s;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const LayerAddresses &w = weights->layers[layer];
     const std::vector<Product> p = products(layer);
     auto multiply = [&](const Product &product) {
-      return gemm->multiply(stream, product.shape, product.operands);
+      return parts.products
+                 ? gemm->multiply(stream, product.shape, product.operands)
+                 : Status::success();
     };
     if (Status s = norm(layer == 0 ? 0 : d, w.attentionNorm, normed); !s)
       return s;
     if (Status s = multiply(p[0]); !s)
       return s;
-    if (Status s = (*rows)(
-            stream, rowCount,
-            abi::RotateArgs{.x = at<void>(qkv),
-                            .cos = at<float>(cos),
-                            .sin = at<float>(sin),
-                            .position = at<int32_t>(positions),
-                            .heads = config.queryHeads + config.kvHeads,
-                            .half = config.headDim / 2,
-                            .stride = attentionWidth() + 2 * kvWidth()});
+    if (Status s =
+            onRows(abi::RotateArgs{.x = at<void>(qkv),
+                                   .cos = at<float>(cos),
+                                   .sin = at<float>(sin),
+                                   .position = at<int32_t>(positions),
+                                   .heads = config.queryHeads + config.kvHeads,
+                                   .half = config.headDim / 2,
+                                   .stride = attentionWidth() + 2 * kvWidth()});
         !s)
       return s;
-    if (Status s = schedule.attend(stream, layer, step); !s)
-      return s;
+    if (parts.attention)
+      if (Status s = schedule.attend(stream, layer, step); !s)
+        return s;
     if (Status s = multiply(p[1]); !s)
       return s;
     if (Status s = norm(d, w.mlpNorm, mlpNormed); !s)
       return s;
     if (Status s = multiply(p[2]); !s)
       return s;
-    if (Status s = (*rows)(stream, rowCount,
-                           abi::SwiGluArgs{.x = at<void>(gateUp),
-                                           .y = at<void>(activated),
-                                           .width = config.mlpHidden});
+    if (Status s = onRows(abi::SwiGluArgs{.x = at<void>(gateUp),
+                                          .y = at<void>(activated),
+                                          .width = config.mlpHidden});
         !s)
       return s;
     if (Status s = multiply(p[3]); !s)

@@ -44,6 +44,16 @@ inline constexpr int norm = 1, qkv = 2, attention = 3, output = 4, mlpNorm = 5,
                      gateUp = 6, activation = 7, down = 8, head = 9;
 } // namespace moment
 
+/// A linear layer of a model, for people, and its product.
+struct LinearLayer {
+  const char *name;
+  GemmShape shape;
+};
+
+/// Those of every transformer layer over `rows` rows, in order.
+std::vector<LinearLayer> linearLayers(const ModelConfig &config, DType dtype,
+                                      int64_t rows);
+
 /// The layers of a model over the packed rows of a run.
 class Trunk {
 public:
@@ -59,23 +69,27 @@ public:
 
   AttentionAddresses attentionAddresses() const;
 
+  /// What a step's layers consist of; the bench times each by itself.
+  struct Parts {
+    bool rows = true; ///< embedding, norms, rotations, activations
+    bool products = true;
+    bool attention = true;
+  };
+
   /// Puts all layers of a step into the stream.
   Status run(const Stream &stream, const DeviceSchedule &schedule, int64_t step,
-             DevicePtr tokens) const;
+             DevicePtr tokens, const Parts &parts) const;
 
   /// The residual stream [R x H] and what is to be added to it.
   DevicePtr hidden() const { return x; }
   DevicePtr delta() const { return d; }
 
-  /// The products of a layer, in order, for the bench: name, shape, operands.
+private:
   struct Product {
-    const char *name;
     GemmShape shape;
     GemmOperands operands;
   };
   std::vector<Product> products(int64_t layer) const;
-
-private:
   Status fillTables(const Stream &stream, const std::vector<int64_t> &lengths);
   int64_t attentionWidth() const { return config.queryHeads * config.headDim; }
   int64_t kvWidth() const { return config.kvHeads * config.headDim; }

@@ -109,3 +109,81 @@ TEST(IndexLists, AccountForTheDesignsExample) {
   int64_t exact = int64_t(32) * 32 * 512 * 13107 * 4;
   EXPECT_EQ(IndexLists::bytesFor(shape), exact);
 }
+
+TEST(IndexLists, FollowTheVisiblePositions) {
+  Result<IndexLists> lists = IndexLists::allocate(example());
+  ASSERT_TRUE(lists);
+  void *memory = lists->list(0, 0, 0).indices;
+  lists->markFilled(0, 0, 0);
+  lists->markFilled(0, 1, 0);
+  lists->see(0, 5, 2);
+  EXPECT_FALSE(lists->filled(0, 0, 0));
+  EXPECT_TRUE(lists->filled(0, 1, 0)) << "another sequence";
+  EXPECT_EQ(lists->list(0, 0, 0).indices, memory);
+  EXPECT_EQ(lists->list(0, 0, 0).groups, 2);
+  EXPECT_EQ(lists->list(0, 0, 0).keep, 2);
+  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
+}
+
+TEST(IndexLists, BlocksHaveTheDocumentedSpans) {
+  bundle::Selection selection;
+  selection.kind = bundle::Selection::Kind::Blocks;
+  selection.keep = {1, 2};
+  selection.group = 32;
+  struct {
+    bundle::Selection::Isolation isolation;
+    int64_t blocks, keep, split, boundary, spanKeep;
+  } rows[] = {{bundle::Selection::Isolation::None, 4, 2, 0, 0, 0},
+              {bundle::Selection::Isolation::Spans, 4, 2, 40, 2, 1},
+              {bundle::Selection::Isolation::Aligned, 4, 2, 0, 2, 1},
+              {bundle::Selection::Isolation::Filtered, 4, 3, 0, 2, 2}};
+  for (auto &row : rows) {
+    selection.isolation = row.isolation;
+    BlockSpans spans = blockSpans(selection, 100, 40);
+    EXPECT_EQ(spans.blocks, row.blocks);
+    EXPECT_EQ(spans.keep, row.keep);
+    EXPECT_EQ(spans.split, row.split);
+    EXPECT_EQ(spans.boundary, row.boundary);
+    EXPECT_EQ(spans.spanKeep, row.spanKeep);
+    for (int64_t prompt : {0, 100}) // one span alone is none
+      EXPECT_EQ(blockSpans(selection, 100, prompt).boundary, 0);
+  }
+  // The response is in the block that the prompt ends in: the last block is it.
+  selection.isolation = bundle::Selection::Isolation::Aligned;
+  EXPECT_EQ(blockSpans(selection, 100, 97).boundary, 3);
+  EXPECT_EQ(blockSpans(selection, 30, 20).boundary, 0);
+}
+
+TEST(IndexLists, HaveRoomForEverySplit) {
+  // Lists of two spans fit the memory that one shape was given.
+  for (auto isolation : {bundle::Selection::Isolation::Spans,
+                         bundle::Selection::Isolation::Aligned,
+                         bundle::Selection::Isolation::Filtered})
+    for (auto rule : {bundle::KeepRule::Floor, bundle::KeepRule::Ceil,
+                      bundle::KeepRule::Round, bundle::KeepRule::FloorPlusOne})
+      for (bundle::Ratio keep :
+           {bundle::Ratio{1, 100}, bundle::Ratio{1, 2}, bundle::Ratio{1, 1}}) {
+        IndexListShape shape;
+        bundle::Selection &selection = shape.selections.emplace_back();
+        selection.kind = bundle::Selection::Kind::Blocks;
+        selection.isolation = isolation;
+        selection.rule = rule;
+        selection.keep = keep;
+        selection.group = 4;
+        selection.perKvHead = true;
+        shape.keeps = {{true}};
+        shape.lengths = {37};
+        shape.queryHeads = 6;
+        shape.kvHeads = 2;
+        Result<IndexLists> lists = IndexLists::allocate(shape);
+        ASSERT_TRUE(lists);
+        for (int64_t n = 1; n <= 37; ++n)
+          for (int64_t prompt = 0; prompt <= n; ++prompt) {
+            lists->see(0, n, prompt);
+            const heddle::abi::IndexList &list = lists->list(0, 0, 0);
+            ASSERT_EQ(list.headsPerList, 3);
+            ASSERT_LE(2 * list.groups * list.rowBytes, lists->bytes())
+                << "n " << n << " prompt " << prompt;
+          }
+      }
+}

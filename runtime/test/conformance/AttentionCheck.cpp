@@ -40,9 +40,19 @@ public:
     groups.push_back(group);
   }
 
+  /// All rows, then some of a sequence with gaps.
   void check(std::mt19937_64 &random) {
+    checkRows(random);
+    problem.thinOut(random);
+    name += " rows=" + std::to_string(problem.args.rows);
+    checkRows(random);
+  }
+
+private:
+  void checkRows(std::mt19937_64 &random) {
     nowTesting(name);
     ++finding.cases;
+    cutRows();
     checkOneTask(random);
     runAll(random);
     compare();
@@ -51,10 +61,19 @@ public:
                           "memory were overwritten");
   }
 
-private:
-  int64_t tiles() const {
-    return (problem.shape.n - 1) / variant.queryRows + 1;
+  /// Tiles by place where rows must share lists, else as few as can be.
+  void cutRows() {
+    const int32_t *place = problem.args.place;
+    int64_t rows = problem.args.rows, tile = variant.queryRows;
+    firstRow.assign(1, 0);
+    for (int64_t next = tile; next < problem.shape.n + tile; next += tile)
+      firstRow.push_back(static_cast<int32_t>(
+          lists.empty() ? std::min(next, rows)
+                        : std::lower_bound(place, place + rows, next) - place));
+    problem.args.firstRow = firstRow.data();
   }
+
+  int64_t tiles() const { return static_cast<int64_t>(firstRow.size()) - 1; }
 
   void run(int64_t head, int64_t tile) {
     scratch->poison();
@@ -67,8 +86,7 @@ private:
     int64_t head = below(random, problem.shape.queryHeads());
     int64_t tile = below(random, tiles());
     run(head, tile);
-    int64_t begin = tile * variant.queryRows;
-    int64_t end = std::min(begin + variant.queryRows, problem.shape.n);
+    int64_t begin = firstRow[tile], end = firstRow[tile + 1];
     int64_t element = byteSize(problem.shape.dtype);
     int64_t width = problem.shape.headDim * element;
     std::vector<std::byte> seen(problem.output.data(),
@@ -79,8 +97,8 @@ private:
                   width, std::byte{0xff});
     std::vector<std::byte> seenLse(problem.lse.data(),
                                    problem.lse.data() + problem.lse.size());
-    std::fill(seenLse.begin() + (head * problem.shape.n + begin) * 4,
-              seenLse.begin() + (head * problem.shape.n + end) * 4,
+    std::fill(seenLse.begin() + (head * problem.args.rows + begin) * 4,
+              seenLse.begin() + (head * problem.args.rows + end) * 4,
               std::byte{0xff});
     auto poisoned = [](std::byte byte) { return byte == std::byte{0xff}; };
     if (!std::all_of(seen.begin(), seen.end(), poisoned) ||
@@ -101,19 +119,20 @@ private:
   }
 
   void compare() {
-    int64_t rows = problem.shape.queryHeads() * problem.shape.n;
+    int64_t rows = problem.shape.queryHeads() * problem.args.rows;
     std::vector<rt::reference::RowResult> expected(static_cast<size_t>(rows));
     rt::parallelFor(rows, [&](int64_t at, int) {
-      int64_t head = at / problem.shape.n;
+      int64_t head = at / problem.args.rows;
       expected[at] = rt::reference::attendRow(
           rt::reference::headOf(problem.args, head, problem.shape.headDim,
                                 problem.shape.dtype),
-          at % problem.shape.n,
-          rt::reference::pairsOf(kernel.terms, head, lists, groups));
+          at % problem.args.rows,
+          rt::reference::pairsOf(kernel.terms, head, lists, groups,
+                                 problem.args.position));
     });
     for (int64_t at = 0; at < rows && finding.ok(); ++at)
-      compareAttentionRow(problem, kernel.writesLse, at / problem.shape.n,
-                          at % problem.shape.n, expected[at], name, finding);
+      compareAttentionRow(problem, kernel.writesLse, at / problem.args.rows,
+                          at % problem.args.rows, expected[at], name, finding);
   }
 
   static int64_t below(std::mt19937_64 &random, int64_t bound) {
@@ -129,6 +148,7 @@ private:
   std::unique_ptr<GuardedBuffer> scratch;
   std::vector<abi::IndexList> lists;
   std::vector<int64_t> groups;
+  std::vector<int32_t> firstRow;
 };
 
 } // namespace
@@ -149,12 +169,18 @@ void conformance::compareAttentionRow(Problem &problem, bool hasLse,
   }
   std::string where =
       name + ": head " + std::to_string(head) + ", row " + std::to_string(row);
+  const float *lses = problem.lse.as<float>();
+  double lse = hasLse ? lses[head * problem.args.rows + row] : expected.lse;
+  if (expected.pairs == 0) {
+    if (difference != 0 || lse != expected.lse)
+      finding.fail(where + " has no keys and is not zero");
+    return;
+  }
   double allowed = allowedError(problem.shape.dtype, expected.lse);
   finding.measure(std::sqrt(difference / norm), allowed, where + ", output");
   if (!hasLse)
     return;
   // Accumulated in fp32 whatever the element type.
-  double lse = problem.lse.as<float>()[head * problem.shape.n + row];
   finding.measure(std::abs(lse - expected.lse) /
                       std::max(1.0, std::abs(expected.lse)),
                   allowedError(rt::DType::F32, 0), where + ", log-sum-exp");
@@ -167,16 +193,14 @@ Finding conformance::checkAttention(const bundle::Manifest &manifest,
                                     const Options &options) {
   Finding finding;
   std::mt19937_64 random(options.seed);
-  bool columns =
-      std::any_of(kernel.terms.begin(), kernel.terms.end(),
-                  [](const Term &t) { return t.kind == Term::Kind::Columns; });
+  bool listed = kernel.hasLists();
   size_t turn = 0;
   for (int64_t ratio : options.ratios) {
     for (int64_t n : options.lengths) {
-      // One key, some, all; without columns once.
+      // One key, some, all; without lists once.
       std::vector<int64_t> keeps = {
           1, 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(n)), n};
-      if (!columns)
+      if (!listed)
         keeps.resize(1);
       for (int64_t keep : keeps) {
         Shape shape;
@@ -194,17 +218,18 @@ Finding conformance::checkAttention(const bundle::Manifest &manifest,
         std::string name = kernel.name + " " + variant.dtype +
                            " d=" + std::to_string(variant.headDim) + " " +
                            toString(shape);
-        if (columns)
+        if (listed)
           name += " keep=" + std::to_string(keep);
         AttentionCase one(kernel, variant, entry, problem, finding, name);
         std::vector<std::unique_ptr<RandomLists>> lists;
         for (const Term &term : kernel.terms) {
-          if (term.kind != Term::Kind::Columns)
+          if (term.selection < 0)
             continue;
-          int64_t group = manifest.selections[term.selection].group;
+          const bundle::Selection &selection =
+              manifest.selections[term.selection];
           lists.push_back(
-              std::make_unique<RandomLists>(shape, group, keep, random));
-          one.addList(lists.back()->list, group);
+              std::make_unique<RandomLists>(shape, selection, keep, random));
+          one.addList(lists.back()->list, selection.group);
         }
         one.check(random);
         if (!finding.ok())

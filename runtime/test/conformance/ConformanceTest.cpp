@@ -94,16 +94,33 @@ TEST(Conformance, NoticesAnotherPattern) {
                }).ok());
 }
 
+/// The hand-written dense kernel, doing one row more than its tile has.
+static heddle::abi::AttentionKernel dense = nullptr;
+static void doMore(const heddle::abi::AttentionArgs *args, int64_t head,
+                   int64_t tile, void *scratch) {
+  heddle::abi::AttentionArgs more = *args;
+  auto rows = static_cast<int32_t>(args->rows);
+  const int32_t firstRow[] = {args->firstRow[tile],
+                              std::min(args->firstRow[tile + 1] + 1, rows)};
+  more.firstRow = firstRow;
+  dense(&more, head, 0, scratch);
+}
+
 TEST(Conformance, NoticesWritesOutsideOfATask) {
-  // The kernel writes 8 rows where the manifest gives it 4.
-  Finding finding = findingOf(
-      "dense", [](Kernel &kernel) { kernel.variants[0].queryRows = 4; });
+  bundle::Manifest manifest = test::handManifest();
+  auto module = rt::HostModule::load(test::makeHandBundle(manifest));
+  ASSERT_TRUE(module) << module.error().text();
+  Kernel kernel = manifest.kernels[test::kernelNamed(manifest, "dense")];
+  bundle::KernelVariant variant = kernel.variants.front();
+  dense = (*module)->attention(variant.symbol);
+  variant.queryRows = 4;
+  Finding finding = checkAttention(manifest, kernel, variant, doMore, quick());
   EXPECT_TRUE(contains(finding.failure, "outside of its rows"))
       << finding.failure;
 }
 
 TEST(Conformance, NoticesRowsLeftOut) {
-  // The kernel writes 8 rows where the manifest gives it 16.
+  // The kernel does 8 rows of a tile where the manifest gives it 16.
   Finding finding = findingOf(
       "dense", [](Kernel &kernel) { kernel.variants[0].queryRows = 16; });
   EXPECT_TRUE(contains(finding.failure, "nan, allowed")) << finding.failure;

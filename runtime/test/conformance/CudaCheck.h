@@ -23,11 +23,13 @@ struct CudaUnderTest {
   const rt::cuda::Context &context;
   const rt::cuda::Module &module;
   const rt::cuda::Stream &stream;
+  bool wide = true; ///< whether there is memory for tensors over 4 GiB
 };
 
 /// The same as checkAttention for a variant of the GPU's target: outputs are
 /// poisoned first, every element must be written and nothing between the rows.
-/// Of long sequences some rows are compared with the definition.
+/// Also several sequences in one launch, and one whose tensors have more than
+/// 4 GiB. Of long sequences some rows are compared with the definition.
 Finding checkAttentionOnCuda(const CudaUnderTest &gpu,
                              const bundle::Manifest &manifest,
                              const bundle::Kernel &kernel,
@@ -36,6 +38,7 @@ Finding checkAttentionOnCuda(const CudaUnderTest &gpu,
 
 /// The same as checkSelect; of long sequences some groups are compared.
 Finding checkSelectOnCuda(const CudaUnderTest &gpu,
+                          const bundle::Manifest &manifest,
                           const bundle::Kernel &kernel,
                           const bundle::KernelVariant &variant,
                           const Options &options);

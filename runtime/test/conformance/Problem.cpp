@@ -75,7 +75,9 @@ Problem::Problem(const Shape &shape, std::mt19937_64 &random)
       key(tensorBytes(shape, shape.kvHeads, 2 * shape.padding)),
       value(tensorBytes(shape, shape.kvHeads, shape.padding)),
       output(tensorBytes(shape, shape.queryHeads(), 3 * shape.padding)),
-      lse(shape.queryHeads() * shape.n * static_cast<int64_t>(sizeof(float))) {
+      lse(shape.queryHeads() * shape.n * static_cast<int64_t>(sizeof(float))),
+      place(shape.n * static_cast<int64_t>(sizeof(int32_t))),
+      position(place.size()) {
   args.query = query.data();
   args.key = key.data();
   args.value = value.data();
@@ -87,6 +89,11 @@ Problem::Problem(const Shape &shape, std::mt19937_64 &random)
   args.valueStride = shape.kvHeads * shape.headDim + shape.padding;
   args.outputStride = shape.queryHeads() * shape.headDim + 3 * shape.padding;
   args.kvGroup = shape.ratio;
+  args.rows = shape.n;
+  std::iota(place.as<int32_t>(), place.as<int32_t>() + shape.n, 0);
+  std::iota(position.as<int32_t>(), position.as<int32_t>() + shape.n, 0);
+  args.place = place.as<int32_t>();
+  args.position = position.as<int32_t>();
   double root = std::sqrt(static_cast<double>(shape.headDim));
   args.scale = static_cast<float>(1 / root);
 
@@ -134,19 +141,56 @@ Problem::Problem(const Shape &shape, std::mt19937_64 &random)
   value.protect(true);
 }
 
-RandomLists::RandomLists(const Shape &shape, int64_t group, int64_t keep,
-                         std::mt19937_64 &random)
-    : memory(shape.queryHeads() * ((shape.n - 1) / group + 1) * keep *
+void Problem::thinOut(std::mt19937_64 &random) {
+  auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+  };
+  int64_t counts[] = {0, 1, shape.n - 1, shape.n, below(shape.n + 1)};
+  args.rows = counts[below(std::size(counts))];
+  std::vector<int32_t> all(static_cast<size_t>(shape.n));
+  std::iota(all.begin(), all.end(), 0);
+  std::sample(all.begin(), all.end(), place.as<int32_t>(), args.rows, random);
+  auto next = static_cast<int32_t>(below(3));
+  for (int64_t key = 0; key < shape.n; ++key) {
+    position.as<int32_t>()[key] = next;
+    next += static_cast<int32_t>(below(2) ? 1 : 1 + below(6));
+  }
+}
+
+RandomLists::Form RandomLists::formOf(const Shape &shape,
+                                      const bundle::Selection &selection,
+                                      int64_t keep, std::mt19937_64 &random) {
+  int64_t share = selection.perKvHead ? shape.ratio : 1;
+  Form form{shape.queryHeads() / share, (shape.n - 1) / selection.group + 1,
+            keep, shape.n};
+  form.headsPerList = share;
+  if (selection.kind == bundle::Selection::Kind::Blocks) {
+    if (random() % 2)
+      form.split =
+          static_cast<int64_t>(random() % static_cast<uint64_t>(shape.n));
+    form.entries = bundle::blockCount(shape.n, selection.group, form.split);
+    form.keep = std::max<int64_t>(1, keep * form.entries / shape.n);
+  }
+  return form;
+}
+
+RandomLists::RandomLists(const Shape &shape, const bundle::Selection &selection,
+                         int64_t keep, std::mt19937_64 &random)
+    : RandomLists(formOf(shape, selection, keep, random), random) {}
+
+RandomLists::RandomLists(const Form &form, std::mt19937_64 &random)
+    : memory(form.rows * form.groups * form.keep *
              static_cast<int64_t>(sizeof(int32_t))) {
-  list =
-      bundle::int32Lists(memory.as<int32_t>(), (shape.n - 1) / group + 1, keep);
-  std::vector<int32_t> keys(static_cast<size_t>(shape.n));
+  list = bundle::int32Lists(memory.as<int32_t>(), form.groups, form.keep);
+  list.split = form.split;
+  list.headsPerList = form.headsPerList;
+  std::vector<int32_t> keys(static_cast<size_t>(form.entries));
   std::iota(keys.begin(), keys.end(), 0);
   int32_t *next = memory.as<int32_t>();
-  for (int64_t at = 0; at < shape.queryHeads() * list.groups; ++at) {
+  for (int64_t at = 0; at < form.rows * form.groups; ++at) {
     std::shuffle(keys.begin(), keys.end(), random);
-    next = std::copy_n(keys.begin(), keep, next);
-    std::sort(next - keep, next);
+    next = std::copy_n(keys.begin(), form.keep, next);
+    std::sort(next - form.keep, next);
   }
   memory.protect(true);
 }

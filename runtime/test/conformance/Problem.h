@@ -55,9 +55,13 @@ public:
   Problem(const Shape &shape, std::mt19937_64 &random);
 
   const Shape shape;
-  /// Output and lse point to the buffers below; no lists.
+  /// Output and lse point to the buffers below; no lists. At first all rows of
+  /// a sequence without gaps; tiles are the kernel's business.
   abi::AttentionArgs args{};
-  GuardedBuffer query, key, value, output, lse;
+  GuardedBuffer query, key, value, output, lse, place, position;
+
+  /// Leaves out rows (none, some, all but one or all of them) and positions.
+  void thinOut(std::mt19937_64 &random);
 
   void poisonOutputs() {
     output.poison();
@@ -65,12 +69,24 @@ public:
   }
 };
 
-/// Index lists of random keys in guarded memory.
+/// Index lists of random keys or blocks in guarded memory.
 struct RandomLists {
-  RandomLists(const Shape &shape, int64_t group, int64_t keep,
-              std::mt19937_64 &random);
+  /// As the selection has them: `keep` of the n keys, or about as large a share
+  /// of the blocks, which start anew somewhere in every other sequence.
+  RandomLists(const Shape &shape, const bundle::Selection &selection,
+              int64_t keep, std::mt19937_64 &random);
   GuardedBuffer memory;
   abi::IndexList list;
+
+private:
+  struct Form {
+    int64_t rows, groups, keep;
+    int64_t entries; ///< numbers to choose from
+    int64_t split = 0, headsPerList = 1;
+  };
+  RandomLists(const Form &form, std::mt19937_64 &random);
+  static Form formOf(const Shape &shape, const bundle::Selection &selection,
+                     int64_t keep, std::mt19937_64 &random);
 };
 
 /// Scratch memory as a manifest's variant asks for it.

@@ -18,22 +18,48 @@ using namespace heddle::conformance;
 
 namespace {
 
+/// What a select kernel is asked for.
+struct Choice {
+  int64_t keep = 1;
+  int64_t split = 0, boundary = 0, spanKeep = 0;
+  bool bySpan = false; ///< the second span is scored by itself
+};
+
 class SelectCase {
 public:
   SelectCase(const bundle::Kernel &kernel, const bundle::KernelVariant &variant,
-             abi::SelectKernel entry, Problem &problem, int64_t keep,
+             abi::SelectKernel entry, Problem &problem, const Choice &choice,
              Finding &finding, const std::string &name)
-      : entry(entry), problem(problem), group(kernel.group),
-        groups((problem.shape.n - 1) / kernel.group + 1), keep(keep),
-        finding(finding), name(name),
-        lists(problem.shape.queryHeads() * groups), indices(lists * keep * 4),
-        scores(lists * problem.shape.n * 4),
-        scratch(scratchFor(variant, problem.shape.n)) {}
+      : entry(entry), problem(problem), choice(choice), blocks(kernel.blocks),
+        group(kernel.group), groups((problem.shape.n - 1) / kernel.group + 1),
+        share(kernel.perKvHead ? problem.shape.ratio : 1), finding(finding),
+        name(name), lists(problem.shape.queryHeads() / share * groups),
+        indices(lists * choice.keep * 4), scores(lists * problem.shape.n * 4),
+        spanLse(problem.shape.queryHeads() * problem.shape.n * 4),
+        scratch(scratchFor(variant, problem.shape.n)) {
+    args.query = problem.args.query;
+    args.key = problem.args.key;
+    args.lse = problem.lse.as<float>();
+    args.n = problem.shape.n;
+    args.queryStride = problem.args.queryStride;
+    args.keyStride = problem.args.keyStride;
+    args.kvGroup = problem.args.kvGroup;
+    args.scale = problem.args.scale;
+    args.heads = static_cast<uint32_t>(problem.shape.queryHeads());
+    args.list = bundle::int32Lists(indices.as<int32_t>(), groups, choice.keep);
+    args.list.split = choice.split;
+    args.list.headsPerList = share;
+    args.boundary = choice.boundary;
+    args.spanKeep = choice.spanKeep;
+    args.spanLse = choice.bySpan ? spanLse.as<float>() : nullptr;
+  }
 
   void check() {
     nowTesting(name);
     ++finding.cases;
-    writeLse();
+    writeLse(problem.lse, 0);
+    if (choice.bySpan)
+      writeLse(spanLse, choice.boundary * group);
     run(scores.as<float>());
     compare();
     std::vector<std::byte> first(indices.data(),
@@ -48,96 +74,143 @@ public:
   }
 
 private:
-  /// What a dense attention kernel would have written, rounded once.
-  void writeLse() {
+  /// What an attention kernel over the keys from `firstKey` on would have
+  /// written, rounded once.
+  void writeLse(GuardedBuffer &lse, int64_t firstKey) {
     int64_t n = problem.shape.n;
     rt::parallelFor(problem.shape.queryHeads() * n, [&](int64_t at, int) {
-      problem.lse.as<float>()[at] = static_cast<float>(
-          rt::reference::attendRow(headAt(at / n), at % n,
-                                   [](int64_t, int64_t) { return true; })
-              .lse);
+      rt::reference::Head head = rt::reference::headOf(
+          args, at / n, problem.shape.headDim, problem.shape.dtype);
+      auto keeps = [=](int64_t, int64_t key) { return key >= firstKey; };
+      lse.as<float>()[at] =
+          static_cast<float>(rt::reference::attendRow(head, at % n, keeps).lse);
     });
-    problem.lse.protect(true);
-  }
-
-  rt::reference::Head headAt(int64_t head) const {
-    return rt::reference::headOf(problem.args, head, problem.shape.headDim,
-                                 problem.shape.dtype);
+    lse.protect(true);
   }
 
   void run(float *scoreMemory) {
     indices.poison();
-    abi::SelectArgs args{};
-    args.query = problem.args.query;
-    args.key = problem.args.key;
-    args.lse = problem.lse.as<float>();
     args.scores = scoreMemory;
-    args.n = problem.shape.n;
-    args.queryStride = problem.args.queryStride;
-    args.keyStride = problem.args.keyStride;
-    args.kvGroup = problem.args.kvGroup;
-    args.scale = problem.args.scale;
-    args.heads = static_cast<uint32_t>(problem.shape.queryHeads());
-    args.list = bundle::int32Lists(indices.as<int32_t>(), groups, keep);
-    for (int64_t head = 0; head < problem.shape.queryHeads(); ++head)
+    for (int64_t row = 0; row < lists / groups; ++row)
       for (int64_t tile = groups - 1; tile >= 0; --tile) {
         scratch->poison();
-        entry(&args, head, tile, scratch->data());
+        entry(&args, row, tile, scratch->data());
       }
   }
 
-  void compare() {
-    int64_t n = problem.shape.n;
-    std::vector<std::vector<double>> expected(static_cast<size_t>(lists));
-    rt::parallelFor(lists, [&](int64_t at, int) {
-      int64_t head = at / groups, begin = at % groups * group;
-      expected[at] = rt::reference::meanProbability(
-          headAt(head), begin, std::min(begin + group, n),
-          std::span(problem.lse.as<float>() + head * n,
-                    static_cast<size_t>(n)));
-    });
-    for (int64_t at = 0; at < lists && finding.ok(); ++at)
-      compareList(at, expected[at]);
+  /// Scores of a list's keys or blocks as the definitions have them.
+  std::vector<double> scoresOf(int64_t at, const float *lse) const {
+    int64_t begin = at % groups * group;
+    std::vector<double> keys = rt::reference::listScores(
+        args, at / groups, begin, std::min(begin + group, problem.shape.n), lse,
+        problem.shape.headDim, problem.shape.dtype);
+    return blocks ? rt::reference::blockMeans(keys, group, choice.split) : keys;
   }
 
-  void compareList(int64_t at, const std::vector<double> &expected) {
-    int64_t n = problem.shape.n, head = at / groups;
-    std::string where = name + ": head " + std::to_string(head) + ", group " +
-                        std::to_string(at % groups);
-    std::span<const float> found(scores.as<float>() + at * n,
-                                 static_cast<size_t>(n));
-    double top = *std::max_element(expected.begin(), expected.end());
-    int64_t begin = at % groups * group;
-    double lse = 0;
-    for (int64_t row = begin; row < std::min(begin + group, n); ++row)
-      lse = std::max<double>(lse,
-                             std::abs(problem.lse.as<float>()[head * n + row]));
-    // Scores far below the largest may be flushed to zero.
-    constexpr double negligible = 1e-6;
-    for (int64_t key = 0; key < n; ++key)
-      finding.measure(std::abs(found[key] - expected[key]) /
-                          std::max(expected[key], negligible * top),
-                      allowedError(problem.shape.dtype, lse),
-                      where + ", score of key " + std::to_string(key));
-    std::vector<int32_t> best = rt::reference::largest(found, keep);
-    const int32_t *list = indices.as<int32_t>() + at * keep;
-    auto [wrong, right] = std::mismatch(list, list + keep, best.begin());
-    if (wrong != list + keep)
+  void compare() {
+    std::vector<std::vector<double>> all(static_cast<size_t>(lists));
+    std::vector<std::vector<double>> span(static_cast<size_t>(lists));
+    rt::parallelFor(lists, [&](int64_t at, int) {
+      all[at] = scoresOf(at, args.lse);
+      if (!choice.bySpan)
+        return;
+      span[at] = scoresOf(at, args.spanLse);
+      span[at].erase(span[at].begin(), span[at].begin() + choice.boundary);
+    });
+    for (int64_t at = 0; at < lists && finding.ok(); ++at)
+      compareList(at, all[at], span[at]);
+  }
+
+  void compareList(int64_t at, const std::vector<double> &expected,
+                   const std::vector<double> &expectedSpan) {
+    std::string where = name + ": list " + std::to_string(at / groups) +
+                        ", group " + std::to_string(at % groups);
+    const float *row = scores.as<float>() + at * problem.shape.n;
+    std::span<const float> found(row, expected.size());
+    std::span<const float> foundSpan(row + expected.size(),
+                                     expectedSpan.size());
+    compareScores(at, found, expected, problem.lse, where);
+    compareScores(at, foundSpan, expectedSpan, spanLse, where + ", by span");
+    std::vector<int32_t> best =
+        blocks ? rt::reference::chosenBlocks(args, found, foundSpan)
+               : rt::reference::largest(found, choice.keep);
+    const int32_t *list = indices.as<int32_t>() + at * choice.keep;
+    auto [wrong, right] = std::mismatch(list, list + choice.keep, best.begin());
+    if (wrong != list + choice.keep)
       finding.fail(where + ": entry " + std::to_string(wrong - list) +
-                   " of the list is key " + std::to_string(*wrong) +
+                   " of the list is " + std::to_string(*wrong) +
                    ", brute force on the same scores says " +
                    std::to_string(*right));
   }
 
+  void compareScores(int64_t at, std::span<const float> found,
+                     const std::vector<double> &expected, GuardedBuffer &lses,
+                     const std::string &where) {
+    if (expected.empty())
+      return;
+    double top = *std::max_element(expected.begin(), expected.end());
+    int64_t n = problem.shape.n, begin = at % groups * group;
+    double lse = 0;
+    for (int64_t head = at / groups * share; head < (at / groups + 1) * share;
+         ++head)
+      for (int64_t row = begin; row < std::min(begin + group, n); ++row)
+        lse = std::max<double>(lse, std::abs(lses.as<float>()[head * n + row]));
+    // Scores far below the largest may be flushed to zero.
+    constexpr double negligible = 1e-6;
+    for (size_t entry = 0; entry < expected.size(); ++entry)
+      finding.measure(std::abs(found[entry] - expected[entry]) /
+                          std::max(expected[entry], negligible * top),
+                      allowedError(problem.shape.dtype, lse),
+                      where + ", score " + std::to_string(entry));
+  }
+
   abi::SelectKernel entry;
   Problem &problem;
-  int64_t group, groups, keep;
+  Choice choice;
+  bool blocks;
+  int64_t group, groups;
+  int64_t share; ///< query heads of a list
   Finding &finding;
   std::string name;
   int64_t lists;
-  GuardedBuffer indices, scores;
+  GuardedBuffer indices, scores, spanLse;
   std::unique_ptr<GuardedBuffer> scratch;
+  abi::SelectArgs args{};
 };
+
+/// The choices that are tried on n keys: one, some and all of them, and of
+/// blocks in each of the ways to tell spans apart.
+std::vector<Choice> choicesFor(const bundle::Kernel &kernel, int64_t n,
+                               std::mt19937_64 &random) {
+  auto upTo = [&](int64_t most) {
+    return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
+  };
+  if (!kernel.blocks)
+    return {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
+  int64_t all = bundle::blockCount(n, kernel.group, 0);
+  std::vector<Choice> choices = {{.keep = upTo(all)}};
+  if (n == 1)
+    return choices;
+  Choice spans{.split = upTo(n - 1)};
+  spans.boundary = bundle::blockCount(spans.split, kernel.group, 0);
+  int64_t rest =
+      bundle::blockCount(n, kernel.group, spans.split) - spans.boundary;
+  spans.spanKeep = upTo(spans.boundary);
+  spans.keep = spans.spanKeep + upTo(rest);
+  choices.push_back(spans);
+  if (all == 1)
+    return choices;
+  Choice aligned{.boundary = upTo(all - 1)};
+  aligned.spanKeep = upTo(aligned.boundary);
+  aligned.keep = aligned.spanKeep + upTo(all - aligned.boundary);
+  choices.push_back(aligned);
+  Choice filtered = aligned;
+  filtered.bySpan = true;
+  filtered.spanKeep = upTo(all);
+  filtered.keep = filtered.spanKeep + upTo(all - filtered.boundary);
+  choices.push_back(filtered);
+  return choices;
+}
 
 } // namespace
 
@@ -150,9 +223,7 @@ Finding conformance::checkSelect(const bundle::Kernel &kernel,
   size_t turn = 0;
   for (int64_t ratio : options.ratios) {
     for (int64_t n : options.lengths) {
-      int64_t some =
-          1 + static_cast<int64_t>(random() % static_cast<uint64_t>(n));
-      for (int64_t keep : {int64_t(1), some, n}) {
+      for (const Choice &choice : choicesFor(kernel, n, random)) {
         Shape shape;
         shape.n = n;
         shape.ratio = ratio;
@@ -164,10 +235,15 @@ Finding conformance::checkSelect(const bundle::Kernel &kernel,
           return finding;
         }
         Problem problem(shape, random);
-        SelectCase(kernel, variant, entry, problem, keep, finding,
-                   kernel.name + " " + variant.dtype +
-                       " d=" + std::to_string(variant.headDim) + " " +
-                       toString(shape) + " keep=" + std::to_string(keep))
+        std::string name = kernel.name + " " + variant.dtype +
+                           " d=" + std::to_string(variant.headDim) + " " +
+                           toString(shape) +
+                           " keep=" + std::to_string(choice.keep);
+        if (choice.boundary)
+          name += " boundary=" + std::to_string(choice.boundary) +
+                  " split=" + std::to_string(choice.split) +
+                  (choice.bySpan ? " by span" : "");
+        SelectCase(kernel, variant, entry, problem, choice, finding, name)
             .check();
         if (!finding.ok())
           return finding;

@@ -265,7 +265,11 @@ TEST(Generate, GuidanceDoublesTheBatchWithMaskedPrompts) {
                          logitRows = record.logitRows;
                          return true;
                        }));
-  EXPECT_EQ(executor.lengths, (std::vector<int64_t>{5, 3, 5, 3}));
+  ASSERT_EQ(executor.shapes.size(), 4u);
+  for (int64_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(executor.shapes[s].length, s % 2 ? 3 : 5);
+    EXPECT_EQ(executor.shapes[s].promptLength, s % 2 ? 1 : 3);
+  }
   EXPECT_EQ(model.batches[0].offsets, (std::vector<int64_t>{0, 5, 8, 13, 16}));
   constexpr int32_t m = FakeModel::mask;
   EXPECT_EQ(model.packed[0],
@@ -287,9 +291,143 @@ TEST(Generate, TheExecutorSeesEveryStepOnce) {
   FakeExecutor executor;
   ASSERT_TRUE(
       generate(model, executor, raggedPrompts, makeOptions(8, 4, 4), nullptr));
-  EXPECT_EQ(executor.begun, (std::vector<int64_t>{1, 2, 3, 4}));
+  ASSERT_EQ(executor.places.size(), 4u);
+  for (int64_t step = 1; step <= 4; ++step)
+    for (const bundle::StepPlace &place : executor.places[step - 1])
+      EXPECT_EQ(place, (bundle::StepPlace{.step = step,
+                                          .totalSteps = 4,
+                                          .block = (step - 1) / 2,
+                                          .stepInBlock = 1 + (step - 1) % 2,
+                                          .blockSteps = 2}));
   EXPECT_EQ(executor.totalSteps, 4);
-  EXPECT_EQ(executor.lengths, (std::vector<int64_t>{11, 9, 15}));
+  EXPECT_EQ(executor.blockSteps, 2);
+  ASSERT_EQ(executor.shapes.size(), 3u);
+  EXPECT_EQ(executor.shapes[2].length, 15);
+}
+
+/// A rule that commits what is surer than 0.15: one or a few tokens a step.
+bundle::Manifest aboveABit() {
+  bundle::Manifest manifest;
+  manifest.commit.kind = bundle::CommitRule::Kind::Above;
+  manifest.commit.ratio = {3, 20};
+  return manifest;
+}
+
+TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {
+  GenerateOptions options = makeOptions(12, 4, 12);
+  std::vector<Tokens> alone;
+  for (const Tokens &prompt : raggedPrompts) {
+    FakeModel model;
+    FakeExecutor executor;
+    executor.program = aboveABit();
+    Result<Generation> result =
+        generate(model, executor, Prompts{prompt}, options, nullptr);
+    ASSERT_TRUE(result) << result.error().text();
+    alone.push_back(result->sequences[0]);
+  }
+  FakeModel model;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  Result<Generation> result =
+      generate(model, executor, raggedPrompts, options, nullptr);
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->sequences, alone);
+  EXPECT_TRUE(result->complete);
+  EXPECT_LT(result->stepsDone, 12) << "some steps commit several tokens";
+  bool apart = false;
+  for (const std::vector<bundle::StepPlace> &places : executor.places)
+    for (const bundle::StepPlace &place : places)
+      apart |= place.block != places.front().block;
+  EXPECT_TRUE(apart);
+  for (const Tokens &tokens : result->sequences)
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 0);
+}
+
+TEST(Generate, BlocksThatLastUntilFullDrawNoMasks) {
+  FakeModel model;
+  model.drawsMasks = true;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  Result<Generation> result =
+      generate(model, executor, raggedPrompts, makeOptions(12, 4, 12), nullptr);
+  ASSERT_TRUE(result) << result.error().text();
+  for (const Tokens &tokens : result->sequences)
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 0);
+}
+
+TEST(Generate, OnlyComputedRowsAreCommitted) {
+  FakeModel model;
+  FakeExecutor executor;
+  // Two masked positions a step, the first ones; three are due.
+  executor.rows = [](const SequenceState &state, int64_t position) {
+    return !state.masked[position] ||
+           std::count(state.masked.begin(), state.masked.begin() + position,
+                      1) < 2;
+  };
+  executor.program.positions.emplace_back();
+  executor.program.commit.within = 0; // blocks last until they are full
+  std::vector<size_t> commits;
+  Result<Generation> result =
+      generate(model, executor, Prompts{{1, 2, 3}}, makeOptions(6, 6, 2),
+               [&](const StepRecord &record) {
+                 commits.push_back(record.commits.size());
+                 return true;
+               });
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(commits, (std::vector<size_t>{2, 2, 2}));
+  EXPECT_TRUE(result->complete);
+  // Without `within` too, what had no candidates is made up for.
+  executor.program.commit.within = -1;
+  commits.clear();
+  result = generate(model, executor, Prompts{{1, 2, 3}}, makeOptions(6, 6, 2),
+                    [&](const StepRecord &record) {
+                      commits.push_back(record.commits.size());
+                      return true;
+                    });
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(commits, (std::vector<size_t>{2, 2, 2}));
+}
+
+TEST(Generate, AStepWithoutCandidatesWaitsForALaterOne) {
+  FakeModel model;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  // Every third step computes the masked rows.
+  executor.rows = [](const SequenceState &state, int64_t position) {
+    return state.place.step % 3 == 1 || !state.masked[position];
+  };
+  Result<Generation> result = generate(model, executor, Prompts{{1, 2, 3}},
+                                       makeOptions(6, 6, 6), nullptr);
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_TRUE(result->complete);
+  EXPECT_EQ(result->stepsDone % 3, 1);
+  // None at all would be a loop without end.
+  executor.commits = [](int64_t) { return false; };
+  result = generate(model, executor, Prompts{{1, 2, 3}}, makeOptions(6, 6, 2),
+                    nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().text().find("step 3 of 2: sequence 0 had 3 steps"),
+            0u)
+      << result.error().text();
+}
+
+TEST(Generate, ShiftedModelsCommitWhereTheRowBeforeIsComputed) {
+  FakeModel model;
+  model.info.shiftedLogits = true;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  executor.program.commit.ratio = {1, 1}; // one token a step
+  executor.rows = [](const SequenceState &state, int64_t position) {
+    return position + 1 < static_cast<int64_t>(state.masked.size()) &&
+           state.masked[position + 1];
+  };
+  Result<Generation> result =
+      generate(model, executor, Prompts{{1, 2}}, makeOptions(4, 4, 4), nullptr);
+  ASSERT_TRUE(result) << result.error().text();
+  // Each step computes the rows before masked positions, no others.
+  EXPECT_EQ(model.batches[0].positions, (std::vector<int32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(model.requested[0], (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(model.batches[3].rows(), 1);
 }
 
 TEST(Generate, TheObserverEndsTheRunAfterItsStep) {

@@ -13,6 +13,7 @@
 #include "runtime/denoise/HostEngine.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -52,8 +53,7 @@ public:
   int64_t activationBytes(int64_t rows) const override { return rows; }
 
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
-                 AttentionBackend &attention,
-                 const LogitRequest &request) override {
+                 LayerPlayer &, const LogitRequest &request) override {
     ++forwards;
     if (forwards == failAt)
       return Error("the fake failed");
@@ -77,7 +77,7 @@ public:
             batch.offsets.begin() - 1;
         auto sequence = tokens.subspan(batch.offsets[s], batch.length(s));
         for (int64_t v = 0; v < info.vocabSize; ++v)
-          logits.push_back(logit(sequence, row - batch.offsets[s], v));
+          logits.push_back(logit(sequence, batch.positions[row], v));
       }
       request.consume(first, count, logits.data());
     });
@@ -105,34 +105,60 @@ public:
   std::vector<int64_t> units;
 };
 
+/// Computes every row at every step, unless `rows` says otherwise.
 class FakeExecutor : public ScheduleExecutor {
 public:
   Status attend(int64_t, const PackedBatch &,
                 const AttentionTensors &) override {
     return Status::success();
   }
-  Status beginRun(std::vector<int64_t> sequenceLengths,
-                  int64_t steps) override {
-    lengths = std::move(sequenceLengths);
+  const bundle::Manifest &manifest() const override { return program; }
+  Status beginRun(std::vector<SequenceShape> sequences, int64_t steps,
+                  int64_t stepsPerBlock) override {
+    shapes = std::move(sequences);
     totalSteps = steps;
+    blockSteps = stepsPerBlock;
     return refuse ? Status(Error("the fake refused")) : Status::success();
   }
-  int64_t runBytes(const std::vector<int64_t> &) const override {
+  int64_t runBytes(const std::vector<SequenceShape> &) const override {
     return bytes;
   }
-  void beginStep(int64_t step) override { begun.push_back(step); }
-  StepCounters counters() const override {
-    return {.pairs = 10 * begun.back(), .densePairs = 1000};
+  Result<const PackedBatch *>
+  beginStep(std::span<const SequenceState> states) override {
+    batch = {{0}, {}};
+    places.emplace_back();
+    for (size_t s = 0; s < states.size(); ++s) {
+      places.back().push_back(states[s].place);
+      for (int64_t i = 0; i < shapes[s].length && !states[s].done; ++i)
+        if (!rows || rows(states[s], i))
+          batch.positions.push_back(static_cast<int32_t>(i));
+      batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));
+    }
+    return &batch;
   }
+  bool inCommitSet(int64_t, int64_t position) const override {
+    return !commits || commits(position);
+  }
+  StepCounters counters() const override {
+    return {.pairs = 10 * static_cast<int64_t>(places.size()),
+            .densePairs = 1000};
+  }
+  void setTracing(bool) override {}
+  std::span<const LayerTrace> trace() const override { return {}; }
+  std::span<const int32_t> visible(int64_t) const override { return {}; }
   std::vector<SelectionView> selections(int64_t, int64_t) const override {
     return {};
   }
 
+  bundle::Manifest program;
+  std::function<bool(const SequenceState &, int64_t position)> rows;
+  std::function<bool(int64_t position)> commits;
   int64_t bytes = 0;
   bool refuse = false;
-  std::vector<int64_t> lengths;
-  int64_t totalSteps = 0;
-  std::vector<int64_t> begun;
+  std::vector<SequenceShape> shapes;
+  int64_t totalSteps = 0, blockSteps = 0;
+  std::vector<std::vector<bundle::StepPlace>> places; ///< [step][sequence]
+  PackedBatch batch;
 };
 
 /// The loop over a host engine.

@@ -74,14 +74,13 @@ protected:
     for (GemmWorker &worker : workers)
       EXPECT_TRUE(layer.reserve(worker));
     std::vector<float> y(order.size() * outputs);
-    int64_t width = layer.outputs(0);
     Status status = multiplyTiles(
-        layer, input.data(), order.size(), workers,
+        layer, {0, layer.chunks()}, input.data(), order.size(), workers,
         [&](int64_t chunk, int64_t firstRow, int64_t rows, const float *tile,
             int) {
           int64_t n = layer.outputs(chunk);
           for (int64_t i = 0; i < rows; ++i)
-            std::memcpy(&y[(firstRow + i) * outputs + chunk * width],
+            std::memcpy(&y[(firstRow + i) * outputs + layer.firstOutput(chunk)],
                         tile + i * n, n * 4);
         });
     EXPECT_TRUE(status);

@@ -128,6 +128,25 @@ TEST_P(RowKernelsTest, RotateHalves) {
   });
 }
 
+/// Every product and sum rounded to T, in the order that PyTorch has.
+TEST_P(RowKernelsTest, RotateHalvesInT) {
+  std::vector<float> x = randomRow(2 * n, 3), cos(n), sin(n);
+  for (int64_t i = 0; i < n; ++i) {
+    cos[i] = rounded(type, std::cos(0.1f * i));
+    sin[i] = rounded(type, std::sin(0.1f * i));
+  }
+  auto times = [&](float a, float b) { return rounded(type, a * b); };
+  forEachISA([&](const RowKernels &kernels) {
+    Row y(type, std::vector<float>(2 * n));
+    kernels.rotateHalvesInT(x.data(), cos.data(), sin.data(), y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      float a = rounded(type, x[i]), b = rounded(type, x[i + n]);
+      EXPECT_EQ(y[i], rounded(type, times(a, cos[i]) + times(-b, sin[i])));
+      EXPECT_EQ(y[i + n], rounded(type, times(b, cos[i]) + times(a, sin[i])));
+    }
+  });
+}
+
 TEST_P(RowKernelsTest, SwiGlu) {
   std::vector<float> gate = randomRow(n, 4, 6), up = randomRow(n, 5);
   gate[0] = 100;

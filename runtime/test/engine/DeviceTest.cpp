@@ -39,12 +39,10 @@ protected:
     EngineTest::TearDown();
   }
 
-  Result<std::unique_ptr<Device>> open(DType dtype = DType::BF16,
-                                       bool batchInvariant = false) {
+  Result<std::unique_ptr<Device>> open(DType dtype = DType::BF16) {
     device();
-    return makeDevice(
-        {.name = "cuda", .dtype = dtype, .batchInvariant = batchInvariant},
-        std::move(context), config);
+    return makeDevice({.name = "cuda", .dtype = dtype}, std::move(context),
+                      config);
   }
   void openAndBind(const bundle::Manifest &manifest) {
     auto made = open();
@@ -66,7 +64,7 @@ TEST_F(GpuTest, WithoutCublasLtThereIsNoDevice) {
   EXPECT_NE(made.error().text().find("HEDDLE_CUBLASLT_PATH"),
             std::string::npos);
   fakeCublasLt().createStatus = 1;
-  setenv("HEDDLE_CUBLASLT_PATH", HEDDLE_FAKE_CUBLASLT, 1);
+  setenv("HEDDLE_CUBLASLT_PATH", fakeCublasLtFile().c_str(), 1);
   start(gpuManifest());
   EXPECT_ERROR(engine->beginRun(promptsOf({3}), lengthsOf(4, 4, 4)),
                "could not be started");

@@ -14,7 +14,7 @@ namespace heddle::rt::cuda::test {
 
 void EngineTest::SetUp() {
   FakeTest::SetUp();
-  setenv("HEDDLE_CUBLASLT_PATH", HEDDLE_FAKE_CUBLASLT, 1);
+  setenv("HEDDLE_CUBLASLT_PATH", fakeCublasLtFile().c_str(), 1);
 }
 
 void EngineTest::TearDown() {

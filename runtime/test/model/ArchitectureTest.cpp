@@ -51,6 +51,22 @@ TEST_F(Architecture, ListsWhatDoesNotMatch) {
             "model.transformer.blocks.0.q_proj.bias");
 }
 
+TEST_F(Architecture, BiasesAreBoundWhereTheFamilyHasThem) {
+  model = makeTinyModel({.layers = 2, .dream = true}, DType::BF16, 3);
+  EXPECT_EQ(error(), "no error");
+  model.tensors.erase("model.transformer.blocks.1.k_proj.bias");
+  TinyTensor &bias = model.tensors["model.transformer.blocks.0.v_proj.bias"];
+  bias.shape = {1, 128};
+  model.tensors["model.transformer.blocks.0.attn_out.bias"] = {{1}, {1}};
+  EXPECT_EQ(
+      error(),
+      "the tensors do not match config.json:\n"
+      "  missing (1): model.layers.1.self_attn.k_proj.bias\n"
+      "  of another shape (1): model.layers.0.self_attn.v_proj.bias "
+      "[1, 128] instead of [128]\n"
+      "  not part of this model (1): model.layers.0.self_attn.o_proj.bias");
+}
+
 TEST_F(Architecture, LongListsAreCut) {
   model.config["n_layers"] = 5;
   std::string text = error();

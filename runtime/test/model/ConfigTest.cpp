@@ -20,10 +20,12 @@ using nlohmann::json;
 
 namespace {
 
-json releasedConfig() {
-  std::ifstream file(HEDDLE_TEST_INPUTS "/llada-8b-config.json");
+json releasedConfig(const char *name = "/llada-8b-config.json") {
+  std::ifstream file(std::string(HEDDLE_TEST_INPUTS) + name);
   return json::parse(file);
 }
+
+json dreamConfig() { return releasedConfig("/dream-7b-config.json"); }
 
 Result<ModelConfig> loadText(const std::string &text) {
   TemporaryFolder folder;
@@ -40,6 +42,13 @@ Result<ModelConfig> loadText(const std::string &text) {
 /// The error when a field of the released config has another value.
 std::string errorWith(const std::string &field, const json &value) {
   json config = releasedConfig();
+  config[field] = value;
+  Result<ModelConfig> result = loadText(config.dump());
+  return result ? "no error" : result.error().text();
+}
+
+std::string dreamErrorWith(const std::string &field, const json &value) {
+  json config = dreamConfig();
   config[field] = value;
   Result<ModelConfig> result = loadText(config.dump());
   return result ? "no error" : result.error().text();
@@ -70,6 +79,81 @@ TEST(Config, ReadsLLaDA8BAsReleased) {
   EXPECT_EQ(config->eosToken, 126081);
   EXPECT_EQ(config->padToken, 126081);
   EXPECT_FALSE(config->tiedEmbeddings);
+}
+
+TEST(Config, ReadsDream7BAsReleased) {
+  Result<ModelConfig> config = loadText(dreamConfig().dump(2));
+  ASSERT_TRUE(config) << config.error().text();
+  EXPECT_EQ(config->architecture, "dream");
+  EXPECT_EQ(config->layers, 28);
+  EXPECT_EQ(config->hidden, 3584);
+  EXPECT_EQ(config->queryHeads, 28);
+  EXPECT_EQ(config->kvHeads, 4);
+  EXPECT_EQ(config->headDim, 128);
+  EXPECT_EQ(config->mlpHidden, 18944);
+  EXPECT_EQ(config->vocabSize, 152064);
+  EXPECT_EQ(config->maxSequenceLength, 131072);
+  EXPECT_EQ(config->ropeTheta, 1e6);
+  EXPECT_EQ(config->rmsNormEps, 1e-6);
+  EXPECT_EQ(config->maskToken, 151666);
+  EXPECT_EQ(config->eosToken, 151643);
+  EXPECT_EQ(config->padToken, 151643);
+  EXPECT_FALSE(config->tiedEmbeddings);
+}
+
+TEST(Config, SaysInWhatFamiliesDiffer) {
+  Result<ModelConfig> llada = loadText(releasedConfig().dump());
+  ASSERT_TRUE(llada);
+  EXPECT_FALSE(llada->qkvBias);
+  EXPECT_TRUE(llada->fullPrecisionRope);
+  EXPECT_FALSE(llada->shiftedLogits);
+  EXPECT_EQ(llada->sampler, SamplerFamily::Blocks);
+  EXPECT_EQ(llada->chat, ChatFormat::LLaDA);
+  EXPECT_EQ(llada->predictingRow(0), 0);
+  EXPECT_EQ(llada->predictingRow(7), 7);
+  Result<ModelConfig> dream = loadText(dreamConfig().dump());
+  ASSERT_TRUE(dream);
+  EXPECT_TRUE(dream->qkvBias);
+  EXPECT_FALSE(dream->fullPrecisionRope);
+  EXPECT_TRUE(dream->shiftedLogits);
+  EXPECT_EQ(dream->sampler, SamplerFamily::Timesteps);
+  EXPECT_EQ(dream->chat, ChatFormat::ChatML);
+  EXPECT_EQ(dream->predictingRow(0), 0);
+  EXPECT_EQ(dream->predictingRow(1), 0);
+  EXPECT_EQ(dream->predictingRow(7), 6);
+}
+
+TEST(Config, RefusesADreamThatItDoesNotCompute) {
+  EXPECT_EQ(dreamErrorWith("use_sliding_window", true),
+            "field 'use_sliding_window': found true (a sliding window of the "
+            "model's own), only false is supported");
+  EXPECT_EQ(dreamErrorWith("hidden_act", "gelu"),
+            "field 'hidden_act': found \"gelu\" (another activation in the "
+            "MLP), only \"silu\" is supported");
+  EXPECT_NE(dreamErrorWith("rope_scaling", {{"type", "yarn"}})
+                .find("only null is supported"),
+            std::string::npos);
+  EXPECT_NE(dreamErrorWith("use_mrope", true).find("only false is supported"),
+            std::string::npos);
+  EXPECT_EQ(dreamErrorWith("architectures", {"Qwen2ForCausalLM"}),
+            "field 'architectures': found [\"Qwen2ForCausalLM\"], expected "
+            "[\"DreamModel\"]");
+  EXPECT_EQ(dreamErrorWith("num_key_value_heads", 5),
+            "field 'num_attention_heads': found 28, expected a multiple of "
+            "num_key_value_heads, 5");
+  EXPECT_EQ(dreamErrorWith("hidden_size", 3585),
+            "field 'hidden_size': found 3585, expected a multiple of "
+            "num_attention_heads, 28");
+  EXPECT_EQ(dreamErrorWith("head_dim", 64),
+            "field 'head_dim': found 64, expected hidden_size / "
+            "num_attention_heads, 128");
+  EXPECT_EQ(dreamErrorWith("num_hidden_layers", nullptr),
+            "field 'num_hidden_layers' is missing");
+  EXPECT_EQ(dreamErrorWith("mask_token_id", nullptr),
+            "field 'mask_token_id' is missing");
+  EXPECT_EQ(dreamErrorWith("mask_token_id", 152064),
+            "field 'mask_token_id': found 152064, expected an integer from 0 "
+            "to 152063");
 }
 
 TEST(Config, AbsentOrNullMeansWhatLLaDA8BSays) {
@@ -130,12 +214,12 @@ TEST(Config, RefusesWhatItDoesNotCompute) {
 }
 
 TEST(Config, RefusesOtherArchitectures) {
-  EXPECT_EQ(errorWith("model_type", "Dream"),
-            "field 'model_type': found \"Dream\", expected \"llada\", the one "
-            "architecture that is implemented");
+  EXPECT_EQ(errorWith("model_type", "Dream2"),
+            "field 'model_type': found \"Dream2\", expected \"llada\" or "
+            "\"Dream\", the architectures that are implemented");
   EXPECT_EQ(errorWithout("model_type"),
-            "field 'model_type': found nothing, expected \"llada\", the one "
-            "architecture that is implemented");
+            "field 'model_type': found nothing, expected \"llada\" or "
+            "\"Dream\", the architectures that are implemented");
   EXPECT_EQ(errorWith("architectures", {"LLaDAMoEModelLM"}),
             "field 'architectures': found [\"LLaDAMoEModelLM\"], expected "
             "[\"LLaDAModelLM\"]");

@@ -46,12 +46,13 @@ std::unique_ptr<Model> load(const std::string &folder, DType dtype) {
 std::vector<float> run(Model &model,
                        const std::vector<std::vector<int32_t>> &sequences,
                        std::vector<int64_t> rows, int64_t unit = 1) {
-  PackedBatch batch{{0}};
   std::vector<int32_t> tokens;
+  std::vector<int64_t> lengths;
   for (const std::vector<int32_t> &sequence : sequences) {
     tokens.insert(tokens.end(), sequence.begin(), sequence.end());
-    batch.offsets.push_back(tokens.size());
+    lengths.push_back(static_cast<int64_t>(sequence.size()));
   }
+  PackedBatch batch = PackedBatch::whole(lengths);
   if (rows.empty()) {
     rows.resize(tokens.size());
     std::iota(rows.begin(), rows.end(), 0);
@@ -195,7 +196,19 @@ INSTANTIATE_TEST_SUITE_P(
                      .mlpHidden = 1,
                      .vocab = 2},
                     DType::F32},
-        ForwardCase{"tied", {.mlpHidden = 257, .tied = true}, DType::BF16}),
+        ForwardCase{"tied", {.mlpHidden = 257, .tied = true}, DType::BF16},
+        ForwardCase{
+            "biases",
+            {.hidden = 448, .queryHeads = 7, .kvHeads = 1, .dream = true},
+            DType::BF16},
+        ForwardCase{"biases128",
+                    {.layers = 1,
+                     .hidden = 384,
+                     .queryHeads = 3,
+                     .kvHeads = 3,
+                     .tied = true,
+                     .dream = true},
+                    DType::F32}),
     [](const auto &info) { return std::string(info.param.label); });
 
 /// More logit rows than a wave holds, in units that do not divide it.
@@ -230,8 +243,10 @@ protected:
                     std::vector<int64_t> rows = {}, int64_t unit = 1) {
     NaiveAttention attention;
     LogitRequest request{rows, unit, [](int64_t, int64_t, const float *) {}};
-    Status status =
-        model->forward(PackedBatch{offsets}, tokens, attention, request);
+    PackedBatch batch{offsets, {}};
+    for (int64_t i = 0; i < offsets.back(); ++i)
+      batch.positions.push_back(static_cast<int32_t>(i));
+    Status status = model->forward(batch, tokens, attention, request);
     return status ? "no error" : status.error().text();
   }
 
@@ -245,13 +260,12 @@ TEST_F(ForwardErrors, NamesWhatIsWrong) {
                             "at least one sequence");
   EXPECT_EQ(error({1, 2}, {1}), "a packed batch needs offsets that start at 0 "
                                 "and at least one sequence");
-  EXPECT_EQ(error({0, 2, 2}, {1, 2}),
-            "sequence 1 has 0 tokens, expected 1 to 8 (the model's "
-            "max_sequence_length)");
+  EXPECT_EQ(error({0, 2, 2}, {1, 2}), "no error");
   EXPECT_EQ(error({0, 9}, std::vector<int32_t>(9, 1)),
-            "sequence 0 has 9 tokens, expected 1 to 8 (the model's "
-            "max_sequence_length)");
-  EXPECT_EQ(error({0, 2}, {1}), "the batch has 2 rows but 1 tokens");
+            "a row stands at position 8 of its sequence, expected 0 to 7 (the "
+            "model's max_sequence_length)");
+  EXPECT_EQ(error({0, 2}, {1}),
+            "the batch has 2 rows but 1 tokens and 2 positions");
   EXPECT_EQ(error({0, 2}, {1, 301}),
             "row 1: token id 301 is not in the vocabulary, 0 to 300");
   EXPECT_EQ(error({0, 1}, {-1}),
@@ -270,7 +284,8 @@ TEST_F(ForwardErrors, AnAttentionErrorSaysItsLayer) {
     }
   } attention;
   std::vector<int32_t> tokens = {1};
-  Status status = model->forward(PackedBatch{{0, 1}}, tokens, attention, {});
+  Status status = model->forward(PackedBatch::whole(std::vector<int64_t>{1}),
+                                 tokens, attention, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "layer 0: no kernel");
 }

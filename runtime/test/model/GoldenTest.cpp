@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Inputs/torch-goldens.json is written by make_goldens.py, with the rounding
-// points of LLaDA's released code.
+// points of LLaDA's and of Dream's released code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,19 +38,22 @@ const json &goldens() {
 }
 
 /// The model of make_goldens.py: its weight() in the order of its calls.
-TinyModel goldenModel() {
+TinyModel goldenModel(bool dream) {
   TinyModel model = makeTinyModel({.layers = 2,
                                    .hidden = 256,
                                    .queryHeads = 4,
                                    .kvHeads = 2,
                                    .mlpHidden = 192,
-                                   .vocab = 40},
+                                   .vocab = 40,
+                                   .dream = dream},
                                   DType::F32, 1);
   model.config["rope_theta"] = 500000.0;
+  model.config["rms_norm_eps"] = 1e-5;
   uint64_t count = 0;
-  auto fill = [&](const std::string &name, float scale, float offset = 0) {
+  auto fill = [&](const std::string &name, float scale, float offset = 0,
+                  const char *kind = ".weight") {
     std::vector<float> &values =
-        model.tensors.at("model.transformer." + name + ".weight").values;
+        model.tensors.at("model.transformer." + name + kind).values;
     for (size_t i = 0; i < values.size(); ++i) {
       uint64_t state =
           (i + count * 1000003) * 2654435761u % (uint64_t(1) << 32);
@@ -65,8 +68,12 @@ TinyModel goldenModel() {
   for (int layer = 0; layer < 2; ++layer) {
     std::string block = "blocks." + std::to_string(layer) + ".";
     fill(block + "attn_norm", 0.5f, 1);
-    for (const char *name : {"q_proj", "k_proj", "v_proj", "attn_out"})
+    for (const char *name : {"q_proj", "k_proj", "v_proj"}) {
       fill(block + name, 0.125f);
+      if (dream)
+        fill(block + name, 2, 0, ".bias");
+    }
+    fill(block + "attn_out", 0.125f);
     fill(block + "ff_norm", 0.5f, 1);
     for (const char *name : {"ff_proj", "up_proj", "ff_out"})
       fill(block + name, 0.125f);
@@ -81,9 +88,9 @@ struct Agreement {
   double equal = 0;             ///< share of logits that are the same number
 };
 
-Agreement compare(DType dtype) {
+Agreement compare(DType dtype, bool dream) {
   TemporaryFolder folder;
-  goldenModel().write(folder);
+  goldenModel(dream).write(folder);
   LoadOptions options;
   options.dtype = dtype;
   Result<std::unique_ptr<Model>> model = Model::load(folder.path, options);
@@ -91,7 +98,8 @@ Agreement compare(DType dtype) {
   if (!model)
     return {};
   auto tokens = goldens()["tokens"].get<std::vector<int32_t>>();
-  const json &expected = goldens()[std::string(name(dtype))];
+  const json &expected =
+      (dream ? goldens()["dream"] : goldens())[std::string(name(dtype))];
   std::vector<float> logits(expected.size() * 40);
   LogitRequest request{goldens()["rows"].get<std::vector<int64_t>>(), 1,
                        [&](int64_t first, int64_t count, const float *values) {
@@ -99,7 +107,8 @@ Agreement compare(DType dtype) {
                                      count * 40 * sizeof(float));
                        }};
   NaiveAttention attention;
-  PackedBatch batch{{0, static_cast<int64_t>(tokens.size())}};
+  PackedBatch batch = PackedBatch::whole(
+      std::vector<int64_t>{static_cast<int64_t>(tokens.size())});
   Status status = (*model)->forward(batch, tokens, attention, request);
   EXPECT_TRUE(status);
   double largest = 0, worst = 0, equal = 0;
@@ -114,7 +123,8 @@ Agreement compare(DType dtype) {
 }
 
 TEST(ForwardGoldens, AgreesWithPyTorchInF32) {
-  EXPECT_LT(compare(DType::F32).difference, 2e-6);
+  EXPECT_LT(compare(DType::F32, false).difference, 2e-6);
+  EXPECT_LT(compare(DType::F32, true).difference, 2e-6);
 }
 
 /// The same rounding points give the same numbers, but for a few sums that
@@ -122,9 +132,11 @@ TEST(ForwardGoldens, AgreesWithPyTorchInF32) {
 /// such sum over all rows: two layers is what can be compared number by
 /// number.)
 TEST(ForwardGoldens, AgreesWithPyTorchInBF16) {
-  Agreement agreement = compare(DType::BF16);
-  EXPECT_LT(agreement.difference, 1e-2);
-  EXPECT_GT(agreement.equal, 0.9);
+  for (bool dream : {false, true}) {
+    Agreement agreement = compare(DType::BF16, dream);
+    EXPECT_LT(agreement.difference, 1e-2) << (dream ? "Dream" : "LLaDA");
+    EXPECT_GT(agreement.equal, 0.9) << (dream ? "Dream" : "LLaDA");
+  }
 }
 
 TEST(Rope, AgreesWithPyTorch) {

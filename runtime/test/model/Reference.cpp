@@ -52,6 +52,16 @@ Matrix linear(const Matrix &x, const TinyTensor &weight) {
   return y;
 }
 
+/// Adds a bias to every row, if there is one.
+Matrix plus(Matrix x, const TinyModel &model, const std::string &name) {
+  auto bias = model.tensors.find(name);
+  if (bias != model.tensors.end())
+    for (std::vector<double> &row : x)
+      for (size_t i = 0; i < row.size(); ++i)
+        row[i] += bias->second.values[i];
+  return x;
+}
+
 Matrix rmsNorm(Matrix x, const TinyTensor &weight, double eps) {
   for (std::vector<double> &row : x) {
     double squares = 0;
@@ -140,8 +150,14 @@ std::vector<double> referenceLogits(const TinyModel &model,
                                     std::span<const int32_t> tokens) {
   const nlohmann::json &c = model.config;
   const std::string root = "model.transformer.";
-  int64_t hidden = c["d_model"], heads = c["n_heads"];
-  int64_t kvHeads = c["n_kv_heads"], layers = c["n_layers"];
+  const bool dream = c["model_type"] == "Dream";
+  auto size = [&](const char *llada, const char *other) {
+    return c[dream ? other : llada].get<int64_t>();
+  };
+  int64_t hidden = size("d_model", "hidden_size");
+  int64_t heads = size("n_heads", "num_attention_heads");
+  int64_t kvHeads = size("n_kv_heads", "num_key_value_heads");
+  int64_t layers = size("n_layers", "num_hidden_layers");
   int64_t headDim = hidden / heads;
   double eps = c["rms_norm_eps"], theta = c["rope_theta"];
   const TinyTensor &embedding = model.tensors.at(root + "wte.weight");
@@ -156,11 +172,15 @@ std::vector<double> referenceLogits(const TinyModel &model,
                               name + ".weight");
     };
     Matrix h = rmsNorm(x, weight("attn_norm"), eps);
-    Matrix q = linear(h, weight("q_proj")), k = linear(h, weight("k_proj"));
+    auto project = [&](const char *name) {
+      return plus(linear(h, weight(name)), model,
+                  root + "blocks." + std::to_string(layer) + "." + name +
+                      ".bias");
+    };
+    Matrix q = project("q_proj"), k = project("k_proj");
     rotate(q, headDim, theta);
     rotate(k, headDim, theta);
-    add(x, linear(attend(q, k, linear(h, weight("v_proj")), heads, kvHeads,
-                         headDim),
+    add(x, linear(attend(q, k, project("v_proj"), heads, kvHeads, headDim),
                   weight("attn_out")));
     h = rmsNorm(x, weight("ff_norm"), eps);
     Matrix gate = linear(h, weight("ff_proj"));
@@ -170,10 +190,11 @@ std::vector<double> referenceLogits(const TinyModel &model,
         gate[i][j] *= up[i][j] / (1 + std::exp(-gate[i][j]));
     add(x, linear(gate, weight("ff_out")));
   }
-  Matrix logits = linear(
-      rmsNorm(x, model.tensors.at(root + "ln_f.weight"), eps),
-      c["weight_tying"].get<bool>() ? embedding
-                                    : model.tensors.at(root + "ff_out.weight"));
+  Matrix logits =
+      linear(rmsNorm(x, model.tensors.at(root + "ln_f.weight"), eps),
+             c[dream ? "tie_word_embeddings" : "weight_tying"].get<bool>()
+                 ? embedding
+                 : model.tensors.at(root + "ff_out.weight"));
   std::vector<double> flat;
   for (const std::vector<double> &row : logits)
     flat.insert(flat.end(), row.begin(), row.end());

@@ -26,9 +26,8 @@ public:
 };
 
 /// Logits [tokens x vocab] of one sequence in fp64, straight from the formulas
-/// of the LLaDA paper's model (docs/Runtime.md); shares no code with the fast
-/// path. Angles of the rotation are rounded to fp32, as the released code
-/// rounds them.
+/// of the models (docs/Runtime.md); shares no code with the fast path. Angles
+/// of the rotation are rounded to fp32, as the released code rounds them.
 std::vector<double> referenceLogits(const TinyModel &model,
                                     std::span<const int32_t> tokens);
 

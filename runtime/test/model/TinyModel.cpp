@@ -47,6 +47,28 @@ std::string safetensorsBytes(const std::string &header,
   return bytes + header + data;
 }
 
+std::string TinyModel::fileName(const std::string &name) const {
+  if (config["model_type"] != "Dream")
+    return name;
+  std::string dream = name;
+  for (auto [from, to] : {std::pair("model.transformer.ff_out.", "lm_head."),
+                          std::pair("transformer.wte.", "embed_tokens."),
+                          std::pair("transformer.ln_f.", "norm."),
+                          std::pair("transformer.blocks.", "layers."),
+                          std::pair("attn_norm.", "input_layernorm."),
+                          std::pair("ff_norm.", "post_attention_layernorm."),
+                          std::pair("q_proj.", "self_attn.q_proj."),
+                          std::pair("k_proj.", "self_attn.k_proj."),
+                          std::pair("v_proj.", "self_attn.v_proj."),
+                          std::pair("attn_out.", "self_attn.o_proj."),
+                          std::pair("ff_proj.", "mlp.gate_proj."),
+                          std::pair("up_proj.", "mlp.up_proj."),
+                          std::pair("ff_out.", "mlp.down_proj.")})
+    if (size_t at = dream.find(from); at != std::string::npos)
+      dream.replace(at, std::string(from).size(), to);
+  return dream;
+}
+
 std::string TinyModel::file(const std::vector<std::string> &names) const {
   nlohmann::json header = nlohmann::json::object();
   header["__metadata__"]["format"] = "pt";
@@ -63,9 +85,9 @@ std::string TinyModel::file(const std::vector<std::string> &names) const {
                       : &half,
                   byteSize(stored));
     }
-    header[name] = {{"dtype", stored == DType::F32 ? "F32" : "BF16"},
-                    {"shape", tensor.shape},
-                    {"data_offsets", {begin, data.size()}}};
+    header[fileName(name)] = {{"dtype", stored == DType::F32 ? "F32" : "BF16"},
+                              {"shape", tensor.shape},
+                              {"data_offsets", {begin, data.size()}}};
   }
   // Odd lengths make tensors start anywhere.
   return safetensorsBytes(header.dump() + " ", data);
@@ -85,7 +107,7 @@ void TinyModel::writeSharded(const TemporaryFolder &folder, int shards) const {
   int next = 0;
   for (const auto &[name, tensor] : tensors) {
     names[next % shards].push_back(name);
-    index["weight_map"][name] =
+    index["weight_map"][fileName(name)] =
         "model-" + std::to_string(next++ % shards) + ".safetensors";
   }
   folder.write("config.json", config.dump(2));
@@ -113,6 +135,21 @@ TinyModel makeTinyModel(const TinyShape &shape, DType stored, unsigned seed) {
                   {"mask_token_id", shape.vocab - 1},
                   {"eos_token_id", 0},
                   {"weight_tying", shape.tied}};
+  if (shape.dream)
+    model.config = {{"model_type", "Dream"},
+                    {"architectures", {"DreamModel"}},
+                    {"num_hidden_layers", shape.layers},
+                    {"hidden_size", shape.hidden},
+                    {"num_attention_heads", shape.queryHeads},
+                    {"num_key_value_heads", shape.kvHeads},
+                    {"intermediate_size", shape.mlpHidden},
+                    {"vocab_size", shape.vocab},
+                    {"max_position_embeddings", shape.maxLength},
+                    {"rope_theta", 10000.0},
+                    {"rms_norm_eps", 1e-6},
+                    {"mask_token_id", shape.vocab - 1},
+                    {"eos_token_id", 0},
+                    {"tie_word_embeddings", shape.tied}};
   std::mt19937 engine(seed);
   // `spread`: standard deviation times sqrt(inputs).
   auto add = [&](const std::string &name, std::vector<int64_t> extents,
@@ -139,6 +176,11 @@ TinyModel makeTinyModel(const TinyShape &shape, DType stored, unsigned seed) {
     add(block + "q_proj.weight", {shape.hidden, shape.hidden}, 0, 1);
     add(block + "k_proj.weight", {kv, shape.hidden}, 0, 1);
     add(block + "v_proj.weight", {kv, shape.hidden}, 0, 1);
+    if (shape.dream)
+      for (auto [name, width] :
+           {std::pair("q_proj.bias", shape.hidden),
+            std::pair("k_proj.bias", kv), std::pair("v_proj.bias", kv)})
+        add(block + name, {width}, 0.25f, 8);
     add(block + "attn_out.weight", {shape.hidden, shape.hidden}, 0, 1);
     add(block + "ff_norm.weight", {shape.hidden}, 1, 1);
     add(block + "ff_proj.weight", {shape.mlpHidden, shape.hidden}, 0, 1);

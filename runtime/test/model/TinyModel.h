@@ -42,7 +42,8 @@ struct TinyTensor {
   std::vector<float> values; ///< exact in `stored`
 };
 
-/// A LLaDA of random weights.
+/// A LLaDA or a Dream of random weights. Tensors have LLaDA's names here; a
+/// Dream's biases are "...q_proj.bias" and so on.
 struct TinyModel {
   nlohmann::json config; ///< config.json
   DType stored = DType::F32;
@@ -52,6 +53,8 @@ struct TinyModel {
   void write(const TemporaryFolder &folder) const;
   /// Writes config.json, an index and `shards` files.
   void writeSharded(const TemporaryFolder &folder, int shards) const;
+  /// The name that a tensor has in files.
+  std::string fileName(const std::string &name) const;
   /// The bytes of one safetensors file with the named tensors.
   std::string file(const std::vector<std::string> &names) const;
 };
@@ -60,6 +63,7 @@ struct TinyShape {
   int64_t layers = 2, hidden = 128, queryHeads = 2, kvHeads = 2;
   int64_t mlpHidden = 200, vocab = 301, maxLength = 300;
   bool tied = false;
+  bool dream = false; ///< Dream's config.json, names and biases
 };
 
 TinyModel makeTinyModel(const TinyShape &shape, DType stored, unsigned seed);

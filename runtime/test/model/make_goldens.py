@@ -3,8 +3,8 @@
 """Writes Inputs/torch-goldens.json: logits and rotation tables as PyTorch computes them.
 
 Run with any PyTorch (python3-torch of Debian will do) from this folder. The weights come from a formula that
-GoldenTest.cpp repeats, so that only results are stored. The rounding points are those of LLaDA's released
-modelling code run in the given dtype, with attention summed in fp32.
+GoldenTest.cpp repeats, so that only results are stored. The rounding points are those of LLaDA's or Dream's
+released modelling code run in the given dtype, with attention summed in fp32.
 """
 
 import json
@@ -43,15 +43,23 @@ def rotate(x, cos, sin):
     return (t * full_cos + swapped * full_sin).to(x.dtype)
 
 
+def rotate_in_dtype(x, cos, sin):
+    """x [heads, n, dim]: as Dream does, the tables and every operation in x's type."""
+    half = x.shape[-1] // 2
+    swapped = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+    full_cos, full_sin = (torch.cat((t, t), -1).to(x.dtype) for t in (cos, sin))
+    return x * full_cos + swapped * full_sin
+
+
 def rms_norm(x, w):
     t = x.float()
     t = t * torch.rsqrt(t.pow(2).mean(-1, keepdim=True) + EPS)
     return w * t.to(x.dtype)
 
 
-def linear(x, w):
+def linear(x, w, bias=0.0):
     """Sums in fp32, as GPUs do; PyTorch's own bf16 products on CPUs may sum in bf16."""
-    return (x.float() @ w.float().T).to(x.dtype)
+    return (x.float() @ w.float().T + bias).to(x.dtype)
 
 
 def silu(x):
@@ -60,20 +68,25 @@ def silu(x):
     return (t / (1 + torch.exp(-t))).to(x.dtype)
 
 
-def forward(dtype):
+def forward(dtype, dream=False):
     count = iter(range(1000))
 
     def make(scale, *shape, offset=0.0):
         return weight(next(count), scale, shape, offset).to(dtype)
 
+    def project(x, outputs):
+        w = make(0.125, outputs, HIDDEN)
+        return linear(x, w, make(2.0, outputs).float() if dream else 0.0)
+
+    turn = rotate_in_dtype if dream else rotate
     x = make(2.0, VOCAB, HIDDEN)[torch.tensor(TOKENS)]
     cos, sin = rope_tables(torch.arange(len(TOKENS)), HEAD_DIM, THETA)
     for _ in range(LAYERS):
         n = rms_norm(x, make(0.5, HIDDEN, offset=1.0))
         split = lambda t, heads: t.view(-1, heads, HEAD_DIM).transpose(0, 1)
-        q = rotate(split(linear(n, make(0.125, HIDDEN, HIDDEN)), HEADS), cos, sin)
-        k = rotate(split(linear(n, make(0.125, KV_HEADS * HEAD_DIM, HIDDEN)), KV_HEADS), cos, sin)
-        v = split(linear(n, make(0.125, KV_HEADS * HEAD_DIM, HIDDEN)), KV_HEADS)
+        q = turn(split(project(n, HIDDEN), HEADS), cos, sin)
+        k = turn(split(project(n, KV_HEADS * HEAD_DIM), KV_HEADS), cos, sin)
+        v = split(project(n, KV_HEADS * HEAD_DIM), KV_HEADS)
         k, v = (t.repeat_interleave(HEADS // KV_HEADS, 0) for t in (k, v))
         scores = q.float() @ k.float().transpose(1, 2) / HEAD_DIM**0.5
         attended = (scores.softmax(-1) @ v.float()).to(dtype)
@@ -96,6 +109,7 @@ def main():
         "rows": ROWS,
         "f32": forward(torch.float32),
         "bf16": forward(torch.bfloat16),
+        "dream": {"f32": forward(torch.float32, True), "bf16": forward(torch.bfloat16, True)},
         "rope": {"theta": THETA, "headDim": 128, "positions": positions, "cos": cos.tolist(), "sin": sin.tolist()},
     }
     with open("Inputs/torch-goldens.json", "w") as out:

@@ -122,6 +122,105 @@ TEST(Reference, PairsOfEveryTerm) {
   EXPECT_EQ(row(reference::pairsOf(columns, 1, lists, groups), 0), "xxx.xx..");
 }
 
+TEST(Reference, PairsGoByPlaceOrPosition) {
+  // Five visible positions; three rows, at places 1, 3 and 4.
+  const int32_t position[] = {0, 1, 2, 4, 6}, place[] = {1, 3, 4};
+  auto keys = [](const reference::PairPredicate &keeps, int64_t i) {
+    std::string text;
+    for (int64_t j = 0; j < 5; ++j)
+      text += keeps(i, j) ? 'x' : '.';
+    return text;
+  };
+  std::vector<Term> window = {{Term::Kind::Window, 4, -1}};
+  auto near = reference::pairsOf(window, 0, {}, {}, position);
+  EXPECT_EQ(keys(near, 1), "xxx..");
+  EXPECT_EQ(keys(near, 3), "..xxx");
+  std::vector<Term> sinks = {{Term::Kind::Sinks, 3, -1}};
+  EXPECT_EQ(keys(reference::pairsOf(sinks, 0, {}, {}, position), 4), "xxx..");
+
+  // Blocks of 2 that start anew at key 3: {0,1} {2} {3,4}. Two query heads
+  // share a list; the second list of a group misses an entry.
+  std::vector<int32_t> indices = {0, 2, 1, -1, 0, 1};
+  heddle::abi::IndexList list =
+      heddle::bundle::int32Lists(indices.data(), 3, 2);
+  list.split = 3;
+  list.headsPerList = 2;
+  std::vector<heddle::abi::IndexList> lists = {list};
+  std::vector<int64_t> sizes = {2};
+  std::vector<Term> blocks = {{Term::Kind::Blocks, 0, 0}};
+  for (int64_t head : {0, 1}) {
+    auto keeps = reference::pairsOf(blocks, head, lists, sizes, position);
+    EXPECT_EQ(keys(keeps, 1), "xx.xx");
+    EXPECT_EQ(keys(keeps, 2), "..x..");
+    EXPECT_EQ(keys(keeps, 4), "xxx..");
+  }
+
+  float query[] = {0, 0, 0}, key[] = {1, 2, 3, 4, 5};
+  heddle::abi::AttentionArgs args{};
+  args.query = query;
+  args.key = args.value = key;
+  args.queryStride = args.keyStride = args.valueStride = 1;
+  args.n = 5;
+  args.rows = 3;
+  args.place = place;
+  args.kvGroup = 1;
+  reference::RowResult row =
+      reference::attendRow(reference::headOf(args, 0, 1, DType::F32), 1, near);
+  EXPECT_DOUBLE_EQ(row.output[0], 4); // of keys 2, 3 and 4
+  EXPECT_EQ(row.pairs, 3);
+}
+
+TEST(Reference, BlocksByHand) {
+  EXPECT_EQ(reference::blockOf(39, 32, 40), 1);
+  EXPECT_EQ(reference::blockOf(40, 32, 40), 2);
+  EXPECT_EQ(reference::blockOf(99, 32, 40), 3);
+  EXPECT_EQ(reference::blockOf(40, 32, 0), 1);
+  // {0,1} {2} {3,4} {5}
+  std::vector<double> scores = {1, 3, 8, 5, 6, 7};
+  EXPECT_EQ(reference::blockMeans(scores, 2, 3),
+            (std::vector<double>{2, 8, 5.5, 7}));
+  EXPECT_EQ(reference::blockMeans(scores, 4, 0),
+            (std::vector<double>{4.25, 6.5}));
+
+  heddle::abi::SelectArgs args{};
+  args.list.keep = 2;
+  std::vector<double> means = {2, 8, 5.5, 7};
+  auto chosen = [&](const std::vector<double> &span) {
+    return reference::chosenBlocks(args, means, span);
+  };
+  EXPECT_EQ(chosen({}), (std::vector<int32_t>{1, 3}));
+  args.boundary = 2;
+  args.spanKeep = 1;
+  args.list.keep = 3;
+  EXPECT_EQ(chosen({}), (std::vector<int32_t>{1, 2, 3}));
+  args.list.keep = 2;
+  EXPECT_EQ(chosen({}), (std::vector<int32_t>{1, 3}));
+  // By its own scores the second span prefers its first block; of the best two
+  // of all, one is in the first span.
+  args.spanKeep = 2;
+  args.list.keep = 3;
+  EXPECT_EQ(chosen({9, 1}), (std::vector<int32_t>{1, 2, -1}));
+}
+
+TEST(Reference, SharedListsScoreByTheMeanOverHeads) {
+  Small small;
+  // The two rows as two heads of one row.
+  heddle::abi::SelectArgs args{};
+  args.query = small.query;
+  args.key = small.key;
+  args.n = 1;
+  args.queryStride = 4;
+  args.keyStride = 2;
+  args.kvGroup = 2;
+  args.scale = 1;
+  args.list.headsPerList = 2;
+  const float lse[] = {1, 2};
+  std::vector<double> scores =
+      reference::listScores(args, 0, 0, 1, lse, 2, DType::F32);
+  ASSERT_EQ(scores.size(), 1u);
+  EXPECT_NEAR(scores[0], (1 / 2.0 + 1 / 4.0) / 2, 1e-6);
+}
+
 TEST(Reference, HeadsAndStridesFollowTheAbi) {
   // Two query heads on one key/value head of one element, rows 3 apart.
   float query[] = {1, 2, -1, 3, 4, -1}, key[] = {5, -1, -1, 6, -1, -1};

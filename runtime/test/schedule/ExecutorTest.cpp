@@ -75,12 +75,16 @@ std::vector<StepCounters> play(ScheduleExecutor &executor,
   test::Tensors tensors(config, batch.rows(), 5, DType::F32, random);
   std::vector<std::byte> output;
   std::vector<StepCounters> result;
-  Status begun = executor.beginRun(lengths, steps);
+  test::States states(test::shapesOf(lengths));
+  Status begun = executor.beginRun(states.shapes, steps, steps);
   EXPECT_TRUE(static_cast<bool>(begun)) << begun.error().text();
   for (int64_t step = 1; begun && step <= steps; ++step) {
-    executor.beginStep(step);
+    auto live = executor.beginStep(states.all(step, steps));
+    EXPECT_TRUE(live && (*live)->offsets == batch.offsets &&
+                (*live)->positions == batch.positions);
     for (int64_t layer = 0; layer < config.layers; ++layer) {
-      Status status = executor.attend(layer, batch, tensors.into(output));
+      Status status =
+          test::playLayer(executor, layer, batch, tensors.into(output));
       EXPECT_TRUE(static_cast<bool>(status)) << status.error().text();
     }
     result.push_back(executor.counters());
@@ -156,7 +160,7 @@ TEST(Executor, ShowsSelections) {
   ModelConfig config = model(1);
   auto executor = make(columnsOn(first), config);
   ASSERT_TRUE(executor);
-  ASSERT_TRUE(executor->beginRun({40}, 4));
+  ASSERT_TRUE(executor->beginRun({{40, 0}}, 4, 4));
   ASSERT_EQ(executor->selections(0, 0).size(), 1u); // selection 1 is not kept
   EXPECT_EQ(executor->selections(0, 0)[0].indices, nullptr);
   play(*executor, config, {40}, 4);
@@ -199,7 +203,7 @@ TEST(Executor, RefusesRunsThatReadWhatNothingFilled) {
   late.step = 3;
   auto executor = make(columnsOn(late), model(1));
   ASSERT_TRUE(executor);
-  Status status = executor->beginRun({8}, 10);
+  Status status = executor->beginRun({{8, 0}}, 10, 10);
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().text(), "step 1 reads selection "
                                               "'groups16' in layer 0"))
@@ -209,11 +213,12 @@ TEST(Executor, RefusesRunsThatReadWhatNothingFilled) {
 TEST(Executor, RefusesLengthsAndStepsOutOfRange) {
   auto executor = make(test::handManifest(), model(1));
   ASSERT_TRUE(executor);
-  EXPECT_FALSE(executor->beginRun({}, 4));
-  EXPECT_FALSE(executor->beginRun({4, 0}, 4));
-  EXPECT_FALSE(executor->beginRun({4}, 0));
-  EXPECT_FALSE(executor->beginRun({4}, int64_t(1) << 40));
-  Status status = executor->beginRun({int64_t(1) << 31}, 4);
+  EXPECT_FALSE(executor->beginRun({}, 4, 4));
+  EXPECT_FALSE(executor->beginRun({{4, 0}, {0, 0}}, 4, 4));
+  EXPECT_FALSE(executor->beginRun({{4, 5}}, 4, 4));
+  EXPECT_FALSE(executor->beginRun({{4, 0}}, 0, 0));
+  EXPECT_FALSE(executor->beginRun({{4, 0}}, int64_t(1) << 40, 4));
+  Status status = executor->beginRun({{int64_t(1) << 31, 0}}, 4, 4);
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().text(), "32-bit"));
 }
@@ -225,7 +230,7 @@ TEST(Executor, RefusesListsThatMemoryCannotHold) {
   auto executor = make(columnsOn(every), model(32));
   ASSERT_TRUE(executor);
   // Half of 50 million keys for 3.1 million groups, 4 heads and 32 layers.
-  Status status = executor->beginRun({50'000'000}, 4);
+  Status status = executor->beginRun({{50'000'000, 0}}, 4, 4);
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().text(), "index lists"))
       << status.error().text();
@@ -240,7 +245,7 @@ TEST(Executor, SaysWhatARunTakes) {
   setThreadCount(2);
   // Two layers, one list of 4 heads x 7 groups x 50 keys each; log-sum-exp of
   // 4 heads; 2 workers with 100 floats, in whole cache lines.
-  EXPECT_EQ(executor->runBytes({100}),
+  EXPECT_EQ(executor->runBytes({{100, 0}}),
             2 * ((4 * 7 * 50 * 4 + 63) / 64 * 64) + 4 * 100 * 4 + 2 * 448);
   setThreadCount(0);
 }
@@ -254,28 +259,42 @@ TEST(Executor, RefusesCallsOutOfOrder) {
   ASSERT_TRUE(executor);
   std::mt19937 random(1);
   PackedBatch batch = test::packed({8});
+  test::States states({{8, 0}});
   test::Tensors tensors(config, 8, 0, DType::F32, random);
   std::vector<std::byte> output;
-  auto attend = [&](int64_t layer, const PackedBatch &with) {
-    return executor->attend(layer, with, tensors.into(output));
+  auto play = [&](int64_t layer) {
+    return test::playLayer(*executor, layer, batch, tensors.into(output));
   };
-  EXPECT_FALSE(attend(0, batch)) << "no run";
-  ASSERT_TRUE(executor->beginRun({8}, 2));
-  EXPECT_FALSE(attend(0, batch)) << "no step";
-  executor->beginStep(3);
-  EXPECT_FALSE(attend(0, batch)) << "no such step";
-  executor->beginStep(2);
-  EXPECT_FALSE(attend(0, batch)) << "step 1 was left out";
-  executor->beginStep(1);
-  EXPECT_FALSE(attend(2, batch)) << "no such layer";
-  EXPECT_FALSE(attend(0, test::packed({4, 4}))) << "other sequences";
-  AttentionTensors wrong = tensors.into(output);
-  wrong.dtype = DType::BF16;
-  EXPECT_FALSE(executor->attend(0, batch, wrong));
-  wrong = tensors.into(output);
-  wrong.outputStride = 8;
-  EXPECT_FALSE(executor->attend(0, batch, wrong));
-  EXPECT_TRUE(static_cast<bool>(attend(0, batch)));
+  EXPECT_FALSE(executor->beginStep(states.all(1, 2))) << "no run";
+  EXPECT_FALSE(play(0)) << "no run";
+  ASSERT_TRUE(executor->beginRun(states.shapes, 2, 2));
+  EXPECT_FALSE(play(0)) << "no step";
+  EXPECT_FALSE(executor->beginStep({})) << "no states";
+  ASSERT_TRUE(executor->beginStep(states.all(2, 2)));
+  EXPECT_FALSE(play(0)) << "step 1 was left out";
+  ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
+  EXPECT_FALSE(play(1)) << "layer 0 comes first";
+  EXPECT_FALSE(executor->attend(0, batch, tensors.into(output)))
+      << "values come first";
+  ASSERT_TRUE(executor->values(0));
+  EXPECT_FALSE(
+      executor->queriesAndKeys(0, test::packed({4, 4}), tensors.into(output)))
+      << "other sequences";
+  for (int wrong = 0; wrong < 2; ++wrong) {
+    ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
+    ASSERT_TRUE(executor->values(0));
+    AttentionTensors given = tensors.into(output);
+    if (wrong == 0)
+      given.dtype = DType::BF16;
+    else
+      given.outputStride = 8;
+    EXPECT_FALSE(executor->queriesAndKeys(0, batch, given));
+  }
+  ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
+  EXPECT_TRUE(static_cast<bool>(play(0)));
+  EXPECT_FALSE(play(2)) << "no such layer";
+  EXPECT_TRUE(static_cast<bool>(play(1)));
+  EXPECT_FALSE(play(2)) << "the step is over";
 }
 
 TEST(Executor, FollowsALargerThreadCount) {
@@ -284,15 +303,16 @@ TEST(Executor, FollowsALargerThreadCount) {
   ASSERT_TRUE(executor);
   std::mt19937 random(1);
   PackedBatch batch = test::packed({70});
+  test::States states({{70, 0}});
   test::Tensors tensors(config, 70, 0, DType::F32, random);
   std::vector<std::byte> one, many;
   setThreadCount(1);
-  ASSERT_TRUE(executor->beginRun({70}, 2));
-  executor->beginStep(1);
-  ASSERT_TRUE(executor->attend(0, batch, tensors.into(one)));
+  ASSERT_TRUE(executor->beginRun(states.shapes, 2, 2));
+  ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
+  ASSERT_TRUE(test::playLayer(*executor, 0, batch, tensors.into(one)));
   setThreadCount(5);
-  executor->beginStep(2);
-  ASSERT_TRUE(executor->attend(0, batch, tensors.into(many)));
+  ASSERT_TRUE(executor->beginStep(states.all(2, 2)));
+  ASSERT_TRUE(test::playLayer(*executor, 0, batch, tensors.into(many)));
   setThreadCount(0);
   EXPECT_EQ(one, many);
 }

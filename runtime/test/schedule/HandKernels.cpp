@@ -64,21 +64,26 @@ void attend(const Pattern &pattern, const abi::AttentionArgs *args,
   constexpr float dropped = -std::numeric_limits<float>::infinity();
   float *weight = static_cast<float *>(scratch);
   int64_t n = args->n;
-  int64_t end = std::min((tile + 1) * pattern.rows, n);
-  for (int64_t row = tile * pattern.rows; row < end; ++row) {
+  const int32_t *position = args->position;
+  int64_t begin = args->firstRow[tile];
+  int64_t end =
+      std::min<int64_t>(begin + pattern.rows, args->firstRow[tile + 1]);
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t place = args->place[row];
     for (int64_t key = 0; key < n; ++key) {
       bool keep =
           pattern.dense() ||
-          (pattern.window >= 0 && std::abs(row - key) <= pattern.window / 2) ||
-          key < pattern.sinks;
+          (pattern.window >= 0 &&
+           std::abs(position[place] - position[key]) <= pattern.window / 2) ||
+          position[key] < pattern.sinks;
       weight[key] = keep ? logit2<T, dim>(args, head, row, key) : dropped;
     }
     for (int c = 0; c < 2; ++c) {
       if (pattern.columns[c] == 0)
         continue;
       const abi::IndexList &list = args->lists[c];
-      const int32_t *keys =
-          bundle::int32Keys(list, head, row / pattern.columns[c]);
+      const int32_t *keys = bundle::int32Keys(list, head / list.headsPerList,
+                                              place / pattern.columns[c]);
       for (int64_t k = 0; k < list.keep; ++k)
         weight[keys[k]] = logit2<T, dim>(args, head, row, keys[k]);
     }
@@ -100,7 +105,7 @@ void attend(const Pattern &pattern, const abi::AttentionArgs *args,
     for (int e = 0; e < dim; ++e)
       put(out, e, result[e] / sum);
     if (pattern.lse)
-      args->lse[head * n + row] = top + std::log2(sum);
+      args->lse[head * args->rows + row] = top + std::log2(sum);
   }
 }
 

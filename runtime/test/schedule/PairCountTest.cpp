@@ -7,7 +7,9 @@
 
 #include "runtime/schedule/PairCount.h"
 
+#include "bundle/IndexLayout.h"
 #include "runtime/reference/Reference.h"
+#include "runtime/reference/ReferenceKernels.h"
 
 #include <gtest/gtest.h>
 
@@ -86,5 +88,88 @@ TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
       EXPECT_EQ(
           listedPairs(terms, n, head, lists, groups, merged),
           countOneByOne(reference::pairsOf(terms, head, lists, groups), n));
+  }
+}
+
+TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
+  std::mt19937 random(8);
+  auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+  };
+  /// An ascending random share of [0, n), never empty.
+  auto someOf = [&](int64_t n) {
+    std::vector<int32_t> some;
+    for (int64_t i = 0; i < n; ++i)
+      if (below(3) > 0)
+        some.push_back(static_cast<int32_t>(i));
+    if (some.empty())
+      some.push_back(static_cast<int32_t>(below(n)));
+    return some;
+  };
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<int32_t> position = someOf(1 + below(50));
+    auto n = static_cast<int64_t>(position.size());
+    std::vector<int32_t> place = someOf(n);
+    const int64_t heads = 4;
+    bundle::Manifest manifest;
+    bundle::Kernel &kernel = manifest.kernels.emplace_back();
+    std::vector<std::vector<int32_t>> memory;
+    std::vector<int64_t> groups;
+    heddle::abi::AttentionArgs args{};
+    for (int64_t lists = below(4); lists > 0; --lists) {
+      bool blocks = below(2) == 0;
+      bundle::Selection &selection = manifest.selections.emplace_back();
+      selection.group = 1 + below(9);
+      heddle::abi::IndexList &list = args.lists[groups.size()];
+      list.groups = (n - 1) / selection.group + 1;
+      list.headsPerList = below(2) == 0 ? 1 : 2;
+      list.split = blocks && below(2) == 0 ? below(n) : 0;
+      int64_t choices = n;
+      if (blocks)
+        choices = (list.split + selection.group - 1) / selection.group +
+                  (n - list.split + selection.group - 1) / selection.group;
+      list.keep = 1 + below(choices);
+      list.rowBytes = list.keep * 4;
+      std::vector<int32_t> &entries = memory.emplace_back();
+      for (int64_t row = 0; row < heads / list.headsPerList * list.groups;
+           ++row) {
+        std::vector<int32_t> all(choices);
+        std::iota(all.begin(), all.end(), 0);
+        std::shuffle(all.begin(), all.end(), random);
+        std::sort(all.begin(), all.begin() + list.keep);
+        if (blocks && list.keep > 1 && below(3) == 0)
+          all[list.keep - 1] = -1;
+        entries.insert(entries.end(), all.begin(), all.begin() + list.keep);
+      }
+      kernel.terms.push_back(
+          {blocks ? Term::Kind::Blocks : Term::Kind::Columns, 0,
+           static_cast<int64_t>(manifest.selections.size()) - 1});
+      groups.push_back(selection.group);
+    }
+    for (size_t c = 0; c < memory.size(); ++c)
+      args.lists[c].indices = memory[c].data();
+    if (below(2) == 0)
+      kernel.terms.push_back({Term::Kind::Window, below(20), -1});
+    if (below(2) == 0)
+      kernel.terms.push_back({Term::Kind::Sinks, below(20), -1});
+
+    args.n = n;
+    args.rows = static_cast<int64_t>(place.size());
+    args.place = place.data();
+    args.position = position.data();
+    args.kvGroup = 1;
+    args.heads = heads;
+    args.queryStride = args.keyStride = args.valueStride = args.outputStride =
+        heads;
+    std::vector<float> zeros(n * heads), output(n * heads);
+    args.query = args.key = args.value = zeros.data();
+    args.output = output.data();
+    ReferenceKernels reference(manifest, 1, DType::F32);
+    ASSERT_TRUE(reference.attend(0, std::span(&args, 1)));
+    int64_t pairs = 0;
+    std::vector<int32_t> merged(mergedKeys(kernel.terms, args, groups));
+    for (int64_t head = 0; head < heads; ++head)
+      pairs += pairsOfRows(kernel.terms, args, head, groups, merged);
+    EXPECT_EQ(pairs, reference.visitedPairs()) << "trial " << trial;
   }
 }

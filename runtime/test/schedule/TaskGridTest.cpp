@@ -47,3 +47,16 @@ TEST(TaskGrid, EveryTileOnceAndLongSequencesFirst) {
   }
   EXPECT_EQ(seen.size(), 3u * (1 + 1 + 4 + 1 + 5));
 }
+
+TEST(TaskGrid, SequencesMayHaveNoTiles) {
+  // Sequence 1 has the longest keys, sequence 0 nothing to do.
+  TaskGrid grid({{0, 9}, {1, 20}, {2, 7}}, 2);
+  ASSERT_EQ(grid.size(), 2 * 3);
+  std::vector<std::vector<int64_t>> seen;
+  for (int64_t task = 0; task < grid.size(); ++task)
+    seen.push_back({grid[task].sequence, grid[task].head, grid[task].tile});
+  EXPECT_EQ(
+      seen,
+      (std::vector<std::vector<int64_t>>{
+          {1, 0, 0}, {1, 1, 0}, {2, 0, 0}, {2, 0, 1}, {2, 1, 0}, {2, 1, 1}}));
+}

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/test/text/TestFiles.h"
+#include "runtime/text/ChatFormat.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ using namespace heddle::rt;
 
 TEST(ChatTemplate, OneUserMessage) {
   ChatMessage message{"user", "How many threads?"};
-  EXPECT_EQ(formatLLaDAChat(std::span(&message, 1)),
+  EXPECT_EQ(formatChat(ChatFormat::LLaDA, std::span(&message, 1)),
             "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n"
             "How many threads?<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n");
@@ -22,7 +23,7 @@ TEST(ChatTemplate, OneUserMessage) {
 TEST(ChatTemplate, BeginningOfTextOnlyOnceAndHeaderAlwaysLast) {
   ChatMessage messages[] = {
       {"system", "Be brief."}, {"user", "Hi"}, {"assistant", "Hello"}};
-  EXPECT_EQ(formatLLaDAChat(messages),
+  EXPECT_EQ(formatChat(ChatFormat::LLaDA, messages),
             "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\n"
             "Be brief.<|eot_id|>"
             "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
@@ -31,7 +32,7 @@ TEST(ChatTemplate, BeginningOfTextOnlyOnceAndHeaderAlwaysLast) {
 }
 
 TEST(ChatTemplate, WithoutMessagesOnlyTheHeader) {
-  EXPECT_EQ(formatLLaDAChat({}),
+  EXPECT_EQ(formatChat(ChatFormat::LLaDA, {}),
             "<|start_header_id|>assistant<|end_header_id|>\n\n");
 }
 
@@ -39,7 +40,7 @@ TEST(ChatTemplate, WithoutMessagesOnlyTheHeader) {
 TEST(ChatTemplate, ContentIsStripped) {
   auto content = [](std::string text) {
     ChatMessage message{"user", std::move(text)};
-    std::string prompt = formatLLaDAChat(std::span(&message, 1));
+    std::string prompt = formatChat(ChatFormat::LLaDA, std::span(&message, 1));
     size_t begin = prompt.find("\n\n") + 2;
     return prompt.substr(begin, prompt.find("<|eot_id|>") - begin);
   };
@@ -51,11 +52,34 @@ TEST(ChatTemplate, ContentIsStripped) {
   EXPECT_EQ(content(" \xFF "), "\xFF"); // left for encode() to refuse
 }
 
+TEST(ChatTemplate, ChatMLAddsItsSystemMessage) {
+  ChatMessage message{"user", " How many threads?\n"};
+  EXPECT_EQ(formatChat(ChatFormat::ChatML, std::span(&message, 1)),
+            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+            "<|im_start|>user\n How many threads?\n<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST(ChatTemplate, ChatMLKeepsAGivenSystemMessage) {
+  ChatMessage messages[] = {{"system", "Be brief."},
+                            {"user", "Hi"},
+                            {"assistant", "Hello"},
+                            {"user", ""}};
+  EXPECT_EQ(formatChat(ChatFormat::ChatML, messages),
+            "<|im_start|>system\nBe brief.<|im_end|>\n"
+            "<|im_start|>user\nHi<|im_end|>\n"
+            "<|im_start|>assistant\nHello<|im_end|>\n"
+            "<|im_start|>user\n<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
 TEST(ChatTemplate, EncodesWithItsSpecialTokens) {
   auto tokenizer = test::loadText(test::readGolden("llada", "tokenizer.json"));
   ASSERT_TRUE(tokenizer) << tokenizer.error().text();
   ChatMessage message{"user", "the loom"};
-  auto ids = (*tokenizer)->encode(formatLLaDAChat(std::span(&message, 1)));
+  auto ids =
+      (*tokenizer)
+          ->encode(formatChat(ChatFormat::LLaDA, std::span(&message, 1)));
   ASSERT_TRUE(ids) << ids.error().text();
   auto id = [&](const char *token) { return (*tokenizer)->tokenId(token); };
   EXPECT_EQ(ids->front(), id("<|startoftext|>"));

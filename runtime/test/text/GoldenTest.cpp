@@ -73,7 +73,7 @@ TEST_P(Golden, EncodesAndDecodesAsRecorded) {
 INSTANTIATE_TEST_SUITE_P(All, Golden,
                          testing::Values("gpt2", "prefix_space", "qwen2",
                                          "llama3", "llada", "flags",
-                                         "split_behaviors"),
+                                         "split_behaviors", "separate_files"),
                          [](const auto &info) {
                            return std::string(info.param);
                          });

@@ -6,14 +6,18 @@ records what it makes of awkward strings.
 
     pip install tokenizers==0.23.3
     python make_goldens.py
+    pip install transformers==4.46.2   # which wants an older tokenizers
+    python make_goldens.py separate_files
 
-writes goldens/<name>/tokenizer.json and goldens/<name>/cases.json:
+writes goldens/<name>/tokenizer.json (separate_files: vocab.json, merges.txt
+and what stands beside them) and goldens/<name>/cases.json:
 a list of [text, ids, decoded, decoded without special tokens, decoded from the
 ids in reverse order (which breaks characters apart)].
 """
 
 import json
 import pathlib
+import sys
 
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models,
                         normalizers, pre_tokenizers, processors, trainers)
@@ -169,8 +173,66 @@ def split_behaviors():
     return tokenizer
 
 
+def write_cases(folder, encode, decode):
+    lines = []
+    for text in CASES:
+        ids = encode(text)
+        lines.append(json.dumps([
+            text, ids, decode(ids, False), decode(ids, True),
+            decode(ids[::-1], False)], separators=(",", ":")))
+    (folder / "cases.json").write_text(
+        "[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def separate_files(folder):
+    """As Dream's folder: the slow Qwen2Tokenizer of `transformers` judges. The
+    added tokens stand in tokenizer_config.json; that older folders, which have
+    them in added_tokens.json, mean the same is asserted here and is used by
+    SeparateFilesTest.cpp."""
+    from transformers import Qwen2Tokenizer
+    trained = build(split_then_bytes(QWEN2), normalizers.NFC())
+    trained.model.save(str(folder))
+    count = trained.get_vocab_size()
+    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|mdm_mask|>",
+             "<tool>", "<tool_call>"]
+    decoder = {str(count + i): {"content": name, "lstrip": False,
+                                "normalized": False, "rstrip": False,
+                                "single_word": False,
+                                "special": name.startswith("<|")}
+               for i, name in enumerate(names)}
+    config = {
+        "add_bos_token": False, "add_prefix_space": False,
+        "additional_special_tokens": ["<|im_start|>", "<|im_end|>"],
+        "errors": "replace", "eos_token": "<|endoftext|>",
+        "mask_token": "<|mdm_mask|>", "pad_token": "<|endoftext|>",
+        "split_special_tokens": False, "tokenizer_class": "Qwen2Tokenizer",
+        "unk_token": None}
+    write = lambda name, value: (folder / name).write_text(
+        json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    load = lambda: Qwen2Tokenizer.from_pretrained(str(folder))
+    encode = lambda judge, text: judge.encode(text, add_special_tokens=False)
+
+    write("tokenizer_config.json", config)
+    write("added_tokens.json", {n: count + i for i, n in enumerate(names)})
+    older = load()
+    (folder / "added_tokens.json").unlink()
+    write("tokenizer_config.json", {**config, "added_tokens_decoder": decoder})
+    judge = load()
+    for text in CASES:
+        assert encode(older, text) == encode(judge, text), text
+    write_cases(folder, lambda text: encode(judge, text),
+                lambda ids, skip: judge.decode(
+                    ids, skip_special_tokens=skip,
+                    clean_up_tokenization_spaces=False))
+
+
 def main():
     out = pathlib.Path(__file__).parent / "goldens"
+    if sys.argv[1:] == ["separate_files"]:
+        folder = out / "separate_files"
+        folder.mkdir(parents=True, exist_ok=True)
+        separate_files(folder)
+        return
     for make in (gpt2, prefix_space, qwen2, llama3, llada, flags,
                  split_behaviors):
         folder = out / make.__name__
@@ -180,17 +242,10 @@ def main():
         (folder / "tokenizer.json").write_text(
             tokenizer.to_str(), encoding="utf-8")
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        lines = []
-        for text in CASES:
-            ids = tokenizer.encode(text, add_special_tokens=False).ids
-            lines.append(json.dumps([
-                text, ids,
-                tokenizer.decode(ids, skip_special_tokens=False),
-                tokenizer.decode(ids, skip_special_tokens=True),
-                tokenizer.decode(ids[::-1], skip_special_tokens=False)],
-                separators=(",", ":")))
-        (folder / "cases.json").write_text(
-            "[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+        write_cases(
+            folder,
+            lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
+            lambda ids, skip: tokenizer.decode(ids, skip_special_tokens=skip))
 
 
 if __name__ == "__main__":

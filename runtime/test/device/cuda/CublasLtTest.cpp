@@ -115,18 +115,18 @@ TEST_F(CublasLtTest, NoneSaysHowToGetOne) {
 }
 
 TEST_F(CublasLtTest, OtherLibrariesAreRefused) {
-  EXPECT_ERROR(CublasLt::openFile(HEDDLE_FAKE_CUDA),
+  EXPECT_ERROR(CublasLt::openFile(fakeDriverFile()),
                "has no entry point cublasLtCreate; expected cuBLASLt 12 or 13");
   EXPECT_ERROR(CublasLt::openFile(touch("text.so")), "text.so");
 }
 
 TEST_F(CublasLtTest, OpensTheNamedOne) {
-  Variable named("HEDDLE_CUBLASLT_PATH", HEDDLE_FAKE_CUBLASLT);
+  Variable named("HEDDLE_CUBLASLT_PATH", fakeCublasLtFile().c_str());
   Result<std::shared_ptr<const CublasLt>> library = CublasLt::open(12080);
   ASSERT_OK(library);
   EXPECT_EQ((*library)->version(), 130100u);
   EXPECT_EQ((*library)->description(),
-            "cuBLASLt 13.1.0 (" HEDDLE_FAKE_CUBLASLT ")");
+            "cuBLASLt 13.1.0 (" + fakeCublasLtFile() + ")");
   EXPECT_EQ((*library)->describe("cublasLtMatmul", 15).text(),
             "cublasLtMatmul failed: CUBLAS_STATUS_NOT_SUPPORTED (15, the fake "
             "says so)");

@@ -24,7 +24,7 @@ namespace {
 class DriverTest : public FakeTest {
 protected:
   Result<std::shared_ptr<const Driver>> open() {
-    return Driver::open(HEDDLE_FAKE_CUDA);
+    return Driver::open(fakeDriverFile());
   }
 };
 

@@ -31,6 +31,7 @@ struct cublasLtMatrixLayoutOpaque {
 };
 struct cublasLtMatmulPreferenceOpaque {
   uint64_t workspace = 0;
+  uint32_t reductions = ~uint32_t(0);
 };
 
 } // namespace heddle::rt::cuda::lt
@@ -168,7 +169,7 @@ HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     std::memcpy(&preference->workspace, value, bytes);
     return bytes == 8 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
   case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    std::memcpy(&state.reductions, value, bytes);
+    std::memcpy(&preference->reductions, value, bytes);
     break;
   default:
     std::memcpy(&state.alignment, value, bytes);
@@ -188,9 +189,11 @@ HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   if (preference->workspace < bigWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   // One that could not be had at all must not be taken.
-  for (uint64_t id : {9, 1, 2, 3}) {
+  for (uint64_t id : {9, 1, 2, 3, 4, 5}) {
     if (*returned == requested)
       break;
+    if (id == 1 && preference->reductions == CUBLASLT_REDUCTION_SCHEME_NONE)
+      continue;
     results[*returned] = {{{id}},
                           id == 1 ? bigWorkspace : 0,
                           id == 9 ? CUBLAS_STATUS_NOT_SUPPORTED
@@ -249,16 +252,17 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
       stream, "kernel",
       [=, la = *layoutA, lb = *layoutB, lc = *layoutC, ld = *layoutD] {
         ++state.products[id];
-        if (id == 1) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(2));
-          // What a split sum does: partial results outside of y.
+        if (id == 2 && state.slow)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (id == 1) // what a split sum does: partial results outside of y
           std::memset(workspace, 0, std::min<size_t>(workspaceBytes, 1024));
-        }
         for (uint64_t column = 0; column < ld.columns; ++column)
           for (uint64_t row = 0; row < ld.rows; ++row) {
             float sum = 0;
-            for (uint64_t i = 0; i < la.rows; ++i)
-              sum += load(la, a, i, row) * load(lb, b, i, column);
+            for (uint64_t i = 0; i < la.rows; ++i) {
+              uint64_t at = id == 4 ? la.rows - 1 - i : i;
+              sum += load(la, a, at, row) * load(lb, b, at, column);
+            }
             sum *= scale;
             if (keep != 0)
               sum += keep * load(lc, c, row, column);

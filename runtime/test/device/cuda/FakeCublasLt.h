@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A shared library with cuBLASLt's entry points that multiplies in host memory,
-// by the layouts it is given. It proposes three algorithms:
-//   1, sums in two parts; slow
-//   2, whole sums
+// by the layouts it is given. It proposes these algorithms:
+//   1, sums in two parts, unless no split sums are wanted
+//   2, whole sums; may be slow
 //   3, whole sums; proposed, and refused when it should run
+//   4, sums from the last product to the first: other bits
+//   5, whole sums
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +26,11 @@ namespace heddle::rt::cuda::test {
 struct FakeCublasLt {
   int createStatus = 0; ///< of cublasLtCreate
   bool noProposals = false;
+  bool slow = false; ///< algorithm 2 takes a millisecond
 
   std::map<int, int> products; ///< run, by algorithm
   int objects = 0;             ///< handles, layouts and the like alive
   uint32_t alignment = 0;      ///< the last that was asked for
-  uint32_t reductions = 7;     ///< the same
 };
 
 } // namespace heddle::rt::cuda::test

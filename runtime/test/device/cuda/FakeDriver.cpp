@@ -239,12 +239,3 @@ HEDDLE_FAKE_ENTRY CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value,
     std::memset(reinterpret_cast<void *>(to), value, count);
   });
 }
-
-HEDDLE_FAKE_ENTRY CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value,
-                                            size_t count, CUstream stream) {
-  if (CUresult code = enter("cuMemsetD32Async"))
-    return code;
-  return enqueue(stream, "fill", [=] {
-    std::fill_n(reinterpret_cast<unsigned *>(to), count, value);
-  });
-}

@@ -229,13 +229,6 @@ HEDDLE_FAKE_ENTRY CUresult cuStreamSynchronize(CUstream stream) {
   return state().sticky;
 }
 
-HEDDLE_FAKE_ENTRY CUresult cuStreamWaitEvent(CUstream stream, CUevent event,
-                                             unsigned flags) {
-  if (CUresult code = enter("cuStreamWaitEvent"))
-    return code;
-  return enqueue(stream, "wait", [state = event->state] { runUntil(*state); });
-}
-
 HEDDLE_FAKE_ENTRY CUresult cuStreamBeginCapture_v2(CUstream stream,
                                                    CUstreamCaptureMode mode) {
   if (CUresult code = enter("cuStreamBeginCapture_v2"))
@@ -325,21 +318,6 @@ HEDDLE_FAKE_ENTRY CUresult cuGraphInstantiateWithFlags(
     return code;
   *exec = new CUgraphExec_st{graph->nodes};
   ++state().execs;
-  return CUDA_SUCCESS;
-}
-
-HEDDLE_FAKE_ENTRY CUresult cuGraphExecUpdate_v2(
-    CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
-  if (CUresult code = enter("cuGraphExecUpdate_v2"))
-    return code;
-  bool same = std::equal(exec->nodes.begin(), exec->nodes.end(),
-                         graph->nodes.begin(), graph->nodes.end(),
-                         [](const CUgraphNode_st &a, const CUgraphNode_st &b) {
-                           return a.kind == b.kind;
-                         });
-  if (!same)
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  exec->nodes = graph->nodes;
   return CUDA_SUCCESS;
 }
 

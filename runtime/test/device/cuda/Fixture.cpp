@@ -8,6 +8,7 @@
 #include "runtime/test/device/cuda/Fixture.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <dlfcn.h>
 
@@ -15,8 +16,21 @@ namespace heddle::rt::cuda::test {
 
 namespace {
 
-template <typename State> State &stateOf(const char *path, const char *name) {
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+std::string locate(const std::string &built) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path file = fs::path(built).filename();
+  for (const fs::path &folder :
+       {program.parent_path(), program.parent_path() / "fakes"})
+    if (fs::exists(folder / file, error))
+      return (folder / file).string();
+  return built;
+}
+
+template <typename State>
+State &stateOf(const std::string &path, const char *name) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   EXPECT_NE(library, nullptr) << dlerror();
   auto get = reinterpret_cast<State *(*)()>(dlsym(library, name));
   EXPECT_NE(get, nullptr) << dlerror();
@@ -25,12 +39,16 @@ template <typename State> State &stateOf(const char *path, const char *name) {
 
 } // namespace
 
+std::string fakeDriverFile() { return locate(HEDDLE_FAKE_CUDA); }
+
+std::string fakeCublasLtFile() { return locate(HEDDLE_FAKE_CUBLASLT); }
+
 FakeDriver &fakeDriver() {
-  return stateOf<FakeDriver>(HEDDLE_FAKE_CUDA, "heddleFakeDriver");
+  return stateOf<FakeDriver>(fakeDriverFile(), "heddleFakeDriver");
 }
 
 FakeCublasLt &fakeCublasLt() {
-  return stateOf<FakeCublasLt>(HEDDLE_FAKE_CUBLASLT, "heddleFakeCublasLt");
+  return stateOf<FakeCublasLt>(fakeCublasLtFile(), "heddleFakeCublasLt");
 }
 
 const char *const testPtx = R"(
@@ -103,7 +121,7 @@ void FakeTest::SetUp() {
 Context &FakeTest::device() {
   if (!context) {
     Result<std::shared_ptr<const Driver>> opened =
-        Driver::open(HEDDLE_FAKE_CUDA);
+        Driver::open(fakeDriverFile());
     EXPECT_TRUE(opened) << opened.error().text();
     driver = *opened;
     Result<std::unique_ptr<Context>> made = Context::open(driver);
@@ -143,7 +161,7 @@ void DeviceTest::TearDown() {
 std::shared_ptr<const CublasLt> DeviceTest::cublasLt() {
   if (!real()) {
     Result<std::shared_ptr<const CublasLt>> fake =
-        CublasLt::openFile(HEDDLE_FAKE_CUBLASLT);
+        CublasLt::openFile(fakeCublasLtFile());
     EXPECT_TRUE(fake) << fake.error().text();
     return *fake;
   }

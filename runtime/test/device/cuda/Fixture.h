@@ -23,6 +23,11 @@
 
 namespace heddle::rt::cuda::test {
 
+/// The fakes' files: in the folder of the running program, or in `fakes` there,
+/// where a package may have put them, else where they were built.
+std::string fakeDriverFile();
+std::string fakeCublasLtFile();
+
 /// The states of the fakes.
 FakeDriver &fakeDriver();
 FakeCublasLt &fakeCublasLt();

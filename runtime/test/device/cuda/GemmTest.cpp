@@ -1,5 +1,4 @@
-//===- GemmTest.cpp - Products: right, and by the algorithm that was chosen
-//===//
+//===- GemmTest.cpp - Products: right, and the same in every batch --------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -106,7 +105,7 @@ protected:
           ASSERT_EQ(value, old) << "between rows";
           continue;
         }
-        double sum = shape.accumulate ? old : 0, magnitude = std::abs(sum);
+        double sum = 0, magnitude = 0;
         for (int64_t i = 0; i < shape.inputs; ++i) {
           double product = double(problem.x.floats[row * problem.xStride + i]) *
                            problem.weights.floats[column * shape.inputs + i];
@@ -128,31 +127,25 @@ TEST_P(GemmTest, IsTheDefinition) {
       {DType::BF16, 1, 64, 256},
       {DType::F16, 17, 192, 64},
       {DType::F32, 20, 96, 72},
-      {DType::BF16, 40, 128, 64, /*accumulate=*/true},
-      {DType::F32, 9, 64, 64, /*accumulate=*/true},
-      {DType::BF16, 24, 64, 128, false, /*xStride=*/192, /*yStride=*/160},
-      {DType::F16, 24, 64, 128, true, /*xStride=*/192, /*yStride=*/160},
+      {DType::F32, 9, 64, 64},
+      {DType::BF16, 24, 64, 128, /*xStride=*/192, /*yStride=*/160},
+      {DType::F16, 24, 64, 128, /*xStride=*/192, /*yStride=*/160},
   };
-  for (GemmChoice choice :
-       {GemmChoice::Fastest, GemmChoice::First, GemmChoice::Fixed})
-    for (const GemmShape &shape : shapes) {
-      Problem problem = make(shape);
-      GemmOptions options;
-      options.choice = choice;
-      options.secondsPerShape = 0.02;
-      std::unique_ptr<Gemm> products = gemm(problem, options);
-      if (!products)
-        return;
-      uploadAll(problem);
-      ASSERT_OK(products->prepare(stream, shape, problem.operands));
-      uploadAll(problem); // prepare() writes x and y
-      ASSERT_OK(products->multiply(stream, shape, problem.operands));
-      check(shape, problem);
-    }
+  for (const GemmShape &shape : shapes) {
+    Problem problem = make(shape);
+    std::unique_ptr<Gemm> products = gemm(problem);
+    if (!products)
+      return;
+    uploadAll(problem);
+    ASSERT_OK(products->prepare(stream, shape, problem.operands));
+    uploadAll(problem); // prepare() writes x and y
+    ASSERT_OK(products->multiply(stream, shape, problem.operands));
+    check(shape, problem);
+  }
 }
 
 TEST_P(GemmTest, RunsInsideAGraph) {
-  GemmShape shape{DType::BF16, 32, 128, 64, /*accumulate=*/true};
+  GemmShape shape{DType::BF16, 32, 128, 64};
   Problem problem = make(shape);
   std::unique_ptr<Gemm> products = gemm(problem);
   if (!products)
@@ -169,29 +162,43 @@ TEST_P(GemmTest, RunsInsideAGraph) {
   check(shape, problem);
 }
 
-TEST_P(GemmTest, FixedGivesARowTheSameBitsInEveryBatch) {
-  constexpr int64_t inputs = 256, outputs = 128;
-  GemmShape most{DType::BF16, 300, inputs, outputs};
-  Problem problem = make(most);
-  GemmOptions options;
-  options.choice = GemmChoice::Fixed;
-  std::unique_ptr<Gemm> products = gemm(problem, options);
-  if (!products)
-    return;
-  uploadAll(problem);
-  std::vector<uint16_t> reference;
-  for (int64_t rows : {300, 1, 2, 7, 64, 129}) {
-    GemmShape shape = most;
-    shape.rows = rows;
-    ASSERT_OK(products->prepare(stream, shape, problem.operands));
+TEST_P(GemmTest, GivesARowTheSameBitsInEveryBatch) {
+  // On a GPU large enough that few rows are computed otherwise than many.
+  const int64_t inputs = real() ? 4096 : 64, outputs = real() ? 4096 : 32;
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32}) {
+    GemmShape most{dtype, real() ? 3000 : 300, inputs, outputs};
+    Problem problem = make(most);
+    std::unique_ptr<Gemm> products = gemm(problem);
+    if (!products)
+      return;
     uploadAll(problem);
-    ASSERT_OK(products->multiply(stream, shape, problem.operands));
-    EXPECT_EQ(products->algorithm(shape), products->algorithm(most));
-    std::vector<uint16_t> y =
-        download<uint16_t>(problem.operands.y, rows * outputs);
-    if (reference.empty())
-      reference = y;
-    EXPECT_TRUE(std::equal(y.begin(), y.end(), reference.begin())) << rows;
+    const int64_t rowBytes = outputs * byteSize(dtype);
+    std::vector<char> reference;
+    for (int64_t rows : {most.rows, int64_t(1), int64_t(2), int64_t(7),
+                         int64_t(64), int64_t(129), int64_t(255)}) {
+      SCOPED_TRACE(std::string(name(dtype)) + ", " + std::to_string(rows));
+      GemmShape shape = most;
+      shape.rows = rows;
+      ASSERT_OK(products->prepare(stream, shape, problem.operands));
+      uploadAll(problem);
+      ASSERT_OK(products->multiply(stream, shape, problem.operands));
+      std::vector<char> y = download<char>(problem.operands.y, rows * rowBytes);
+      if (reference.empty())
+        reference = y;
+      EXPECT_TRUE(std::equal(y.begin(), y.end(), reference.begin()))
+          << products->algorithm(shape);
+      // Rows that stand elsewhere: the last of the batch.
+      upload(
+          problem.operands.x,
+          std::vector<char>(problem.x.bytes.begin() +
+                                (most.rows - rows) * inputs * byteSize(dtype),
+                            problem.x.bytes.end()));
+      ASSERT_OK(products->multiply(stream, shape, problem.operands));
+      y = download<char>(problem.operands.y, rows * rowBytes);
+      EXPECT_TRUE(
+          std::equal(y.begin(), y.end(), reference.end() - rows * rowBytes))
+          << products->algorithm(shape);
+    }
   }
 }
 
@@ -208,15 +215,22 @@ TEST_P(GemmTest, TimesAllProposals) {
       products->timeAll(stream, shape, problem.operands);
   ASSERT_OK(timings);
   EXPECT_GE(timings->size(), 2u);
-  int chosen = 0;
+  int chosen = 0, first = 0, layers = 0;
   for (size_t i = 0; i < timings->size(); ++i) {
     EXPECT_GT((*timings)[i].milliseconds, 0);
     if (i > 0) {
       EXPECT_GE((*timings)[i].milliseconds, (*timings)[i - 1].milliseconds);
     }
     chosen += (*timings)[i].chosen;
+    first += (*timings)[i].first;
+    layers += (*timings)[i].layers;
+    if ((*timings)[i].chosen || (*timings)[i].layers) {
+      EXPECT_TRUE((*timings)[i].sameBits);
+    }
   }
   EXPECT_EQ(chosen, 1);
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(layers, 1);
 }
 
 TEST_P(GemmTest, RefusesWhatWasNotPrepared) {
@@ -236,7 +250,7 @@ TEST_P(GemmTest, RefusesWhatWasNotPrepared) {
                "16");
   for (GemmShape impossible :
        {GemmShape{DType::BF16, 0, 16, 16}, GemmShape{DType::BF16, 8, -1, 16},
-        GemmShape{DType::BF16, 8, 16, 16, false, 15},
+        GemmShape{DType::BF16, 8, 16, 16, 15},
         GemmShape{DType::BF16, 8, 16, int64_t(1) << 31}})
     EXPECT_ERROR(products->prepare(stream, impossible, problem.operands),
                  "is outside of what cuBLASLt takes");
@@ -247,7 +261,8 @@ INSTANTIATE_ON_MACHINES(GemmTest);
 /// What only the fake can show.
 class GemmChoiceTest : public DeviceTest {
 protected:
-  Result<std::unique_ptr<Gemm>> prepared(GemmChoice choice) {
+  Result<std::unique_ptr<Gemm>> prepared() {
+    fakeCublasLt().slow = true;
     ArenaPlan plan;
     plan.add("operands", 4096);
     plan.add("workspace", Gemm::workspaceBytes);
@@ -255,8 +270,13 @@ protected:
     if (!made)
       return made.takeError();
     arena = std::move(*made);
+    // Sums of such numbers round, in every order to something else.
+    Values x(shape.dtype, shape.rows * shape.inputs, 1),
+        w(shape.dtype, shape.outputs * shape.inputs, 2);
+    upload(arena[0], x.bytes);
+    upload(arena[0] + 1024, w.bytes);
     GemmOptions options;
-    options.choice = choice;
+    options.secondsPerShape = 10;
     Result<std::unique_ptr<Gemm>> gemm =
         Gemm::create(device(), cublasLt(), arena[1], options);
     if (!gemm)
@@ -275,46 +295,48 @@ protected:
   GemmShape shape{DType::F32, 4, 8, 8};
 };
 
-TEST_P(GemmChoiceTest, FastestTakesTheFastest) {
-  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::Fastest);
+TEST_P(GemmChoiceTest, TakesTheFastestThatGivesTheLayersBits) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared();
   ASSERT_OK(gemm);
-  // Proposal 9 is none, 1 is slow, 3 refuses to run.
+  // 9 is none, 2 is slow, 3 refuses to run, 4 has other bits.
   EXPECT_EQ((*gemm)->algorithm(shape),
-            "algorithm 2, tile 0, stages 0, cluster 0, split 1, swizzle 0");
+            "algorithm 5, tile 0, stages 0, cluster 0, split 1, swizzle 0");
+  EXPECT_EQ(fakeCublasLt().products[1], 0); // split sums
+  EXPECT_GT(fakeCublasLt().products[4], 0); // seen to differ
   EXPECT_EQ(fakeCublasLt().alignment, 256u);
-  int before = fakeCublasLt().products[1];
+  int before = fakeCublasLt().products[5];
   ASSERT_OK((*gemm)->prepare(stream, shape, {0, 0, 0})); // known: at once
-  EXPECT_EQ(fakeCublasLt().products[1], before);
+  EXPECT_EQ(fakeCublasLt().products[5], before);
 }
 
-TEST_P(GemmChoiceTest, FirstTakesTheLibrarysFirst) {
-  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::First);
+TEST_P(GemmChoiceTest, ReportsBitsOfAllProposals) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared();
   ASSERT_OK(gemm);
-  EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 1,"));
-  EXPECT_EQ(fakeCublasLt().reductions,
-            lt::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
-  EXPECT_EQ(fakeCublasLt().products[2], 0);
-}
-
-TEST_P(GemmChoiceTest, FixedTakesNoSplitSums) {
-  Result<std::unique_ptr<Gemm>> gemm = prepared(GemmChoice::Fixed);
-  ASSERT_OK(gemm);
-  EXPECT_TRUE((*gemm)->algorithm(shape).starts_with("algorithm 2,"));
-  EXPECT_EQ(fakeCublasLt().reductions, lt::CUBLASLT_REDUCTION_SCHEME_NONE);
+  Result<std::vector<GemmTiming>> timings = (*gemm)->timeAll(
+      stream, shape, {arena[0], arena[0] + 1024, arena[0] + 2048});
+  ASSERT_OK(timings);
+  EXPECT_EQ(timings->size(), 4u);
+  for (const GemmTiming &timing : *timings) {
+    char id = timing.algorithm.at(std::string("algorithm ").size());
+    EXPECT_EQ(timing.sameBits, id != '4') << timing.algorithm;
+    EXPECT_EQ(timing.first, id == '1');
+    EXPECT_EQ(timing.layers, id == '2');
+    EXPECT_EQ(timing.chosen, id == '5');
+  }
 }
 
 TEST_P(GemmChoiceTest, NoAlgorithm) {
   fakeCublasLt().noProposals = true;
-  EXPECT_ERROR(prepared(GemmChoice::Fastest),
-               "cuBLASLt has no algorithm for a product f32 4 x 8 x 8 on Fake "
-               "GPU");
+  EXPECT_ERROR(prepared(),
+               "cuBLASLt has no algorithm for a product f32 4096 x 8 x 8 on "
+               "Fake GPU");
 }
 
 TEST_P(GemmChoiceTest, ALibraryThatDoesNotStart) {
   fakeCublasLt().createStatus = lt::CUBLAS_STATUS_NOT_INITIALIZED;
-  EXPECT_ERROR(prepared(GemmChoice::Fastest), "could not be started on Fake "
-                                              "GPU");
-  EXPECT_ERROR(prepared(GemmChoice::Fastest),
+  EXPECT_ERROR(prepared(), "could not be started on Fake "
+                           "GPU");
+  EXPECT_ERROR(prepared(),
                "cublasLtCreate failed: CUBLAS_STATUS_NOT_INITIALIZED");
 }
 

@@ -58,7 +58,6 @@ TEST_P(UploadTest, BringsEveryByte) {
   };
   Result<Upload> upload = Upload::create(device(), options);
   ASSERT_OK(upload);
-  EXPECT_EQ(upload->hostBytes(), 4 * mib);
   const int64_t sizes[] = {0, 1, mib - 1, 2 * mib, 2 * mib + 1, 11 * mib + 77};
   int64_t total = 0;
   for (int64_t size : sizes) {

@@ -1,0 +1,49 @@
+//===- CommitRule.cpp - Which predictions become tokens -------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/denoise/CommitRule.h"
+
+#include "runtime/sample/Sampler.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace heddle::rt {
+
+using Kind = bundle::CommitRule::Kind;
+
+bool endsWhenFull(const bundle::CommitRule &rule) {
+  return rule.kind != Kind::Quota || rule.within >= 0;
+}
+
+std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
+                                   std::span<const double> confidence,
+                                   int64_t quota) {
+  if (confidence.empty())
+    return {};
+  int64_t count = quota;
+  const double bound =
+      static_cast<double>(rule.ratio.num) / static_cast<double>(rule.ratio.den);
+  if (rule.kind == Kind::Above) {
+    count = std::max<int64_t>(
+        1, std::count_if(confidence.begin(), confidence.end(),
+                         [&](double c) { return c >= bound; }));
+  } else if (rule.kind == Kind::Factor) {
+    std::vector<double> sorted(confidence.begin(), confidence.end());
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    // (m + 1)(1 - c_m) grows with m: the first that fails ends it.
+    count = 1;
+    for (size_t m = 2; m <= sorted.size(); ++m) {
+      if (static_cast<double>(m + 1) * (1 - sorted[m - 1]) >= bound)
+        break;
+      count = static_cast<int64_t>(m);
+    }
+  }
+  return largestConfidence(confidence, count);
+}
+
+} // namespace heddle::rt

@@ -1,0 +1,34 @@
+//===- CommitRule.h - Which predictions become tokens -----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_DENOISE_COMMITRULE_H
+#define HEDDLE_RUNTIME_DENOISE_COMMITRULE_H
+
+#include "bundle/Manifest.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle::rt {
+
+/// Whether a rule's blocks last until no position of theirs is masked, rather
+/// than for their planned number of steps: M2 of the Spec.
+bool endsWhenFull(const bundle::CommitRule &rule);
+
+/// Which candidates of one sequence become tokens at a step: indices into
+/// `confidence` [candidates], ascending. Of equal confidences the lower index
+/// is larger. `quota`, which only Kind::Quota asks for, is at most the number
+/// of candidates. Other kinds choose at least one, if there is one.
+/// Sources: Fast-dLLM, algorithm 1 (threshold) and its factor rule.
+std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
+                                   std::span<const double> confidence,
+                                   int64_t quota);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_DENOISE_COMMITRULE_H

@@ -1,0 +1,119 @@
+//===- SequenceRun.cpp - One sequence through its run ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/denoise/SequenceRun.h"
+
+#include "runtime/denoise/CommitRule.h"
+#include "runtime/sample/Sampler.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace heddle::rt {
+
+SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
+                         const GenerateOptions &options,
+                         const ModelConfig &config,
+                         const bundle::CommitRule &rule)
+    : rule(rule), sampling(options.sampling), maskToken(config.maskToken),
+      eosToken(config.eosToken),
+      prompt(static_cast<int64_t>(promptTokens.size())),
+      blockLength(options.blockLength),
+      blocks(options.genLength / options.blockLength),
+      sequence(promptTokens.begin(), promptTokens.end()) {
+  sequence.resize(sequence.size() + options.genLength, maskToken);
+  mask.assign(sequence.size(), 0);
+  std::fill(mask.begin() + prompt, mask.end(), 1);
+  committed.assign(sequence.size(), 0);
+  at.totalSteps = options.steps;
+  at.blockSteps = options.steps / blocks;
+  beginBlock();
+}
+
+void SequenceRun::beginBlock() {
+  auto begin = mask.begin() + blockBegin();
+  maskedAtStart = std::count(begin, begin + blockLength, 1);
+  quotas = commitQuotas(maskedAtStart, at.blockSteps);
+  committedInBlock = 0;
+}
+
+int64_t SequenceRun::maskedInResponse() const {
+  return std::count(mask.begin() + prompt, mask.end(), 1);
+}
+
+/// Runs that end when full may take more steps than planned: the last one's
+/// time then holds on.
+int64_t SequenceRun::timestep() const {
+  return std::min(at.step, at.totalSteps);
+}
+
+bool SequenceRun::isCandidate(int64_t position) const {
+  if (!mask[position] || position >= blockEnd())
+    return false;
+  return rule.kind != bundle::CommitRule::Kind::Quota || !sampling.timesteps ||
+         sampling.timesteps->rule != TransferRule::Origin ||
+         isTransferred(sampling, timestep(), at.totalSteps, position);
+}
+
+int64_t SequenceRun::quota() const {
+  if (sampling.timesteps && sampling.timesteps->rule == TransferRule::Origin)
+    return maskedInResponse(); // all that are drawn
+  if (sampling.timesteps)
+    return transferQuota(maskedInResponse(), timestep(), at.totalSteps,
+                         sampling.timesteps->eps);
+  // Without candidates running short this is the step's own quota.
+  auto due = quotas.begin() + std::min(at.stepInBlock, at.blockSteps);
+  return std::accumulate(quotas.begin(), due, int64_t(0)) - committedInBlock;
+}
+
+void SequenceRun::commit(int64_t position, int32_t token) {
+  assert(mask[position] && "a token was committed twice");
+  sequence[position] = token;
+  // A model that draws the mask token leaves the position masked, as in the
+  // released samplers.
+  mask[position] = token == maskToken;
+  committed[position] = mask[position] ? 0 : static_cast<int32_t>(at.step);
+  ++committedInBlock;
+}
+
+void SequenceRun::advance() {
+  if (rule.stopAtEos)
+    stopAtEos();
+  auto begin = mask.begin() + blockBegin();
+  bool open = std::find(begin, begin + blockLength, 1) != begin + blockLength;
+  bool last = endsWhenFull(rule) ? !open
+                                 : at.stepInBlock >= at.blockSteps &&
+                                       committedInBlock >= maskedAtStart;
+  ++at.step;
+  ++at.stepInBlock;
+  if (!last)
+    return;
+  at.stepInBlock = 1;
+  if (++at.block == blocks) {
+    finished = true;
+    return;
+  }
+  beginBlock();
+}
+
+/// Ends the sequence if EOS stands before the first masked position.
+void SequenceRun::stopAtEos() {
+  for (size_t i = prompt; i < sequence.size() && !mask[i]; ++i) {
+    if (sequence[i] != eosToken)
+      continue;
+    for (size_t j = i; j < sequence.size(); ++j)
+      if (mask[j]) {
+        sequence[j] = eosToken;
+        mask[j] = 0;
+      }
+    finished = true;
+    return;
+  }
+}
+
+} // namespace heddle::rt

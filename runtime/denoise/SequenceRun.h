@@ -1,0 +1,89 @@
+//===- SequenceRun.h - One sequence through its run -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H
+#define HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H
+
+#include "bundle/Manifest.h"
+#include "runtime/denoise/StepEngine.h"
+#include "runtime/model/Config.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle::rt {
+
+/// The tokens of one sequence and where it stands: which step, which block,
+/// what is masked. Sequences of a batch know nothing of each other.
+///
+/// Blocks share the planned steps equally. A block lasts its planned steps and
+/// as many more as what had no candidates needs, or with a rule that
+/// endsWhenFull() until none of its positions is masked.
+class SequenceRun {
+public:
+  SequenceRun(std::span<const int32_t> prompt, const GenerateOptions &options,
+              const ModelConfig &config, const bundle::CommitRule &rule);
+
+  const std::vector<int32_t> &tokens() const { return sequence; }
+  std::span<const uint8_t> masked() const { return mask; }
+  /// The step at which each position became a token; 0 for the prompt's and
+  /// for masked ones.
+  std::span<const int32_t> committedAt() const { return committed; }
+  int64_t promptLength() const { return prompt; }
+
+  /// Where the next step stands. Not to be asked for when done.
+  const bundle::StepPlace &place() const { return at; }
+  int64_t blockBegin() const { return prompt + at.block * blockLength; }
+  int64_t blockEnd() const { return blockBegin() + blockLength; }
+
+  /// Whether no further step is needed.
+  bool done() const { return finished; }
+
+  /// Tokens that the model's own rule wants to commit at the next step: with
+  /// blocks, the step's share of the block's and what earlier steps of the
+  /// block had no candidates for; with timesteps, the step's share of what is
+  /// masked.
+  int64_t quota() const;
+
+  /// Whether the next step may commit the position: it is masked, no later than
+  /// the block and, with TransferRule::Origin, drawn.
+  bool isCandidate(int64_t position) const;
+
+  /// Makes a masked position a token at the present step.
+  void commit(int64_t position, int32_t token);
+
+  /// Ends the step: moves to the next one, the next block or the end.
+  void advance();
+
+private:
+  void beginBlock();
+  void stopAtEos();
+
+  int64_t maskedInResponse() const;
+  int64_t timestep() const;
+
+  const bundle::CommitRule rule;
+  SampleOptions sampling;
+  int32_t maskToken = 0;
+  int32_t eosToken = -1;
+  int64_t prompt = 0;
+  int64_t blockLength = 0;
+  int64_t blocks = 0;
+  std::vector<int32_t> sequence;
+  std::vector<uint8_t> mask;
+  std::vector<int32_t> committed;
+  bundle::StepPlace at;
+  std::vector<int64_t> quotas; ///< [planned steps of the block]
+  int64_t maskedAtStart = 0;   ///< of the block
+  int64_t committedInBlock = 0;
+  bool finished = false;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H

@@ -1,0 +1,229 @@
+//===- ListCount.cpp - Pairs that lists on a device keep -----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/ListCount.h"
+
+#include "runtime/base/Parallel.h"
+#include "runtime/engine/cuda/Drain.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+namespace heddle::rt::cuda {
+
+using bundle::Encoding;
+using bundle::Term;
+
+namespace {
+
+constexpr int64_t pieceBytes = int64_t(16) << 20;
+
+/// The keys of one row of lists, as the device wrote them.
+class Keys {
+public:
+  Keys(Encoding encoding, const std::byte *row, int64_t count)
+      : encoding(encoding), row(row), size(count) {}
+
+  int64_t count() const { return size; }
+
+  /// Keys in [begin, end).
+  int64_t between(int64_t begin, int64_t end) const {
+    if (begin >= end)
+      return 0;
+    switch (encoding) {
+    case Encoding::Int32:
+      return below<int32_t>(end) - below<int32_t>(begin);
+    case Encoding::Uint16:
+      return below<uint16_t>(end) - below<uint16_t>(begin);
+    case Encoding::Bitmap:
+      break;
+    }
+    int64_t found = 0;
+    for (int64_t word = begin / 32; word <= (end - 1) / 32; ++word) {
+      uint32_t bits;
+      std::memcpy(&bits, row + word * 4, sizeof(bits));
+      if (word == begin / 32)
+        bits &= ~uint32_t(0) << (begin % 32);
+      if (word == (end - 1) / 32)
+        bits &= ~uint32_t(0) >> (31 - (end - 1) % 32);
+      found += std::popcount(bits);
+    }
+    return found;
+  }
+
+private:
+  template <typename T> int64_t below(int64_t key) const {
+    const T *keys = reinterpret_cast<const T *>(row);
+    return std::lower_bound(keys, keys + size, key) - keys;
+  }
+
+  Encoding encoding;
+  const std::byte *row;
+  int64_t size;
+};
+
+/// What the terms without lists keep: |i - j| <= half, j < sinks.
+struct FixedKeys {
+  int64_t half = -1, sinks = 0;
+
+  FixedKeys(std::span<const Term> terms, int64_t n) {
+    for (const Term &term : terms) {
+      if (term.kind == Term::Kind::Window)
+        half = std::max(half, std::min(term.size / 2, n));
+      else if (term.kind == Term::Kind::Sinks)
+        sinks = std::max(sinks, std::min(term.size, n));
+    }
+  }
+
+  /// Pairs of a row with these and with listed keys, each once.
+  int64_t pairs(int64_t row, int64_t n, const Keys &keys) const {
+    int64_t total = keys.count() + sinks - keys.between(0, sinks);
+    if (half < 0)
+      return total;
+    int64_t begin = std::max(sinks, row - half);
+    int64_t end = std::max(begin, std::min(n, row + half + 1));
+    return total + (end - begin) - keys.between(begin, end);
+  }
+};
+
+/// Rows of one head whose lists are counted together, with the lists' place in
+/// a buffer.
+struct Piece {
+  int64_t head = 0, begin = 0, end = 0;
+};
+
+} // namespace
+
+Result<int64_t> ListCounter::count(const Stream &stream,
+                                   std::span<const Term> terms,
+                                   Encoding encoding, int64_t n, int64_t heads,
+                                   std::span<const abi::IndexList> lists,
+                                   std::span<const int64_t> groups) {
+  const size_t columns = lists.size();
+  // A piece has all lists of its rows; of the largest group one, or as many as
+  // there is room for.
+  int64_t widest = *std::max_element(groups.begin(), groups.end());
+  auto bytesFor = [&](int64_t rows) {
+    int64_t bytes = 0;
+    for (size_t c = 0; c < columns; ++c)
+      bytes += (rows / groups[c] + 2) * lists[c].rowBytes;
+    return bytes;
+  };
+  int64_t rows = widest;
+  while (rows < n && bytesFor(2 * rows) <= pieceBytes)
+    rows *= 2;
+  for (Lane &lane : lanes) {
+    if (lane.buffer.size() >= bytesFor(rows) && lane.copied.handle())
+      continue;
+    Result<PinnedBuffer> buffer = PinnedBuffer::allocate(
+        stream.context(), std::max(bytesFor(rows), pieceBytes));
+    if (!buffer)
+      return buffer.takeError();
+    lane.buffer = std::move(*buffer);
+    Result<Event> copied = Event::create(stream.context());
+    if (!copied)
+      return copied.takeError();
+    lane.copied = std::move(*copied);
+  }
+
+  std::vector<Piece> pieces;
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t begin = 0; begin < n; begin += rows)
+      pieces.push_back({head, begin, std::min(begin + rows, n)});
+
+  auto fetch = [&](size_t index) -> Status {
+    const Piece &piece = pieces[index];
+    Lane &lane = lanes[index % 2];
+    std::byte *to = lane.buffer.data();
+    for (size_t c = 0; c < columns; ++c) {
+      int64_t first = piece.begin / groups[c];
+      int64_t bytes =
+          ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
+      if (Status s =
+              stream.copyToHost(to,
+                                reinterpret_cast<uintptr_t>(bundle::listRow(
+                                    lists[c], piece.head, first)),
+                                bytes);
+          !s)
+        return s;
+      to += bytes;
+    }
+    return stream.record(lane.copied);
+  };
+
+  const FixedKeys fixed(terms, n);
+  std::atomic<int64_t> damaged = -1;
+  /// Pairs of rows [begin, end) of a piece, which share their lists.
+  auto countRun = [&](const Piece &piece, const std::byte *from, int64_t begin,
+                      int64_t end) {
+    std::vector<int32_t> merged;
+    const std::byte *row = nullptr;
+    for (size_t c = 0; c < columns; ++c) {
+      int64_t first = piece.begin / groups[c];
+      row = from + (begin / groups[c] - first) * lists[c].rowBytes;
+      from += ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
+      if (columns == 1)
+        break;
+      size_t before = merged.size();
+      merged.resize(before + lists[c].keep);
+      if (!bundle::decodeList(encoding, n, row,
+                              std::span(merged).subspan(before)))
+        damaged = piece.head;
+    }
+    Keys keys(encoding, row, lists[0].keep);
+    if (columns == 1) {
+      if (encoding == Encoding::Bitmap && keys.between(0, n) != keys.count())
+        damaged = piece.head;
+    } else {
+      std::sort(merged.begin(), merged.end());
+      merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
+      keys = Keys(Encoding::Int32,
+                  reinterpret_cast<const std::byte *>(merged.data()),
+                  static_cast<int64_t>(merged.size()));
+    }
+    int64_t pairs = 0;
+    for (int64_t i = begin; i < end; ++i)
+      pairs += fixed.pairs(i, n, keys);
+    return pairs;
+  };
+
+  const Drain drain(stream);
+  std::atomic<int64_t> total = 0;
+  std::vector<int64_t> starts;
+  if (Status s = fetch(0); !s)
+    return s.takeError();
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    const Piece &piece = pieces[index];
+    Lane &lane = lanes[index % 2];
+    if (index + 1 < pieces.size())
+      if (Status s = fetch(index + 1); !s)
+        return s.takeError();
+    if (Status s = lane.copied.synchronize(); !s)
+      return s.takeError();
+    starts.clear();
+    for (int64_t row = piece.begin; row < piece.end;) {
+      starts.push_back(row);
+      int64_t next = piece.end;
+      for (int64_t group : groups)
+        next = std::min(next, (row / group + 1) * group);
+      row = next;
+    }
+    starts.push_back(piece.end);
+    parallelFor(static_cast<int64_t>(starts.size()) - 1, [&](int64_t i, int) {
+      total += countRun(piece, lane.buffer.data(), starts[i], starts[i + 1]);
+    });
+    if (int64_t head = damaged; head >= 0)
+      return Error("an index list of head " + std::to_string(head) +
+                   " on the device is damaged");
+  }
+  return total.load();
+}
+
+} // namespace heddle::rt::cuda

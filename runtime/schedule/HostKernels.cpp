@@ -1,0 +1,121 @@
+//===- HostKernels.cpp - Running a bundle's host code ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/HostKernels.h"
+
+#include "runtime/base/Parallel.h"
+#include "runtime/schedule/TaskGrid.h"
+
+#include <algorithm>
+#include <functional>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+/// Scratch of one worker, in whole cache lines.
+int64_t HostKernels::workerBytes(int64_t longest) const {
+  int64_t bytes = 0;
+  for (const BoundKernel &bound : kernels)
+    bytes = std::max(bytes, bound.scratchBytes(longest));
+  return (bytes + 63) / 64 * 64;
+}
+
+int64_t HostKernels::bytes(int64_t longest) const {
+  return threadCount() * workerBytes(longest);
+}
+
+Status HostKernels::reserve(int64_t longest) {
+  reserved = longest;
+  workers = 0;
+  scratch = Buffer();
+  return reserveWorkers();
+}
+
+/// Scratch for as many threads as parallelFor uses now.
+Status HostKernels::reserveWorkers() {
+  if (threadCount() <= workers)
+    return Status::success();
+  scratch = Buffer();
+  workers = 0;
+  if (int64_t needed = bytes(reserved); needed > 0) {
+    Result<Buffer> memory = Buffer::allocate(needed);
+    if (!memory)
+      return memory.takeError().withContext("scratch memory of the kernels");
+    scratch = std::move(*memory);
+  }
+  workers = threadCount();
+  return Status::success();
+}
+
+/// The first row of each tile, and the number of rows. Tiles of kernels with
+/// lists are places, those of others are rows.
+static void fillFirstRows(const abi::AttentionArgs &args, bool byPlace,
+                          int64_t tileRows, std::vector<int32_t> &firstRow) {
+  firstRow.clear();
+  if (!byPlace) {
+    for (int64_t row = 0; row < args.rows; row += tileRows)
+      firstRow.push_back(static_cast<int32_t>(row));
+  } else {
+    const int32_t *row = args.place;
+    for (int64_t place = 0; place < args.n; place += tileRows) {
+      row = std::lower_bound(row, args.place + args.rows, place);
+      firstRow.push_back(static_cast<int32_t>(row - args.place));
+    }
+  }
+  firstRow.push_back(static_cast<int32_t>(args.rows));
+}
+
+Status HostKernels::attend(size_t kernel,
+                           std::span<abi::AttentionArgs> blocks) {
+  if (Status status = reserveWorkers(); !status)
+    return status;
+  const BoundKernel &bound = kernels[kernel];
+  std::vector<TaskGrid::Work> work;
+  if (firstRows.size() < blocks.size())
+    firstRows.resize(blocks.size());
+  int64_t heads = 0;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    fillFirstRows(blocks[b], bound.kernel->hasLists(), bound.variant->queryRows,
+                  firstRows[b]);
+    blocks[b].firstRow = firstRows[b].data();
+    work.push_back(
+        {static_cast<int64_t>(firstRows[b].size()) - 1, blocks[b].n});
+    heads = blocks[b].heads;
+  }
+  TaskGrid grid(work, heads);
+  int64_t stride = workerBytes(reserved);
+  // A reference, as a std::function of the whole closure would allocate.
+  auto body = [&, entry = bound.attention](int64_t task, int worker) {
+    TaskGrid::Task at = grid[task];
+    entry(&blocks[at.sequence], at.head, at.tile,
+          scratch.data() + worker * stride);
+  };
+  parallelFor(grid.size(), std::ref(body));
+  return Status::success();
+}
+
+Status HostKernels::select(size_t kernel,
+                           std::span<const abi::SelectArgs> blocks) {
+  if (Status status = reserveWorkers(); !status)
+    return status;
+  const BoundKernel &bound = kernels[kernel];
+  std::vector<TaskGrid::Work> work;
+  int64_t lists = 0;
+  for (const abi::SelectArgs &block : blocks) {
+    work.push_back({block.list.groups, block.n});
+    lists = block.heads / block.list.headsPerList;
+  }
+  TaskGrid grid(work, lists);
+  int64_t stride = workerBytes(reserved);
+  auto body = [&, entry = bound.select](int64_t task, int worker) {
+    TaskGrid::Task at = grid[task];
+    entry(&blocks[at.sequence], at.head, at.tile,
+          scratch.data() + worker * stride);
+  };
+  parallelFor(grid.size(), std::ref(body));
+  return Status::success();
+}

@@ -1,0 +1,48 @@
+//===- HostKernels.h - Running a bundle's host code -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_HOSTKERNELS_H
+#define HEDDLE_RUNTIME_SCHEDULE_HOSTKERNELS_H
+
+#include "runtime/base/Buffer.h"
+#include "runtime/module/HostModule.h"
+#include "runtime/schedule/BoundKernel.h"
+#include "runtime/schedule/KernelRunner.h"
+
+#include <memory>
+#include <vector>
+
+namespace heddle::rt {
+
+/// A bundle's compiled kernels over all cores.
+class HostKernels final : public KernelRunner {
+public:
+  HostKernels(std::unique_ptr<HostModule> module,
+              std::vector<BoundKernel> kernels)
+      : module(std::move(module)), kernels(std::move(kernels)) {}
+
+  int64_t bytes(int64_t longest) const override;
+  Status reserve(int64_t longest) override;
+  Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;
+  Status select(size_t kernel,
+                std::span<const abi::SelectArgs> blocks) override;
+
+private:
+  int64_t workerBytes(int64_t longest) const;
+  Status reserveWorkers();
+
+  std::unique_ptr<HostModule> module; ///< its code is in `kernels`
+  std::vector<BoundKernel> kernels;
+  int64_t reserved = 0; ///< longest sequence that there is scratch for
+  int workers = 0;
+  Buffer scratch;                              ///< workers x workerBytes
+  std::vector<std::vector<int32_t>> firstRows; ///< [block][tiles + 1]
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_HOSTKERNELS_H

@@ -1,0 +1,207 @@
+//===- Player.h - A step program over host memory ---------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One player, two ways to run a kernel: compiled code (Executor.cpp) and the
+// definitions (reference/ReferenceExecutor). PlayerRun.cpp has what a run and a
+// step need, PlayerLayer.cpp which rows a layer computes, PlayerAttend.cpp its
+// attention.
+//
+// Where the schedule keeps keys and values, attention reads all of them from
+// the cache, by place; else from the model's tensors, which then hold every
+// visible row. A sequence whose live rows are all exact reads and writes the
+// model's Q and output in place; else its rows are gathered, the exact ones
+// first, the others behind them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
+#define HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
+
+#include "bundle/Manifest.h"
+#include "runtime/base/Buffer.h"
+#include "runtime/cache/IndexLists.h"
+#include "runtime/cache/RowStore.h"
+#include "runtime/schedule/Executor.h"
+#include "runtime/schedule/KernelRunner.h"
+#include "runtime/schedule/SequenceRows.h"
+#include "runtime/schedule/StepProgram.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace heddle::rt {
+
+class Player : public ScheduleExecutor {
+public:
+  const bundle::Manifest &manifest() const override { return schedule; }
+  Status beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
+                  int64_t blockSteps) override;
+  int64_t runBytes(const std::vector<SequenceShape> &shapes) const override;
+  Result<const PackedBatch *>
+  beginStep(std::span<const SequenceState> states) override;
+  bool inCommitSet(int64_t sequence, int64_t position) const override;
+  StepCounters counters() const override { return counted; }
+  void setTracing(bool on) override { tracing = on; }
+  std::span<const LayerTrace> trace() const override { return traced; }
+  std::span<const int32_t> visible(int64_t sequence) const override {
+    return sequences[sequence]->rows.positions();
+  }
+  std::vector<SelectionView> selections(int64_t layer,
+                                        int64_t sequence) const override;
+
+  Result<RowSet> values(int64_t layer) override;
+  bool choosesByValues(int64_t layer) const override;
+  Result<Exact> queriesAndKeys(int64_t layer, const PackedBatch &batch,
+                               const AttentionTensors &tensors) override;
+  Status attend(int64_t layer, const PackedBatch &batch,
+                const AttentionTensors &tensors) override;
+  Result<Cached> projected(int64_t layer) override;
+  Result<Cached> ffn(int64_t layer) override;
+
+protected:
+  Player(bundle::Manifest manifest, const ModelConfig &config, DType dtype);
+  Player(const Player &) = delete;
+
+  /// Fits the program to the model; an error when it does not fit, or its
+  /// passes need what it does not keep. To be called before anything else.
+  Status fit();
+
+  void setRunner(std::unique_ptr<KernelRunner> next) {
+    runner = std::move(next);
+  }
+  const StepProgram &stepProgram() const { return program; }
+  IndexLists &indexLists() { return lists; }
+
+private:
+  /// Some of a sequence's live rows: indices into them, ascending.
+  struct Picked {
+    bool all = true;
+    std::vector<int32_t> rows; ///< empty if all
+
+    int64_t count(int64_t live) const {
+      return all ? live : static_cast<int64_t>(rows.size());
+    }
+  };
+
+  struct Sequence {
+    Sequence(const bundle::Manifest &manifest, bool shifted)
+        : rows(manifest, shifted) {}
+
+    SequenceRows rows;
+    std::vector<size_t> phases; ///< of each rule, at this step
+    Picked exact;               ///< rows that this layer computes exactly
+    Picked salient;             ///< Pass::Exact::Salient: those of the next
+    bool propagates = false;    ///< this layer corrects the rows that are not
+    std::vector<int32_t> gathered; ///< not all exact: the live row of each
+                                   ///< gathered row, exact ones first
+    std::vector<int32_t> places;   ///< the places of these
+    int64_t exactBlock = -1;       ///< of launch.blocks, -1: none
+    int64_t pairs = 0;             ///< computed in this layer
+  };
+
+  /// The argument blocks of one attention kernel.
+  struct Launch {
+    size_t kernel = 0;
+    std::vector<abi::AttentionArgs> blocks;
+  };
+
+  enum class Stage { Values, QueriesAndKeys, Attend, Projected, Ffn };
+
+  // PlayerRun.cpp
+  Status checkShapes(const std::vector<SequenceShape> &shapes) const;
+  std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
+  IndexListShape listShape(const std::vector<int64_t> &places) const;
+  Status beginSequence(int64_t sequence, const SequenceState &state);
+  Status checkRefreshes(int64_t sequence) const;
+
+  // PlayerLayer.cpp
+  Status enter(int64_t layer, Stage stage);
+  Status checkTensors(const PackedBatch &batch,
+                      const AttentionTensors &tensors) const;
+  void pickLeastSimilar(int64_t layer, int64_t sequence,
+                        const AttentionTensors &tensors);
+  RowSet rowSet(std::vector<int32_t> &memory,
+                const std::function<const Picked &(Sequence &)> &of);
+  void fillPointers(RowStore &store, int64_t layer);
+  const Picked &valueRows(Sequence &sequence) const;
+  const Picked &queryRows(Sequence &sequence) const;
+  const Picked &ffnRows(Sequence &sequence) const;
+  void traceLayer(int64_t layer);
+
+  // PlayerAttend.cpp
+  const bundle::Phase &phaseOf(int64_t layer, const Sequence &sequence) const {
+    size_t rule = program.ruleOf(layer);
+    return schedule.rules[rule].phases[sequence.phases[rule]];
+  }
+  Status checkLists(int64_t layer) const;
+  void storeKeysAndValues(int64_t layer, const AttentionTensors &tensors);
+  void gather(int64_t sequence, const AttentionTensors &tensors);
+  abi::AttentionArgs argsOf(int64_t layer, int64_t sequence, size_t kernel,
+                            const AttentionTensors &tensors);
+  void planLaunches(int64_t layer, const AttentionTensors &tensors);
+  int64_t pairsOf(int64_t layer, int64_t sequence, size_t kernel,
+                  const abi::AttentionArgs &args);
+  void combine(int64_t layer, int64_t sequence,
+               const AttentionTensors &tensors);
+  void clearDelta(int64_t sequence);
+  Status refresh(int64_t layer);
+  Status scoringLse(const bundle::Selection &selection, size_t kernel,
+                    abi::AttentionArgs args, abi::SelectArgs &select,
+                    int64_t start);
+
+  int64_t attentionWidth() const { return queryHeads * headDim; }
+  int64_t kvWidth() const { return kvHeads * headDim; }
+  bool keepsContext() const {
+    return schedule.reuse.attention == bundle::Reuse::Attention::Context ||
+           schedule.reuse.attention == bundle::Reuse::Attention::Propagated;
+  }
+
+  const bundle::Manifest schedule;
+  const int64_t layers, hidden, queryHeads, kvHeads, headDim;
+  const bool shifted;
+  const DType dtype;
+  StepProgram program;
+  std::unique_ptr<KernelRunner> runner;
+  std::vector<std::vector<int64_t>> listsOf;  ///< [kernel]: selections read
+  std::vector<std::vector<int64_t>> groupsOf; ///< [kernel]: their group sizes
+  bool needsLse = false;                      ///< some phase writes it
+  bool needsGather = false;  ///< some pass has rows that are not exact
+  bool needsScoring = false; ///< some selection scores by another lse
+
+  // The run.
+  bool running = false;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<int64_t> starts; ///< first row of each in the buffers by row
+  IndexLists lists;
+  RowStore keyStore, valueStore, contextStore, outputStore, ffnStore;
+  RowStore delta;  ///< V new - V cached of one layer; 0 where not exact
+  Buffer lse;      ///< [rows x query heads] floats
+  Buffer gatherQ;  ///< [rows x attention width]
+  Buffer gatherO;  ///< likewise
+  Buffer scoringO; ///< likewise, of attention run for its log-sum-exp
+  Buffer scoringL; ///< 2 x lse: of another scale, and of one span
+  std::vector<int64_t> knownPairs; ///< [layer][sequence][kernel], whole rows
+
+  // The step.
+  PackedBatch batch;
+  StepCounters counted;
+  bool tracing = false;
+  std::vector<LayerTrace> traced;
+  bool underWay = false; ///< begun, and not through all layers yet
+  int64_t layerNow = -1;
+  Stage stageNow = Stage::Ffn;
+  std::vector<Launch> launches;
+  std::vector<std::vector<int64_t>> renewedNow; ///< [sequence], this layer
+  std::vector<int32_t> valueMemory, queryMemory, keyMemory, projectMemory,
+      ffnMemory;
+  std::vector<void *> pointers;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_PLAYER_H

@@ -1,0 +1,294 @@
+//===- PlayerLayer.cpp - Which rows a layer computes ----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Parallel.h"
+#include "runtime/schedule/Player.h"
+#include "runtime/schedule/Similarity.h"
+#include "runtime/tensor/Convert.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Pass;
+using bundle::Reuse;
+
+/// Takes the calls of a step in their order only.
+Status Player::enter(int64_t layer, Stage stage) {
+  if (!running)
+    return Error("a layer was run outside of a run: call beginRun");
+  if (layerNow >= layers)
+    return Error("layer " + std::to_string(layer) +
+                 " was run outside of a step: call beginStep");
+  if (layer != layerNow || stage != stageNow) {
+    static constexpr std::array<const char *, 5> names = {
+        "values", "queriesAndKeys", "attend", "projected", "ffn"};
+    return Error(std::string(names[static_cast<size_t>(stage)]) +
+                 " was called in layer " + std::to_string(layer) +
+                 ", expected " + names[static_cast<size_t>(stageNow)] +
+                 " in layer " + std::to_string(layerNow) +
+                 ": the calls of a step have one order");
+  }
+  if (stage == Stage::Ffn) {
+    stageNow = Stage::Values;
+    ++layerNow;
+  } else {
+    stageNow = static_cast<Stage>(static_cast<int>(stage) + 1);
+  }
+  return Status::success();
+}
+
+Status Player::checkTensors(const PackedBatch &given,
+                            const AttentionTensors &tensors) const {
+  if (given.offsets != batch.offsets || given.positions != batch.positions)
+    return Error("the batch is not the one that the step was begun with");
+  if (tensors.dtype != dtype || tensors.headDim != headDim ||
+      tensors.queryHeads != queryHeads || tensors.kvHeads != kvHeads)
+    return Error("the tensors' element type, heads or head dim are not those "
+                 "that the executor was made for");
+  if (tensors.queryStride < attentionWidth() ||
+      tensors.outputStride < attentionWidth() ||
+      tensors.keyStride < kvWidth() || tensors.valueStride < kvWidth())
+    return Error("a row stride is smaller than a row");
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of the model's batch
+//===----------------------------------------------------------------------===//
+
+/// The rows that all sequences picked, as rows of the batch in `memory`.
+RowSet Player::rowSet(std::vector<int32_t> &memory,
+                      const std::function<const Picked &(Sequence &)> &of) {
+  bool all = true;
+  for (const std::unique_ptr<Sequence> &sequence : sequences)
+    all &= of(*sequence).all || sequence->rows.rows() == 0;
+  memory.clear();
+  if (all)
+    return {};
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    if (sequences[s]->rows.rows() == 0)
+      continue; // nothing of an earlier step counts
+    const Picked &picked = of(*sequences[s]);
+    auto first = static_cast<int32_t>(batch.offsets[s]);
+    if (picked.all)
+      for (int64_t row = 0; row < sequences[s]->rows.rows(); ++row)
+        memory.push_back(first + static_cast<int32_t>(row));
+    else
+      for (int32_t row : picked.rows)
+        memory.push_back(first + row);
+  }
+  return {false, memory};
+}
+
+static int64_t sizeOf(const RowSet &set, const PackedBatch &batch) {
+  return set.all ? batch.rows() : static_cast<int64_t>(set.rows.size());
+}
+
+/// V of rows that are compared is computed before it is known which are exact.
+const Player::Picked &Player::valueRows(Sequence &sequence) const {
+  static const Picked all;
+  return sequence.rows.pass().exact == Pass::Exact::LeastSimilar
+             ? all
+             : sequence.exact;
+}
+
+/// Rows that are corrected need their probabilities.
+const Player::Picked &Player::queryRows(Sequence &sequence) const {
+  static const Picked all;
+  return sequence.propagates ? all : sequence.exact;
+}
+
+const Player::Picked &Player::ffnRows(Sequence &sequence) const {
+  static const Picked all;
+  if (!schedule.reuse.ffn)
+    return all;
+  return sequence.rows.pass().exact == Pass::Exact::Salient ? sequence.salient
+                                                            : sequence.exact;
+}
+
+/// Where a store keeps each row of the batch.
+void Player::fillPointers(RowStore &store, int64_t layer) {
+  pointers.clear();
+  for (size_t s = 0; s < sequences.size(); ++s)
+    for (int32_t place : sequences[s]->rows.livePlaces())
+      pointers.push_back(store.row(layer, static_cast<int64_t>(s), place));
+}
+
+//===----------------------------------------------------------------------===//
+// Calls of the model
+//===----------------------------------------------------------------------===//
+
+Result<RowSet> Player::values(int64_t layer) {
+  if (Status status = enter(layer, Stage::Values); !status)
+    return status.takeError();
+  for (const std::unique_ptr<Sequence> &each : sequences) {
+    Sequence &sequence = *each;
+    sequence.exact = Picked();
+    sequence.propagates = false;
+    if (sequence.rows.rows() == 0)
+      sequence.salient = Picked();
+    if (sequence.rows.rows() == 0 ||
+        sequence.rows.pass().exact != Pass::Exact::Salient)
+      continue;
+    if (layer == 0)
+      sequence.exact = {false, sequence.rows.justCommitted()};
+    else
+      sequence.exact = sequence.salient;
+    if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
+      sequence.exact = Picked();
+  }
+  RowSet rows = rowSet(
+      valueMemory, [&](Sequence &s) -> const Picked & { return valueRows(s); });
+  counted.valueRows += sizeOf(rows, batch);
+  return rows;
+}
+
+/// In the first layer V depends on the token alone: rows that have not changed
+/// are all equally similar, and rounding would choose among them. So all rows
+/// are exact there. Source: dLLM-Cache (released code), which renews the first
+/// layer at every step.
+bool Player::choosesByValues(int64_t layer) const {
+  return layer > 0 &&
+         std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
+           return each->rows.rows() > 0 &&
+                  each->rows.pass().exact == Pass::Exact::LeastSimilar;
+         });
+}
+
+/// Finds the rows of a sequence whose V is least like the cached one.
+/// Source: dLLM-Cache (released code), adaptive partial updating.
+void Player::pickLeastSimilar(int64_t layer, int64_t s,
+                              const AttentionTensors &tensors) {
+  Sequence &sequence = *sequences[s];
+  const Pass &pass = sequence.rows.pass();
+  const std::vector<int32_t> &among = sequence.rows.amongRows();
+  std::vector<float> similarity(among.size());
+  parallelFor(static_cast<int64_t>(among.size()), [&](int64_t i, int) {
+    thread_local std::vector<float> now, before;
+    now.resize(static_cast<size_t>(kvWidth()));
+    before.resize(static_cast<size_t>(kvWidth()));
+    int64_t row = batch.offsets[s] + among[i];
+    convert(dtype,
+            static_cast<const std::byte *>(tensors.value) +
+                row * tensors.valueStride * byteSize(dtype),
+            DType::F32, now.data(), kvWidth());
+    convert(dtype,
+            valueStore.row(layer, s, sequence.rows.livePlaces()[among[i]]),
+            DType::F32, before.data(), kvWidth());
+    similarity[i] = cosine(now.data(), before.data(), kvWidth());
+  });
+  auto count =
+      static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
+                           static_cast<int64_t>(among.size()) / pass.keep.den);
+  count = std::min(count, static_cast<int64_t>(among.size()));
+  std::vector<bool> exact(static_cast<size_t>(sequence.rows.rows()), true);
+  for (int32_t row : among)
+    exact[row] = false;
+  for (int32_t i : lowest(similarity, count))
+    exact[among[i]] = true;
+  sequence.exact = {false, {}};
+  for (size_t row = 0; row < exact.size(); ++row)
+    if (exact[row])
+      sequence.exact.rows.push_back(static_cast<int32_t>(row));
+  if (sequence.exact.rows.size() == exact.size())
+    sequence.exact = Picked();
+}
+
+Result<LayerPlayer::Exact>
+Player::queriesAndKeys(int64_t layer, const PackedBatch &given,
+                       const AttentionTensors &tensors) {
+  if (Status status = enter(layer, Stage::QueriesAndKeys); !status)
+    return status.takeError();
+  if (Status status = checkTensors(given, tensors); !status)
+    return status.takeError();
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    Sequence &sequence = *sequences[s];
+    if (sequence.rows.rows() == 0)
+      continue;
+    if (sequence.rows.pass().exact == Pass::Exact::LeastSimilar && layer > 0)
+      pickLeastSimilar(layer, static_cast<int64_t>(s), tensors);
+    // Without exact rows nothing has changed that could be propagated.
+    sequence.propagates =
+        schedule.reuse.attention == Reuse::Attention::Propagated &&
+        !sequence.exact.all && !sequence.exact.rows.empty();
+  }
+  Exact result;
+  result.queries = rowSet(
+      queryMemory, [&](Sequence &s) -> const Picked & { return queryRows(s); });
+  result.keys =
+      rowSet(keyMemory, [](Sequence &s) -> const Picked & { return s.exact; });
+  counted.queryRows += sizeOf(result.queries, batch);
+  counted.keyRows += sizeOf(result.keys, batch);
+  return result;
+}
+
+Result<LayerPlayer::Cached> Player::projected(int64_t layer) {
+  if (Status status = enter(layer, Stage::Projected); !status)
+    return status.takeError();
+  if (schedule.reuse.attention != Reuse::Attention::Output)
+    return Cached{};
+  RowSet rows = rowSet(projectMemory,
+                       [](Sequence &s) -> const Picked & { return s.exact; });
+  fillPointers(outputStore, layer);
+  counted.cacheBytesWritten += sizeOf(rows, batch) * outputStore.rowBytes();
+  counted.cacheBytesRead +=
+      (batch.rows() - sizeOf(rows, batch)) * outputStore.rowBytes();
+  return Cached{rows, pointers};
+}
+
+Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
+  if (Status status = enter(layer, Stage::Ffn); !status)
+    return status.takeError();
+  Cached result;
+  result.computed = rowSet(
+      ffnMemory, [&](Sequence &s) -> const Picked & { return ffnRows(s); });
+  int64_t computed = sizeOf(result.computed, batch);
+  counted.ffnRows += computed;
+  if (schedule.reuse.ffn) {
+    fillPointers(ffnStore, layer);
+    result.cache = pointers;
+    counted.cacheBytesWritten += computed * ffnStore.rowBytes();
+    counted.cacheBytesRead += (batch.rows() - computed) * ffnStore.rowBytes();
+  }
+  if (tracing)
+    traceLayer(layer);
+  underWay = layer < layers - 1;
+  if (layer == layers - 1)
+    for (const std::unique_ptr<Sequence> &sequence : sequences)
+      sequence->rows.finishStep();
+  return result;
+}
+
+void Player::traceLayer(int64_t layer) {
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    Sequence &sequence = *sequences[s];
+    if (sequence.rows.rows() == 0)
+      continue;
+    auto positionsOf = [&](const Picked &picked) {
+      const int32_t *positions = batch.positions.data() + batch.offsets[s];
+      if (picked.all)
+        return std::vector<int32_t>(positions,
+                                    positions + sequence.rows.rows());
+      std::vector<int32_t> result;
+      for (int32_t row : picked.rows)
+        result.push_back(positions[row]);
+      return result;
+    };
+    traced.push_back({.layer = layer,
+                      .sequence = static_cast<int64_t>(s),
+                      .queryRows = positionsOf(queryRows(sequence)),
+                      .exactRows = positionsOf(sequence.exact),
+                      .keyRows = positionsOf(sequence.exact),
+                      .valueRows = positionsOf(valueRows(sequence)),
+                      .ffnRows = positionsOf(ffnRows(sequence)),
+                      .renewed = renewedNow[s],
+                      .pairs = sequence.pairs});
+  }
+}

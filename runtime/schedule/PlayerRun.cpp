@@ -1,0 +1,353 @@
+//===- PlayerRun.cpp - Runs and steps of a player -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Machine.h"
+#include "runtime/schedule/Player.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Pass;
+using bundle::Reuse;
+using bundle::Selection;
+
+Player::Player(bundle::Manifest manifest, const ModelConfig &config,
+               DType dtype)
+    : schedule(std::move(manifest)), layers(config.layers),
+      hidden(config.hidden), queryHeads(config.queryHeads),
+      kvHeads(config.kvHeads), headDim(config.headDim),
+      shifted(config.shiftedLogits), dtype(dtype) {}
+
+/// What a pass with rows that are not exact takes from caches.
+static Status checkPass(const Pass &pass, const Reuse &reuse) {
+  if (pass.exact == Pass::Exact::All)
+    return Status::success();
+  bool salient = pass.exact == Pass::Exact::Salient;
+  std::string name = salient ? "salient" : "least similar";
+  if (!reuse.kv || reuse.attention == Reuse::Attention::None)
+    return Error("the schedule recomputes " + name +
+                 " rows, so it must reuse kv and context or output");
+  if (salient && reuse.attention == Reuse::Attention::Output)
+    return Error("the schedule finds salient rows by their context, so it must "
+                 "reuse context, not output");
+  return Status::success();
+}
+
+Status Player::fit() {
+  if (layers < 1 || kvHeads < 1 || headDim < 1 || queryHeads < 1 ||
+      queryHeads % kvHeads != 0)
+    return Error("a model with " + std::to_string(layers) + " layers, " +
+                 std::to_string(queryHeads) + " query heads, " +
+                 std::to_string(kvHeads) + " key/value heads of " +
+                 std::to_string(headDim) +
+                 " elements cannot be scheduled: all must be positive and the "
+                 "query heads a multiple of the key/value heads");
+  Result<StepProgram> fitted = StepProgram::create(schedule, layers);
+  if (!fitted)
+    return fitted.takeError();
+  program = std::move(*fitted);
+  for (const Pass &pass : schedule.passes) {
+    if (Status status = checkPass(pass, schedule.reuse); !status)
+      return status;
+    needsGather |= pass.exact != Pass::Exact::All;
+  }
+  listsOf.resize(schedule.kernels.size());
+  groupsOf.resize(schedule.kernels.size());
+  for (size_t k = 0; k < schedule.kernels.size(); ++k) {
+    const bundle::Kernel &kernel = schedule.kernels[k];
+    needsLse |= program.uses(k) && kernel.writesLse;
+    for (const bundle::Term &term : kernel.terms)
+      if (term.selection >= 0) {
+        listsOf[k].push_back(term.selection);
+        groupsOf[k].push_back(schedule.selections[term.selection].group);
+      }
+  }
+  for (const Selection &selection : schedule.selections)
+    needsScoring |= selection.scale != Selection::Scale::HeadDim ||
+                    selection.isolation == Selection::Isolation::Filtered;
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+Status Player::checkShapes(const std::vector<SequenceShape> &shapes) const {
+  if (shapes.empty())
+    return Error("a run needs at least one sequence");
+  __int128 pairs = 0;
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    int64_t n = shapes[s].length, prompt = shapes[s].promptLength;
+    if (n < 1 || n > std::numeric_limits<int32_t>::max())
+      return Error("sequence " + std::to_string(s) + " has " +
+                   std::to_string(n) + " tokens; 1 to " +
+                   std::to_string(std::numeric_limits<int32_t>::max()) +
+                   " are possible, since index lists hold 32-bit positions");
+    if (prompt < 0 || prompt > n)
+      return Error("sequence " + std::to_string(s) + " of " +
+                   std::to_string(n) + " tokens has a prompt of " +
+                   std::to_string(prompt));
+    pairs += static_cast<__int128>(n) * n * queryHeads * layers;
+  }
+  if (pairs > std::numeric_limits<int64_t>::max() / 4)
+    return Error("the sequences have more (query, key) pairs than a 64-bit "
+                 "counter holds; split the batch");
+  return Status::success();
+}
+
+/// The most visible positions of each sequence.
+std::vector<int64_t>
+Player::placesOf(const std::vector<SequenceShape> &shapes) const {
+  SequenceRows rows(schedule, shifted);
+  std::vector<int64_t> places;
+  for (const SequenceShape &shape : shapes)
+    places.push_back(std::max<int64_t>(1, rows.mostVisible(shape)));
+  return places;
+}
+
+IndexListShape Player::listShape(const std::vector<int64_t> &places) const {
+  return {schedule.selections, program.keeps(),         places,
+          queryHeads,          bundle::Encoding::Int32, kvHeads};
+}
+
+int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
+  if (!checkShapes(shapes))
+    return 0; // beginRun refuses them before it allocates
+  std::vector<int64_t> places = placesOf(shapes);
+  __int128 rows = 0;
+  for (int64_t n : places)
+    rows += n;
+  int64_t size = byteSize(dtype);
+  const Reuse &reuse = schedule.reuse;
+  __int128 bytes = IndexLists::bytesFor(listShape(places));
+  auto addStore = [&](bool kept, int64_t of, int64_t width) {
+    if (kept)
+      bytes += RowStore::bytesFor(of, places, width * size);
+  };
+  addStore(reuse.kv, layers, kvWidth());
+  addStore(reuse.kv, layers, kvWidth());
+  addStore(keepsContext(), layers, attentionWidth());
+  addStore(reuse.attention == Reuse::Attention::Output, layers, hidden);
+  addStore(reuse.ffn, layers, hidden);
+  addStore(reuse.attention == Reuse::Attention::Propagated, 1, kvWidth());
+  int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
+  bytes += rows * (needsLse ? lseRow : 0);
+  bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
+  bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
+  bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
+  return static_cast<int64_t>(
+      std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
+}
+
+Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
+                        int64_t blockSteps) {
+  running = underWay = false;
+  sequences.clear();
+  lists = IndexLists();
+  for (RowStore *store :
+       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore, &delta})
+    *store = RowStore();
+  for (Buffer *buffer : {&lse, &gatherQ, &gatherO, &scoringO, &scoringL})
+    *buffer = Buffer();
+  counted = {};
+  traced.clear();
+  if (Status status = checkShapes(shapes); !status)
+    return status;
+  if (Status status = program.beginRun(totalSteps, blockSteps); !status)
+    return status;
+  if (Status status = checkMemory(
+          runBytes(shapes),
+          "the index lists, caches and scratch memory of this run",
+          "use shorter or fewer sequences, keep fewer columns or take larger "
+          "groups");
+      !status)
+    return status;
+
+  std::vector<int64_t> places = placesOf(shapes);
+  starts.assign(1, 0);
+  for (int64_t n : places)
+    starts.push_back(starts.back() + n);
+  Result<IndexLists> allocated = IndexLists::allocate(listShape(places));
+  if (!allocated)
+    return allocated.takeError();
+  lists = std::move(*allocated);
+
+  int64_t size = byteSize(dtype), rows = starts.back();
+  const Reuse &reuse = schedule.reuse;
+  struct Kept {
+    RowStore &store;
+    bool kept;
+    int64_t layers;
+    int64_t width;
+    const char *what;
+  };
+  bool propagates = reuse.attention == Reuse::Attention::Propagated;
+  for (const Kept &each : std::initializer_list<Kept>{
+           {keyStore, reuse.kv, layers, kvWidth(), "cached keys"},
+           {valueStore, reuse.kv, layers, kvWidth(), "cached values"},
+           {contextStore, keepsContext(), layers, attentionWidth(),
+            "cached attention contexts"},
+           {outputStore, reuse.attention == Reuse::Attention::Output, layers,
+            hidden, "cached attention outputs"},
+           {ffnStore, reuse.ffn, layers, hidden, "cached FFN outputs"},
+           {delta, propagates, 1, kvWidth(), "changes of values"}}) {
+    if (!each.kept)
+      continue;
+    Result<RowStore> store =
+        RowStore::allocate(each.layers, places, each.width * size, each.what);
+    if (!store)
+      return store.takeError();
+    each.store = std::move(*store);
+  }
+  if (propagates) // combine() leaves it so
+    std::memset(delta.row(0, 0, 0), 0,
+                RowStore::bytesFor(1, places, kvWidth() * size));
+  int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
+  struct Scratch {
+    Buffer &buffer;
+    bool needed;
+    int64_t rowBytes;
+  };
+  for (const Scratch &each : std::initializer_list<Scratch>{
+           {lse, needsLse, lseRow},
+           {gatherQ, needsGather, attentionWidth() * size},
+           {gatherO, needsGather, attentionWidth() * size},
+           {scoringO, needsScoring, attentionWidth() * size},
+           {scoringL, needsScoring, 2 * lseRow}}) {
+    if (!each.needed)
+      continue;
+    Result<Buffer> buffer = Buffer::allocate(rows * each.rowBytes);
+    if (!buffer)
+      return buffer.takeError().withContext("scratch memory of the schedule");
+    each.buffer = std::move(*buffer);
+  }
+  if (Status status =
+          runner->reserve(*std::max_element(places.begin(), places.end()));
+      !status)
+    return status;
+
+  for (const SequenceShape &shape : shapes) {
+    sequences.push_back(std::make_unique<Sequence>(schedule, shifted));
+    sequences.back()->rows.beginRun(shape);
+  }
+  knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), -1);
+  renewedNow.assign(sequences.size(), {});
+  batch = {};
+  layerNow = layers; // no step has begun
+  stageNow = Stage::Values;
+  running = true;
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Result<const PackedBatch *>
+Player::beginStep(std::span<const SequenceState> states) {
+  counted = {};
+  traced.clear();
+  layerNow = layers;
+  stageNow = Stage::Values;
+  if (!running)
+    return Error("a step was begun outside of a run: call beginRun");
+  if (underWay)
+    return Error("the step before did not run through all layers, so that what "
+                 "it keeps for later ones is not whole: call beginRun");
+  if (states.size() != sequences.size())
+    return Error("the states of " + std::to_string(states.size()) +
+                 " sequences were given, the run has " +
+                 std::to_string(sequences.size()));
+  batch.offsets.assign(1, 0);
+  batch.positions.clear();
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    if (Status status = beginSequence(static_cast<int64_t>(s), states[s]);
+        !status)
+      return status.takeError().withContext(
+          "step " + std::to_string(states[s].place.step) + " of sequence " +
+          std::to_string(s));
+    const SequenceRows &rows = sequences[s]->rows;
+    for (int32_t place : rows.livePlaces())
+      batch.positions.push_back(rows.positions()[place]);
+    batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));
+  }
+  counted.liveRows = batch.rows();
+  layerNow = 0;
+  return &batch;
+}
+
+Status Player::beginSequence(int64_t s, const SequenceState &state) {
+  Sequence &sequence = *sequences[s];
+  if (Status status = sequence.rows.beginStep(state); !status)
+    return status;
+  if (!sequence.rows.active())
+    return Status::success();
+  const SequenceRows &rows = sequence.rows;
+  if (rows.n() == 0)
+    return Error("no position is visible");
+  if (rows.visibleChanged()) {
+    const std::vector<int32_t> &visible = rows.positions();
+    int64_t prompt = std::lower_bound(visible.begin(), visible.end(),
+                                      rows.shape().promptLength) -
+                     visible.begin();
+    lists.see(s, rows.n(), prompt);
+    size_t kernels = schedule.kernels.size();
+    for (int64_t layer = 0; layer < layers; ++layer)
+      std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
+                  kernels, -1);
+  }
+  sequence.phases = program.phasesAt(state.place);
+  return checkRefreshes(s);
+}
+
+/// Selections are scored from the queries and keys of all visible rows.
+Status Player::checkRefreshes(int64_t s) const {
+  const Sequence &sequence = *sequences[s];
+  if (sequence.rows.whole() || sequence.rows.rows() == 0)
+    return Status::success();
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (const bundle::Phase::Refresh &refresh :
+         phaseOf(layer, sequence).refreshes)
+      if (program.renews(refresh.selection, sequence.rows.place()))
+        return Error("selection '" +
+                     schedule.selections[refresh.selection].name +
+                     "' is renewed, which takes all " +
+                     std::to_string(sequence.rows.n()) +
+                     " visible rows, but the pass computes " +
+                     std::to_string(sequence.rows.rows()) +
+                     " of them, or not exactly; recompute all on its cadence");
+  return Status::success();
+}
+
+bool Player::inCommitSet(int64_t sequence, int64_t position) const {
+  int64_t within = schedule.commit.within;
+  return within < 0 || sequences[sequence]->rows.sets().holds(within, position);
+}
+
+std::vector<SelectionView> Player::selections(int64_t layer,
+                                              int64_t sequence) const {
+  std::vector<SelectionView> views;
+  if (!running || layer < 0 || layer >= layers || sequence < 0 ||
+      sequence >= static_cast<int64_t>(sequences.size()))
+    return views;
+  for (size_t s = 0; s < schedule.selections.size(); ++s) {
+    if (!program.keeps()[layer][s])
+      continue;
+    const abi::IndexList &list =
+        lists.list(layer, sequence, static_cast<int64_t>(s));
+    views.push_back({static_cast<int64_t>(s), schedule.selections[s].group,
+                     queryHeads / list.headsPerList, list.groups, list.keep,
+                     lists.filled(layer, sequence, static_cast<int64_t>(s))
+                         ? static_cast<const int32_t *>(list.indices)
+                         : nullptr});
+  }
+  return views;
+}

@@ -1,0 +1,195 @@
+//===- PositionSets.cpp - A manifest's position sets at a step ------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/PositionSets.h"
+
+#include "bundle/Program.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <string>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Positions;
+
+/// The most positions of a set, given those of the sets before it.
+static int64_t boundOf(const Positions &what, const SequenceShape &of,
+                       const std::vector<int64_t> &bounds) {
+  int64_t response = of.length - of.promptLength;
+  switch (what.kind) {
+  case Positions::Kind::Prompt:
+    return of.promptLength;
+  case Positions::Kind::Response:
+  case Positions::Kind::Block:
+  case Positions::Kind::Committed:
+    return response;
+  case Positions::Kind::Undecoded:
+    return what.count > 0 ? std::min(what.count, response) : response;
+  case Positions::Kind::Fixed:
+    return bounds[what.of.front()];
+  case Positions::Kind::Union: {
+    int64_t sum = 0;
+    for (int64_t part : what.of)
+      sum = std::min(sum + bounds[part], of.length);
+    return sum;
+  }
+  case Positions::Kind::Intersect: {
+    int64_t least = of.length;
+    for (int64_t part : what.of)
+      least = std::min(least, bounds[part]);
+    return least;
+  }
+  case Positions::Kind::All:
+  case Positions::Kind::BeforeBlock:
+  case Positions::Kind::FromBlock:
+  case Positions::Kind::Decoded:
+    break;
+  }
+  return of.length;
+}
+
+PositionSets::PositionSets(const bundle::Manifest &manifest)
+    : manifest(manifest), values(manifest.positions.size()) {}
+
+void PositionSets::beginRun(const SequenceShape &next) {
+  shape = next;
+  values.assign(manifest.positions.size(), {});
+}
+
+Status PositionSets::beginStep(const SequenceState &state) {
+  size_t length = static_cast<size_t>(shape.length);
+  if (state.masked.size() != length || state.committedAt.size() != length)
+    return Error("the state has " + std::to_string(state.masked.size()) +
+                 " masks and " + std::to_string(state.committedAt.size()) +
+                 " steps of commitment, the sequence has " +
+                 std::to_string(length) + " positions");
+  if (state.blockBegin < 0 || state.blockBegin > state.blockEnd ||
+      state.blockEnd > shape.length)
+    return Error("the block [" + std::to_string(state.blockBegin) + ", " +
+                 std::to_string(state.blockEnd) +
+                 ") does not lie in the sequence of " + std::to_string(length) +
+                 " positions");
+  for (size_t set = 0; set < values.size(); ++set)
+    evaluate(set, state);
+  return Status::success();
+}
+
+void PositionSets::evaluate(size_t set, const SequenceState &state) {
+  const Positions &what = manifest.positions[set];
+  Value &value = values[set];
+  std::vector<int32_t> &out = value.positions;
+  if (what.kind == Positions::Kind::Fixed) {
+    const Value &source = values[what.of.front()];
+    if (bundle::includes(what.cadence, state.place))
+      value = {source.positions, source.known, 0};
+    return;
+  }
+  value.known = true;
+  out.clear();
+  auto addRange = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      out.push_back(static_cast<int32_t>(i));
+  };
+  /// Of the positions of the sequence, at most `most` for which `holds`.
+  auto addIf = [&](auto holds, int64_t most) {
+    for (int64_t i = 0; i < shape.length && most > 0; ++i)
+      if (holds(i)) {
+        out.push_back(static_cast<int32_t>(i));
+        --most;
+      }
+  };
+  switch (what.kind) {
+  case Positions::Kind::All:
+    return addRange(0, shape.length);
+  case Positions::Kind::Prompt:
+    return addRange(0, shape.promptLength);
+  case Positions::Kind::Response:
+    return addRange(shape.promptLength, shape.length);
+  case Positions::Kind::Block:
+    return addRange(state.blockBegin, state.blockEnd);
+  case Positions::Kind::BeforeBlock:
+    return addRange(0, state.blockBegin);
+  case Positions::Kind::FromBlock:
+    return addRange(state.blockBegin, shape.length);
+  case Positions::Kind::Decoded:
+    return addIf([&](int64_t i) { return !state.masked[i]; }, shape.length);
+  case Positions::Kind::Undecoded:
+    return addIf([&](int64_t i) { return state.masked[i] != 0; },
+                 what.count > 0 ? what.count : shape.length);
+  case Positions::Kind::Committed: {
+    // The prompt counts as committed at step 0, before any cadence.
+    int64_t since = std::max<int64_t>(1, state.place.step - what.count);
+    if (what.count == 0) {
+      if (bundle::includes(what.cadence, state.place))
+        value.latest = state.place.step;
+      if (value.latest == 0)
+        return;
+      since = value.latest;
+    }
+    return addIf(
+        [&](int64_t i) {
+          return !state.masked[i] && state.committedAt[i] >= since;
+        },
+        shape.length);
+  }
+  case Positions::Kind::Union:
+  case Positions::Kind::Intersect: {
+    bool first = true;
+    for (int64_t of : what.of) {
+      const Value &part = values[of];
+      value.known &= part.known;
+      std::vector<int32_t> both;
+      if (first)
+        both = part.positions;
+      else if (what.kind == Positions::Kind::Union)
+        std::set_union(out.begin(), out.end(), part.positions.begin(),
+                       part.positions.end(), std::back_inserter(both));
+      else
+        std::set_intersection(out.begin(), out.end(), part.positions.begin(),
+                              part.positions.end(), std::back_inserter(both));
+      out = std::move(both);
+      first = false;
+    }
+    return;
+  }
+  case Positions::Kind::Fixed:
+    return; // above
+  }
+}
+
+Result<std::span<const int32_t>> PositionSets::at(int64_t set) const {
+  assert(set >= 0 && set < static_cast<int64_t>(values.size()));
+  const Value &value = values[set];
+  if (value.known)
+    return std::span<const int32_t>(value.positions);
+  const bundle::Positions *unfixed = &manifest.positions[set];
+  while (unfixed->kind != Positions::Kind::Fixed)
+    for (int64_t of : unfixed->of)
+      if (!values[of].known) {
+        unfixed = &manifest.positions[of];
+        break;
+      }
+  return Error("a set of positions is fixed on the cadence " +
+               bundle::toString(unfixed->cadence) +
+               ", of which no step has come yet; let it name the first step");
+}
+
+bool PositionSets::holds(int64_t set, int64_t position) const {
+  const Value &value = values[set];
+  return std::binary_search(value.positions.begin(), value.positions.end(),
+                            position);
+}
+
+int64_t PositionSets::bound(int64_t set, const SequenceShape &of) const {
+  // One after the other: a set may be used by many.
+  std::vector<int64_t> bounds;
+  for (int64_t i = 0; i <= set; ++i)
+    bounds.push_back(boundOf(manifest.positions[i], of, bounds));
+  return bounds.back();
+}

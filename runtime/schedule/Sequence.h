@@ -1,0 +1,39 @@
+//===- Sequence.h - A sequence as a schedule sees it ------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_SEQUENCE_H
+#define HEDDLE_RUNTIME_SCHEDULE_SEQUENCE_H
+
+#include "bundle/Manifest.h"
+
+#include <cstdint>
+#include <span>
+
+namespace heddle::rt {
+
+/// What stays the same of a sequence during a run.
+struct SequenceShape {
+  int64_t length = 0;       ///< positions, prompt and response
+  int64_t promptLength = 0; ///< in [0, length]
+};
+
+/// What is known of a sequence before the forward pass of a step. The memory is
+/// the caller's and need last only for the call that it is given to.
+struct SequenceState {
+  bundle::StepPlace place;
+  int64_t blockBegin = 0;          ///< the block being decoded: positions
+  int64_t blockEnd = 0;            ///< [blockBegin, blockEnd)
+  std::span<const uint8_t> masked; ///< [length]: not 0 where there is no token
+  /// [length]: the step at which a position became a token; 0 for the prompt,
+  /// anything where masked.
+  std::span<const int32_t> committedAt;
+  bool done = false; ///< no more steps for it; all else is then ignored
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_SEQUENCE_H

@@ -1,0 +1,182 @@
+//===- SequenceRows.cpp - What a step sees and computes -------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/SequenceRows.h"
+
+#include "bundle/Program.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <string>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Pass;
+
+/// That of a manifest without passes.
+static const Pass &everything() {
+  static const Pass pass;
+  return pass;
+}
+
+SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted)
+    : manifest(manifest), shifted(shifted), positionSets(manifest) {}
+
+void SequenceRows::beginRun(const SequenceShape &shape) {
+  ofRun = shape;
+  positionSets.beginRun(shape);
+  stepping = changed = false;
+  running = &everything();
+  visible.clear();
+  live.clear();
+  committed.clear();
+  among.clear();
+  written.clear();
+}
+
+Status SequenceRows::beginStep(const SequenceState &state) {
+  stepping = !state.done;
+  changed = false;
+  live.clear();
+  committed.clear();
+  among.clear();
+  if (state.done)
+    return Status::success();
+  at = state.place;
+  if (Status status = positionSets.beginStep(state); !status)
+    return status;
+  if (Status status = see(); !status)
+    return status;
+  std::optional<size_t> pass = bundle::passAt(manifest, at);
+  running = pass ? &manifest.passes[*pass] : &everything();
+  if (Status status = pickRows(); !status)
+    return status;
+  for (size_t row = 0; row < live.size(); ++row) {
+    int32_t position = visible[live[row]];
+    if (!state.masked[position] && state.committedAt[position] >= 1 &&
+        state.committedAt[position] >= at.step - 1)
+      committed.push_back(static_cast<int32_t>(row));
+  }
+  return checkWritten();
+}
+
+/// Fills in `visible`.
+Status SequenceRows::see() {
+  std::vector<int32_t> next;
+  if (manifest.visible >= 0) {
+    Result<std::span<const int32_t>> set = positionSets.at(manifest.visible);
+    if (!set)
+      return set.takeError().withContext("the visible positions");
+    next.assign(set->begin(), set->end());
+    changed = next != visible;
+  } else if (visible.empty()) {
+    next.resize(static_cast<size_t>(ofRun.length));
+    std::iota(next.begin(), next.end(), 0);
+    changed = true;
+  }
+  if (changed) {
+    visible = std::move(next);
+    written.assign(visible.size(), 0);
+  }
+  return Status::success();
+}
+
+/// The places of those positions of an ascending set that are visible.
+std::vector<int32_t> SequenceRows::placesOf(std::span<const int32_t> of) const {
+  std::vector<int32_t> places;
+  size_t place = 0;
+  for (int32_t position : of) {
+    while (place < visible.size() && visible[place] < position)
+      ++place;
+    if (place == visible.size())
+      break;
+    if (visible[place] == position)
+      places.push_back(static_cast<int32_t>(place));
+  }
+  return places;
+}
+
+/// The indices of the live rows that stand at positions of an ascending set.
+std::vector<int32_t>
+SequenceRows::liveRowsAt(std::span<const int32_t> of) const {
+  std::vector<int32_t> rows;
+  size_t row = 0;
+  for (int32_t place : placesOf(of)) {
+    while (row < live.size() && live[row] < place)
+      ++row;
+    if (row < live.size() && live[row] == place)
+      rows.push_back(static_cast<int32_t>(row));
+  }
+  return rows;
+}
+
+Status SequenceRows::pickRows() {
+  if (running->rows < 0) {
+    live.resize(visible.size());
+    std::iota(live.begin(), live.end(), 0);
+  } else {
+    Result<std::span<const int32_t>> set = positionSets.at(running->rows);
+    if (!set)
+      return set.takeError().withContext("the rows to recompute");
+    if (shifted) {
+      std::vector<int32_t> before, both;
+      for (int32_t position : *set)
+        if (position > 0)
+          before.push_back(position - 1);
+      std::set_union(set->begin(), set->end(), before.begin(), before.end(),
+                     std::back_inserter(both));
+      live = placesOf(both);
+    } else {
+      live = placesOf(*set);
+    }
+  }
+  if (running->exact == Pass::Exact::LeastSimilar) {
+    Result<std::span<const int32_t>> set = positionSets.at(running->among);
+    if (!set)
+      return set.takeError().withContext("the rows to compare");
+    among = liveRowsAt(*set);
+  }
+  return Status::success();
+}
+
+/// What a step does not compute, it reads.
+Status SequenceRows::checkWritten() const {
+  if (whole() || live.empty())
+    return Status::success();
+  std::string computes = "the pass computes " + std::to_string(rows()) +
+                         " of " + std::to_string(n()) + " visible positions";
+  if (!manifest.reuse.kv)
+    return Error(computes + ", but the schedule keeps no keys and values of "
+                            "the others; let it reuse kv");
+  size_t row = 0;
+  for (size_t place = 0; place < written.size(); ++place) {
+    bool computed = running->exact == Pass::Exact::All && row < live.size() &&
+                    live[row] == static_cast<int32_t>(place);
+    row += row < live.size() && live[row] == static_cast<int32_t>(place);
+    if (!computed && !written[place])
+      return Error(computes + ", and position " +
+                   std::to_string(visible[place]) +
+                   " has not been computed at any step since it became "
+                   "visible; let the schedule recompute all rows at the first "
+                   "step and wherever the visible positions change");
+  }
+  return Status::success();
+}
+
+void SequenceRows::finishStep() {
+  if (!stepping || running->exact != Pass::Exact::All)
+    return;
+  for (int32_t place : live)
+    written[place] = 1;
+}
+
+int64_t SequenceRows::mostVisible(const SequenceShape &shape) const {
+  return manifest.visible < 0 ? shape.length
+                              : positionSets.bound(manifest.visible, shape);
+}

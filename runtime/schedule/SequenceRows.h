@@ -1,0 +1,111 @@
+//===- SequenceRows.h - What a step sees and computes -----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A *place* is the index of a position among the visible ones; kernels, lists
+// and caches count places. Worked example: of a sequence of 8 {0,1,2,4,6} are
+// visible and a pass computes {1,4,5,6}: 5 is not visible, so the live places
+// are {1,3,4}, which stand at positions 1, 4 and 6.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SCHEDULE_SEQUENCEROWS_H
+#define HEDDLE_RUNTIME_SCHEDULE_SEQUENCEROWS_H
+
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+#include "runtime/schedule/PositionSets.h"
+#include "runtime/schedule/Sequence.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle::rt {
+
+/// Plays a manifest's passes for one sequence, and knows which visible rows
+/// have been computed, so that nothing is read that no step has written.
+class SequenceRows {
+public:
+  /// `shifted`: the model predicts position i in row i - 1. `manifest` must
+  /// outlive this.
+  SequenceRows(const bundle::Manifest &manifest, bool shifted);
+
+  void beginRun(const SequenceShape &shape);
+
+  /// Decides the pass, the visible positions and the live rows of a step. An
+  /// error when the step would use rows that no step has computed.
+  Status beginStep(const SequenceState &state);
+
+  /// The step's rows have gone through all layers.
+  void finishStep();
+
+  const SequenceShape &shape() const { return ofRun; }
+
+  /// Whether the sequence takes part in this step.
+  bool active() const { return stepping; }
+
+  const bundle::StepPlace &place() const { return at; }
+
+  /// What the step computes exactly.
+  const bundle::Pass &pass() const { return *running; }
+
+  /// The visible positions, ascending: [n], of each place.
+  const std::vector<int32_t> &positions() const { return visible; }
+  int64_t n() const { return static_cast<int64_t>(visible.size()); }
+
+  /// Whether the visible positions are others than at the step before; what was
+  /// kept by place is then worth nothing.
+  bool visibleChanged() const { return changed; }
+
+  /// The places of the live rows, ascending.
+  const std::vector<int32_t> &livePlaces() const { return live; }
+  int64_t rows() const { return static_cast<int64_t>(live.size()); }
+
+  /// Whether the step computes every visible row exactly.
+  bool whole() const {
+    return rows() == n() && running->exact == bundle::Pass::Exact::All;
+  }
+
+  /// Indices of the live rows that became tokens at the step before: where
+  /// Salient begins.
+  const std::vector<int32_t> &justCommitted() const { return committed; }
+
+  /// Indices of the live rows in LeastSimilar's set.
+  const std::vector<int32_t> &amongRows() const { return among; }
+
+  const PositionSets &sets() const { return positionSets; }
+
+  /// The most visible positions that a sequence can ever have.
+  int64_t mostVisible(const SequenceShape &shape) const;
+
+private:
+  Status see();
+  Status pickRows();
+  Status checkWritten() const;
+  std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
+  std::vector<int32_t> liveRowsAt(std::span<const int32_t> of) const;
+
+  const bundle::Manifest &manifest;
+  const bool shifted;
+  PositionSets positionSets;
+
+  SequenceShape ofRun;
+  bundle::StepPlace at;
+  bool stepping = false;
+  bool changed = false;
+  const bundle::Pass *running = nullptr;
+  std::vector<int32_t> visible;
+  std::vector<int32_t> live;
+  std::vector<int32_t> committed;
+  std::vector<int32_t> among;
+  std::vector<uint8_t> written; ///< [n]: computed since the visible positions
+                                ///< last changed
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SCHEDULE_SEQUENCEROWS_H

@@ -1,0 +1,41 @@
+//===- RowStoreTest.cpp - Where kept rows lie -----------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cache/RowStore.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+TEST(RowStore, HasTheDocumentedLayout) {
+  EXPECT_EQ(RowStore::bytesFor(2, {3, 2}, 24), 384);
+  Result<RowStore> store = RowStore::allocate(2, {3, 2}, 24, "rows");
+  ASSERT_TRUE(store) << store.error().text();
+  EXPECT_FALSE(store->empty());
+  EXPECT_EQ(store->rowBytes(), 24);
+  std::byte *base = store->row(0, 0, 0);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(base) % 64, 0u);
+  EXPECT_EQ(store->row(0, 0, 2) - base, 48);
+  EXPECT_EQ(store->row(0, 1, 0) - base, 128);
+  EXPECT_EQ(store->row(1, 0, 0) - base, 192);
+  EXPECT_EQ(store->row(1, 1, 1) - base, 344);
+}
+
+TEST(RowStore, KeepsNothingUnlessAsked) {
+  EXPECT_TRUE(RowStore().empty());
+  EXPECT_EQ(RowStore::bytesFor(4, {}, 24), 0);
+}
+
+TEST(RowStore, BytesDoNotWrapAround) {
+  constexpr int64_t many = std::numeric_limits<int32_t>::max();
+  EXPECT_EQ(RowStore::bytesFor(many, {many, many}, many),
+            std::numeric_limits<int64_t>::max());
+  EXPECT_FALSE(RowStore::allocate(many, {many}, many, "rows"));
+}

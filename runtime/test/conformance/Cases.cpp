@@ -1,0 +1,84 @@
+//===- Cases.cpp - The problems that kernels are given --------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/conformance/Cases.h"
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::conformance;
+using bundle::Kernel;
+using bundle::Term;
+
+std::shared_ptr<Inputs>
+conformance::makeInputs(const bundle::Manifest &manifest, const Kernel &kernel,
+                        const bundle::KernelVariant &variant,
+                        const Shape &shape, int64_t keep,
+                        std::mt19937_64 &random) {
+  auto inputs = std::make_shared<Inputs>(shape, random);
+  const bool select = kernel.kind == Kernel::Kind::Select;
+  inputs->keep = keep;
+  inputs->name = kernel.name + " " + variant.dtype +
+                 " d=" + std::to_string(variant.headDim) + " ";
+  if (select || kernel.hasLists())
+    inputs->name += std::string(nameOf(variant.encoding)) + " ";
+  inputs->name += toString(shape);
+  if (select || kernel.hasLists())
+    inputs->name += " keep=" + std::to_string(keep);
+  for (const Term &term : kernel.terms)
+    if (term.selection >= 0) {
+      const bundle::Selection &selection = manifest.selections[term.selection];
+      inputs->groups.push_back(selection.group);
+      inputs->lists.push_back(
+          std::make_unique<RandomLists>(shape, selection, keep, random));
+    }
+  return inputs;
+}
+
+Finding conformance::forEachCase(const bundle::Manifest &manifest,
+                                 const Kernel &kernel,
+                                 const bundle::KernelVariant &variant,
+                                 const Options &options, const CaseRules &rules,
+                                 const Judge &judge) {
+  Finding finding;
+  std::mt19937_64 random(options.seed);
+  const bool select = kernel.kind == Kernel::Kind::Select;
+  const bool listed = select || kernel.hasLists();
+  size_t turn = 0;
+  for (int64_t ratio : options.ratios)
+    for (int64_t n : options.lengths) {
+      if (listed && !bundle::holds(variant.encoding, n))
+        continue;
+      if (select && (n / kernel.group + 1) * n * ratio > rules.mostScores)
+        continue;
+      const bool isLong = n > rules.longest;
+      // Lists of long sequences are short: all of them are made here.
+      const int64_t bound = isLong ? n / 8 : n;
+      const int64_t some =
+          1 + static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+      std::vector<int64_t> keeps = {some, 1, n};
+      keeps.resize(!listed || isLong ? 1 : 3);
+      for (int64_t keep : keeps) {
+        Shape shape;
+        shape.n = n;
+        shape.kvHeads = ratio == 1 && !isLong && !select ? 2 : 1;
+        shape.ratio = ratio;
+        shape.headDim = variant.headDim;
+        shape.padding = static_cast<int64_t>(turn % 4) * rules.paddingUnit;
+        shape.values = allValues[turn++ % std::size(allValues)];
+        if (!parseDType(variant.dtype, shape.dtype)) {
+          finding.fail("element type " + variant.dtype + " has no reference");
+          return finding;
+        }
+        judge(makeInputs(manifest, kernel, variant, shape, keep, random),
+              finding, random);
+        if (!finding.ok())
+          return finding;
+      }
+    }
+  return finding;
+}

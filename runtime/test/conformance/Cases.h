@@ -1,0 +1,67 @@
+//===- Cases.h - The problems that kernels are given ------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_CONFORMANCE_CASES_H
+#define HEDDLE_RUNTIME_TEST_CONFORMANCE_CASES_H
+
+#include "runtime/test/conformance/Conformance.h"
+#include "runtime/test/conformance/Problem.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace heddle::conformance {
+
+/// What machines differ in.
+struct CaseRules {
+  int64_t paddingUnit = 7; ///< elements between rows are multiples of it
+  /// Longer sequences have one key/value head and one length of lists.
+  int64_t longest = std::numeric_limits<int64_t>::max();
+  /// Scores of a select case in all, beyond which it is left out.
+  int64_t mostScores = std::numeric_limits<int64_t>::max();
+};
+
+/// Inputs of one case, with its name for messages.
+struct Inputs {
+  Inputs(const Shape &shape, std::mt19937_64 &random)
+      : problem(shape, random) {}
+  Problem problem;
+  std::string name;
+  /// Attention: lists and group sizes of the column terms, in order.
+  std::vector<std::unique_ptr<RandomLists>> lists;
+  std::vector<int64_t> groups;
+  int64_t keep = 0; ///< select: keys to be kept
+};
+
+/// Judges a case; `random` for what it draws itself.
+using Judge = std::function<void(std::shared_ptr<Inputs> inputs,
+                                 Finding &finding, std::mt19937_64 &random)>;
+
+/// All cases of an attention or select kernel's variant: every ratio of heads,
+/// every length that its lists hold, all kinds of values in turn, and where
+/// there are lists one key, some and all. Stops at the first failure.
+Finding forEachCase(const bundle::Manifest &manifest,
+                    const bundle::Kernel &kernel,
+                    const bundle::KernelVariant &variant,
+                    const Options &options, const CaseRules &rules,
+                    const Judge &judge);
+
+/// Inputs of a shape, with lists of `keep` keys where the kernel has lists.
+std::shared_ptr<Inputs> makeInputs(const bundle::Manifest &manifest,
+                                   const bundle::Kernel &kernel,
+                                   const bundle::KernelVariant &variant,
+                                   const Shape &shape, int64_t keep,
+                                   std::mt19937_64 &random);
+
+} // namespace heddle::conformance
+
+#endif // HEDDLE_RUNTIME_TEST_CONFORMANCE_CASES_H

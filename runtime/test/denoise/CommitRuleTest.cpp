@@ -1,0 +1,154 @@
+//===- CommitRuleTest.cpp - Thresholds, factors, places of a sequence -----===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/denoise/CommitRule.h"
+#include "runtime/denoise/SequenceRun.h"
+
+#include <gtest/gtest.h>
+
+using namespace heddle;
+using namespace heddle::rt;
+using Kind = bundle::CommitRule::Kind;
+using Chosen = std::vector<int64_t>;
+
+namespace {
+
+bundle::CommitRule ruleOf(Kind kind, int64_t num = 1, int64_t den = 1) {
+  bundle::CommitRule rule;
+  rule.kind = kind;
+  rule.ratio = {num, den};
+  return rule;
+}
+
+TEST(CommitRule, QuotaTakesTheSurestAndTheLowestOfEquals) {
+  const std::vector<double> confidence = {0.5, 0.9, 0.5, 0.9, 0.1};
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Quota), confidence, 0), Chosen{});
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Quota), confidence, 1), Chosen{1});
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Quota), confidence, 3),
+            (Chosen{0, 1, 3}));
+}
+
+TEST(CommitRule, AboveTakesAllThatReachItAndAtLeastTheBest) {
+  const std::vector<double> confidence = {0.5, 0.9, 0.91, 0.2};
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Above, 9, 10), confidence, 0),
+            (Chosen{1, 2}))
+      << "0.9 is not less than 9/10";
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Above), confidence, 4), Chosen{2});
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Above), {}, 4), Chosen{});
+}
+
+TEST(CommitRule, FactorTakesTheLargestPrefix) {
+  // (m + 1)(1 - c_m): 2 * 0.1, 3 * 0.2, 4 * 0.25, 5 * 0.3.
+  const std::vector<double> confidence = {0.75, 0.9, 0.7, 0.8};
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Factor), confidence, 0), (Chosen{1, 3}))
+      << "4 * 0.25 is not below 1";
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Factor, 1, 100), confidence, 0),
+            Chosen{1});
+  const std::vector<double> sure = {1, 1, 1};
+  EXPECT_EQ(chooseCommits(ruleOf(Kind::Factor), sure, 0), (Chosen{0, 1, 2}));
+}
+
+ModelConfig config() {
+  ModelConfig config;
+  config.maskToken = 9;
+  config.eosToken = 3;
+  return config;
+}
+
+const std::vector<int32_t> prompt = {5, 6};
+const GenerateOptions sixInTwoBlocks = {
+    .genLength = 6, .steps = 4, .blockLength = 3, .sampling = {}};
+
+TEST(SequenceRun, BlocksLastTheirPlannedSteps) {
+  SequenceRun run(prompt, sixInTwoBlocks, config(), {});
+  EXPECT_EQ(run.quota(), 2) << "the first steps take the remainder";
+  run.commit(2, 7);
+  run.commit(4, 7);
+  run.advance();
+  EXPECT_EQ(run.place(), (bundle::StepPlace{.step = 2,
+                                            .totalSteps = 4,
+                                            .block = 0,
+                                            .stepInBlock = 2,
+                                            .blockSteps = 2}));
+  EXPECT_EQ(run.quota(), 1);
+  run.commit(3, 9); // the mask token: stays masked, counts as committed
+  run.advance();
+  EXPECT_EQ(run.place().block, 1);
+  EXPECT_TRUE(run.masked()[3]);
+  EXPECT_EQ(run.blockBegin(), 5);
+  EXPECT_EQ(run.committedAt()[2], 1);
+  EXPECT_EQ(run.committedAt()[3], 0);
+  run.advance();
+  EXPECT_FALSE(run.done());
+  run.advance();
+  EXPECT_FALSE(run.done()) << "three positions had no candidates";
+  for (int64_t position : {5, 6, 7})
+    run.commit(position, 7);
+  run.advance();
+  EXPECT_TRUE(run.done());
+}
+
+TEST(SequenceRun, CarriesOverWhatHadNoCandidates) {
+  SequenceRun run(prompt, sixInTwoBlocks, config(), {});
+  run.commit(2, 7);
+  run.advance();
+  EXPECT_EQ(run.quota(), 2) << "one of its own and one left over";
+}
+
+TEST(SequenceRun, BlocksThatEndWhenFull) {
+  SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(Kind::Above));
+  for (int64_t position : {2, 3, 4})
+    run.commit(position, 7);
+  run.advance();
+  EXPECT_EQ(run.place().block, 1) << "early";
+  EXPECT_EQ(run.place().step, 2);
+  for (int64_t position : {5, 6, 7}) {
+    EXPECT_FALSE(run.done());
+    run.commit(position, 7);
+    run.advance();
+  }
+  EXPECT_TRUE(run.done());
+}
+
+TEST(SequenceRun, EndsAtEosOnceNothingIsMaskedBeforeIt) {
+  bundle::CommitRule rule;
+  rule.stopAtEos = true;
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  run.commit(3, 3);
+  run.advance();
+  EXPECT_FALSE(run.done()) << "position 2 is masked";
+  run.commit(2, 7);
+  run.advance();
+  EXPECT_TRUE(run.done());
+  EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 3, 3, 3, 3, 3}));
+}
+
+/// A run that ends when full may go on after its planned steps: by timesteps,
+/// every one of these is a last one, which takes all it can.
+TEST(SequenceRun, TimestepsHoldOnAfterThePlan) {
+  bundle::CommitRule rule;
+  rule.within = 0;
+  for (TransferRule transfer : {TransferRule::Entropy, TransferRule::Origin}) {
+    GenerateOptions options = {
+        .genLength = 6, .steps = 2, .blockLength = 6, .sampling = {}};
+    options.sampling.timesteps = TimestepOptions{.rule = transfer};
+    SequenceRun run(prompt, options, config(), rule);
+    run.advance();
+    EXPECT_EQ(run.quota(), 6);
+    run.commit(3, 7);
+    for (int64_t extra = 0; extra < 3; ++extra) {
+      run.advance();
+      ASSERT_FALSE(run.done());
+      EXPECT_EQ(run.quota(), 5);
+      for (int64_t position : {2, 4, 5, 6, 7})
+        EXPECT_TRUE(run.isCandidate(position));
+      EXPECT_FALSE(run.isCandidate(3));
+    }
+  }
+}
+
+} // namespace

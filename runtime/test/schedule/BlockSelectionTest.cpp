@@ -1,0 +1,280 @@
+//===- BlockSelectionTest.cpp - Lists of blocks, shared lists -------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Selections of blocks, played with the definitions of the kernels, against a
+// statement of each isolation in terms of one list of the keys of every block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/reference/ReferenceExecutor.h"
+#include "runtime/test/schedule/HandBundle.h"
+#include "runtime/test/schedule/Tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::KeepRule;
+using bundle::Selection;
+using bundle::Term;
+
+namespace {
+
+constexpr int64_t size = 4; ///< keys of a block, rows of a group
+using Isolation = Selection::Isolation;
+using Matrix = std::vector<std::vector<double>>; ///< [row][key]
+
+/// Dense attention and a renewal in step 1, then only the blocks.
+bundle::Manifest blocksManifest(const Selection &selection) {
+  bundle::Manifest manifest;
+  manifest.selections = {selection};
+  manifest.kernels.resize(3);
+  manifest.kernels[0].name = "dense_lse";
+  manifest.kernels[0].writesLse = true;
+  manifest.kernels[1].name = "blocks";
+  manifest.kernels[1].terms = {{Term::Kind::Blocks, 0, 0}};
+  manifest.kernels[2].name = "select";
+  manifest.kernels[2].kind = bundle::Kernel::Kind::Select;
+  manifest.kernels[2].group = size;
+  manifest.kernels[2].blocks = true;
+  manifest.kernels[2].perKvHead = selection.perKvHead;
+  bundle::Phase renew, otherwise;
+  renew.when = {bundle::When::Kind::On, selection.cadence};
+  renew.attention = 0;
+  renew.refreshes = {{0, 2}};
+  otherwise.attention = 1;
+  manifest.rules.emplace_back().phases = {renew, otherwise};
+  return manifest;
+}
+
+Selection blocksOf(bundle::Ratio keep, KeepRule rule, Isolation isolation) {
+  Selection selection;
+  selection.name = "tiles";
+  selection.kind = Selection::Kind::Blocks;
+  selection.keep = keep;
+  selection.rule = rule;
+  selection.group = size;
+  selection.isolation = isolation;
+  selection.cadence.kind = bundle::Cadence::Kind::First;
+  selection.cadence.count = 1;
+  return selection;
+}
+
+/// Softmax of scale * Q K^T over the keys from `first` on.
+Matrix probabilities(const AttentionTensors &tensors, int64_t head, int64_t n,
+                     double scale, int64_t first) {
+  const auto *q = static_cast<const float *>(tensors.query);
+  const auto *k = static_cast<const float *>(tensors.key);
+  int64_t kvHead = head * tensors.kvHeads / tensors.queryHeads;
+  Matrix result(n, std::vector<double>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t j = first; j < n; ++j) {
+      double dot = 0;
+      for (int64_t e = 0; e < tensors.headDim; ++e)
+        dot += double(q[i * tensors.queryStride + head * tensors.headDim + e]) *
+               k[j * tensors.keyStride + kvHead * tensors.headDim + e];
+      sum += result[i][j] = std::exp(dot * scale);
+    }
+    for (int64_t j = first; j < n; ++j)
+      result[i][j] /= sum;
+  }
+  return result;
+}
+
+/// The keys of each block; with `split`, blocks start anew there.
+std::vector<std::vector<int64_t>> blocksOf(int64_t n, int64_t split) {
+  std::vector<std::vector<int64_t>> blocks;
+  for (int64_t j = 0; j < n; ++j) {
+    if (j == split || (j - (j >= split ? split : 0)) % size == 0)
+      blocks.emplace_back();
+    blocks.back().push_back(j);
+  }
+  return blocks;
+}
+
+double meanOver(const Matrix &p, const std::vector<int64_t> &rows,
+                const std::vector<int64_t> &keys) {
+  double sum = 0;
+  for (int64_t i : rows)
+    for (int64_t j : keys)
+      sum += p[i][j];
+  return sum / static_cast<double>(rows.size() * keys.size());
+}
+
+/// The best `keep` blocks of [begin, end).
+std::set<int64_t> best(const std::vector<double> &scores, int64_t begin,
+                       int64_t end, int64_t keep) {
+  std::vector<int64_t> order(end - begin);
+  std::iota(order.begin(), order.end(), begin);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  order.resize(keep);
+  return {order.begin(), order.end()};
+}
+
+void check(const Selection &selection, int64_t length, int64_t prompt,
+           bool windowed) {
+  ModelConfig config;
+  config.layers = 1;
+  config.queryHeads = 4;
+  config.kvHeads = 2;
+  config.headDim = 8;
+  bundle::Manifest manifest = blocksManifest(selection);
+  int64_t n = length;
+  if (windowed) { // of the response, the first six positions are visible
+    using Kind = bundle::Positions::Kind;
+    manifest.positions.resize(3);
+    manifest.positions[0].kind = Kind::Prompt;
+    manifest.positions[1].kind = Kind::Undecoded;
+    manifest.positions[1].count = 6;
+    manifest.positions[2].kind = Kind::Union;
+    manifest.positions[2].of = {0, 1};
+    manifest.visible = 2;
+    n = prompt + 6;
+  }
+  auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
+  ASSERT_TRUE(executor) << executor.error().text();
+  test::States states({{length, prompt}});
+  ASSERT_TRUE((*executor)->beginRun(states.shapes, 2, 2));
+  std::mt19937 random(4);
+  test::Tensors memory(config, n, 3, DType::F32, random);
+  std::vector<std::byte> output;
+  auto batch = (*executor)->beginStep(states.all(1, 2));
+  ASSERT_TRUE(batch) << batch.error().text();
+  ASSERT_EQ((*batch)->rows(), n);
+  AttentionTensors tensors = memory.into(output);
+  Status played = test::playLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(played)) << played.error().text();
+
+  bool two = selection.isolation != Isolation::None && prompt > 0;
+  bool anew = two && selection.isolation == Isolation::Spans;
+  auto blocks = blocksOf(n, anew ? prompt : n);
+  auto count = static_cast<int64_t>(blocks.size());
+  int64_t boundary = 0; // the response's first block
+  while (boundary < count && blocks[boundary].front() < prompt)
+    ++boundary;
+  boundary = std::min(boundary, count - 1);
+  auto kept = [&](int64_t of) {
+    return bundle::keepCount(selection.keep, selection.rule, of);
+  };
+  double scale = 1 / std::sqrt(selection.scale == Selection::Scale::Heads
+                                   ? double(config.queryHeads)
+                                   : double(config.headDim));
+  int64_t shared = selection.perKvHead ? 2 : 1;
+  SelectionView view = (*executor)->selections(0, 0).at(0);
+  ASSERT_TRUE(view.indices);
+  ASSERT_EQ(view.lists, config.queryHeads / shared);
+  ASSERT_EQ(view.groups, (n + size - 1) / size);
+  std::vector<std::vector<std::set<int64_t>>> keys(view.lists); // [list][group]
+  for (int64_t list = 0; list < view.lists; ++list)
+    for (int64_t g = 0; g < view.groups; ++g) {
+      std::vector<int64_t> rows;
+      for (int64_t i = g * size; i < std::min(n, (g + 1) * size); ++i)
+        rows.push_back(i);
+      std::vector<double> scores(count), among(count);
+      for (int64_t h = list * shared; h < (list + 1) * shared; ++h) {
+        Matrix all = probabilities(tensors, h, n, scale, 0);
+        Matrix own = probabilities(tensors, h, n, scale,
+                                   two ? blocks[boundary].front() : 0);
+        for (int64_t v = 0; v < count; ++v) {
+          scores[v] += meanOver(all, rows, blocks[v]);
+          among[v] += meanOver(own, rows, blocks[v]);
+        }
+      }
+      std::set<int64_t> expected;
+      if (!two) {
+        expected = best(scores, 0, count, kept(count));
+      } else if (selection.isolation == Isolation::Filtered) {
+        for (int64_t v : best(scores, 0, count, kept(count)))
+          if (v < boundary)
+            expected.insert(v);
+        expected.merge(best(among, boundary, count, kept(count - boundary)));
+      } else {
+        expected = best(scores, 0, boundary, kept(boundary));
+        expected.merge(best(scores, boundary, count, kept(count - boundary)));
+      }
+      std::vector<int32_t> found(
+          view.indices + (list * view.groups + g) * view.keep,
+          view.indices + (list * view.groups + g + 1) * view.keep);
+      std::vector<int32_t> padded(expected.begin(), expected.end());
+      padded.resize(view.keep, -1);
+      EXPECT_EQ(found, padded) << "list " << list << " group " << g;
+      keys[list].resize(g + 1);
+      for (int64_t v : expected)
+        keys[list][g].insert(blocks[v].begin(), blocks[v].end());
+    }
+
+  // The next step attends to the keys of these blocks.
+  batch = (*executor)->beginStep(states.all(2, 2));
+  ASSERT_TRUE(batch) << batch.error().text();
+  int64_t before = (*executor)->visitedPairs();
+  played = test::playLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(played)) << played.error().text();
+  EXPECT_EQ((*executor)->counters().pairs,
+            (*executor)->visitedPairs() - before);
+  const auto *v = static_cast<const float *>(tensors.value);
+  const auto *o = static_cast<const float *>(tensors.output);
+  for (int64_t h = 0; h < config.queryHeads; ++h) {
+    Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+    for (int64_t i = 0; i < n; ++i) {
+      std::vector<double> expected(config.headDim);
+      double sum = 0;
+      for (int64_t j : keys[h / shared][i / size]) {
+        sum += p[i][j];
+        for (int64_t e = 0; e < config.headDim; ++e)
+          expected[e] += p[i][j] * v[j * tensors.valueStride + h / 2 * 8 + e];
+      }
+      for (int64_t e = 0; e < config.headDim; ++e)
+        ASSERT_NEAR(o[i * tensors.outputStride + h * 8 + e], expected[e] / sum,
+                    1e-5)
+            << "head " << h << " row " << i;
+    }
+  }
+}
+
+} // namespace
+
+TEST(BlockSelection, EveryIsolationEqualsItsStatement) {
+  for (Isolation isolation : {Isolation::None, Isolation::Spans,
+                              Isolation::Aligned, Isolation::Filtered})
+    for (KeepRule rule : {KeepRule::Floor, KeepRule::FloorPlusOne})
+      for (bundle::Ratio keep : {bundle::Ratio{1, 2}, bundle::Ratio{3, 10}})
+        for (int64_t prompt : {9, 8, 20, 0}) {
+          SCOPED_TRACE("isolation " + std::to_string(int(isolation)) +
+                       " rule " + std::to_string(int(rule)) + " keep " +
+                       std::to_string(keep.num) + "/" +
+                       std::to_string(keep.den) + " prompt " +
+                       std::to_string(prompt));
+          check(blocksOf(keep, rule, isolation), 22, prompt, false);
+        }
+}
+
+TEST(BlockSelection, BoundariesStandAmongVisiblePositions) {
+  for (Isolation isolation : {Isolation::None, Isolation::Spans,
+                              Isolation::Aligned, Isolation::Filtered}) {
+    SCOPED_TRACE("isolation " + std::to_string(int(isolation)));
+    check(blocksOf({1, 2}, KeepRule::Floor, isolation), 40, 9, true);
+  }
+}
+
+TEST(BlockSelection, ScoresOfSharedHeadsAndOtherScales) {
+  for (Isolation isolation : {Isolation::None, Isolation::Filtered}) {
+    Selection selection = blocksOf({1, 2}, KeepRule::Floor, isolation);
+    selection.perKvHead = true;
+    check(selection, 22, 9, false);
+    selection.scale = Selection::Scale::Heads;
+    check(selection, 22, 9, false);
+    selection.perKvHead = false;
+    check(selection, 22, 9, false);
+  }
+}

@@ -1,0 +1,632 @@
+//===- PlayerTest.cpp - Passes, caches and corrections --------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Whole runs of a toy model under dense attention and every kind of pass,
+// against ToyTruth. Tokens are committed from a fixed random order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/reference/ReferenceExecutor.h"
+#include "runtime/schedule/Executor.h"
+#include "runtime/test/schedule/HandBundle.h"
+#include "runtime/test/schedule/Tensors.h"
+#include "runtime/test/schedule/Toy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Cadence;
+using bundle::Pass;
+using bundle::Positions;
+using bundle::Reuse;
+using bundle::When;
+using test::ToyModel;
+using test::ToyTruth;
+
+namespace {
+
+Cadence every(int64_t period, int64_t from = 1) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Every;
+  cadence.period = period;
+  cadence.from = from;
+  return cadence;
+}
+
+Cadence first(int64_t count) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::First;
+  cadence.count = count;
+  return cadence;
+}
+
+Pass passOn(const Cadence &cadence, int64_t rows = -1) {
+  Pass pass;
+  pass.when.push_back({When::Kind::On, cadence});
+  pass.rows = rows;
+  return pass;
+}
+
+Positions set(Positions::Kind kind, int64_t count = 0) {
+  Positions positions;
+  positions.kind = kind;
+  positions.count = count;
+  return positions;
+}
+
+/// A token of a position, whenever it is committed; -1 stands for the mask.
+int32_t tokenOf(int64_t position) {
+  return static_cast<int32_t>(position * 7919 % 101);
+}
+
+/// A sequence that a random position of becomes a token after every step.
+struct Decoding {
+  Decoding(SequenceShape of, uint32_t seed) : states({of}), random(seed) {
+    for (int64_t i = 0; i < of.length; ++i)
+      tokens.push_back(i < of.promptLength ? tokenOf(i) : -1);
+  }
+  void commitOne(int64_t step) {
+    std::vector<int64_t> masked;
+    for (size_t i = 0; i < tokens.size(); ++i)
+      if (states.masked[0][i])
+        masked.push_back(static_cast<int64_t>(i));
+    if (masked.empty())
+      return;
+    int64_t chosen = masked[random() % masked.size()];
+    states.commit(0, chosen, step);
+    tokens[chosen] = tokenOf(chosen);
+  }
+  ToyTruth::Set committedAt(int64_t step) const {
+    ToyTruth::Set result;
+    for (size_t i = 0; i < tokens.size(); ++i)
+      if (step > 0 && !states.masked[0][i] && states.committedAt[0][i] == step)
+        result.insert(static_cast<int32_t>(i));
+    return result;
+  }
+  test::States states;
+  std::mt19937 random;
+  std::vector<int32_t> tokens;
+};
+
+ToyTruth::Set range(int64_t begin, int64_t end) {
+  ToyTruth::Set result;
+  for (int64_t i = begin; i < end; ++i)
+    result.insert(static_cast<int32_t>(i));
+  return result;
+}
+
+ToyTruth::Set setOf(const std::vector<int32_t> &list) {
+  return {list.begin(), list.end()};
+}
+
+/// The tokens of the rows of a batch of one sequence.
+std::vector<int32_t> tokensOf(const PackedBatch &batch,
+                              const std::vector<int32_t> &tokens) {
+  std::vector<int32_t> result;
+  for (int32_t position : batch.positions)
+    result.push_back(tokens[position]);
+  return result;
+}
+
+std::unique_ptr<ScheduleExecutor> compiled(const bundle::Manifest &manifest,
+                                           const ModelConfig &config) {
+  auto result = ScheduleExecutor::create(test::makeHandBundle(manifest), config,
+                                         DType::F32);
+  EXPECT_TRUE(result) << result.error().text();
+  return result ? std::move(*result) : nullptr;
+}
+
+/// The definitions: also plays what no bundle may hold.
+std::unique_ptr<ScheduleExecutor> defined(const bundle::Manifest &manifest,
+                                          const ModelConfig &config) {
+  auto result = ReferenceExecutor::create(manifest, config, DType::F32);
+  EXPECT_TRUE(result) << result.error().text();
+  return result ? std::move(*result) : nullptr;
+}
+
+/// Plays a run of one sequence with an executor and with ToyTruth, whose steps
+/// `describe` gives; every hidden state and every layer's rows must agree.
+void expectTruth(
+    const bundle::Manifest &manifest, const ToyModel &model,
+    SequenceShape shape, int64_t steps,
+    const std::function<ToyTruth::Step(int64_t, const Decoding &)> &describe,
+    bool byDefinition = false) {
+  auto executor = byDefinition ? defined(manifest, model.config)
+                               : compiled(manifest, model.config);
+  ASSERT_TRUE(executor);
+  executor->setTracing(true);
+  Status begun = executor->beginRun({shape}, steps, steps);
+  ASSERT_TRUE(static_cast<bool>(begun)) << begun.error().text();
+  ToyTruth truth(model, manifest.reuse);
+  Decoding decoding(shape, 11);
+  for (int64_t step = 1; step <= steps; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    auto batch = executor->beginStep(decoding.states.all(step, steps));
+    ASSERT_TRUE(batch) << batch.error().text();
+    ToyTruth::Step what = describe(step, decoding);
+    ASSERT_EQ(setOf((*batch)->positions), what.live);
+    auto found =
+        model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens));
+    ASSERT_TRUE(found) << found.error().text();
+    auto expected = truth.play(what, decoding.tokens);
+    const int64_t hidden = model.config.hidden;
+    for (int64_t row = 0; row < (*batch)->rows(); ++row)
+      for (int64_t e = 0; e < hidden; ++e)
+        ASSERT_NEAR((*found)[row * hidden + e],
+                    expected[(*batch)->positions[row]][e], 2e-4)
+            << "position " << (*batch)->positions[row] << " element " << e;
+    int64_t exactRows = 0;
+    if (what.live.empty())
+      continue;
+    ASSERT_EQ(executor->trace().size(), model.layers.size());
+    for (const LayerTrace &layer : executor->trace()) {
+      const ToyTruth::Rows &rows = truth.rows[layer.layer];
+      EXPECT_EQ(setOf(layer.keyRows), rows.exact) << "layer " << layer.layer;
+      if (manifest.reuse.ffn)
+        EXPECT_EQ(setOf(layer.ffnRows), what.exact == Pass::Exact::Salient
+                                            ? rows.salient
+                                            : rows.exact)
+            << "layer " << layer.layer;
+      exactRows += static_cast<int64_t>(rows.exact.size());
+    }
+    EXPECT_EQ(executor->counters().keyRows, exactRows);
+    decoding.commitOne(step);
+  }
+}
+
+/// Dense attention, and kernels that read no lists.
+bundle::Manifest denseManifest() {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.selections.clear();
+  std::erase_if(manifest.kernels,
+                [](const bundle::Kernel &kernel) { return kernel.hasLists(); });
+  return manifest;
+}
+
+} // namespace
+
+TEST(Player, KeepsKeysAndValuesOfRowsThatAPassLeavesOut) {
+  // All rows every fourth step, else those undecoded and just committed.
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse.kv = true;
+  manifest.positions = {set(Positions::Kind::Undecoded, 3),
+                        set(Positions::Kind::Committed, 1),
+                        set(Positions::Kind::Union)};
+  manifest.positions[2].of = {0, 1};
+  manifest.passes = {passOn(every(4)), Pass()};
+  manifest.passes[1].rows = 2;
+  ToyModel model(3, 4, 2, 1);
+  expectTruth(manifest, model, {20, 6}, 14,
+              [&](int64_t step, const Decoding &decoding) {
+                ToyTruth::Step what;
+                what.visible = range(0, 20);
+                if (step % 4 == 1) {
+                  what.live = what.visible;
+                  return what;
+                }
+                what.live = decoding.committedAt(step - 1);
+                for (int32_t i = 0, left = 3; i < 20 && left > 0; ++i)
+                  if (decoding.states.masked[0][i]) {
+                    what.live.insert(i);
+                    --left;
+                  }
+                return what;
+              });
+}
+
+TEST(Player, SeesOnlyVisiblePositions) {
+  // Decoded positions and the first four others, as every fifth step has them.
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse.kv = true;
+  manifest.positions = {
+      set(Positions::Kind::Decoded), set(Positions::Kind::Undecoded, 4),
+      set(Positions::Kind::Union), set(Positions::Kind::Fixed),
+      set(Positions::Kind::Undecoded, 2)};
+  manifest.positions[2].of = {0, 1};
+  manifest.positions[3].of = {2};
+  manifest.positions[3].cadence = every(5);
+  manifest.visible = 3;
+  manifest.passes = {passOn(every(5)), Pass()};
+  manifest.passes[1].rows = 4;
+  ToyModel model(2, 2, 1, 2);
+  ToyTruth::Set visible;
+  expectTruth(manifest, model, {18, 5}, 12,
+              [&](int64_t step, const Decoding &decoding) {
+                auto firstMasked = [&](int64_t most) {
+                  ToyTruth::Set result;
+                  for (int32_t i = 0; i < 18; ++i)
+                    if (decoding.states.masked[0][i] && most-- > 0)
+                      result.insert(i);
+                  return result;
+                };
+                ToyTruth::Step what;
+                if (step % 5 == 1) {
+                  visible = firstMasked(4);
+                  for (int32_t i = 0; i < 18; ++i)
+                    if (!decoding.states.masked[0][i])
+                      visible.insert(i);
+                  what.live = visible;
+                } else {
+                  for (int32_t i : firstMasked(2))
+                    if (visible.count(i))
+                      what.live.insert(i);
+                }
+                what.visible = visible;
+                return what;
+              });
+}
+
+/// Two full steps, then salient rows: of all positions every third step, else
+/// of the response.
+static void playSalient(Reuse reuse, bundle::Ratio below, double limit) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = reuse;
+  manifest.positions = {set(Positions::Kind::Response)};
+  manifest.passes = {passOn(first(2)), passOn(every(3)), Pass()};
+  for (int64_t pass : {1, 2}) {
+    manifest.passes[pass].exact = Pass::Exact::Salient;
+    manifest.passes[pass].below = below;
+  }
+  manifest.passes[2].rows = 0;
+  ToyModel model(3, 4, 2, 5);
+  expectTruth(
+      manifest, model, {22, 8}, 12,
+      [&](int64_t step, const Decoding &decoding) {
+        ToyTruth::Step what;
+        what.visible = what.live = range(0, 22);
+        if (step <= 2)
+          return what;
+        if (step % 3 != 1)
+          what.live = range(8, 22);
+        what.exact = Pass::Exact::Salient;
+        what.committed = decoding.committedAt(step - 1);
+        what.below = limit;
+        return what;
+      },
+      !reuse.ffn);
+}
+
+TEST(Player, FindsSalientRowsAndPropagatesWhatChanged) {
+  playSalient({true, Reuse::Attention::Propagated, true}, {999, 1000}, 0.999);
+  playSalient({true, Reuse::Attention::Propagated, true}, {99999, 100000},
+              0.99999);
+  playSalient({true, Reuse::Attention::Propagated, false}, {99, 100}, 0.99);
+}
+
+TEST(Player, FindsSalientRowsWithoutPropagation) {
+  playSalient({true, Reuse::Attention::Context, true}, {9999, 10000}, 0.9999);
+}
+
+TEST(Player, RecomputesTheRowsWhoseValuesChangedMost) {
+  for (Reuse::Attention attention :
+       {Reuse::Attention::Output, Reuse::Attention::Context}) {
+    bundle::Manifest manifest = denseManifest();
+    manifest.reuse = {true, attention, true};
+    manifest.positions = {set(Positions::Kind::Response)};
+    // Prompt and response; the prompt and some; the response; some.
+    manifest.passes = {passOn(every(6)), passOn(every(3)), passOn(every(4), 0),
+                       Pass()};
+    manifest.passes[0].when.push_back({When::Kind::On, every(2)});
+    for (int64_t pass : {1, 3}) {
+      manifest.passes[pass].exact = Pass::Exact::LeastSimilar;
+      manifest.passes[pass].keep = {3, 10};
+      manifest.passes[pass].among = 0;
+    }
+    manifest.passes[0].when.pop_back();
+    manifest.passes[3].rows = 0;
+    ToyModel model(3, 2, 2, 3);
+    expectTruth(manifest, model, {19, 6}, 13,
+                [&](int64_t step, const Decoding &) {
+                  ToyTruth::Step what;
+                  what.visible = what.live = range(0, 19);
+                  what.among = range(6, 19);
+                  what.keep = 0.3;
+                  if (step % 6 == 1)
+                    return what;
+                  if (step % 3 != 1)
+                    what.live = range(6, 19);
+                  if (step % 3 == 1 || step % 4 != 1)
+                    what.exact = Pass::Exact::LeastSimilar;
+                  return what;
+                });
+  }
+}
+
+TEST(Player, AddsTheRowBeforeInShiftedModels) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse.kv = true;
+  manifest.positions = {set(Positions::Kind::Undecoded, 2)};
+  manifest.passes = {passOn(first(1)), Pass()};
+  manifest.passes[1].rows = 0;
+  ToyModel model(1, 2, 1, 3);
+  model.config.shiftedLogits = true;
+  auto executor = compiled(manifest, model.config);
+  ASSERT_TRUE(executor);
+  ASSERT_TRUE(executor->beginRun({{6, 2}}, 4, 4));
+  Decoding decoding({6, 2}, 1);
+  for (int64_t step = 1; step <= 2; ++step) {
+    auto batch = executor->beginStep(decoding.states.all(step, 4));
+    ASSERT_TRUE(batch) << batch.error().text();
+    EXPECT_EQ((*batch)->positions,
+              step == 1 ? (std::vector<int32_t>{0, 1, 2, 3, 4, 5})
+                        : (std::vector<int32_t>{1, 2, 3}));
+    ASSERT_TRUE(
+        model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens)));
+  }
+}
+
+TEST(Player, NothingLeftOutIsDenseBitForBit) {
+  // Rows of all positions, visible positions that are all, salient below 2 when
+  // every row has just been committed, the least similar whole.
+  ToyModel model(3, 4, 2, 7);
+  const SequenceShape shape{21, 4};
+  auto play = [&](const bundle::Manifest &manifest, bool commitAll) {
+    std::vector<std::vector<float>> states;
+    auto executor = compiled(manifest, model.config);
+    if (!executor || !executor->beginRun({shape}, 5, 5))
+      return states;
+    Decoding decoding(shape, 2);
+    for (int64_t step = 1; step <= 5; ++step) {
+      if (commitAll && step > 1)
+        for (int64_t i = 0; i < shape.length; ++i)
+          decoding.states.commit(0, i, step - 1);
+      auto batch = executor->beginStep(decoding.states.all(step, 5));
+      EXPECT_TRUE(batch) << batch.error().text();
+      if (!batch)
+        return states;
+      auto found =
+          model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens));
+      EXPECT_TRUE(found) << found.error().text();
+      if (found)
+        states.push_back(*found);
+      for (int32_t &token : decoding.tokens)
+        token = (token + 3) % 50;
+    }
+    return states;
+  };
+  std::vector<std::vector<float>> dense = play(denseManifest(), false);
+  ASSERT_EQ(dense.size(), 5u);
+
+  bundle::Manifest allRows = denseManifest();
+  allRows.reuse = {true, Reuse::Attention::Context, true};
+  allRows.positions = {set(Positions::Kind::All), set(Positions::Kind::Fixed)};
+  allRows.positions[1].of = {0};
+  allRows.positions[1].cadence = every(2);
+  allRows.visible = 1;
+  allRows.passes = {passOn(every(2)), Pass()};
+  allRows.passes[1].rows = 0;
+  EXPECT_EQ(play(allRows, false), dense);
+
+  bundle::Manifest output = allRows;
+  output.reuse.attention = Reuse::Attention::Output;
+  EXPECT_EQ(play(output, false), dense);
+
+  bundle::Manifest salient = denseManifest();
+  salient.reuse = {true, Reuse::Attention::Propagated, true};
+  salient.passes = {passOn(first(1)), Pass()};
+  salient.passes[1].exact = Pass::Exact::Salient;
+  salient.passes[1].below = {2, 1};
+  EXPECT_EQ(play(salient, true), dense);
+
+  bundle::Manifest least = salient;
+  least.reuse.attention = Reuse::Attention::Output;
+  least.positions = {set(Positions::Kind::All)};
+  least.passes[1] = Pass();
+  least.passes[1].exact = Pass::Exact::LeastSimilar;
+  least.passes[1].keep = {1, 1};
+  least.passes[1].among = 0;
+  EXPECT_EQ(play(least, false), dense);
+}
+
+TEST(Player, SequencesKnowNothingOfEachOther) {
+  // Three sequences, each at its own place: what each computes in the batch is
+  // what it computes alone, bit for bit.
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = {true, Reuse::Attention::Propagated, true};
+  manifest.positions = {set(Positions::Kind::Response),
+                        set(Positions::Kind::Undecoded, 3)};
+  manifest.passes = {passOn(every(5)), passOn(every(2)), passOn(every(3), 1),
+                     Pass()};
+  manifest.passes[1].exact = Pass::Exact::Salient;
+  manifest.passes[1].below = {9999, 10000};
+  manifest.passes[3].exact = Pass::Exact::Salient;
+  manifest.passes[3].below = {999, 1000};
+  manifest.passes[3].rows = 0;
+  bundle::Phase window;
+  window.when = {When::Kind::On, every(4, 2)};
+  window.attention = test::kernelNamed(manifest, "window5_sinks2");
+  manifest.rules[0].phases.insert(manifest.rules[0].phases.begin(), window);
+
+  ToyModel model(2, 4, 2, 9);
+  const std::vector<SequenceShape> shapes = {{17, 3}, {9, 0}, {24, 11}};
+  constexpr int64_t steps = 14;
+  // Sequence s takes part from round 2 s on and is done after its step 9 - s:
+  // the first and the middle one end in steps with salient rows, of which
+  // nothing may be left in the steps that the others go on with.
+  auto placeOf = [&](size_t s, int64_t round) {
+    return round - 2 * static_cast<int64_t>(s);
+  };
+  std::vector<std::vector<std::vector<float>>> alone(shapes.size());
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    auto executor = compiled(manifest, model.config);
+    ASSERT_TRUE(executor && executor->beginRun({shapes[s]}, steps, steps));
+    Decoding decoding(shapes[s], static_cast<uint32_t>(s));
+    for (int64_t step = 1; step <= 9 - static_cast<int64_t>(s); ++step) {
+      auto batch = executor->beginStep(decoding.states.all(step, steps));
+      ASSERT_TRUE(batch) << batch.error().text();
+      auto found =
+          model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens));
+      ASSERT_TRUE(found) << found.error().text();
+      alone[s].push_back(*found);
+      decoding.commitOne(step);
+    }
+  }
+  auto executor = compiled(manifest, model.config);
+  ASSERT_TRUE(executor && executor->beginRun(shapes, steps, steps));
+  std::vector<Decoding> decodings;
+  for (size_t s = 0; s < shapes.size(); ++s)
+    decodings.emplace_back(shapes[s], static_cast<uint32_t>(s));
+  for (int64_t round = 1; round <= steps; ++round) {
+    std::vector<SequenceState> states;
+    for (size_t s = 0; s < shapes.size(); ++s) {
+      int64_t step = placeOf(s, round);
+      SequenceState state = decodings[s].states.at(
+          0, bundle::plannedPlace(std::max<int64_t>(step, 1), steps, 0));
+      state.done = step < 1 || step > 9 - static_cast<int64_t>(s);
+      states.push_back(state);
+    }
+    auto batch = executor->beginStep(states);
+    ASSERT_TRUE(batch) << batch.error().text();
+    std::vector<int32_t> tokens;
+    for (int64_t s = 0; s < (*batch)->sequences(); ++s)
+      for (int64_t row = (*batch)->offsets[s]; row < (*batch)->offsets[s + 1];
+           ++row)
+        tokens.push_back(decodings[s].tokens[(*batch)->positions[row]]);
+    auto found = model.forward(*executor, **batch, tokens);
+    ASSERT_TRUE(found) << found.error().text();
+    for (size_t s = 0; s < shapes.size(); ++s) {
+      if (states[s].done)
+        continue;
+      int64_t step = placeOf(s, round), hidden = model.config.hidden;
+      std::vector<float> part(found->begin() + (*batch)->offsets[s] * hidden,
+                              found->begin() +
+                                  (*batch)->offsets[s + 1] * hidden);
+      EXPECT_EQ(part, alone[s][step - 1])
+          << "sequence " << s << " step " << step;
+      decodings[s].commitOne(step);
+    }
+  }
+}
+
+TEST(Player, RefusesToReadWhatNoStepHasComputed) {
+  ToyModel model(1, 2, 1, 3);
+  auto refusal = [&](bundle::Manifest manifest, int64_t step) -> std::string {
+    auto executor =
+        ReferenceExecutor::create(manifest, model.config, DType::F32);
+    if (!executor)
+      return executor.error().text();
+    EXPECT_TRUE((*executor)->beginRun({{6, 2}}, 4, 4));
+    Decoding decoding({6, 2}, 1);
+    for (int64_t now = 1; now <= step; ++now) {
+      auto batch = (*executor)->beginStep(decoding.states.all(now, 4));
+      if (!batch)
+        return batch.error().text();
+      auto found = model.forward(**executor, **batch,
+                                 tokensOf(**batch, decoding.tokens));
+      if (!found)
+        return found.error().text();
+      decoding.commitOne(now);
+    }
+    return "";
+  };
+  bundle::Manifest rows = denseManifest();
+  rows.reuse.kv = true;
+  rows.positions = {set(Positions::Kind::Response)};
+  rows.passes.emplace_back().rows = 0;
+  EXPECT_NE(
+      refusal(rows, 1).find("step 1 of sequence 0: the pass computes 4 of "
+                            "6 visible positions, and position 0 has not "
+                            "been computed"),
+      std::string::npos)
+      << refusal(rows, 1);
+  rows.passes.insert(rows.passes.begin(), passOn(first(1)));
+  EXPECT_EQ(refusal(rows, 2), "");
+  rows.reuse.kv = false;
+  EXPECT_NE(refusal(rows, 2).find("let it reuse kv"), std::string::npos);
+
+  bundle::Manifest salient = denseManifest();
+  salient.reuse.kv = true;
+  salient.passes.emplace_back().exact = Pass::Exact::Salient;
+  salient.passes.back().below = {1, 1};
+  EXPECT_NE(refusal(salient, 1).find("must reuse kv and context"),
+            std::string::npos);
+  salient.reuse.attention = Reuse::Attention::Output;
+  EXPECT_NE(refusal(salient, 1).find("reuse context, not output"),
+            std::string::npos);
+  salient.reuse.attention = Reuse::Attention::Context;
+  EXPECT_NE(refusal(salient, 1).find("position 0 has not been computed"),
+            std::string::npos);
+
+  // A list of keys that are no longer those.
+  bundle::Manifest lists = test::handManifest();
+  lists.reuse.kv = true;
+  lists.positions = {set(Positions::Kind::Decoded),
+                     set(Positions::Kind::Fixed)};
+  lists.positions[1].of = {0};
+  lists.positions[1].cadence = every(2);
+  lists.visible = 1;
+  lists.selections[0].cadence = first(1);
+  bundle::Phase renew;
+  renew.when = {When::Kind::On, first(1)};
+  renew.attention = test::kernelNamed(lists, "dense_lse");
+  renew.refreshes = {{0, test::kernelNamed(lists, "select16")}};
+  lists.rules[0].phases[0].attention = test::kernelNamed(lists, "columns16");
+  lists.rules[0].phases.insert(lists.rules[0].phases.begin(), renew);
+  EXPECT_EQ(refusal(lists, 2), "");
+  EXPECT_NE(refusal(lists, 3).find("step 3 of sequence 0 reads selection "
+                                   "'groups16' in layer 0, which has not been "
+                                   "renewed"),
+            std::string::npos)
+      << refusal(lists, 3);
+
+  // A selection that is due where not all rows are computed.
+  bundle::Manifest due = test::handManifest();
+  due.reuse.kv = true;
+  due.positions = rows.positions;
+  due.passes = rows.passes;
+  due.selections[0].cadence = every(1);
+  renew.when = {};
+  due.rules[0].phases = {renew};
+  EXPECT_NE(refusal(due, 2).find("recompute all on its cadence"),
+            std::string::npos)
+      << refusal(due, 2);
+
+  // A set that nothing has fixed yet.
+  bundle::Manifest late = lists;
+  late.positions[1].cadence = every(2, 2);
+  EXPECT_NE(refusal(late, 1).find("of which no step has come yet"),
+            std::string::npos)
+      << refusal(late, 1);
+}
+
+TEST(Player, CountsRowsAndBytes) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = {true, Reuse::Attention::Output, true};
+  manifest.positions = {set(Positions::Kind::Response)};
+  manifest.passes = {passOn(first(1)), Pass()};
+  manifest.passes[1].rows = 0;
+  ToyModel model(2, 4, 2, 3);
+  auto executor = compiled(manifest, model.config);
+  ASSERT_TRUE(executor && executor->beginRun({{10, 4}}, 2, 2));
+  Decoding decoding({10, 4}, 1);
+  constexpr int64_t layers = 2, heads = 4, kv = 2 * 8 * 4, hidden = 4 * 8 * 4;
+  for (int64_t step : {1, 2}) {
+    auto batch = executor->beginStep(decoding.states.all(step, 2));
+    ASSERT_TRUE(batch);
+    ASSERT_TRUE(
+        model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens)));
+    int64_t rows = step == 1 ? 10 : 6;
+    StepCounters counted = executor->counters();
+    EXPECT_EQ(counted.liveRows, rows);
+    EXPECT_EQ(counted.queryRows, layers * rows);
+    EXPECT_EQ(counted.keyRows, layers * rows);
+    EXPECT_EQ(counted.valueRows, layers * rows);
+    EXPECT_EQ(counted.ffnRows, layers * rows);
+    EXPECT_EQ(counted.pairs, layers * heads * rows * 10);
+    EXPECT_EQ(counted.densePairs, layers * heads * 10 * 10);
+    EXPECT_EQ(counted.cacheBytesWritten, layers * rows * (2 * kv + 2 * hidden));
+    EXPECT_EQ(counted.cacheBytesRead, layers * (10 - rows) * 2 * kv);
+  }
+  // K, V of 10 positions, outputs and FFN outputs, in two layers; scratch.
+  int64_t kept = 2 * (2 * 640 + 2 * 1280);
+  EXPECT_GE(executor->runBytes({{10, 4}}), kept);
+  EXPECT_LT(executor->runBytes({{10, 4}}), kept + 4096);
+}

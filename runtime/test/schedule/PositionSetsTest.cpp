@@ -1,0 +1,166 @@
+//===- PositionSetsTest.cpp - Sets of positions at a step -----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/PositionSets.h"
+
+#include "runtime/test/schedule/Tensors.h"
+
+#include <gtest/gtest.h>
+
+using namespace heddle;
+using namespace heddle::rt;
+using bundle::Positions;
+using List = std::vector<int32_t>;
+
+namespace {
+
+Positions make(Positions::Kind kind, int64_t count = 0,
+               std::vector<int64_t> of = {}) {
+  Positions positions;
+  positions.kind = kind;
+  positions.count = count;
+  positions.of = std::move(of);
+  return positions;
+}
+
+bundle::Cadence every(int64_t period, int64_t from = 1) {
+  bundle::Cadence cadence;
+  cadence.kind = bundle::Cadence::Kind::Every;
+  cadence.period = period;
+  cadence.from = from;
+  return cadence;
+}
+
+List at(const PositionSets &sets, int64_t set) {
+  auto found = sets.at(set);
+  EXPECT_TRUE(found) << found.error().text();
+  return found ? List(found->begin(), found->end()) : List{-1};
+}
+
+using Kind = Positions::Kind;
+
+} // namespace
+
+TEST(PositionSets, WorkedExample) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::All),
+                        make(Kind::Prompt),
+                        make(Kind::Response),
+                        make(Kind::Decoded),
+                        make(Kind::Undecoded),
+                        make(Kind::Undecoded, 2),
+                        make(Kind::Committed, 1),
+                        make(Kind::Committed, 2),
+                        make(Kind::Union, 0, {1, 5}),
+                        make(Kind::Intersect, 0, {2, 3})};
+  PositionSets sets(manifest);
+  test::States states({{8, 3}});
+  sets.beginRun(states.shapes[0]);
+  states.commit(0, 4, 1);
+  states.commit(0, 6, 2);
+  ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(3, 8, 0))));
+  EXPECT_EQ(at(sets, 0), (List{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(at(sets, 1), (List{0, 1, 2}));
+  EXPECT_EQ(at(sets, 2), (List{3, 4, 5, 6, 7}));
+  EXPECT_EQ(at(sets, 3), (List{0, 1, 2, 4, 6}));
+  EXPECT_EQ(at(sets, 4), (List{3, 5, 7}));
+  EXPECT_EQ(at(sets, 5), (List{3, 5}));
+  EXPECT_EQ(at(sets, 6), (List{6}));
+  EXPECT_EQ(at(sets, 7), (List{4, 6}));
+  EXPECT_EQ(at(sets, 8), (List{0, 1, 2, 3, 5}));
+  EXPECT_EQ(at(sets, 9), (List{4, 6}));
+  EXPECT_TRUE(sets.holds(9, 6));
+  EXPECT_FALSE(sets.holds(9, 5));
+}
+
+TEST(PositionSets, ThePromptWasNeverCommitted) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Committed, 5), make(Kind::Committed)};
+  manifest.positions[1].cadence = every(3);
+  PositionSets sets(manifest);
+  test::States states({{4, 2}});
+  sets.beginRun(states.shapes[0]);
+  for (int64_t step : {1, 2}) {
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(step, 4, 0))));
+    EXPECT_EQ(at(sets, 0), List{});
+    EXPECT_EQ(at(sets, 1), List{});
+  }
+}
+
+TEST(PositionSets, RememberACadencesLatestStep) {
+  // decoded, fixed on steps 2, 5; committed since then.
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Decoded), make(Kind::Fixed, 0, {0}),
+                        make(Kind::Committed), make(Kind::Union, 0, {2, 1})};
+  manifest.positions[1].cadence = manifest.positions[2].cadence = every(3, 2);
+  PositionSets sets(manifest);
+  test::States states({{8, 1}});
+  sets.beginRun(states.shapes[0]);
+  const std::vector<List> fixed = {{}, {0, 1}, {0, 1}, {0, 1}, {0, 1, 2, 3, 4}};
+  const std::vector<List> since = {{}, {}, {2}, {2, 3}, {}};
+  for (int64_t step = 1; step <= 5; ++step) {
+    SCOPED_TRACE(step);
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(step, 8, 0))));
+    EXPECT_EQ(at(sets, 2), since[step - 1]);
+    if (step == 1) {
+      for (int64_t set : {1, 3}) {
+        auto unknown = sets.at(set);
+        ASSERT_FALSE(unknown);
+        EXPECT_NE(unknown.error().text().find("every(3, from = 2)"),
+                  std::string::npos)
+            << unknown.error().text();
+      }
+    } else {
+      EXPECT_EQ(at(sets, 1), fixed[step - 1]);
+    }
+    states.commit(0, step, step);
+  }
+  sets.beginRun(states.shapes[0]);
+  ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(1, 8, 0))));
+  EXPECT_FALSE(sets.at(1)) << "a run remembers nothing of the one before";
+}
+
+TEST(PositionSets, FollowTheBlock) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Block), make(Kind::BeforeBlock),
+                        make(Kind::FromBlock)};
+  PositionSets sets(manifest);
+  test::States states({{7, 1}});
+  sets.beginRun(states.shapes[0]);
+  SequenceState state = states.at(0, {});
+  state.blockBegin = 3;
+  state.blockEnd = 5;
+  ASSERT_TRUE(sets.beginStep(state));
+  EXPECT_EQ(at(sets, 0), (List{3, 4}));
+  EXPECT_EQ(at(sets, 1), (List{0, 1, 2}));
+  EXPECT_EQ(at(sets, 2), (List{3, 4, 5, 6}));
+}
+
+TEST(PositionSets, RefuseStatesOfOtherSequences) {
+  bundle::Manifest manifest;
+  PositionSets sets(manifest);
+  test::States states({{7, 1}, {5, 1}});
+  sets.beginRun(states.shapes[0]);
+  EXPECT_FALSE(sets.beginStep(states.at(1, {})));
+  SequenceState state = states.at(0, {});
+  state.blockEnd = 8;
+  EXPECT_FALSE(sets.beginStep(state));
+}
+
+TEST(PositionSets, BoundWhatTheyCanHold) {
+  bundle::Manifest manifest;
+  manifest.positions = {
+      make(Kind::Prompt),           make(Kind::Undecoded, 4),
+      make(Kind::Union, 0, {0, 1}), make(Kind::Fixed, 0, {2}),
+      make(Kind::Decoded),          make(Kind::Intersect, 0, {3, 4}),
+      make(Kind::Union, 0, {4, 3})};
+  PositionSets sets(manifest);
+  EXPECT_EQ(sets.bound(3, {100, 20}), 24);
+  EXPECT_EQ(sets.bound(5, {100, 20}), 24);
+  EXPECT_EQ(sets.bound(6, {100, 20}), 100);
+  EXPECT_EQ(sets.bound(3, {22, 20}), 22);
+}

@@ -1,0 +1,93 @@
+//===- Toy.h - A small model and what its steps must be ---------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// ToyModel plays a LayerPlayer the way a model does, in fp32, with NaN wherever
+// the player did not ask for a row. ToyTruth states the same steps with loops
+// over positions in float64 and a map for every cache: no places, no batches.
+// Both compute, per layer, x += attention(x) Wo and x += tanh(x Wf).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_TEST_SCHEDULE_TOY_H
+#define HEDDLE_RUNTIME_TEST_SCHEDULE_TOY_H
+
+#include "bundle/Manifest.h"
+#include "runtime/model/Attention.h"
+#include "runtime/model/Config.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace heddle::test {
+
+class ToyModel {
+public:
+  ToyModel(int64_t layers, int64_t queryHeads, int64_t kvHeads, uint32_t seed);
+
+  struct Layer {
+    std::vector<float> query, key, value, output, ffn; ///< [in x out]
+  };
+
+  /// The hidden states [rows x hidden] of a batch after all layers.
+  Result<std::vector<float>> forward(rt::LayerPlayer &player,
+                                     const rt::PackedBatch &batch,
+                                     const std::vector<int32_t> &tokens) const;
+
+  /// Element `e` of the embedding of a token at a position.
+  float embed(int32_t token, int64_t position, int64_t e) const;
+
+  rt::ModelConfig config;
+  std::vector<Layer> layers;
+};
+
+/// One sequence under a schedule of dense attention.
+class ToyTruth {
+public:
+  ToyTruth(const ToyModel &model, bundle::Reuse reuse)
+      : model(model), reuse(reuse), caches(model.layers.size()) {}
+
+  using Row = std::vector<double>;
+  using Set = std::set<int32_t>;
+
+  struct Step {
+    Set visible;
+    Set live;
+    bundle::Pass::Exact exact = bundle::Pass::Exact::All;
+    Set committed; ///< Salient: at the step before
+    double below = 0;
+    Set among; ///< LeastSimilar
+    double keep = 0;
+  };
+
+  /// The hidden states of the live positions. Also fills in `layers`.
+  std::map<int32_t, Row> play(const Step &step,
+                              const std::vector<int32_t> &tokens);
+
+  /// What the last step computed in each layer.
+  struct Rows {
+    Set exact, salient;
+  };
+  std::vector<Rows> rows;
+
+private:
+  struct Cache {
+    std::map<int32_t, Row> key, value, context, output, ffn;
+  };
+  Row attend(const Row &query, const Set &visible,
+             const std::map<int32_t, Row> &keys,
+             const std::map<int32_t, Row> &values) const;
+
+  const ToyModel &model;
+  bundle::Reuse reuse;
+  std::vector<Cache> caches;
+};
+
+} // namespace heddle::test
+
+#endif // HEDDLE_RUNTIME_TEST_SCHEDULE_TOY_H

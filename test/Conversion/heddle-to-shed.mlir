@@ -54,3 +54,35 @@ heddle.plan @p {
 // CHECK:     shed.load_lse
 // CHECK:       shed.column_mass
 // CHECK:   shed.top_k
+
+heddle.plan @q {
+  heddle.selection @tiles blocks(keep = 0.3, size = 64) by mean_probability on every(8)
+  heddle.selection @shared columns(keep = 0.2, group = 32, per_kv_head) by mean_probability on every(8)
+  heddle.kernel @tiled attention [blocks(@tiles, size = 64), columns(@shared, group = 32)]
+  heddle.kernel @pick_tiles select(blocks = 64) by mean_probability
+  heddle.kernel @pick_shared select(group = 32, per_kv_head) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @tiled
+    }
+  }
+}
+
+// Lists are numbered in the order of the terms; one that is shared marks the
+// kernel.
+// CHECK: shed.kernel @tiled_f32_d64 attention element(f32) head_dim(64) shared_lists {
+// CHECK:   shed.for_keys over #shed.blocks<0, size = 64> init
+// CHECK:   shed.for_keys over #shed.list<1, group = 32> skip [#shed.blocks<0, size = 64>] init
+
+// The second span has scores of its own.
+// CHECK: shed.kernel @pick_tiles_f32_d64 select element(f32) head_dim(64) group(64) {
+// CHECK:   %[[ALL:.+]] = shed.for_queries init
+// CHECK:     shed.for_keys over {{.*}}all
+// CHECK:   %[[SPAN:.+]] = shed.for_queries span init
+// CHECK:     shed.load_lse span
+// CHECK:     shed.for_keys over {{.*}}span
+// CHECK:   shed.top_k %[[ALL]] span %[[SPAN]] blocks
+
+// CHECK: shed.kernel @pick_shared_f32_d64 select element(f32) head_dim(64) group(32) shared_lists {
+// CHECK-NOT: span
+// CHECK:   shed.top_k

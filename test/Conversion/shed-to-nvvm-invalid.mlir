@@ -43,3 +43,205 @@ shed.kernel @lse attention element(bf16) head_dim(64)
   %s = shed.softmax_init : !shed.softmax
   shed.store %s
 }
+
+// -----
+
+// Operations are there, and take something else than the lowering would.
+shed.kernel @keys_are_values attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.dot' op has an operand 1 that is not the keys of the pass, so it can't be lowered for a GPU}}
+    %l = shed.dot %q, %v : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @values_are_keys attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.softmax_update' op has an operand 2 that is not the values of the pass}}
+    %n = shed.softmax_update %c, %l, %k : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @no_update attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.yield' op has an operand 0 that is not the updated softmax}}
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @unmasked attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <8>
+    // expected-error@+1 {{'shed.softmax_update' op has an operand 1 that is not the latest logits}}
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @two_dots attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.dot' op is there twice; an attention kernel's shed.for_keys has one}}
+    %o = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @forgotten_pass attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  // expected-error@+1 {{'shed.for_keys' op has an operand 0 that is not the softmax so far}}
+  %t = shed.for_keys over #shed.sinks<4> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %t
+}
+
+// -----
+
+shed.kernel @other_softmax attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  // expected-error@+1 {{'shed.softmax_init' op is there twice; an attention kernel has one}}
+  %t = shed.softmax_init : !shed.softmax
+  shed.store %t
+}
+
+// -----
+
+shed.kernel @no_pass attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{'shed.store' op has an operand 0 that is not the softmax of the last pass}}
+  shed.store %s
+}
+
+// -----
+
+// expected-error@+1 {{has tiles of 16 keys for 128 threads; with index lists a tile has at least 32 keys and at most one for each thread}}
+shed.kernel @few_keys attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 16, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @blocks attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{has the set #shed.blocks<0, size = 64>, which GPU kernels}}
+  %r = shed.for_keys over #shed.blocks<0, size = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+// expected-error@+1 {{has index lists that query heads share; GPU kernels have one for each query head}}
+shed.kernel @shared attention element(bf16) head_dim(64) shared_lists
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.list<0, group = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @choice select element(bf16) head_dim(64) group(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  // expected-error@+1 {{chooses blocks; GPU kernels choose single keys}}
+  shed.top_k %m blocks
+}

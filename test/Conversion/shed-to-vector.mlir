@@ -74,3 +74,31 @@ shed.kernel @listed attention element(bf16) head_dim(64) {
   }
   shed.store %r
 }
+
+// Blocks become a list of keys in scratch, 4 bytes a key; what a later pass
+// leaves out takes another 4.
+// CHECK-LABEL: func.func @blocks(
+// CHECK-SAME: heddle.query_rows = 64
+// CHECK-SAME: heddle.scratch_bytes_per_key = 8
+// CHECK-NOT: shed.
+shed.kernel @blocks attention element(f32) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.blocks<0, size = 64> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  %t = shed.for_keys over #shed.sinks<4> skip [#shed.blocks<0, size = 64>] init(%r) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %t
+}

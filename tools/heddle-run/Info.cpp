@@ -34,6 +34,9 @@ Json modelJson(const rt::ModelConfig &config, const std::string &folder) {
               {"mlp_hidden", config.mlpHidden},
               {"vocabulary", config.vocabSize},
               {"max_sequence_length", config.maxSequenceLength},
+              {"sampler", config.sampler == rt::SamplerFamily::Blocks
+                              ? "in blocks"
+                              : "by timesteps"},
               {"mask_token", config.maskToken},
               {"eos_token", config.eosToken}};
 }

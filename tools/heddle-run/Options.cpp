@@ -158,9 +158,8 @@ void addPromptOptions(CLI::App &app, Parsed &parsed) {
 }
 
 void addGenerationOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Generation (LLaDA's sampler)";
+  const char group[] = "Generation";
   RunOptions &options = parsed.options;
-  rt::SampleOptions &sampling = options.sampling;
   app.add_option("--gen-length", options.genLength,
                  "Tokens to generate (default: 128, or what the model has room "
                  "for)")
@@ -173,21 +172,36 @@ void addGenerationOptions(CLI::App &app, Parsed &parsed) {
       ->check(isWhole<int64_t>())
       ->type_name("N")
       ->group(group);
+  app.add_option("--temperature", options.temperature,
+                 "0 takes the likeliest token; more adds noise (default: 0; "
+                 "Dream: what generation_config.json says)")
+      ->check(isNumber())
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--seed", options.sampling.seed,
+                 "Of the noise; same seed, same tokens (default: 0)")
+      ->check(isWhole<uint64_t>())
+      ->type_name("N")
+      ->group(group);
+  app.add_option(
+         "--eot-id", options.eotToken,
+         "The end-of-turn token, if the tokenizer lacks that of the chat "
+         "template; -1 for none")
+      ->check(isWhole<int32_t>())
+      ->type_name("ID")
+      ->group(group);
+}
+
+/// LLaDA's sampler.
+void addBlockOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] = "Models sampled in blocks (LLaDA)";
+  RunOptions &options = parsed.options;
+  rt::SampleOptions &sampling = options.sampling;
   app.add_option("--block-length", options.blockLength,
                  "Tokens that are unmasked together before the next ones "
                  "(default: the largest divisor of gen-length up to 32 that "
                  "fits the steps)")
       ->check(isWhole<int64_t>())
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--temperature", sampling.temperature,
-                 "0 takes the likeliest token; more adds noise (default: 0)")
-      ->check(isNumber())
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--seed", sampling.seed,
-                 "Of the noise; same seed, same tokens (default: 0)")
-      ->check(isWhole<uint64_t>())
       ->type_name("N")
       ->group(group);
   app.add_option("--cfg-scale", sampling.cfgScale,
@@ -209,11 +223,40 @@ void addGenerationOptions(CLI::App &app, Parsed &parsed) {
                "Commit end-of-sequence and end-of-turn last (as the released "
                "code does it: above temperature 0, end-of-turn only)")
       ->group(group);
-  app.add_option("--eot-id", options.eotToken,
-                 "The end-of-turn token, if tokenizer.json has no <|eot_id|>; "
-                 "-1 for none")
-      ->check(isWhole<int32_t>())
-      ->type_name("ID")
+}
+
+/// Dream's sampler.
+void addTimestepOptions(CLI::App &app, Parsed &parsed) {
+  const char group[] =
+      "Models sampled by timesteps (Dream); defaults: generation_config.json";
+  RunOptions &options = parsed.options;
+  app.add_option("--alg", options.alg,
+                 "Which predictions become tokens: origin any, maskgit_plus "
+                 "the likeliest, topk_margin those with the largest gap to the "
+                 "next likely, entropy those of least entropy (else: origin)")
+      ->type_name("RULE")
+      ->group(group);
+  app.add_option("--alg-temp", options.algTemp,
+                 "0 takes the most confident positions; more draws them "
+                 "(else: 0)")
+      ->check(isNumber())
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--eps", options.eps,
+                 "The last step's time; the first one's is 1 (else: 0.001)")
+      ->check(isNumber())
+      ->type_name("E")
+      ->group(group);
+  app.add_option("--top-p", options.topP,
+                 "Draw from the likeliest tokens of this probability in all "
+                 "(else: 1, all tokens)")
+      ->check(isNumber())
+      ->type_name("P")
+      ->group(group);
+  app.add_option("--top-k", options.topK,
+                 "Draw from this many likeliest tokens (else: 0, all tokens)")
+      ->check(isWhole<int64_t>())
+      ->type_name("K")
       ->group(group);
 }
 
@@ -228,6 +271,12 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
                  "A JSON object a line for each step: rows computed, tokens "
                  "committed, confidences; '-' is standard output, in place of "
                  "the text")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--trace", options.trace,
+                 "A JSON object a line for each step of each sequence: the "
+                 "rows of every layer, visible positions, selected keys and "
+                 "blocks (on the host; large)")
       ->type_name("FILE")
       ->group(group);
   app.add_flag("--visual", options.visual,
@@ -273,10 +322,6 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
                  "cpu)")
       ->type_name("NAME")
       ->group(group);
-  app.add_flag("--batch-invariant", options.batchInvariant,
-               "On a GPU: the same tokens whatever else is in the batch, at "
-               "the price of slower products (the host always does so)")
-      ->group(group);
   app.add_flag("--random-weights", options.randomWeights,
                "Run a model of random weights with the shape of DIR's "
                "config.json, on a GPU: for timing")
@@ -311,11 +356,12 @@ Result<PromptSource> choosePromptSource(const CLI::App &app,
   return source;
 }
 
-/// The log of steps must not take the place of a file that the run reads: it
-/// would be lost, and weights that are mapped into memory would vanish.
-Status checkStepsFile(const RunOptions &options) {
+/// A log must not take the place of a file that the run reads: it would be
+/// lost, and weights that are mapped into memory would vanish.
+Status checkLogFile(const RunOptions &options, const char *flag,
+                    const std::string &path) {
   namespace fs = std::filesystem;
-  if (options.stepsJson.empty() || options.stepsJson == "-")
+  if (path.empty() || path == "-")
     return Status::success();
   std::vector<std::string> inputs = {options.bundle, options.compareDense};
   if (options.prompt.kind != PromptSource::Kind::Argument)
@@ -325,10 +371,16 @@ Status checkStepsFile(const RunOptions &options) {
        fs::directory_iterator(options.model, ignored))
     inputs.push_back(entry.path().string());
   for (const std::string &input : inputs)
-    if (fs::equivalent(input, options.stepsJson, ignored))
-      return Error("--steps-json: " + options.stepsJson +
+    if (fs::equivalent(input, path, ignored))
+      return Error(std::string(flag) + ": " + path +
                    " is a file that this run reads; give another name");
   return Status::success();
+}
+
+Status checkLogFiles(const RunOptions &options) {
+  if (Status s = checkLogFile(options, "--steps-json", options.stepsJson); !s)
+    return s;
+  return checkLogFile(options, "--trace", options.trace);
 }
 
 std::string shortNumber(double value) {
@@ -344,9 +396,23 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   options.dtype = parsed.dtype == "fp32"   ? rt::DType::F32
                   : parsed.dtype == "bf16" ? rt::DType::BF16
                                            : rt::DType::F16;
+  if (options.device == "cpu" && options.dtype == rt::DType::F16)
+    return Error("--dtype=fp16 needs a GPU: the host's kernels compute in fp32 "
+                 "or bf16");
+  if (options.device == "cpu" && options.randomWeights)
+    return Error("--random-weights are made on GPUs only; give --device=cuda "
+                 "too");
   options.sampling.remasking = parsed.remasking == "random"
                                    ? rt::Remasking::Random
                                    : rt::Remasking::LowConfidence;
+  for (const char *name : {"--cfg-scale", "--remasking", "--logits-eos-inf",
+                           "--confidence-eos-eot-inf"})
+    if (app.count(name))
+      options.blockOptions.push_back(name);
+  for (const char *name :
+       {"--alg", "--alg-temp", "--eps", "--top-p", "--top-k"})
+    if (app.count(name))
+      options.timestepOptions.push_back(name);
   // Guidance multiplies differences of logits by it; far below what fp32 holds,
   // all but two tokens of a row have lost their differences.
   constexpr double mostGuidance = 1e4;
@@ -367,19 +433,29 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   if (options.bundle.empty())
     return Error("no schedule: give --bundle with a file that heddlec made, as "
                  "by 'heddlec examples/dense.mlir -o dense.hdl'");
-  if (app.count("--steps-json") && options.stepsJson.empty())
-    return Error("--steps-json is empty, expected a file or '-'");
+  for (auto [flag, path] : {std::pair("--steps-json", &options.stepsJson),
+                            std::pair("--trace", &options.trace)}) {
+    if (app.count(flag) && path->empty())
+      return Error(std::string(flag) + " is empty, expected a file or '-'");
+    if (*path == "-" && (options.json || options.visual))
+      return Error(std::string(flag) + " - writes to standard output, where " +
+                   (options.json ? "--json writes" : "--visual draws") +
+                   "; give it a file");
+  }
+  if (!options.trace.empty() && !options.stepsJson.empty() &&
+      std::filesystem::weakly_canonical(options.trace) ==
+          std::filesystem::weakly_canonical(options.stepsJson))
+    return Error("--trace and --steps-json would both write to " +
+                 (options.trace == "-" ? "standard output" : options.trace) +
+                 "; give each its own file");
+  if (!options.trace.empty() && options.device != "cpu")
+    return Error("--trace shows runs on the host only; use --device=cpu");
   if (options.eotToken && *options.eotToken < -1)
     return Error("--eot-id: " + std::to_string(*options.eotToken) +
                  " is no token id; expected one, or -1 for none");
   if (options.json && options.visual)
     return Error("--visual draws on standard output, where --json writes; "
                  "leave one out");
-  if (options.stepsJson == "-" && (options.json || options.visual))
-    return Error(
-        std::string("--steps-json - writes to standard output, where ") +
-        (options.json ? "--json writes" : "--visual draws") +
-        "; give it a file");
   if (options.chat && app.count("--prompt-ids"))
     return Error("--chat puts text into the chat template; --prompt-ids are "
                  "taken as they are: leave one out");
@@ -387,7 +463,7 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   if (!source)
     return source.takeError();
   options.prompt = std::move(*source);
-  return checkStepsFile(options);
+  return checkLogFiles(options);
 }
 
 } // namespace
@@ -408,6 +484,8 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
       ->type_name("FILE");
   addPromptOptions(app, parsed);
   addGenerationOptions(app, parsed);
+  addBlockOptions(app, parsed);
+  addTimestepOptions(app, parsed);
   addOutputOptions(app, parsed);
   addMachineOptions(app, parsed);
 
@@ -443,7 +521,7 @@ void resolveLengths(const RunOptions &options, int64_t room,
       options.genLength.value_or(std::clamp<int64_t>(room, 1, usualLength));
   lengths.steps = options.steps.value_or(lengths.genLength);
   lengths.blockLength = options.blockLength.value_or(lengths.genLength);
-  if (options.blockLength)
+  if (options.blockLength || lengths.sampling.timesteps)
     return;
   // Longer ones are refused by the loop's checks; none is searched for here.
   constexpr int64_t longest = int64_t(1) << 20;

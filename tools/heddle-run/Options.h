@@ -43,17 +43,22 @@ struct RunOptions {
   std::string system;
 
   std::optional<int64_t> genLength, steps, blockLength;
-  rt::SampleOptions sampling;
+  rt::SampleOptions sampling; ///< but for what follows; see Sampling.h
+  std::optional<double> temperature, eps, topP, algTemp;
+  std::optional<int64_t> topK;
+  std::optional<std::string> alg;
+  /// Options given that only models of one family have.
+  std::vector<std::string> blockOptions, timestepOptions;
   std::optional<int32_t> eotToken; ///< when the tokenizer does not say
 
   std::string device = "cpu"; ///< as rt::DeviceOptions::name
   rt::DType dtype = rt::DType::F32;
-  bool batchInvariant = false;
   bool randomWeights = false;
   int threads = 0; ///< 0: one per core
 
   bool json = false;
   std::string stepsJson; ///< a path, "-" for standard output, or empty
+  std::string trace;     ///< likewise
   bool visual = false;
   bool quiet = false;
   bool progress = true;
@@ -69,8 +74,10 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv);
 /// behind its longest prompt:
 ///   gen-length    128, or the room if that is less;
 ///   steps         gen-length (one token a step);
-///   block-length  the largest divisor of gen-length up to 32 whose number of
+///   block-length  gen-length for models that are sampled by timesteps; else
+///                 the largest divisor of gen-length up to 32 whose number of
 ///                 blocks divides steps, else the smallest such divisor.
+/// `lengths.sampling` has been settled.
 void resolveLengths(const RunOptions &options, int64_t room,
                     rt::GenerateOptions &lengths);
 

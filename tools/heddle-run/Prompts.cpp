@@ -63,12 +63,14 @@ Status checkUtf8(std::string_view text) {
                "); prompts are UTF-8 text");
 }
 
-Prompt chatPrompt(std::vector<rt::ChatMessage> messages) {
-  return {.text = rt::formatLLaDAChat(messages), .ids = {}, .isText = true};
+Prompt chatPrompt(std::vector<rt::ChatMessage> messages,
+                  rt::ChatFormat format) {
+  return {.text = rt::formatChat(format, messages), .ids = {}, .isText = true};
 }
 
 /// A text as a prompt: checked, and put into the chat template if asked.
-Result<Prompt> textPrompt(std::string text, const RunOptions &options) {
+Result<Prompt> textPrompt(std::string text, const RunOptions &options,
+                          rt::ChatFormat format) {
   if (Status status = checkUtf8(text); !status)
     return status.takeError();
   if (text.empty())
@@ -81,7 +83,7 @@ Result<Prompt> textPrompt(std::string text, const RunOptions &options) {
   if (!options.system.empty())
     messages.push_back({"system", options.system});
   messages.push_back({"user", std::move(text)});
-  return chatPrompt(std::move(messages));
+  return chatPrompt(std::move(messages), format);
 }
 
 Result<Prompt> idsPrompt(const json &list) {
@@ -98,7 +100,7 @@ Result<Prompt> idsPrompt(const json &list) {
   return prompt;
 }
 
-Result<Prompt> messagesPrompt(const json &list) {
+Result<Prompt> messagesPrompt(const json &list, rt::ChatFormat format) {
   if (!list.is_array() || list.empty())
     return Error("\"messages\" is not an array of messages");
   std::vector<rt::ChatMessage> messages;
@@ -114,15 +116,16 @@ Result<Prompt> messagesPrompt(const json &list) {
                    "\"; expected system, user or assistant");
     messages.push_back({role, message["content"]});
   }
-  return chatPrompt(std::move(messages));
+  return chatPrompt(std::move(messages), format);
 }
 
-Result<Prompt> jsonPrompt(std::string_view line, const RunOptions &options) {
+Result<Prompt> jsonPrompt(std::string_view line, const RunOptions &options,
+                          rt::ChatFormat format) {
   json value = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded())
     return Error("not a JSON value; a .jsonl file holds one a line");
   if (value.is_string())
-    return textPrompt(value.get<std::string>(), options);
+    return textPrompt(value.get<std::string>(), options, format);
   const char *keys[] = {"prompt", "prompt_ids", "messages"};
   int present = 0;
   if (value.is_object())
@@ -134,10 +137,10 @@ Result<Prompt> jsonPrompt(std::string_view line, const RunOptions &options) {
   if (value.contains("prompt_ids"))
     return idsPrompt(value["prompt_ids"]);
   if (value.contains("messages"))
-    return messagesPrompt(value["messages"]);
+    return messagesPrompt(value["messages"], format);
   if (!value["prompt"].is_string())
     return Error("\"prompt\" is not a string");
-  return textPrompt(value["prompt"].get<std::string>(), options);
+  return textPrompt(value["prompt"].get<std::string>(), options, format);
 }
 
 Result<std::vector<Prompt>> readIds(const RunOptions &options) {
@@ -179,7 +182,8 @@ Result<std::vector<int32_t>> parseIds(std::string_view list) {
 
 Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
                                              const std::string &name,
-                                             const RunOptions &options) {
+                                             const RunOptions &options,
+                                             rt::ChatFormat format) {
   bool isJson = name.size() > 6 && name.ends_with(".jsonl");
   std::vector<Prompt> prompts;
   int64_t number = 0;
@@ -190,8 +194,9 @@ Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
     if (line.ends_with('\r'))
       line.remove_suffix(1);
-    Result<Prompt> prompt = isJson ? jsonPrompt(line, options)
-                                   : textPrompt(std::string(line), options);
+    Result<Prompt> prompt =
+        isJson ? jsonPrompt(line, options, format)
+               : textPrompt(std::string(line), options, format);
     if (!prompt)
       return prompt.takeError().withContext(name + ":" +
                                             std::to_string(number));
@@ -202,7 +207,8 @@ Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
   return prompts;
 }
 
-Result<std::vector<Prompt>> readPrompts(const RunOptions &options) {
+Result<std::vector<Prompt>> readPrompts(const RunOptions &options,
+                                        rt::ChatFormat format) {
   const PromptSource &source = options.prompt;
   std::string text, name;
   switch (source.kind) {
@@ -218,7 +224,7 @@ Result<std::vector<Prompt>> readPrompts(const RunOptions &options) {
     if (!read)
       return read.takeError();
     if (source.kind == PromptSource::Kind::Lines)
-      return parsePromptLines(*read, source.value, options);
+      return parsePromptLines(*read, source.value, options, format);
     text = std::move(*read);
     name = source.value;
     break;
@@ -234,7 +240,7 @@ Result<std::vector<Prompt>> readPrompts(const RunOptions &options) {
   }
   if (source.kind != PromptSource::Kind::Argument)
     dropFinalLineBreak(text);
-  Result<Prompt> prompt = textPrompt(std::move(text), options);
+  Result<Prompt> prompt = textPrompt(std::move(text), options, format);
   if (!prompt)
     return prompt.takeError().withContext(name);
   return std::vector<Prompt>{std::move(*prompt)};
@@ -250,8 +256,10 @@ encodePrompts(const std::vector<Prompt> &prompts,
       continue;
     }
     if (!tokenizer)
-      return Error("the model's folder has no tokenizer.json, so text cannot "
-                   "become token ids; give --prompt-ids");
+      return Error(
+          "the model's folder has no tokenizer (tokenizer.json, or vocab.json "
+          "and merges.txt), so text cannot become token ids; give "
+          "--prompt-ids");
     Result<std::vector<int32_t>> ids = tokenizer->encode(prompt.text);
     if (!ids)
       return ids.takeError().withContext("the prompt");

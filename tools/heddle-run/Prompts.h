@@ -10,6 +10,7 @@
 
 #include "Options.h"
 #include "bundle/Result.h"
+#include "runtime/text/ChatFormat.h"
 #include "runtime/text/Tokenizer.h"
 
 #include <cstdint>
@@ -27,13 +28,16 @@ struct Prompt {
 };
 
 /// Reads the prompts of a run; all text is UTF-8 (the error gives the offset of
-/// the first byte that is not) and no prompt is empty.
-Result<std::vector<Prompt>> readPrompts(const RunOptions &options);
+/// the first byte that is not) and no prompt is empty. `format`: of messages.
+Result<std::vector<Prompt>>
+readPrompts(const RunOptions &options,
+            rt::ChatFormat format = rt::ChatFormat::LLaDA);
 
 /// The prompts of a --prompts-file; `name` is used in errors, "name:3: ...".
-Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
-                                             const std::string &name,
-                                             const RunOptions &options);
+Result<std::vector<Prompt>>
+parsePromptLines(std::string_view bytes, const std::string &name,
+                 const RunOptions &options,
+                 rt::ChatFormat format = rt::ChatFormat::LLaDA);
 
 /// "1,2,3" (blanks allowed) as ids.
 Result<std::vector<int32_t>> parseIds(std::string_view list);

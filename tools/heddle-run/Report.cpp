@@ -8,6 +8,7 @@
 #include "Report.h"
 
 #include "Progress.h"
+#include "Sampling.h"
 #include "runtime/base/Machine.h"
 
 #include <algorithm>
@@ -72,22 +73,31 @@ Json sequenceJson(const RunResult &result, size_t s) {
 
 Json optionsJson(const RunResult &result) {
   const rt::SampleOptions &sampling = result.lengths.sampling;
-  return Json{{"gen_length", result.lengths.genLength},
-              {"steps", result.lengths.steps},
-              {"block_length", result.lengths.blockLength},
-              {"temperature", sampling.temperature},
-              {"seed", sampling.seed},
-              {"cfg_scale", sampling.cfgScale},
-              {"remasking", sampling.remasking == rt::Remasking::LowConfidence
-                                ? "low_confidence"
-                                : "random"},
-              {"logits_eos_inf", sampling.logitsEosInf},
-              {"confidence_eos_eot_inf", sampling.confidenceEosEotInf},
-              {"device", result.options->device},
-              {"dtype", result.options->dtype == rt::DType::F32    ? "fp32"
-                        : result.options->dtype == rt::DType::BF16 ? "bf16"
-                                                                   : "fp16"},
-              {"threads", result.threads}};
+  Json json{{"gen_length", result.lengths.genLength},
+            {"steps", result.lengths.steps},
+            {"block_length", result.lengths.blockLength},
+            {"temperature", sampling.temperature},
+            {"seed", sampling.seed}};
+  if (const auto &timesteps = sampling.timesteps) {
+    json["alg"] = algName(timesteps->rule);
+    json["alg_temp"] = timesteps->ruleTemperature;
+    json["eps"] = timesteps->eps;
+    json["top_p"] = timesteps->topP;
+    json["top_k"] = timesteps->topK;
+  } else {
+    json["cfg_scale"] = sampling.cfgScale;
+    json["remasking"] = sampling.remasking == rt::Remasking::LowConfidence
+                            ? "low_confidence"
+                            : "random";
+    json["logits_eos_inf"] = sampling.logitsEosInf;
+    json["confidence_eos_eot_inf"] = sampling.confidenceEosEotInf;
+  }
+  json["device"] = result.options->device;
+  json["dtype"] = result.options->dtype == rt::DType::F32    ? "fp32"
+                  : result.options->dtype == rt::DType::BF16 ? "bf16"
+                                                             : "fp16";
+  json["threads"] = result.threads;
+  return json;
 }
 
 } // namespace
@@ -144,14 +154,21 @@ std::string jsonReport(const RunResult &result) {
   json["memory"] = {{"weight_bytes", result.memory.weights},
                     {"run_bytes", result.memory.run},
                     {"index_layout_bytes", result.memory.indexLayouts}};
-  json["counters"] = {{"tokens", totals.tokens},
-                      {"rows", totals.rows},
-                      {"logit_rows", totals.logitRows},
-                      {"pairs", totals.attention.pairs},
-                      {"dense_pairs", totals.attention.densePairs},
-                      {"score_pairs", totals.attention.scorePairs},
-                      {"refreshes", totals.attention.refreshes},
-                      {"attention_share", totals.attentionShare()}};
+  json["counters"] = {
+      {"tokens", totals.tokens},
+      {"rows", totals.rows},
+      {"logit_rows", totals.logitRows},
+      {"pairs", totals.attention.pairs},
+      {"dense_pairs", totals.attention.densePairs},
+      {"score_pairs", totals.attention.scorePairs},
+      {"refreshes", totals.attention.refreshes},
+      {"query_rows", totals.attention.queryRows},
+      {"key_rows", totals.attention.keyRows},
+      {"value_rows", totals.attention.valueRows},
+      {"ffn_rows", totals.attention.ffnRows},
+      {"cache_bytes_written", totals.attention.cacheBytesWritten},
+      {"cache_bytes_read", totals.attention.cacheBytesRead},
+      {"attention_share", totals.attentionShare()}};
   if (const auto &comparison = result.comparison) {
     Json entry{{"bundle", comparison->bundle},
                {"tokens", comparison->tokens},

@@ -13,9 +13,11 @@
 #include "Progress.h"
 #include "Prompts.h"
 #include "Report.h"
+#include "Sampling.h"
 #include "StepLog.h"
 #include "Terminal.h"
 #include "Text.h"
+#include "TraceLog.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/Device.h"
 
@@ -57,12 +59,13 @@ public:
   std::variant<int, Failure> run();
 
 private:
+  std::optional<Failure> prepareSampling();
   std::optional<Failure> preparePrompts();
   Status prepareTokenizer(const std::vector<Prompt> &texts);
   std::optional<Failure> prepareLengths();
-  Result<bundle::Bundle> readBundle(const std::string &path, bool dense);
+  Result<bundle::Bundle> readDense(const std::string &path) const;
   Result<std::unique_ptr<rt::StepEngine>>
-  loadEngine(const std::string &path, bool dense, std::string *name);
+  makeEngine(const bundle::Bundle &bundle, const std::string &path);
   Status loadModel();
   Status openSinks();
   Status generate(rt::StepEngine &engine);
@@ -74,6 +77,8 @@ private:
   Clock::time_point start;
   Progress progress;
   std::optional<StepLog> stepLog;
+  std::optional<TraceLog> traceLog;
+  std::vector<bundle::Selection> selections; ///< of the schedule
   std::optional<Canvas> canvas;
 
   rt::ModelConfig config;
@@ -92,22 +97,27 @@ std::variant<int, Failure> Session::run() {
   if (!loaded)
     return Failure(loaded.takeError());
   config = std::move(*loaded);
+  if (std::optional<Failure> failure = prepareSampling())
+    return std::move(*failure);
   if (std::optional<Failure> failure = preparePrompts())
     return std::move(*failure);
   if (std::optional<Failure> failure = prepareLengths())
     return std::move(*failure);
 
-  Result<std::unique_ptr<rt::Device>> opened =
-      rt::Device::open({.name = options.device,
-                        .dtype = options.dtype,
-                        .batchInvariant = options.batchInvariant},
-                       config);
+  // Before the device, which may take a while and may not be there.
+  Result<bundle::Bundle> schedule = bundle::Bundle::read(options.bundle);
+  if (!schedule)
+    return Failure(schedule.takeError());
+  result.schedule = schedule->manifest().schedule;
+  selections = schedule->manifest().selections;
+  Result<std::unique_ptr<rt::Device>> opened = rt::Device::open(
+      {.name = options.device, .dtype = options.dtype}, config);
   if (!opened)
     return Failure(opened.takeError());
   device = std::move(*opened);
   result.onHost = options.device == "cpu";
   result.device = device->description();
-  auto engine = loadEngine(options.bundle, /*dense=*/false, &result.schedule);
+  auto engine = makeEngine(*schedule, options.bundle);
   if (!engine)
     return Failure(engine.takeError());
   Result<rt::MemoryUse> memory =
@@ -136,9 +146,27 @@ std::variant<int, Failure> Session::run() {
   return complete ? 0 : exitInterrupted;
 }
 
+/// The sampler of the model's family.
+std::optional<Failure> Session::prepareSampling() {
+  rt::GenerationConfig defaults;
+  if (config.sampler == rt::SamplerFamily::Timesteps) {
+    Result<rt::GenerationConfig> read =
+        rt::GenerationConfig::load(options.model);
+    if (!read)
+      return Failure(read.takeError());
+    defaults = std::move(*read);
+  }
+  Result<rt::SampleOptions> sampling =
+      resolveSampling(options, config, defaults);
+  if (!sampling)
+    return Failure(exitUsage, sampling.takeError());
+  result.lengths.sampling = *sampling;
+  return std::nullopt;
+}
+
 /// Reads and encodes the prompts.
 std::optional<Failure> Session::preparePrompts() {
-  Result<std::vector<Prompt>> texts = readPrompts(options);
+  Result<std::vector<Prompt>> texts = readPrompts(options, config.chat);
   if (!texts)
     return Failure(interrupted() ? exitInterrupted : exitFailure,
                    texts.takeError());
@@ -161,10 +189,9 @@ Status Session::prepareTokenizer(const std::vector<Prompt> &texts) {
                   [](const Prompt &prompt) { return prompt.isText; });
   bool needsEot =
       options.sampling.confidenceEosEotInf && !options.eotToken.has_value();
-  bool writesText = options.stepsJson != "-";
-  bool exists =
-      ::access((options.model + "/tokenizer.json").c_str(), F_OK) == 0;
-  if (exists && (anyText || needsEot || writesText)) {
+  bool writesText = options.stepsJson != "-" && options.trace != "-";
+  if (rt::Tokenizer::exists(options.model) &&
+      (anyText || needsEot || writesText)) {
     Result<std::unique_ptr<rt::Tokenizer>> loaded =
         rt::Tokenizer::load(options.model);
     if (!loaded)
@@ -178,12 +205,12 @@ Status Session::prepareTokenizer(const std::vector<Prompt> &texts) {
                  " is no token of the model; its ids are 0 to " +
                  std::to_string(config.vocabSize - 1));
   if (tokenizer && !options.eotToken)
-    endOfTurn = tokenizer->tokenId("<|eot_id|>");
+    endOfTurn = tokenizer->tokenId(rt::endOfTurnToken(config.chat));
   if (needsEot && endOfTurn < 0)
     return Error("--confidence-eos-eot-inf needs the end-of-turn token, and "
-                 "tokenizer.json has no <|eot_id|>; give --eot-id (-1: the "
-                 "model has none)");
-  result.lengths.sampling = options.sampling;
+                 "the tokenizer has no " +
+                 std::string(rt::endOfTurnToken(config.chat)) +
+                 "; give --eot-id (-1: the model has none)");
   result.lengths.sampling.eosToken = config.eosToken;
   result.lengths.sampling.eotToken = endOfTurn;
   result.rules = {.tokenizer = tokenizer.get(),
@@ -206,10 +233,10 @@ std::optional<Failure> Session::prepareLengths() {
   return std::nullopt;
 }
 
-Result<bundle::Bundle> Session::readBundle(const std::string &path,
-                                           bool dense) {
+/// A bundle without sparse kernels.
+Result<bundle::Bundle> Session::readDense(const std::string &path) const {
   Result<bundle::Bundle> read = bundle::Bundle::read(path);
-  if (!read || !dense)
+  if (!read)
     return read;
   for (const bundle::Kernel &kernel : read->manifest().kernels)
     if (kernel.kind == bundle::Kernel::Kind::Attention && !kernel.terms.empty())
@@ -220,13 +247,8 @@ Result<bundle::Bundle> Session::readBundle(const std::string &path,
 }
 
 Result<std::unique_ptr<rt::StepEngine>>
-Session::loadEngine(const std::string &path, bool dense, std::string *name) {
-  Result<bundle::Bundle> read = readBundle(path, dense);
-  if (!read)
-    return read.takeError();
-  if (name)
-    *name = read->manifest().schedule;
-  auto engine = device->engine(*read);
+Session::makeEngine(const bundle::Bundle &bundle, const std::string &path) {
+  auto engine = device->engine(bundle);
   if (!engine)
     return engine.takeError().withContext(path);
   return std::move(*engine);
@@ -252,6 +274,14 @@ Status Session::openSinks() {
     if (!log)
       return log.takeError();
     stepLog.emplace(std::move(*log));
+  }
+  if (!options.trace.empty()) {
+    auto log =
+        TraceLog::open(options.trace, selections, result.promptLengths, config);
+    if (!log)
+      return log.takeError();
+    traceLog.emplace(std::move(*log));
+    result.lengths.trace = true;
   }
   if (!options.visual)
     return Status::success();
@@ -282,6 +312,8 @@ bool Session::observe(const rt::StepRecord &record) {
   result.totals.add(record);
   if (stepLog)
     stepLog->step(record);
+  if (traceLog)
+    traceLog->step(record);
   if (canvas)
     canvas->step(record, progressLine(result.totals, record.totalSteps,
                                       terminalSize(STDOUT_FILENO).columns));
@@ -300,12 +332,16 @@ Status Session::generate(rt::StepEngine &engine) {
     return generation.takeError();
   result.generation = std::move(*generation);
   if (stepLog)
-    return stepLog->finish(result.generation);
-  return Status::success();
+    if (Status status = stepLog->finish(result.generation); !status)
+      return status;
+  return traceLog ? traceLog->finish() : Status::success();
 }
 
 Status Session::compareWithDense() {
-  auto engine = loadEngine(options.compareDense, /*dense=*/true, nullptr);
+  Result<bundle::Bundle> bundle = readDense(options.compareDense);
+  if (!bundle)
+    return bundle.takeError();
+  auto engine = makeEngine(*bundle, options.compareDense);
   if (!engine)
     return engine.takeError();
   Totals totals;
@@ -331,9 +367,10 @@ Status Session::compareWithDense() {
 }
 
 Status Session::report() {
-  std::string text = options.json               ? jsonReport(result)
-                     : options.stepsJson != "-" ? textReport(result)
-                                                : std::string();
+  std::string text = options.json ? jsonReport(result)
+                     : options.stepsJson != "-" && options.trace != "-"
+                         ? textReport(result)
+                         : std::string();
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) != 0 || std::ferror(stdout))
     return Error(std::string("standard output could not be written: ") +

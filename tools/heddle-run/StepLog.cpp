@@ -7,9 +7,6 @@
 
 #include "StepLog.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include <nlohmann/json.hpp>
 
 namespace heddle::run {
@@ -17,11 +14,10 @@ namespace heddle::run {
 using Json = nlohmann::ordered_json;
 
 Result<StepLog> StepLog::open(const std::string &path) {
-  std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
+  Result<LineFile> file = LineFile::open(path);
   if (!file)
-    return Error(path +
-                 ": could not be opened for writing: " + std::strerror(errno));
-  return StepLog(path, file);
+    return file.takeError();
+  return StepLog(std::move(*file));
 }
 
 void StepLog::step(const rt::StepRecord &record) {
@@ -31,35 +27,31 @@ void StepLog::step(const rt::StepRecord &record) {
                        {"position", commit.position},
                        {"token", commit.token},
                        {"confidence", commit.confidence}});
-  write(Json{{"step", record.step},
-             {"block", record.block},
-             {"rows", record.rowsComputed},
-             {"logit_rows", record.logitRows},
-             {"pairs", record.counters.pairs},
-             {"dense_pairs", record.counters.densePairs},
-             {"score_pairs", record.counters.scorePairs},
-             {"refreshes", record.counters.refreshes},
-             {"seconds", record.seconds},
-             {"commits", std::move(commits)}}
-            .dump());
+  file.write(Json{{"step", record.step},
+                  {"block", record.block},
+                  {"rows", record.rowsComputed},
+                  {"logit_rows", record.logitRows},
+                  {"pairs", record.counters.pairs},
+                  {"dense_pairs", record.counters.densePairs},
+                  {"score_pairs", record.counters.scorePairs},
+                  {"refreshes", record.counters.refreshes},
+                  {"query_rows", record.counters.queryRows},
+                  {"key_rows", record.counters.keyRows},
+                  {"value_rows", record.counters.valueRows},
+                  {"ffn_rows", record.counters.ffnRows},
+                  {"cache_bytes_written", record.counters.cacheBytesWritten},
+                  {"cache_bytes_read", record.counters.cacheBytesRead},
+                  {"seconds", record.seconds},
+                  {"commits", std::move(commits)}}
+                 .dump());
 }
 
 Status StepLog::finish(const rt::Generation &generation) {
-  write(Json{{"done", true},
-             {"complete", generation.complete},
-             {"sequences", generation.sequences}}
-            .dump());
-  if (std::fflush(file.get()) != 0 || std::ferror(file.get()))
-    return Error((path == "-" ? "standard output" : path) +
-                 ": could not be written: " + std::strerror(errno));
-  return Status::success();
-}
-
-void StepLog::write(const std::string &line) {
-  std::fwrite(line.data(), 1, line.size(), file.get());
-  std::fputc('\n', file.get());
-  // Readers may follow along.
-  std::fflush(file.get());
+  file.write(Json{{"done", true},
+                  {"complete", generation.complete},
+                  {"sequences", generation.sequences}}
+                 .dump());
+  return file.finish();
 }
 
 } // namespace heddle::run

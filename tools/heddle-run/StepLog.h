@@ -8,18 +8,18 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_RUN_STEPLOG_H
 #define HEDDLE_TOOLS_HEDDLE_RUN_STEPLOG_H
 
-#include "bundle/Result.h"
+#include "LineFile.h"
 #include "runtime/denoise/Denoise.h"
 
-#include <cstdio>
-#include <memory>
 #include <string>
 
 namespace heddle::run {
 
 /// Writes --steps-json. One line a forward pass:
 ///   {"step":1,"block":0,"rows":19,"logit_rows":16,"pairs":..,
-///    "dense_pairs":..,"score_pairs":..,"refreshes":..,"seconds":..,
+///    "dense_pairs":..,"score_pairs":..,"refreshes":..,"query_rows":..,
+///    "key_rows":..,"value_rows":..,"ffn_rows":..,"cache_bytes_written":..,
+///    "cache_bytes_read":..,"seconds":..,
 ///    "commits":[{"sequence":0,"position":17,"token":5,"confidence":0.93}]}
 /// and at the end
 ///   {"done":true,"complete":true,"sequences":[[ids, prompt included]]}
@@ -36,18 +36,9 @@ public:
   Status finish(const rt::Generation &generation);
 
 private:
-  struct Closer {
-    void operator()(std::FILE *file) const {
-      if (file != stdout)
-        std::fclose(file);
-    }
-  };
-  StepLog(std::string path, std::FILE *file)
-      : path(std::move(path)), file(file) {}
-  void write(const std::string &line);
+  explicit StepLog(LineFile file) : file(std::move(file)) {}
 
-  std::string path;
-  std::unique_ptr<std::FILE, Closer> file;
+  LineFile file;
 };
 
 } // namespace heddle::run

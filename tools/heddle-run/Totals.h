@@ -32,6 +32,12 @@ struct Totals {
     attention.densePairs += record.counters.densePairs;
     attention.scorePairs += record.counters.scorePairs;
     attention.refreshes += record.counters.refreshes;
+    attention.queryRows += record.counters.queryRows;
+    attention.keyRows += record.counters.keyRows;
+    attention.valueRows += record.counters.valueRows;
+    attention.ffnRows += record.counters.ffnRows;
+    attention.cacheBytesWritten += record.counters.cacheBytesWritten;
+    attention.cacheBytesRead += record.counters.cacheBytesRead;
     seconds += record.seconds;
   }
 

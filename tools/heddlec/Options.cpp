@@ -8,6 +8,7 @@
 #include "Options.h"
 
 #include "bundle/Bundle.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -138,6 +139,14 @@ struct Flags {
                           cl::init(defaults.layers), cl::cat(category)};
   cl::opt<int64_t> heads{"heads", cl::desc("... query heads a layer"),
                          cl::init(defaults.heads), cl::cat(category)};
+  cl::opt<int64_t> kvHeads{"kv-heads", cl::desc("... key/value heads a layer"),
+                           cl::init(defaults.kvHeads), cl::cat(category)};
+  cl::opt<int64_t> prompt{"prompt", cl::desc("... tokens of the prompt"),
+                          cl::init(defaults.prompt), cl::cat(category)};
+  cl::opt<int64_t> blockLength{
+      "block-length",
+      cl::desc("... tokens that are decoded together, 0 for all"),
+      cl::init(defaults.blockLength), cl::cat(category)};
   cl::opt<std::string> remarks{
       "remarks",
       cl::desc("Print the remarks whose whole category matches, such as "
@@ -178,7 +187,8 @@ std::string idleOption(const Flags &flags) {
   if (flags.explain != ExplainFormat::None)
     return "";
   for (const cl::opt<int64_t> *option :
-       {&flags.steps, &flags.length, &flags.layers, &flags.heads})
+       {&flags.steps, &flags.length, &flags.layers, &flags.heads,
+        &flags.kvHeads, &flags.prompt, &flags.blockLength})
     if (option->getNumOccurrences())
       return ("--" + option->ArgStr +
               " says what to explain; give --explain too, "
@@ -214,9 +224,13 @@ std::string checkOptions(const Options &options) {
     if (rankOfType(type) == std::size(elementTypes))
       return "--dtype: '" + type + "' is unknown, expected f32, bf16 or f16";
   for (int64_t dim : compiler.headDims)
-    if (dim < 8 || dim > 1024 || dim % 8 != 0)
+    if (dim < shed::minHeadDim || dim > shed::maxHeadDim ||
+        dim % shed::minHeadDim != 0)
       return "--head-dim: " + std::to_string(dim) +
-             " is out of range, expected a multiple of 8 from 8 to 1024";
+             ", expected a multiple of " + std::to_string(shed::minHeadDim) +
+             " from " + std::to_string(shed::minHeadDim) + " to " +
+             std::to_string(shed::maxHeadDim) +
+             " (GPUs: " + std::to_string(shed::maxMmaHeadDim) + ")";
   for (const std::string &target : compiler.targets)
     if (target.empty())
       return "--target is empty, expected host, a CPU's name or cuda";
@@ -239,7 +253,8 @@ std::string checkOptions(const Options &options) {
     return "--explain needs at least --compile-to=plan";
   if (options.explain != ExplainFormat::None && options.output == "-")
     return "--explain and -o - would both print to stdout";
-  if (binary && options.input == "-" && options.output == "-.hdl")
+  if (binary && options.input == "-" && !options.named &&
+      !options.output.empty())
     return "reading stdin, so there is no name for the output; give one with "
            "-o";
   if (binary && options.output == "-" &&
@@ -249,6 +264,8 @@ std::string checkOptions(const Options &options) {
       options.input != "-" &&
       llvm::sys::fs::equivalent(options.input, options.output))
     return "the output '" + options.output + "' is the input";
+  if (llvm::Error error = checkTargets(compiler))
+    return llvm::toString(std::move(error));
   return "";
 }
 
@@ -279,9 +296,13 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.compiler.level = flags.level;
   options.output = flags.output.getNumOccurrences() ? flags.output.getValue()
                                                     : defaultOutput(flags);
+  options.named = flags.output.getNumOccurrences() > 0;
   options.dump = flags.dump;
   options.explain = flags.explain;
   options.request = {flags.steps, flags.length, flags.layers, flags.heads};
+  options.request.kvHeads = flags.kvHeads;
+  options.request.prompt = flags.prompt;
+  options.request.blockLength = flags.blockLength;
   options.remarks = flags.remarks;
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());

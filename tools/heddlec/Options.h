@@ -22,6 +22,7 @@ enum class ExplainFormat { None, Text, Json };
 struct Options {
   std::string input;  ///< a path, or "-" for stdin
   std::string output; ///< a path, "-" for stdout, or "" for nothing to write
+  bool named = false; ///< whether the user chose `output`
   std::string dump;   ///< a folder, or ""
   ExplainFormat explain = ExplainFormat::None;
   ::heddle::bundle::ExplainRequest request;

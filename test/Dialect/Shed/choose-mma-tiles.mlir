@@ -4,7 +4,16 @@
 // RUN: heddle-opt %s --shed-choose-mma-tiles="shared-of-block=101376 shared-of-processor=102400" | FileCheck %s --check-prefixes=CHECK,SMALL
 // RUN: not heddle-opt %s --shed-choose-mma-tiles="shared-of-block=16384 shared-of-processor=32768" 2>&1 | FileCheck %s --check-prefix=NONE
 
-// NONE: 'shed.kernel' op has no tiling that fits 16384 bytes of shared memory (groups of 0 rows, head_dim 128, 'bf16')
+// RUN: not heddle-opt %s --shed-choose-mma-tiles=registers-of-thread=60 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not heddle-opt %s --shed-choose-mma-tiles=registers-of-thread=0 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not heddle-opt %s --shed-choose-mma-tiles=shared-of-processor=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: not heddle-opt %s --shed-verify-mma-kernels=shared-of-block=-9 2>&1 | FileCheck %s --check-prefix=BLOCK
+
+// ZERO: choose-mma-tiles.mlir:{{.*}} error: registers-of-thread is at least 1, not 0
+// NEGATIVE: choose-mma-tiles.mlir:{{.*}} error: shared-of-processor is at least 1, not -1
+// BLOCK: choose-mma-tiles.mlir:{{.*}} error: shared-of-block is at least 1, not -9
+// FEW: 'shed.kernel' op has no tiling that fits 166912 bytes of shared memory and 60 registers of a thread
+// NONE: 'shed.kernel' op has no tiling that fits 16384 bytes of shared memory and 255 registers of a thread (groups of 0 rows, head_dim 128, 'bf16')
 
 // Warps of 32 rows, and eight warps on a multiprocessor where shared memory
 // has room: shorter tiles of keys there, then warps of 16 rows.
@@ -38,6 +47,27 @@ shed.kernel @narrow attention element(f16) head_dim(64) {
     %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
     %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// Windows take registers for positions: shorter tiles of keys, where a thread
+// would not hold all.
+// CHECK-LABEL: shed.kernel @window
+// A100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 32, stages = 2, blocks = 2>
+// H100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 32, stages = 2, blocks = 2>
+// SMALL-SAME: mma_tiling<query_rows = 128, warps = 8, keys = 64, stages = 2, keep_queries = true>
+shed.kernel @window attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.window<256> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <256>
+    %n = shed.softmax_update %c, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %r

@@ -92,3 +92,49 @@ shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
 
 // expected-error@+1 {{stages is 2 or 3, not 1}}
 #t = #shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 1>
+
+// -----
+
+// expected-error@+1 {{a block has at least 1 key, not 0}}
+#b = #shed.blocks<0, size = 0>
+
+// -----
+
+shed.kernel @many attention element(f32) head_dim(64) {
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{reads list 4; a kernel has at most 4 lists}}
+  %r = shed.for_keys over #shed.blocks<4, size = 32> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+// expected-error@+1 {{reads and writes no index list, so it can't have shared ones}}
+shed.kernel @alone attention element(f32) head_dim(64) shared_lists {
+  %s = shed.softmax_init : !shed.softmax
+  shed.store %s
+}
+
+// -----
+
+shed.kernel @outside select element(f32) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%c: !shed.mass):
+    // expected-error@+1 {{reads a span outside of shed.for_queries span}}
+    %l = shed.load_lse span
+    shed.yield %c : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+shed.kernel @keys select element(f32) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  // expected-error@+1 {{chooses from spans, which are spans of blocks: add `blocks`}}
+  shed.top_k %m span %m
+}

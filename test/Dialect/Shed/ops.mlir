@@ -53,3 +53,42 @@ shed.kernel @pick select element(bf16) head_dim(64) group(128) {
   // CHECK: shed.top_k
   shed.top_k %m1
 }
+
+// CHECK-LABEL: shed.kernel @tiled attention element(f32) head_dim(64) shared_lists {
+shed.kernel @tiled attention element(f32) head_dim(64) shared_lists {
+  %s0 = shed.softmax_init : !shed.softmax
+  // CHECK: shed.for_keys over #shed.blocks<0, size = 64> init
+  %s1 = shed.for_keys over #shed.blocks<0, size = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    shed.yield %s : !shed.softmax
+  }
+  // CHECK: shed.for_keys over #shed.list<1, group = 32> skip [#shed.blocks<0, size = 64>]
+  %s2 = shed.for_keys over #shed.list<1, group = 32> skip [#shed.blocks<0, size = 64>] init(%s1) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    shed.yield %s : !shed.softmax
+  }
+  shed.store %s2
+}
+
+// CHECK-LABEL: shed.kernel @pick_blocks select element(f32) head_dim(64) group(64) shared_lists {
+shed.kernel @pick_blocks select element(f32) head_dim(64) group(64) shared_lists {
+  %m0 = shed.mass_init : !shed.mass
+  %m1 = shed.for_queries init(%m0) : !shed.mass {
+  ^bb0(%m: !shed.mass):
+    shed.yield %m : !shed.mass
+  }
+  // CHECK: shed.for_queries span init
+  %m2 = shed.for_queries span init(%m0) : !shed.mass {
+  ^bb0(%m: !shed.mass):
+    // CHECK: shed.load_lse span
+    %lse = shed.load_lse span
+    // CHECK: shed.for_keys over {{.*}}span
+    %r = shed.for_keys over #shed.span init(%m) : !shed.mass {
+    ^bb1(%keys: !shed.keys, %c: !shed.mass):
+      shed.yield %c : !shed.mass
+    }
+    shed.yield %r : !shed.mass
+  }
+  // CHECK: shed.top_k %{{.+}} span %{{.+}} blocks
+  shed.top_k %m1 span %m2 blocks
+}

@@ -125,7 +125,7 @@ shed.kernel @kept attention element(f32) head_dim(64)
 
 // -----
 
-// expected-error@+1 {{has head_dim 288; GPU kernels take multiples of 32 up to 256}}
+// expected-error@+1 {{has head_dim 288; GPU kernels take at most 256}}
 shed.kernel @wide attention element(bf16) head_dim(288)
     tiling(#shed.mma_tiling<query_rows = 16, warps = 1, keys = 16, stages = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>

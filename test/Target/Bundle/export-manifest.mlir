@@ -21,20 +21,25 @@ heddle.schedule @everything {
 
 // CHECK: "producer": "heddlec
 // CHECK: "schedule": "everything"
-// CHECK: "abi": 2
+// CHECK: "abi": 3
 // CHECK: "triple": "x86_64-unknown-linux-gnu"
 // CHECK-NEXT: "cpu": "x86-64-v3"
 // CHECK: "avx2"
 // CHECK: "selections": [
 // CHECK: "name": "cols"
+// CHECK-NEXT: "kind": "columns"
 // CHECK-NEXT: "keep": "1/3"
 // CHECK-NEXT: "rounding": "ceil"
 // CHECK-NEXT: "group": 32
+// CHECK-NEXT: "isolation": "none"
+// CHECK-NEXT: "scale": "head_dim"
+// CHECK-NEXT: "per_kv_head": false
 // CHECK-NEXT: "scorer": "mean_probability"
 // CHECK: "kind": "power"
 // CHECK-NEXT: "window": "1/2"
 // CHECK-NEXT: "count": 5
 // CHECK: "name": "more"
+// CHECK-NEXT: "kind": "columns"
 // CHECK-NEXT: "keep": "1/5"
 // CHECK-NEXT: "rounding": "floor"
 // CHECK-NEXT: "group": 64
@@ -55,5 +60,14 @@ heddle.schedule @everything {
 // CHECK-DAG: "kind": "otherwise"
 // CHECK-DAG: "first": -2
 // CHECK-DAG: "last": -1
+
+// CHECK: "positions": []
+// CHECK-NEXT: "visible": -1
+// CHECK-NEXT: "passes": []
+// CHECK-NEXT: "reuse": {
+// CHECK: "commit": {
+// CHECK-NEXT: "kind": "quota"
+// CHECK-NEXT: "within": -1
+// CHECK-NEXT: "stop_at_eos": false
 
 // PLAN: heddle.plan @everything

@@ -49,13 +49,21 @@ private:
   std::string old;
 };
 
-/// The program ends with 1 and says this, and nothing on standard output.
-void expectFailure(const std::string &arguments, const std::string &message) {
+/// The program ends with `code` and says this, and nothing on standard output.
+void expectFailure(const std::string &arguments, const std::string &message,
+                   int code = 1) {
   Outcome outcome = heddleRun(arguments);
-  EXPECT_EQ(outcome.code, 1) << arguments;
+  EXPECT_EQ(outcome.code, code) << arguments;
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err.find("heddle-run: error: "), 0u) << outcome.err;
   EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+}
+
+TEST(Device, DreamRunsOnTheHostOnly) {
+  TinySetup setup(/*withTokenizer=*/false, /*dream=*/true);
+  expectFailure(setup.dense() + "--prompt-ids 1 --device=cuda",
+                "models of the architecture 'dream' run on the host only so "
+                "far; use --device=cpu");
 }
 
 TEST(DeviceOption, WithoutADriver) {
@@ -67,6 +75,9 @@ TEST(DeviceOption, WithoutADriver) {
                   "this machine has no NVIDIA driver");
   expectFailure(setup.dense() + "abc --device=cuda --random-weights",
                 "--device=cpu");
+  // A mistake that can be mended here comes first.
+  expectFailure(setup.with("none.hdl") + "abc --device=cuda",
+                "none.hdl: cannot open");
   Outcome json = heddleRun(setup.dense() + "abc --device=cuda --json");
   EXPECT_EQ(json.code, 1);
   EXPECT_FALSE(json::parse(json.out)["complete"].get<bool>());
@@ -78,8 +89,8 @@ TEST(DeviceOption, WithoutADriver) {
 
 TEST(DeviceOption, WhatTheHostHasNot) {
   TinySetup setup;
-  expectFailure(setup.dense() + "abc --random-weights", "--device=cuda");
-  expectFailure(setup.dense() + "abc --dtype fp16", "needs a GPU");
+  expectFailure(setup.dense() + "abc --random-weights", "--device=cuda", 2);
+  expectFailure(setup.dense() + "abc --dtype fp16", "needs a GPU", 2);
 }
 
 TEST(DeviceOption, InfoListsTheGpus) {

@@ -242,12 +242,13 @@ TEST(Run, BadPrompts) {
 TEST(Run, TextNeedsATokenizer) {
   TinySetup setup(/*withTokenizer=*/false);
   expectFailure(heddleRun(setup.dense() + "abc"), 1,
-                "the model's folder has no tokenizer.json, so text cannot "
-                "become token ids; give --prompt-ids");
+                "the model's folder has no tokenizer (tokenizer.json, or "
+                "vocab.json and merges.txt), so text cannot become token ids; "
+                "give --prompt-ids");
   expectFailure(
       heddleRun(setup.dense() + "--prompt-ids 1 --confidence-eos-eot-inf"), 1,
       "--confidence-eos-eot-inf needs the end-of-turn token, and "
-      "tokenizer.json has no <|eot_id|>; give --eot-id (-1: the "
+      "the tokenizer has no <|eot_id|>; give --eot-id (-1: the "
       "model has none)");
   EXPECT_EQ(heddleRun(setup.dense() + "--prompt-ids 1 --gen-length 4 "
                                       "--confidence-eos-eot-inf --eot-id 257")

@@ -62,7 +62,8 @@ TEST(PromptLines, JsonLines) {
   EXPECT_EQ((*prompts)[2].ids, (Ids{4, 5}));
   EXPECT_FALSE((*prompts)[2].isText);
   rt::ChatMessage message{"user", "hi"};
-  EXPECT_EQ((*prompts)[3].text, rt::formatLLaDAChat(std::span(&message, 1)));
+  EXPECT_EQ((*prompts)[3].text,
+            rt::formatChat(rt::ChatFormat::LLaDA, std::span(&message, 1)));
 }
 
 TEST(PromptLines, ErrorsNameTheLine) {
@@ -106,7 +107,8 @@ TEST(ReadPrompts, ChatUsesTheTemplate) {
   auto prompts = readPrompts(options);
   ASSERT_TRUE(prompts);
   rt::ChatMessage messages[] = {{"system", "be brief"}, {"user", "hello"}};
-  EXPECT_EQ((*prompts)[0].text, rt::formatLLaDAChat(messages));
+  EXPECT_EQ((*prompts)[0].text,
+            rt::formatChat(rt::ChatFormat::LLaDA, messages));
   options.chat = false;
   EXPECT_EQ((*readPrompts(options))[0].text, "hello");
 }
@@ -135,8 +137,9 @@ TEST(EncodePrompts, IdsNeedNoTokenizer) {
   EXPECT_EQ(*encodePrompts(prompts, nullptr), (std::vector<Ids>{{3, 4}}));
   prompts.push_back({.text = "x", .ids = {}, .isText = true});
   EXPECT_EQ(failure(encodePrompts(prompts, nullptr)),
-            "the model's folder has no tokenizer.json, so text cannot become "
-            "token ids; give --prompt-ids");
+            "the model's folder has no tokenizer (tokenizer.json, or "
+            "vocab.json and merges.txt), so text cannot become token ids; "
+            "give --prompt-ids");
 }
 
 } // namespace

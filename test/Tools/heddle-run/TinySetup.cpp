@@ -95,8 +95,9 @@ void writeBundle(const std::string &path, const std::string &kernel) {
 
 } // namespace
 
-TinySetup::TinySetup(bool withTokenizer) {
+TinySetup::TinySetup(bool withTokenizer, bool dream) {
   rt::test::TinyShape shape;
+  shape.dream = dream;
   shape.hidden = 2 * heddle::test::handHeadDim;
   shape.mlpHidden = 32;
   shape.vocab = vocabulary;

@@ -16,10 +16,11 @@ namespace heddle::run::test {
 
 /// A folder with a random model of 280 tokens (0 to 255 bytes, 256 end of text,
 /// 257 end of turn, 279 the mask; 160 positions) and two bundles of
-/// hand-written kernels, dense.hdl and window.hdl.
+/// hand-written kernels, dense.hdl and window.hdl. `dream`: of Dream's
+/// architecture.
 class TinySetup {
 public:
-  explicit TinySetup(bool withTokenizer = true);
+  explicit TinySetup(bool withTokenizer = true, bool dream = false);
 
   /// "-m FOLDER -b FOLDER/dense.hdl ".
   std::string dense() const { return with("dense.hdl"); }

@@ -27,6 +27,7 @@ struct Case {
 };
 
 bundle::Term columns() { return {bundle::Term::Kind::Columns, 0, 0}; }
+bundle::Term blocks() { return {bundle::Term::Kind::Blocks, 0, 0}; }
 bundle::Term window(int64_t size) {
   return {bundle::Term::Kind::Window, size, -1};
 }
@@ -59,6 +60,19 @@ const std::vector<Case> &cases() {
        "columns(@s64, group = 64), columns(@s32, group = 32)",
        {columns(), columns()},
        {64, 32}},
+      {"blocks16", "blocks(@b16, size = 16)", {blocks()}, {16}},
+      {"blocks64", "blocks(@b64, size = 64)", {blocks()}, {64}},
+      {"blocks128", "blocks(@b128, size = 128)", {blocks()}, {128}},
+      {"b32c64w40s5",
+       "blocks(@b32, size = 32), columns(@s64, group = 64), window(40), "
+       "sinks(5)",
+       {blocks(), columns(), window(40), sinks(5)},
+       {32, 64}},
+      {"w24c32b64b128",
+       "window(24), columns(@s32, group = 32), blocks(@b64, size = 64), "
+       "blocks(@b128, size = 128)",
+       {window(24), columns(), blocks(), blocks()},
+       {32, 64, 128}},
       {"all",
        "sinks(3), columns(@s64, group = 64), window(24), columns(@s32, group "
        "= 32), columns(@s128, group = 128)",
@@ -74,6 +88,9 @@ std::string selections() {
     std::string g = std::to_string(group);
     text += "heddle.selection @s" + g + " columns(keep = 0.2, group = " + g +
             ") by mean_probability on every(8)\n";
+    if (group <= 128) // blocks have no more keys
+      text += "heddle.selection @b" + g + " blocks(keep = 0.2, size = " + g +
+              ") by mean_probability on every(8)\n";
   }
   return text;
 }
@@ -102,22 +119,41 @@ TEST_P(Attention, MatchesFloat64) {
         for (int i = 0; i < 3; ++i)
           for (int64_t c = 0, j = random() % n; c < headDim; ++c)
             sequence.key[j * sequence.kvStride + c] *= 4;
-        for (const Case &c : cases()) {
+        // All of every sequence, then anew with rows and positions left out.
+        for (size_t turn = 0; turn < 2 * cases().size(); ++turn) {
+          const Case &c = cases()[turn % cases().size()];
+          if (turn >= cases().size())
+            sequence.thinOut(random);
           SCOPED_TRACE(std::string(c.name) + (bf16 ? " bf16" : " f32") +
                        " head_dim " + std::to_string(headDim) + " n " +
-                       std::to_string(n) + " heads " +
+                       std::to_string(n) + " rows " +
+                       std::to_string(sequence.rows()) + " heads " +
                        std::to_string(sequence.heads));
           Pattern pattern{c.pattern, {}};
-          for (int64_t group : c.groups) {
+          size_t listed = 0;
+          for (const bundle::Term &term : c.pattern) {
+            if (term.selection < 0)
+              continue;
+            int64_t group = c.groups[listed++];
+            // All query heads of a key/value head may share a list.
+            int64_t share =
+                random() % 2 ? 1 : sequence.heads / sequence.kvHeads;
+            int64_t rows = sequence.heads / share;
             int64_t keeps[] = {1, n, static_cast<int64_t>(1 + random() % n)};
-            pattern.lists.emplace_back(random, n, sequence.heads, group,
-                                       keeps[random() % 3]);
+            int64_t splits[] = {0, n, static_cast<int64_t>(random() % n)};
+            if (term.kind == bundle::Term::Kind::Blocks)
+              pattern.lists.push_back(
+                  List::ofBlocks(random, n, rows, group, splits[random() % 3]));
+            else
+              pattern.lists.emplace_back(random, n, rows, group,
+                                         keeps[random() % 3]);
+            pattern.lists.back().headsPerList = share;
           }
           AttentionResult want = evaluate(sequence, pattern);
           AttentionResult got = runAttention(
               set[std::string(c.name) + (bf16 ? "_bf16_d" : "_f32_d") +
                   std::to_string(headDim)],
-              sequence, pattern);
+              sequence, pattern, random);
           EXPECT_LT(relativeError(got.output, want.output), bf16 ? 1e-2 : 1e-5);
           EXPECT_LT(relativeError(got.lse, want.lse), bf16 ? 1e-4 : 1e-5);
           if (HasFailure())
@@ -140,7 +176,7 @@ TEST_P(Attention, TakesAnyScale) {
       Pattern pattern{{window(20)}, {}};
       AttentionResult want = evaluate(sequence, pattern);
       AttentionResult got = runAttention(set[bf16 ? "w_bf16_d64" : "w_f32_d64"],
-                                         sequence, pattern);
+                                         sequence, pattern, random);
       EXPECT_LT(relativeError(got.output, want.output), bf16 ? 1e-2 : 1e-5);
       EXPECT_LT(relativeError(got.lse, want.lse), bf16 ? 1e-4 : 1e-5);
     }
@@ -155,8 +191,8 @@ TEST_P(Attention, CarriesNaN) {
     Sequence sequence(random, bf16, 40, 1, 1, 64);
     sequence.query[3 * sequence.queryStride + 5] =
         std::numeric_limits<float>::quiet_NaN();
-    AttentionResult got =
-        runAttention(set[bf16 ? "d_bf16_d64" : "d_f32_d64"], sequence, {});
+    AttentionResult got = runAttention(set[bf16 ? "d_bf16_d64" : "d_f32_d64"],
+                                       sequence, {}, random);
     for (int64_t i = 0; i < 40; ++i)
       EXPECT_EQ(std::isnan(got.output[i * 64 + 7]), i == 3) << i;
   }

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numeric>
 
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -165,45 +166,95 @@ Sequence::Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
   fill(query, n * queryStride);
   fill(key, n * kvStride);
   fill(value, n * kvStride);
+  place.resize(n);
+  std::iota(place.begin(), place.end(), 0);
+  position = place;
 }
 
-double Sequence::logit(int64_t i, int64_t j, int64_t h) const {
+void Sequence::thinOut(std::mt19937 &random) {
+  // Each gap between positions is 0, 0, 0, 1, 2, ... wide.
+  int32_t next = static_cast<int32_t>(random() % 4);
+  for (int32_t &p : position) {
+    p = next;
+    next += 1 + std::max(0, static_cast<int32_t>(random() % 6) - 2);
+  }
+  int64_t counts[] = {0, 1, n, static_cast<int64_t>(random() % (n + 1)),
+                      static_cast<int64_t>(random() % (n + 1))};
+  std::vector<int32_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  place.clear();
+  std::sample(all.begin(), all.end(), std::back_inserter(place),
+              counts[random() % 5], random);
+}
+
+double Sequence::logit(int64_t r, int64_t j, int64_t h) const {
   double sum = 0;
   for (int64_t c = 0; c < headDim; ++c)
-    sum += static_cast<double>(q(i, h, c)) * k(j, h, c);
+    sum += static_cast<double>(q(r, h, c)) * k(j, h, c);
   return sum * scale * 1.4426950408889634;
 }
 
-List::List(std::mt19937 &random, int64_t n, int64_t heads, int64_t group,
+int64_t heddle::test::blockOf(int64_t key, int64_t size, int64_t split) {
+  if (key < split)
+    return key / size;
+  return blocksOf(split, size, 0) + (key - split) / size;
+}
+
+int64_t heddle::test::blocksOf(int64_t n, int64_t size, int64_t split) {
+  return n == 0 ? 0 : blockOf(n - 1, size, split) + 1;
+}
+
+List::List(std::mt19937 &random, int64_t n, int64_t rows, int64_t group,
            int64_t keep)
     : group(group), groups((n + group - 1) / group), keep(keep) {
   std::vector<int32_t> all(n);
   for (int64_t j = 0; j < n; ++j)
     all[j] = static_cast<int32_t>(j);
-  for (int64_t g = 0; g < heads * groups; ++g)
+  for (int64_t g = 0; g < rows * groups; ++g)
     std::sample(all.begin(), all.end(), std::back_inserter(indices), keep,
                 random);
 }
 
-bool List::contains(int64_t h, int64_t i, int64_t j) const {
-  auto from = indices.begin() + (h * groups + i / group) * keep;
-  return std::binary_search(from, from + keep, static_cast<int32_t>(j));
+List List::ofBlocks(std::mt19937 &random, int64_t n, int64_t rows, int64_t size,
+                    int64_t split) {
+  int64_t count = blocksOf(n, size, split);
+  List list(random, count, rows, 1, 1 + random() % count);
+  // As many lists as the sequence has groups, which may be fewer than blocks.
+  list.group = size;
+  list.groups = (n + size - 1) / size;
+  list.indices.resize(rows * list.groups * list.keep);
+  list.blocks = true;
+  list.split = split;
+  for (size_t end = list.keep; end <= list.indices.size(); end += list.keep)
+    for (size_t missing = random() % 3 ? 0 : random() % (list.keep + 1);
+         missing > 0; --missing)
+      list.indices[end - missing] = -1;
+  return list;
 }
 
-bool Pattern::contains(int64_t h, int64_t i, int64_t j) const {
+bool List::contains(int64_t h, int64_t i, int64_t j) const {
+  auto from = indices.begin() + (h / headsPerList * groups + i / group) * keep;
+  int64_t entry = blocks ? blockOf(j, group, split) : j;
+  return std::find(from, from + keep, static_cast<int32_t>(entry)) !=
+         from + keep;
+}
+
+bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
+                       int64_t j) const {
   size_t list = 0;
   for (const bundle::Term &term : terms) {
     switch (term.kind) {
     case bundle::Term::Kind::Columns:
+    case bundle::Term::Kind::Blocks:
       if (lists[list++].contains(h, i, j))
         return true;
       break;
     case bundle::Term::Kind::Window:
-      if (std::abs(i - j) <= term.size / 2)
+      if (std::abs(s.position[i] - s.position[j]) <= term.size / 2)
         return true;
       break;
     case bundle::Term::Kind::Sinks:
-      if (j < term.size)
+      if (s.position[j] < term.size)
         return true;
       break;
     }
@@ -214,15 +265,15 @@ bool Pattern::contains(int64_t h, int64_t i, int64_t j) const {
 AttentionResult heddle::test::evaluate(const Sequence &s,
                                        const Pattern &pattern) {
   AttentionResult result;
-  result.output.resize(s.n * s.heads * s.headDim);
-  result.lse.resize(s.heads * s.n);
+  result.output.resize(s.rows() * s.heads * s.headDim);
+  result.lse.resize(s.heads * s.rows());
   for (int64_t h = 0; h < s.heads; ++h)
-    for (int64_t i = 0; i < s.n; ++i) {
+    for (int64_t r = 0; r < s.rows(); ++r) {
       std::vector<std::pair<int64_t, double>> logits;
       double top = -std::numeric_limits<double>::infinity();
       for (int64_t j = 0; j < s.n; ++j)
-        if (pattern.contains(h, i, j)) {
-          logits.emplace_back(j, s.logit(i, j, h));
+        if (pattern.contains(s, h, s.place[r], j)) {
+          logits.emplace_back(j, s.logit(r, j, h));
           top = std::max(top, logits.back().second);
         }
       double sum = 0;
@@ -234,9 +285,9 @@ AttentionResult heddle::test::evaluate(const Sequence &s,
           row[c] += p * s.v(j, h, c);
       }
       for (int64_t c = 0; c < s.headDim; ++c)
-        result.output[(i * s.heads + h) * s.headDim + c] =
+        result.output[(r * s.heads + h) * s.headDim + c] =
             static_cast<float>(sum > 0 ? row[c] / sum : 0.0);
-      result.lse[h * s.n + i] = static_cast<float>(top + std::log2(sum));
+      result.lse[h * s.rows() + r] = static_cast<float>(top + std::log2(sum));
     }
   return result;
 }
@@ -295,12 +346,36 @@ private:
 
 } // namespace
 
+/// The first row of each tile, and the number of rows.
+static std::vector<int32_t> cutRows(const Sequence &s, const Pattern &pattern,
+                                    int64_t queryRows, std::mt19937 &random) {
+  std::vector<int32_t> first = {0};
+  auto rows = static_cast<int32_t>(s.rows());
+  if (pattern.lists.empty()) {
+    // Some have none.
+    while (first.back() < rows)
+      first.push_back(std::min(
+          rows, first.back() +
+                    static_cast<int32_t>(random() % 2 ? queryRows
+                                                      : random() % queryRows)));
+    return first;
+  }
+  for (int64_t end = queryRows; end < s.n + queryRows; end += queryRows)
+    first.push_back(static_cast<int32_t>(
+        std::lower_bound(s.place.begin(), s.place.end(), end) -
+        s.place.begin()));
+  return first;
+}
+
 AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
                                            const Sequence &s,
-                                           const Pattern &pattern) {
+                                           const Pattern &pattern,
+                                           std::mt19937 &random) {
   int64_t elementBytes = s.bf16 ? 2 : 4;
   int64_t stride = s.heads * s.headDim;
-  Guarded output(s.n * stride * elementBytes), lse(s.heads * s.n * 4);
+  Guarded output(s.rows() * stride * elementBytes);
+  Guarded lse(s.heads * s.rows() * 4);
+  std::vector<int32_t> firstRow = cutRows(s, pattern, kernel.queryRows, random);
   Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
   Input query(s.query, s.bf16), key(s.key, s.bf16), value(s.value, s.bf16);
   abi::AttentionArgs args = {};
@@ -316,36 +391,44 @@ AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
   args.kvGroup = s.heads / s.kvHeads;
   args.scale = s.scale;
   args.heads = static_cast<uint32_t>(s.heads);
-  for (size_t i = 0; i < pattern.lists.size(); ++i)
+  for (size_t i = 0; i < pattern.lists.size(); ++i) {
+    const List &list = pattern.lists[i];
     args.lists[i] = bundle::int32Lists(
-        const_cast<int32_t *>(pattern.lists[i].indices.data()),
-        pattern.lists[i].groups, pattern.lists[i].keep);
+        const_cast<int32_t *>(list.indices.data()), list.groups, list.keep);
+    args.lists[i].split = list.split;
+    args.lists[i].headsPerList = list.headsPerList;
+  }
+  args.rows = s.rows();
+  args.place = s.place.data();
+  args.position = s.position.data();
+  args.firstRow = firstRow.data();
   auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
   for (int64_t h = s.heads - 1; h >= 0; --h)
-    for (int64_t task = 0; task * kernel.queryRows < s.n; ++task) {
+    for (size_t task = 0; task + 1 < firstRow.size(); ++task) {
       scratch.poison();
-      call(&args, h, task, scratch.data());
+      call(&args, h, static_cast<int64_t>(task), scratch.data());
     }
   EXPECT_TRUE(output.intact()) << "wrote outside of the output";
   EXPECT_TRUE(lse.intact()) << "wrote outside of the log-sum-exp";
   EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
   AttentionResult result;
-  for (int64_t i = 0; i < s.n * stride; ++i)
+  for (int64_t i = 0; i < s.rows() * stride; ++i)
     result.output.push_back(
         s.bf16 ? fromBf16(reinterpret_cast<uint16_t *>(output.data())[i])
                : reinterpret_cast<float *>(output.data())[i]);
-  result.lse.assign(args.lse, args.lse + s.heads * s.n);
+  result.lse.assign(args.lse, args.lse + s.heads * s.rows());
   return result;
 }
 
 SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
                                      const Sequence &s,
                                      const std::vector<float> &lse,
-                                     int64_t group, int64_t keep) {
-  EXPECT_EQ(kernel.queryRows, group);
-  int64_t groups = (s.n + group - 1) / group;
-  Guarded indices(s.heads * groups * keep * 4);
-  Guarded scores(s.heads * groups * s.n * 4);
+                                     const Choice &choice) {
+  EXPECT_EQ(kernel.queryRows, choice.group);
+  int64_t groups = (s.n + choice.group - 1) / choice.group;
+  int64_t rows = s.heads / choice.headsPerList, keep = choice.keep;
+  Guarded indices(rows * groups * keep * 4);
+  Guarded scores(rows * groups * s.n * 4);
   Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
   Input query(s.query, s.bf16), key(s.key, s.bf16);
   abi::SelectArgs args = {};
@@ -360,6 +443,11 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   args.heads = static_cast<uint32_t>(s.heads);
   auto *keys = reinterpret_cast<int32_t *>(indices.data());
   args.list = bundle::int32Lists(keys, groups, keep);
+  args.list.split = choice.split;
+  args.list.headsPerList = choice.headsPerList;
+  args.boundary = choice.boundary;
+  args.spanKeep = choice.spanKeep;
+  args.spanLse = choice.spanLse;
   auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
   SelectResult result;
   // Once without and once with scores: the same selection.
@@ -367,12 +455,12 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
     args.scores =
         withScores ? reinterpret_cast<float *>(scores.data()) : nullptr;
     indices.poison();
-    for (int64_t h = 0; h < s.heads; ++h)
+    for (int64_t row = 0; row < rows; ++row)
       for (int64_t g = 0; g < groups; ++g) {
         scratch.poison();
-        call(&args, h, g, scratch.data());
+        call(&args, row, g, scratch.data());
       }
-    std::vector<int32_t> got(keys, keys + s.heads * groups * keep);
+    std::vector<int32_t> got(keys, keys + rows * groups * keep);
     if (withScores)
       EXPECT_EQ(got, result.indices) << "observing scores changed them";
     result.indices = got;
@@ -380,7 +468,7 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   EXPECT_TRUE(indices.intact()) << "wrote outside of the indices";
   EXPECT_TRUE(scores.intact()) << "wrote outside of the scores";
   EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
-  result.scores.assign(args.scores, args.scores + s.heads * groups * s.n);
+  result.scores.assign(args.scores, args.scores + rows * groups * s.n);
   return result;
 }
 

@@ -55,18 +55,24 @@ private:
   std::map<std::string, Entry> entries;
 };
 
-/// One sequence's inputs, in float (exactly representable in the dtype).
+/// One sequence's inputs, in float (exactly representable in the dtype). Rows
+/// of queries are compact: row r is the visible position at place[r].
 struct Sequence {
   bool bf16 = false;
   int64_t n = 0, heads = 0, kvHeads = 0, headDim = 0;
   float scale = 0;
   std::vector<float> query, key, value; ///< [n x heads x headDim], padded rows
+  std::vector<int32_t> place;           ///< of each row; at first all n
+  std::vector<int32_t> position;        ///< of each key; at first its place
   int64_t queryStride = 0, kvStride = 0;
 
   Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
            int64_t kvHeads, int64_t headDim);
-  float q(int64_t i, int64_t h, int64_t c) const {
-    return query[i * queryStride + h * headDim + c];
+  int64_t rows() const { return static_cast<int64_t>(place.size()); }
+  /// Leaves none, one, some or all of the rows, and some positions out.
+  void thinOut(std::mt19937 &random);
+  float q(int64_t r, int64_t h, int64_t c) const {
+    return query[r * queryStride + h * headDim + c];
   }
   float k(int64_t j, int64_t h, int64_t c) const {
     return key[j * kvStride + h / (heads / kvHeads) * headDim + c];
@@ -74,46 +80,64 @@ struct Sequence {
   float v(int64_t j, int64_t h, int64_t c) const {
     return value[j * kvStride + h / (heads / kvHeads) * headDim + c];
   }
-  /// Scaled logit times log2(e).
-  double logit(int64_t i, int64_t j, int64_t h) const;
+  /// Scaled logit of row r and key j times log2(e).
+  double logit(int64_t r, int64_t j, int64_t h) const;
 };
+
+/// The block of a key, and how many there are: blocks start anew at `split`.
+int64_t blockOf(int64_t key, int64_t size, int64_t split);
+int64_t blocksOf(int64_t n, int64_t size, int64_t split);
 
 /// An index list as the ABI has it.
 struct List {
-  int64_t group = 0, groups = 0, keep = 0;
+  int64_t group = 0, groups = 0, keep = 0, headsPerList = 1;
+  bool blocks = false;
+  int64_t split = 0;
   std::vector<int32_t> indices;
-  /// Random ascending distinct keys for each head and group.
-  List(std::mt19937 &random, int64_t n, int64_t heads, int64_t group,
+  /// Random ascending distinct keys for each row of lists and group.
+  List(std::mt19937 &random, int64_t n, int64_t rows, int64_t group,
        int64_t keep);
+  /// The same of blocks, up to all of them; some lists end in missing ones.
+  static List ofBlocks(std::mt19937 &random, int64_t n, int64_t rows,
+                       int64_t size, int64_t split);
   bool contains(int64_t h, int64_t i, int64_t j) const;
 };
 
 /// A union of terms; empty is dense.
 struct Pattern {
   std::vector<bundle::Term> terms;
-  std::vector<List> lists; ///< of the Columns terms, in order
-  bool contains(int64_t h, int64_t i, int64_t j) const;
+  std::vector<List> lists; ///< of the Columns and Blocks terms, in order
+  /// Whether the row at place i attends to key j.
+  bool contains(const Sequence &s, int64_t h, int64_t i, int64_t j) const;
 };
 
 /// What a kernel wrote.
 struct AttentionResult {
-  std::vector<float> output; ///< [n x heads x headDim]
-  std::vector<float> lse;    ///< [heads x n]
+  std::vector<float> output; ///< [rows x heads x headDim]
+  std::vector<float> lse;    ///< [heads x rows]
 };
 
 /// Runs all tasks of an attention kernel with poisoned outputs and scratch, and
-/// fails the test where bytes around outputs or scratch have changed.
+/// fails the test where bytes around outputs or scratch have changed. Without
+/// lists, `random` cuts the rows into tiles.
 AttentionResult runAttention(const KernelSet::Entry &kernel,
-                             const Sequence &sequence, const Pattern &pattern);
+                             const Sequence &sequence, const Pattern &pattern,
+                             std::mt19937 &random);
 AttentionResult evaluate(const Sequence &sequence, const Pattern &pattern);
 
+/// What a select kernel is asked for.
+struct Choice {
+  int64_t group = 0, keep = 0, headsPerList = 1;
+  int64_t split = 0, boundary = 0, spanKeep = 0;
+  const float *spanLse = nullptr;
+};
+
 struct SelectResult {
-  std::vector<int32_t> indices; ///< [heads x groups x keep]
-  std::vector<float> scores;    ///< [heads x groups x n]
+  std::vector<int32_t> indices; ///< [lists x groups x keep]
+  std::vector<float> scores;    ///< [lists x groups x n]
 };
 SelectResult runSelect(const KernelSet::Entry &kernel, const Sequence &sequence,
-                       const std::vector<float> &lse, int64_t group,
-                       int64_t keep);
+                       const std::vector<float> &lse, const Choice &choice);
 
 /// max |a - b| / max |b|; infinity if a NaN or infinity differs.
 double relativeError(const std::vector<float> &a, const std::vector<float> &b);

@@ -20,22 +20,39 @@ namespace {
 const int64_t lengths[] = {1, 2, 15, 17, 64, 65, 129, 300};
 const int64_t groups[] = {16, 32, 64, 128, 256};
 
-/// Mean probability of each key over each group's rows.
-std::vector<float> evaluateScores(const Sequence &s, int64_t group) {
+/// Mean probability of each key over the rows of each group and the query heads
+/// of each list.
+std::vector<float> evaluateScores(const Sequence &s,
+                                  const std::vector<float> &lse, int64_t group,
+                                  int64_t headsPerList = 1) {
   std::vector<float> scores;
-  std::vector<float> lse = evaluate(s, {}).lse;
-  for (int64_t h = 0; h < s.heads; ++h)
-    for (int64_t first = 0; first < s.n; first += group) {
-      int64_t end = std::min(first + group, s.n);
+  for (int64_t first = 0; first < s.heads; first += headsPerList)
+    for (int64_t begin = 0; begin < s.n; begin += group) {
+      int64_t end = std::min(begin + group, s.n);
       for (int64_t j = 0; j < s.n; ++j) {
         double sum = 0;
-        for (int64_t i = first; i < end; ++i)
-          sum += std::exp2(s.logit(i, j, h) - lse[h * s.n + i]);
-        scores.push_back(
-            static_cast<float>(sum / static_cast<double>(end - first)));
+        for (int64_t h = first; h < first + headsPerList; ++h)
+          for (int64_t i = begin; i < end; ++i)
+            sum += std::exp2(s.logit(i, j, h) - lse[h * s.n + i]);
+        scores.push_back(static_cast<float>(
+            sum / static_cast<double>((end - begin) * headsPerList)));
       }
     }
   return scores;
+}
+
+/// Means over the keys of each block from block `from` on.
+std::vector<float> pool(const float *scores, int64_t n, int64_t size,
+                        int64_t split, int64_t from = 0) {
+  std::vector<double> sums(blocksOf(n, size, split)), counts(sums.size());
+  for (int64_t j = 0; j < n; ++j) {
+    sums[blockOf(j, size, split)] += scores[j];
+    counts[blockOf(j, size, split)] += 1;
+  }
+  std::vector<float> means;
+  for (size_t block = from; block < sums.size(); ++block)
+    means.push_back(static_cast<float>(sums[block] / counts[block]));
+  return means;
 }
 
 /// The `keep` best of each group, lowest index first among equals.
@@ -55,6 +72,30 @@ std::vector<int32_t> bruteForce(const std::vector<float> &scores, int64_t n,
   return result;
 }
 
+/// The blocks of one list by their scores, as abi::SelectArgs says.
+std::vector<int32_t> chooseBlocks(const std::vector<float> &scores,
+                                  const std::vector<float> &spanScores,
+                                  const Choice &choice) {
+  auto count = static_cast<int64_t>(scores.size());
+  if (choice.boundary == 0)
+    return bruteForce(scores, count, choice.keep);
+  auto boundary = scores.begin() + choice.boundary;
+  std::vector<int32_t> result =
+      choice.spanLse ? bruteForce(scores, count, choice.spanKeep)
+                     : bruteForce({scores.begin(), boundary}, choice.boundary,
+                                  choice.spanKeep);
+  std::erase_if(result,
+                [&](int32_t block) { return block >= choice.boundary; });
+  std::vector<float> second =
+      choice.spanLse ? spanScores : std::vector<float>(boundary, scores.end());
+  for (int32_t block :
+       bruteForce(second, count - choice.boundary,
+                  second.empty() ? 0 : choice.keep - choice.spanKeep))
+    result.push_back(static_cast<int32_t>(choice.boundary) + block);
+  result.resize(choice.keep, -1);
+  return result;
+}
+
 class Select : public testing::TestWithParam<std::string> {
 protected:
   static std::string kernels() {
@@ -63,6 +104,13 @@ protected:
       text += "heddle.kernel @g" + std::to_string(group) +
               " select(group = " + std::to_string(group) +
               ") by mean_probability\n";
+    for (int64_t group : {16, 64, 128}) {
+      std::string g = std::to_string(group);
+      text += "heddle.kernel @b" + g + " select(blocks = " + g +
+              ") by mean_probability\n";
+      text += "heddle.kernel @gs" + g + " select(group = " + g +
+              ", per_kv_head) by mean_probability\n";
+    }
     return text;
   }
 };
@@ -90,13 +138,118 @@ TEST_P(Select, MatchesFloat64AndBruteForce) {
           SelectResult got = runSelect(
               set["g" + std::to_string(group) + (bf16 ? "_bf16_d" : "_f32_d") +
                   std::to_string(headDim)],
-              s, lse, group, keep);
-          EXPECT_LT(relativeError(got.scores, evaluateScores(s, group)), 1e-5);
+              s, lse, {.group = group, .keep = keep});
+          EXPECT_LT(relativeError(got.scores, evaluateScores(s, lse, group)),
+                    1e-5);
           EXPECT_EQ(got.indices, bruteForce(got.scores, n, keep));
           if (HasFailure())
             return;
         }
       }
+}
+
+/// Lists that the query heads of a key/value head share: by mean scores.
+TEST_P(Select, SharesLists) {
+  KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64});
+  std::mt19937 random(testSeed());
+  for (bool bf16 : {false, true})
+    for (int64_t n : lengths)
+      for (int64_t group : {16, 64, 128}) {
+        SCOPED_TRACE((bf16 ? "bf16 n " : "f32 n ") + std::to_string(n) +
+                     " group " + std::to_string(group));
+        Sequence s(random, bf16, n, 6, 2, 64);
+        std::vector<float> lse = evaluate(s, {}).lse;
+        Choice choice{.group = group,
+                      .keep = static_cast<int64_t>(1 + random() % n),
+                      .headsPerList = 3};
+        SelectResult got = runSelect(set["gs" + std::to_string(group) +
+                                         (bf16 ? "_bf16_d64" : "_f32_d64")],
+                                     s, lse, choice);
+        EXPECT_LT(relativeError(got.scores, evaluateScores(s, lse, group, 3)),
+                  1e-5);
+        EXPECT_EQ(got.indices, bruteForce(got.scores, n, choice.keep));
+        if (HasFailure())
+          return;
+      }
+}
+
+/// Blocks of one span, of two and of two of which one is scored by itself.
+TEST_P(Select, ChoosesBlocks) {
+  KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64});
+  std::mt19937 random(testSeed());
+  for (bool bf16 : {false, true})
+    for (int64_t n : lengths)
+      for (int64_t size : {16, 64, 128})
+        for (int form = 0; form < 4; ++form) {
+          SCOPED_TRACE((bf16 ? "bf16 n " : "f32 n ") + std::to_string(n) +
+                       " size " + std::to_string(size) + " form " +
+                       std::to_string(form));
+          Sequence s(random, bf16, n, 4, 2, 64);
+          // Equal keys, so that whole blocks tie.
+          if (random() % 2)
+            for (int64_t j = 0; j < n; ++j)
+              std::copy_n(&s.key[j % size * s.kvStride], 2 * 64,
+                          &s.key[j * s.kvStride]);
+          std::vector<float> lse = evaluate(s, {}).lse;
+          Choice choice{.group = size, .headsPerList = 1};
+          auto below = [&](int64_t bound) {
+            return static_cast<int64_t>(random() % bound);
+          };
+          if (form == 1) // the second span's blocks start anew
+            choice.split = below(n + 1);
+          int64_t blocks = blocksOf(n, size, choice.split);
+          if (form > 0)
+            choice.boundary =
+                form == 1 ? blocksOf(choice.split, size, 0) : below(blocks + 1);
+          std::vector<float> spanLse;
+          if (form == 3) {
+            // Over the keys from the boundary on.
+            int64_t first = choice.boundary * size;
+            if (choice.boundary == 0 || first >= n)
+              continue;
+            for (int64_t h = 0; h < s.heads; ++h)
+              for (int64_t i = 0; i < n; ++i) {
+                double sum = 0;
+                for (int64_t j = first; j < n; ++j)
+                  sum += std::exp2(s.logit(i, j, h));
+                spanLse.push_back(static_cast<float>(std::log2(sum)));
+              }
+            choice.spanLse = spanLse.data();
+          }
+          int64_t rest = blocks - choice.boundary;
+          choice.spanKeep = form == 3             ? 1 + below(blocks)
+                            : choice.boundary > 0 ? 1 + below(choice.boundary)
+                                                  : 0;
+          choice.keep = choice.spanKeep + (rest > 0 ? 1 + below(rest) : 0);
+          SelectResult got = runSelect(set["b" + std::to_string(size) +
+                                           (bf16 ? "_bf16_d64" : "_f32_d64")],
+                                       s, lse, choice);
+          std::vector<float> want =
+              evaluateScores(s, lse, size, choice.headsPerList);
+          std::vector<float> wantSpan =
+              choice.spanLse
+                  ? evaluateScores(s, spanLse, size, choice.headsPerList)
+                  : std::vector<float>();
+          for (size_t list = 0; list < want.size() / n; ++list) {
+            const float *row = &got.scores[list * n];
+            std::vector<float> scores(row, row + blocks), spanScores;
+            EXPECT_LT(relativeError(
+                          scores, pool(&want[list * n], n, size, choice.split)),
+                      1e-5);
+            if (choice.spanLse) {
+              spanScores.assign(row + blocks, row + blocks + rest);
+              EXPECT_LT(
+                  relativeError(spanScores, pool(&wantSpan[list * n], n, size,
+                                                 0, choice.boundary)),
+                  1e-5);
+            }
+            auto first = got.indices.begin() + list * choice.keep;
+            EXPECT_EQ(std::vector<int32_t>(first, first + choice.keep),
+                      chooseBlocks(scores, spanScores, choice));
+          }
+          if (HasFailure())
+            return;
+        }
 }
 
 /// Whatever the scores are: `keep` distinct ascending indices.
@@ -108,7 +261,8 @@ TEST_P(Select, KeepsItsPromiseWithNaN) {
   for (int64_t j : {0, 7, 50, 99})
     s.key[j * s.kvStride + 3] = std::numeric_limits<float>::quiet_NaN();
   for (int64_t keep : {1, 3, 4, 5, 99, 100}) {
-    SelectResult got = runSelect(set["g32_f32_d64"], s, lse, 32, keep);
+    SelectResult got =
+        runSelect(set["g32_f32_d64"], s, lse, {.group = 32, .keep = keep});
     for (size_t row = 0; row < got.indices.size(); row += keep)
       for (int64_t i = 0; i < keep; ++i) {
         EXPECT_GE(got.indices[row + i], i ? got.indices[row + i - 1] + 1 : 0);

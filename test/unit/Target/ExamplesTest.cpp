@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every kernel that any example needs, assembled for every GPU: ptxas must find
-// nothing slow, which is a spill of more than a few registers or a serialised
-// instruction. Examples share most kernels, so each is compiled once.
+// nothing slow, which is a register kept in memory or a serialised instruction.
+// Examples share most kernels, so each is compiled once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Pipelines.h"
-#include "heddle/Target/Bundle/ExportManifest.h"
+#include "heddle/Target/NVPTX/CudaTarget.h"
 #include "heddle/Target/NVPTX/Ptxas.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -31,18 +31,8 @@ namespace bundle = ::heddle::bundle;
 
 namespace {
 
-/// Tilings use nearly all registers of a thread, and how many a kernel needs is
-/// an estimate there: for some, ptxas saves a few around a tile of keys.
-constexpr int64_t mostStackBytes = 48;
-
-struct Case {
-  const char *target;
-  SmallVector<std::string> elementTypes;
-  SmallVector<int64_t> headDims;
-  bool allEncodings;
-
-  friend void PrintTo(const Case &c, std::ostream *out) { *out << c.target; }
-};
+/// A GPU and an element type.
+using Case = std::tuple<const char *, const char *>;
 
 class Examples : public testing::TestWithParam<Case> {
 protected:
@@ -61,6 +51,7 @@ protected:
   }
 
   MLIRContext context;
+  int schedules = 0; ///< whose kernels were taken
 };
 
 } // namespace
@@ -78,11 +69,15 @@ void Examples::addKernelsOf(StringRef path, const Backend &backend,
     populatePlanPipeline(pm);
   });
   PlanOp plan = *module->getOps<PlanOp>().begin();
-  KernelForms forms{GetParam().elementTypes, GetParam().headDims,
-                    backend.chooseEncodings(exportManifest(plan).selections)};
-  if (GetParam().allEncodings)
-    forms.encodings.assign(backend.encodings().begin(),
-                           backend.encodings().end());
+  // What GPUs have no kernels for yet; heddlec refuses it.
+  for (auto selection : plan.getOps<SelectionOp>())
+    if (selection.getKind() == SelectionKind::Blocks ||
+        selection.getPerKvHead())
+      return;
+  ++schedules;
+  KernelForms forms{{std::get<1>(GetParam())},
+                    {64, 128},
+                    SmallVector<bundle::Encoding>(backend.encodings())};
   run(*module,
       [&](OpPassManager &pm) { backend.populateTilePasses(pm, forms); });
   plan.erase();
@@ -104,10 +99,10 @@ OwningOpRef<ModuleOp> Examples::kernelsOfAll(const Backend &backend) {
     if (llvm::sys::path::extension(file->path()) == ".mlir")
       paths.push_back(file->path());
   EXPECT_FALSE(error);
-  EXPECT_GE(paths.size(), 9u);
   llvm::sort(paths);
   for (const std::string &path : paths)
     addKernelsOf(path, backend, *all);
+  EXPECT_GE(schedules, 9);
   return all;
 }
 
@@ -115,7 +110,7 @@ TEST_P(Examples, AssembleWithNothingSlow) {
   std::optional<std::string> ptxas = ::heddle::findPtxas();
   if (!ptxas)
     GTEST_SKIP() << "there is no ptxas here";
-  auto backend = createBackend(GetParam().target, {Assembler::None});
+  auto backend = createBackend(std::get<0>(GetParam()), {Assembler::None});
   ASSERT_TRUE(static_cast<bool>(backend));
   OwningOpRef<ModuleOp> module = kernelsOfAll(**backend);
   ASSERT_FALSE(HasFailure());
@@ -126,6 +121,12 @@ TEST_P(Examples, AssembleWithNothingSlow) {
   ASSERT_TRUE(succeeded(sections));
   ASSERT_EQ(sections->size(), 1u);
   StringRef ptx = sections->front().contents;
+  // Code for sm_80 is that of bundles for every GPU.
+  auto least = ::heddle::CudaTarget::get("sm_86");
+  ASSERT_TRUE(static_cast<bool>(least));
+  int64_t mostShared = (*backend)->name() == "sm_80"
+                           ? least->sharedBytesPerBlock()
+                           : bundle::maxSharedBytes;
   SmallVector<KernelRecord> records = (*backend)->records(*module);
   for (const KernelRecord &kernel : records) {
     SCOPED_TRACE(kernel.symbol);
@@ -133,7 +134,7 @@ TEST_P(Examples, AssembleWithNothingSlow) {
     EXPECT_EQ(kernel.threads % bundle::warpThreads, 0);
     EXPECT_GT(kernel.threads, 0);
     EXPECT_LE(kernel.threads, bundle::maxThreads);
-    EXPECT_LE(kernel.sharedBytes, bundle::maxSharedBytes);
+    EXPECT_LE(kernel.sharedBytes, mostShared);
   }
 
   std::string why;
@@ -144,25 +145,20 @@ TEST_P(Examples, AssembleWithNothingSlow) {
     GTEST_SKIP() << why;
   EXPECT_EQ((*assembled)->kernels.size(), records.size());
   for (const ::heddle::PtxasKernel &kernel : (*assembled)->kernels)
-    EXPECT_LE(kernel.stackBytes, mostStackBytes)
+    EXPECT_EQ(kernel.stackBytes, 0)
         << kernel.symbol << ": " << kernel.registers << " registers, "
         << kernel.spillBytes << " bytes spilled";
   for (const std::string &complaint : (*assembled)->complaints)
     ADD_FAILURE() << complaint;
 }
 
-// All forms on the GPU whose code runs everywhere; on the others those that
-// more or less shared memory may cut otherwise.
 INSTANTIATE_TEST_SUITE_P(
     Gpus, Examples,
-    testing::Values(Case{"cuda:sm_80", {"bf16"}, {64, 128}, true},
-                    Case{"cuda:sm_80", {"f16", "f32"}, {64, 128}, false},
-                    Case{"cuda:sm_86", {"bf16"}, {64, 128}, false},
-                    Case{"cuda:sm_89", {"bf16"}, {128}, false},
-                    Case{"cuda:sm_90a", {"bf16"}, {64, 128}, true},
-                    Case{"cuda:sm_100", {"bf16"}, {64, 128}, false},
-                    Case{"cuda:sm_120", {"bf16"}, {128}, false}),
+    testing::Combine(testing::Values("cuda:sm_80", "cuda:sm_86", "cuda:sm_89",
+                                     "cuda:sm_90a", "cuda:sm_100",
+                                     "cuda:sm_120"),
+                     testing::Values("bf16", "f16", "f32")),
     [](const testing::TestParamInfo<Case> &info) {
-      return StringRef(info.param.target).drop_front(5).str() + "_" +
-             info.param.elementTypes.front();
+      return StringRef(std::get<0>(info.param)).drop_front(5).str() + "_" +
+             std::get<1>(info.param);
     });

@@ -111,9 +111,12 @@ TEST(CudaTargets, HaveTheFactsOfTheirGpu) {
     ASSERT_TRUE(static_cast<bool>(target));
     EXPECT_EQ(target->description().cpu, chip);
     EXPECT_EQ(target->description().kind, bundle::Target::Kind::Cuda);
-    EXPECT_EQ(target->sharedBytesPerMultiprocessor() -
-                  target->sharedBytesPerBlock(),
-              CudaTargetInfo::sharedBytesReserved);
+    // Code for sm_80 is to run everywhere: its blocks take what all have.
+    int64_t ofBlock = target->sharedBytesPerMultiprocessor() -
+                      CudaTargetInfo::sharedBytesReserved;
+    if (std::string(chip) == "sm_80")
+      ofBlock = 99 * 1024;
+    EXPECT_EQ(target->sharedBytesPerBlock(), ofBlock);
     EXPECT_LE(target->sharedBytesPerBlock(), bundle::maxSharedBytes);
     EXPECT_EQ(target->hasWgmma(), std::string(chip) == "sm_90a");
   }

@@ -1,0 +1,449 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// What rows, keys, reuse and commit must not say: each label is a constraint of
+// docs/Spec.
+
+// Forms
+
+heddle.schedule @forms {
+  // expected-error@+1 {{unknown set of positions 'suffix': one of all, prompt, response, block, before(block), from(block), decoded, undecoded, undecoded(first = n), committed(last = n), committed(since ...)}}
+  %p = heddle.positions suffix
+}
+
+// -----
+
+heddle.schedule @forms {
+  // expected-error@+1 {{committed(last = steps) or committed(since ...) a cadence}}
+  %p = heddle.positions committed(before = 3)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  %p = heddle.positions undecoded(first = 0)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the first step of every must be at least 1, found 0}}
+  %c = heddle.cadence every(4, from = 0)
+}
+
+// -----
+
+heddle.schedule @C3 {
+  // expected-error@+1 {{never has no steps to count in a block}}
+  %c = heddle.cadence never in block
+}
+
+// -----
+
+heddle.schedule @forms {
+  // expected-error@+1 {{expected 'block'}}
+  %c = heddle.cadence every(4) in run
+}
+
+// -----
+
+heddle.schedule @P6 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{a block must be a power of two from 16 to 128 keys, found 256}}
+  %a = heddle.select blocks(keep = 0.3, size = 256) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @P6 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{blocks has no argument 'per_kv_head'; it takes keep, size, rounding}}
+  %a = heddle.select blocks(keep = 0.3, size = 128, per_kv_head) by mean_probability on %c
+}
+
+// -----
+
+heddle.schedule @P8 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{isolates spans, which only blocks can}}
+  %a = heddle.select columns(keep = 0.3, group = 128) by mean_probability isolating(spans) on %c
+}
+
+// -----
+
+heddle.schedule @P8 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{spans are isolated as spans, aligned or filtered}}
+  %a = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(none) on %c
+}
+
+// -----
+
+heddle.schedule @P9 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{is scaled by the heads, which only blocks can be}}
+  %a = heddle.select columns(keep = 0.3, group = 128) by mean_probability scaled_by(heads) on %c
+}
+
+// -----
+
+heddle.schedule @P5 {
+  // expected-error@+1 {{needs at least one set of positions}}
+  %p = "heddle.union"() : () -> !heddle.positions
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @P5 {
+  %a = heddle.positions all
+  // expected-error@+1 {{unites pairs with positions}}
+  %p = "heddle.union"(%a) : (!heddle.positions) -> !heddle.pairs
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R9 {
+  // expected-error@+1 {{needs at least one set of positions}}
+  %p = "heddle.intersect"() : () -> !heddle.positions
+  heddle.attend dense
+}
+
+// -----
+
+// Rows
+
+heddle.schedule @R1 {
+  %c = heddle.cadence every(4, from = 5)
+  %b = heddle.positions block
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{may run at step 1, where nothing is cached yet; a `recompute all` on a cadence that includes step 1 must come before}}
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R1 {
+  %c = heddle.cadence every(4)
+  %d = heddle.cadence first(2)
+  %b = heddle.positions block
+  heddle.reuse kv
+  // expected-error@+1 {{may run at step 1}}
+  heddle.recompute %b on %d
+  heddle.recompute all on %c
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R1 {
+  // A random cadence need not include step 1 of a block.
+  %c = heddle.cadence random(window = 1/2, count = 3, seed = 0) in block
+  %b = heddle.positions block
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{may run at step 1}}
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R2 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{is the last one and has a cadence, so that some steps compute nothing}}
+  heddle.recompute all on %c
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R2 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{has no cadence, so that those after it never run}}
+  heddle.recompute all
+  heddle.recompute all on %c
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R3 {
+  %c = heddle.cadence first(1) in block
+  %b = heddle.positions block
+  heddle.recompute all on %c
+  // expected-error@+1 {{computes some rows, which attend to the others' keys and values: these must be kept, by `heddle.reuse kv`}}
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R4 {
+  %c = heddle.cadence first(4)
+  heddle.reuse kv, context(propagating)
+  heddle.recompute all on %c
+  // expected-error@+1 {{compares attention contexts with cached ones and goes on with cached FFN outputs: it needs `heddle.reuse kv, context, ffn`}}
+  heddle.recompute salient(below = 0.99) in all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R4 {
+  %c = heddle.cadence first(4)
+  heddle.reuse kv, output, ffn
+  heddle.recompute all on %c
+  // expected-error@+1 {{it needs `heddle.reuse kv, context, ffn`}}
+  heddle.recompute salient(below = 0.99) in all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R5 {
+  %c = heddle.cadence first(4)
+  %r = heddle.positions response
+  heddle.reuse kv, context(propagating), ffn
+  heddle.recompute all on %c
+  // expected-error@+1 {{goes on with cached attention and FFN outputs: it needs `heddle.reuse kv, output, ffn` (or context, not propagating)}}
+  heddle.recompute least_similar(keep = 0.25, among = %r) in %r
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R6 {
+  %c = heddle.cadence first(4)
+  %p = heddle.positions decoded
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position, so that a run may stop short of its end; add undecoded(first = 1) or the block to them}}
+  heddle.recompute %p
+  heddle.attend dense
+}
+
+// -----
+
+// Fixed on a cadence that ends, the first 16 are all decoded at some time.
+heddle.schedule @R6 {
+  %c = heddle.cadence first(4)
+  %p = heddle.positions undecoded(first = 16)
+  %f = heddle.fix %p on %c
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  heddle.recompute %f
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R7 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 2, found 5/2}}
+  heddle.recompute salient(below = 2.5) in all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R7 {
+  %r = heddle.positions response
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 3/2}}
+  heddle.recompute least_similar(keep = 1.5, among = %r) in all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R7 {
+  // expected-error@+1 {{salient needs a ratio}}
+  "heddle.recompute"() <{exact = #heddle<exact salient>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R7 {
+  // expected-error@+1 {{least_similar needs argument 'among'}}
+  heddle.recompute least_similar(keep = 0.5) in all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R8 {
+  %c = heddle.cadence at(0.2)
+  %e = heddle.cadence first(1)
+  // expected-error@+1 {{goes back to the latest step of at(1/5), which need not include step 1, so that there may be none}}
+  %p = heddle.positions committed(since = %c)
+  %u = heddle.positions undecoded
+  %all = heddle.union positions %p, %u
+  heddle.reuse kv
+  heddle.recompute all on %e
+  heddle.recompute %all
+  heddle.attend dense
+}
+
+// -----
+
+// Keys
+
+heddle.schedule @K1 {
+  %p = heddle.positions prompt
+  // expected-error@+1 {{need not hold the first masked position, so that a run may stop short of its end}}
+  heddle.visible %p
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K2 {
+  %p = heddle.positions from(block)
+  // expected-error@+1 {{depends on what is decoded and may change at any step; fix it on a cadence at whose steps all rows are computed: heddle.fix %positions on %cadence}}
+  heddle.visible %p
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K3 {
+  %c = heddle.cadence every(32)
+  %d = heddle.cadence every(48)
+  %p = heddle.positions undecoded
+  %f = heddle.fix %p on %c
+  %b = heddle.positions undecoded(first = 16)
+  // expected-error@+1 {{changes on every(32), at whose steps positions may come that have nothing cached; begin with `heddle.recompute all` on the same cadence}}
+  heddle.visible %f
+  heddle.reuse kv
+  heddle.recompute all on %d
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K4 {
+  %c = heddle.cadence every(32)
+  %d = heddle.cadence every(48)
+  %p = heddle.positions undecoded
+  %f = heddle.fix %p on %c
+  heddle.visible %f
+  // expected-error@+1 {{is made over the visible keys, which change on every(32); renew it at these steps too, for instance on the same cadence}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %d
+  heddle.attend pairs(%cols)
+}
+
+// -----
+
+heddle.schedule @K5 {
+  %a = heddle.positions all
+  // expected-note@+1 {{the first one is here}}
+  heddle.visible %a
+  // expected-error@+1 {{is the second one; there can be one only}}
+  heddle.visible %a
+  heddle.attend dense
+}
+
+// -----
+
+// Reuse
+
+heddle.schedule @U1 {
+  // expected-error@+1 {{keeps nothing; name kv, context, output or ffn}}
+  "heddle.reuse"() : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @U1 {
+  // expected-error@+1 {{what is reused is kv, context, context(propagating), output or ffn}}
+  heddle.reuse everything
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @U2 {
+  // expected-error@+1 {{keeps parts of rows but not their keys and values, which other rows attend to; add kv}}
+  heddle.reuse context, ffn
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @U3 {
+  // expected-error@+1 {{attention is kept once: as context or as output}}
+  heddle.reuse kv, context, output
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @U4 {
+  // expected-note@+1 {{the first one is here}}
+  heddle.reuse kv
+  // expected-error@+1 {{is the second one; there can be one only}}
+  heddle.reuse kv, ffn
+  heddle.attend dense
+}
+
+// -----
+
+// Commit
+
+heddle.schedule @M1 {
+  // expected-note@+1 {{the first one is here}}
+  heddle.commit quota
+  // expected-error@+1 {{is the second one; there can be one only}}
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 9/1}}
+  heddle.commit above(9)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{factor needs a number}}
+  "heddle.commit"() <{kind = #heddle<commit_kind factor>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M4 {
+  %d = heddle.positions decoded
+  // expected-error@+1 {{commits within positions that need not hold the first masked one, so that a run may stop short of its end; add undecoded(first = 1) or the block to them}}
+  heddle.commit quota within(%d)
+  heddle.attend dense
+}
+
+// -----
+
+// Renewals
+
+// The planner computes all rows on a selection's cadence by itself, so that
+// only a plan can break S6 (verify-plan-program.mlir).
+heddle.schedule @S6 {
+  %c = heddle.cadence every(8)
+  %start = heddle.cadence first(1) in block
+  %b = heddle.positions block
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %c
+  heddle.reuse kv
+  heddle.recompute all on %start
+  heddle.recompute %b
+  heddle.attend pairs(%cols)
+}

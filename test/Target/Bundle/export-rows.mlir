@@ -1,0 +1,81 @@
+// REQUIRES: heddlec, heddle-bundle
+// Rows, keys, reuse and commit arrive in the manifest.
+
+// RUN: heddlec %s --target=x86-64-v3 --dtype=f32 --head-dim=64 -o %t.hdl
+// RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
+
+heddle.schedule @rows {
+  %phase = heddle.cadence every(32)
+  %start = heddle.cadence first(1) in block
+  %late = heddle.cadence every(4, from = 5)
+  %decoded = heddle.positions decoded
+  %external = heddle.positions undecoded(first = 64)
+  %active = heddle.positions undecoded(first = 16)
+  %recent = heddle.positions committed(since = %phase)
+  %seen = heddle.union positions %decoded, %external
+  %window = heddle.fix %seen on %phase
+  %rows = heddle.union positions %active, %recent
+  %tiles = heddle.select blocks(keep = 0.3, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %phase
+  heddle.visible %window
+  heddle.reuse kv, output, ffn
+  heddle.recompute all on %phase
+  heddle.recompute all on %start and %late
+  heddle.recompute least_similar(keep = 0.25, among = %active) in %rows
+  heddle.commit factor(1.5) within(%active) stop(eos)
+  heddle.attend pairs(%tiles)
+}
+
+// CHECK: "selections": [
+// CHECK: "kind": "blocks"
+// CHECK: "rounding": "floor_plus_one"
+// CHECK-NEXT: "group": 32
+// CHECK-NEXT: "isolation": "filtered"
+// CHECK-NEXT: "scale": "heads"
+// CHECK: "kernels": [
+// CHECK: "name": "select_blocks_32"
+// CHECK-NEXT: "kind": "select"
+// CHECK-NEXT: "group": 32
+// CHECK-NEXT: "blocks": true
+// CHECK-NEXT: "per_kv_head": false
+// CHECK: "kind": "blocks"
+// CHECK-NEXT: "selection": 0
+// CHECK: "positions": [
+// CHECK: "kind": "decoded"
+// CHECK: "kind": "undecoded"
+// CHECK-NEXT: "count": 64
+// CHECK: "kind": "undecoded"
+// CHECK-NEXT: "count": 16
+// CHECK: "kind": "committed"
+// CHECK-NEXT: "cadence": {
+// CHECK-NEXT: "kind": "every"
+// CHECK-NEXT: "period": 32
+// CHECK-NEXT: "from": 1
+// CHECK-NEXT: "in_block": false
+// CHECK: "kind": "union"
+// CHECK-NEXT: "of": [
+// CHECK-NEXT: 0,
+// CHECK-NEXT: 1
+// CHECK: "kind": "fixed"
+// CHECK-NEXT: "of": [
+// CHECK-NEXT: 4
+// CHECK: "visible": 5
+// CHECK-NEXT: "passes": [
+// CHECK: "rows": -1
+// CHECK: "kind": "first"
+// CHECK-NEXT: "count": 1
+// CHECK-NEXT: "in_block": true
+// CHECK: "from": 5
+// CHECK: "rows": 6
+// CHECK-NEXT: "exact": {
+// CHECK-NEXT: "kind": "least_similar"
+// CHECK-NEXT: "keep": "1/4"
+// CHECK-NEXT: "among": 2
+// CHECK: "reuse": {
+// CHECK-NEXT: "kv": true
+// CHECK-NEXT: "attention": "output"
+// CHECK-NEXT: "ffn": true
+// CHECK: "commit": {
+// CHECK-NEXT: "kind": "factor"
+// CHECK-NEXT: "ratio": "3/2"
+// CHECK-NEXT: "within": 2
+// CHECK-NEXT: "stop_at_eos": true

@@ -1,0 +1,78 @@
+// REQUIRES: heddlec
+// Which rows a run computes as far as that is known before it.
+
+// RUN: heddlec %s --schedule=window --compile-to=plan --explain --steps=64 --length=512 --prompt=256 --layers=32 | FileCheck %s --check-prefix=WINDOW
+// WINDOW: schedule window: 64 steps, 512 tokens
+// WINDOW: rows (prompt 256, response 256, 64 steps a block, if the run goes as planned)
+// WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), at most 512
+// WINDOW-NEXT: 2 steps: computes all, at most 512 of 512 rows
+// WINDOW-NEXT: 1,33
+// WINDOW-NEXT: 62 steps: computes undecoded(first = 16), at most 16 of 512 rows
+// WINDOW-NEXT: 2-32,34-64
+// WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
+// WINDOW-NEXT: commits within undecoded(first = 16)
+// WINDOW-NEXT: ends once EOS is a token
+heddle.schedule @window {
+  %phase = heddle.cadence every(32)
+  %decoded = heddle.positions decoded
+  %external = heddle.positions undecoded(first = 64)
+  %active = heddle.positions undecoded(first = 16)
+  %seen = heddle.union positions %decoded, %external
+  %fixed = heddle.fix %seen on %phase
+  heddle.visible %fixed
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %active
+  heddle.commit quota within(%active) stop(eos)
+  heddle.attend dense
+}
+
+// Of 8 steps a block, the first computes all 96 rows, the others the block's 32.
+// RUN: heddlec %s --schedule=dual --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --kv-heads=4 | FileCheck %s --check-prefix=DUAL
+// DUAL: attention computes if it goes as planned 41.7% of the pairs of a dense run
+// DUAL: rows (prompt 32, response 64, 8 steps a block
+// DUAL-NEXT: 2 steps: computes all, 96 of 96 rows
+// DUAL-NEXT: 1,9
+// DUAL-NEXT: 14 steps: computes block, 32 of 96 rows
+// DUAL-NEXT: 2-8,10-16
+// DUAL-NEXT: kept of rows: at most 197 kB a layer
+// DUAL-NEXT: commits above(9/10): how many steps a block takes, the run decides
+heddle.schedule @dual {
+  %start = heddle.cadence first(1) in block
+  %block = heddle.positions block
+  heddle.reuse kv
+  heddle.recompute all on %start
+  heddle.recompute %block
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// RUN: heddlec %s --schedule=salient --compile-to=plan --explain=json --steps=8 --length=96 --prompt=32 | FileCheck %s --check-prefix=JSON
+// JSON: "cache_bytes_per_layer": 3145728
+// JSON: "computes": "all"
+// JSON: "depends_on_run": false
+// JSON: "computes": "salient(below = 99/100) in response"
+// JSON: "least": 64,
+// JSON-NEXT: "most": 64
+// JSON: "depends_on_run": true
+heddle.schedule @salient {
+  %full = heddle.cadence first(4)
+  %response = heddle.positions response
+  heddle.reuse kv, context(propagating), ffn
+  heddle.recompute all on %full
+  heddle.recompute salient(below = 0.99) in %response
+  heddle.attend dense
+}
+
+// Blocks of a span round apart: 1 of 2 and 1 of 3.
+// RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
+// TILES: selection tiles: keeps 1/2 of the blocks of 32 keys (2 of 4) for each 32 rows
+// TILES: index lists (int32): 64 B a layer
+heddle.schedule @tiles {
+  %once = heddle.cadence first(1)
+  %tiles = heddle.select blocks(keep = 0.5, size = 32) by mean_probability isolating(spans) on %once
+  heddle.attend pairs(%tiles)
+}
+
+// RUN: not heddlec %s --schedule=tiles --compile-to=plan --explain --length=10 --prompt=10 2>&1 | FileCheck %s --check-prefix=PROMPT
+// PROMPT: heddlec: error: --explain: the prompt has 10 tokens, expected 0 to one less than the length, 10

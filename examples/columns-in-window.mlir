@@ -1,0 +1,23 @@
+// pulsecol's columns inside window-diffusion's window: a composition that
+// nobody has published.
+//
+// Columns are chosen among the positions that exist in a phase and renewed when
+// it begins.
+
+heddle.schedule @columns_in_window {
+  %phase = heddle.cadence every(32)
+  %decoded = heddle.positions decoded
+  %external = heddle.positions undecoded(first = 64)
+  %active = heddle.positions undecoded(first = 16)
+  %recent = heddle.positions committed(since = %phase)
+  %seen = heddle.union positions %decoded, %external
+  %window = heddle.fix %seen on %phase
+  %rows = heddle.union positions %active, %recent
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %phase
+  heddle.visible %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %rows
+  heddle.commit quota within(%active)
+  heddle.attend pairs(%cols)
+}

@@ -42,8 +42,8 @@ class HeddleRun:
         done = subprocess.run(
             [a.heddle_run, "--model", a.model, "--bundle", self.bundles[schedule],
              "--prompts-file", path, f"--gen-length={a.gen_length}", f"--steps={a.steps}",
-             f"--block-length={a.block_length}", f"--dtype={a.dtype}",
-             f"--threads={a.threads}", "--json", "--quiet"],
+             f"--alg={a.alg}" if a.alg else f"--block-length={a.block_length}",
+             "--temperature=0", f"--dtype={a.dtype}", f"--threads={a.threads}", "--json", "--quiet"],
             capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"accuracy.py: heddle-run exited with {done.returncode}: {done.stderr.strip()}")
@@ -54,12 +54,16 @@ class HeddleRun:
 
 class Reference:
     def __init__(self, args):
-        from heddle_reference import sampler, weights
-        from heddle_reference.model import Model
+        from heddle_reference import sampler, timesteps, weights
+        from heddle_reference.model import make
         from heddle_reference.tokenizer import Tokenizer
-        self.generate = sampler.generate
-        self.options = sampler.Options(args.gen_length, args.steps, args.block_length)
-        self.model = Model(*weights.load(args.model))
+        self.model = make(*weights.load(args.model))
+        if args.alg:
+            self.generate = timesteps.generate
+            self.options = timesteps.Options(args.gen_length, args.steps, args.alg)
+        else:
+            self.generate = sampler.generate
+            self.options = sampler.Options(args.gen_length, args.steps, args.block_length)
         self.tokenizer = Tokenizer(args.model)
 
     def answers(self, schedule, examples):
@@ -68,7 +72,8 @@ class Reference:
         done = self.generate(self.model, prompts, self.options,
                              schedules.BY_NAME[schedule].reference, records.append)
         eos = self.model.config["eos_token_id"]
-        ends = (eos, self.tokenizer.special.get("<|eot_id|>", eos))
+        turns = [self.tokenizer.special.get(name, eos) for name in ("<|eot_id|>", "<|im_end|>")]
+        ends = (eos, *turns)
         texts = []
         for prompt, tokens in zip(prompts, done):
             response = tokens[len(prompt):]
@@ -121,13 +126,17 @@ def main():
     parser.add_argument("--quick", action="store_true", help="4 test prompts a task")
     parser.add_argument("--gen-length", type=int, default=32)
     parser.add_argument("--steps", type=int, default=16)
-    parser.add_argument("--block-length", type=int, default=8)
+    parser.add_argument("--block-length", type=int, default=8, help="LLaDA")
+    parser.add_argument("--alg", default="entropy", help="Dream")
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--threads", type=int, default=0, help="0: all")
     parser.add_argument("--json", metavar="FILE", help="write the figures here as well")
     parser.add_argument("--require-dense", type=float, metavar="SHARE",
                         help="exit with 1 if dense is right less often than this in the mean")
     args = parser.parse_args()
+    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
+        if json.load(file)["model_type"] != "Dream":
+            args.alg = None
     names = args.schedules.split(",")
     for name in names:
         if name not in schedules.BY_NAME:
@@ -141,12 +150,15 @@ def main():
         rows = measure(backend, names, count)
     print(markdown(rows))
     print(f"\nPercent of {count} prompts a task answered exactly; gen length {args.gen_length}, "
-          f"{args.steps} steps, block length {args.block_length}, temperature 0, "
+          f"{args.steps} steps, "
+          + (f"alg {args.alg}" if args.alg else f"block length {args.block_length}")
+          + ", temperature 0, "
           f"{args.dtype if args.backend == 'heddle-run' else 'fp32'}, {args.backend}.")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
             json.dump({"count": count, "gen_length": args.gen_length, "steps": args.steps,
-                       "block_length": args.block_length, "backend": args.backend,
+                       "block_length": None if args.alg else args.block_length,
+                       "alg": args.alg, "backend": args.backend,
                        "rows": rows}, out, indent=2)
             out.write("\n")
     if args.require_dense is not None:

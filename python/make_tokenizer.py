@@ -1,24 +1,21 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains the byte-level BPE tokenizer of models/heddle-4m on task text and
-writes it as Hugging Face does. Needs the `tokenizers` package (0.20 or later).
+"""Trains a byte-level BPE tokenizer on task text and writes it as LLaDA's or
+Dream's folder has it. Needs the `tokenizers` package (0.20 or later).
 
   python3 make_tokenizer.py ../models/heddle-4m
+  python3 make_tokenizer.py ../models/heddle-dream-5m --family=dream
 """
 
+import argparse
 import json
 import os
 import random
-import sys
 
-from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models,
-                        pre_tokenizers, trainers)
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+import families
 import tasks
-
-# Single digits, words with the one character before them, punctuation.
-PATTERN = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}"
-           r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+")
 
 # LLaDA's special tokens, in its order; the mask is in front of the roles.
 SPECIAL = ["<|startoftext|>", "<|endoftext|>", "[CLS]", "[gMASK]",
@@ -26,7 +23,7 @@ SPECIAL = ["<|startoftext|>", "<|endoftext|>", "[CLS]", "[gMASK]",
            "<|end_header_id|>", "<|eot_id|>"]
 
 
-def corpus():
+def corpus(words):
     """Task texts, with the words of the chat template and of `NAMES`."""
     rng = random.Random(1)
     for _ in range(4000):
@@ -35,19 +32,25 @@ def corpus():
             yield example.prompt
             yield example.answer
     for _ in range(400):
-        for word in tasks.NAMES + ["user", "assistant", "system", "\n\n"]:
+        for word in tasks.NAMES + words:
             yield word
 
 
-def main(folder):
+def train(pattern, words, normalizer=None):
     tokenizer = Tokenizer(models.BPE(byte_fallback=False))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(PATTERN), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = families.split_then_bytes(pattern)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(corpus(), trainers.BpeTrainer(
+    tokenizer.train_from_iterator(corpus(words), trainers.BpeTrainer(
         vocab_size=4096, min_frequency=200, show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return tokenizer
+
+
+def make_llada(folder):
+    """tokenizer.json, with LLaDA's special tokens and template."""
+    tokenizer = train(families.LLADA, ["user", "assistant", "system", "\n\n"])
     ordinary = tokenizer.get_vocab_size()
     total = -(-(ordinary + len(SPECIAL)) // 64) * 64
     reserved = [f"<|reserved_token_{i}|>"
@@ -56,7 +59,6 @@ def main(folder):
     names = SPECIAL[:4] + reserved + SPECIAL[4:]
     tokenizer.add_special_tokens(
         [AddedToken(n, normalized=False, special=True) for n in names])
-    os.makedirs(folder, exist_ok=True)
     tokenizer.save(os.path.join(folder, "tokenizer.json"))
 
     template = (
@@ -89,8 +91,47 @@ def main(folder):
         "cls_token": dict(entry, content="[CLS]"),
         "eos_token": dict(entry, content="<|endoftext|>"),
         "pad_token": dict(entry, content="<|endoftext|>")})
-    print(f"{ordinary} ordinary tokens, {total} in all; {ids}"
-          if "-v" in sys.argv else f"{ordinary} ordinary tokens, {total} in all")
+    print(f"{ordinary} ordinary tokens, {total} in all")
+
+
+def make_dream(folder):
+    """vocab.json, merges.txt and what stands beside them in Dream's folder."""
+    tokenizer = train(families.QWEN2,
+                      ["user", "assistant", "system", "\n", "You are a helpful assistant."],
+                      normalizers.NFC())
+    tokenizer.model.save(folder)
+    ordinary = tokenizer.get_vocab_size()
+    names = families.Dream.special
+    template = (
+        "{% if messages[0]['role'] == 'system' %}{{ '<|im_start|>system\n' + "
+        "messages[0]['content'] + '<|im_end|>\n' }}{% else %}"
+        "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}"
+        "{% endif %}{% for message in messages %}"
+        "{% if not (loop.first and message['role'] == 'system') %}"
+        "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
+        "'<|im_end|>\n' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+    write(folder, "added_tokens.json", {n: ordinary + i for i, n in enumerate(names)})
+    write(folder, "tokenizer_config.json", {
+        "add_bos_token": False,
+        "add_prefix_space": False,
+        "added_tokens_decoder": {
+            str(ordinary + i): {"content": n, "lstrip": False, "normalized": False,
+                                "rstrip": False, "single_word": False, "special": True}
+            for i, n in enumerate(names)},
+        "additional_special_tokens": ["<|im_start|>", "<|im_end|>"],
+        "bos_token": "<|beginoftext|>",
+        "chat_template": template,
+        "clean_up_tokenization_spaces": False,
+        "eos_token": "<|endoftext|>",
+        "errors": "replace",
+        "mask_token": "<|mask|>",
+        "model_max_length": 1024,
+        "pad_token": "<|endoftext|>",
+        "split_special_tokens": False,
+        "tokenizer_class": "Qwen2Tokenizer",
+        "unk_token": None})
+    print(f"{ordinary} ordinary tokens, {ordinary + len(names)} in all")
 
 
 def write(folder, name, value):
@@ -99,5 +140,14 @@ def write(folder, name, value):
         out.write("\n")
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder")
+    parser.add_argument("--family", choices=families.FAMILIES, default="llada")
+    args = parser.parse_args()
+    os.makedirs(args.folder, exist_ok=True)
+    (make_dream if args.family == "dream" else make_llada)(args.folder)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

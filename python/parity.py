@@ -8,7 +8,8 @@ within 1e-4 relative, and so must the pairs computed and the lists renewed.
   python3 python/parity.py --heddlec build/dev/bin/heddlec \\
       --heddle-run build/dev/bin/heddle-run --model models/heddle-4m
 
-Temperature 0, fp32. Ends with "N passed, M failed" (sequences); exit code 1
+fp32, temperature 0; Dream's sampler, whose draws the reference states as well,
+also above. Ends with "N passed, M failed" (sequences); exit code 1
 if any failed. Needs PyTorch 1.13 or later and NumPy.
 """
 
@@ -27,19 +28,35 @@ import torch
 
 import schedules
 import tasks
-from heddle_reference import sampler, weights
-from heddle_reference.model import Model
+from heddle_reference import sampler, timesteps, weights
+from heddle_reference.model import Dream, make
 from heddle_reference.tokenizer import Tokenizer
 
 RELATIVE = 1e-4
+# Confidences that are differences may be as near to 0 as they like: below these,
+# errors are relative to these. (An entropy has its own 1e-10 to be held against.)
+SMALL = {"topk_margin": 0.1, "entropy": 1e-8}
 
 # gen length, steps, block length: one token a step and several, quotas with a
 # remainder (16 / 5, 8 / 3), more steps than tokens, a single token.
 SHAPES = [(16, 16, 16), (16, 8, 8), (32, 32, 8), (32, 16, 32), (32, 12, 8),
           (24, 8, 12), (16, 5, 16), (20, 10, 4), (4, 8, 2), (1, 1, 1)]
 
+# Dream, gen length and steps: as many steps as tokens, fewer, one, more.
+TIMES = [(16, 16), (24, 7), (32, 12), (16, 1), (6, 20), (1, 1)]
 
-def prompts_of(count, rng, tokenizer):
+# Dream's options beside the rule, each with a rule that they act on.
+TIMESTEP_OPTIONS = [
+    {"alg": "entropy", "top_p": 0.9}, {"alg": "topk_margin", "top_k": 3},
+    {"alg": "maskgit_plus", "top_p": 0.5, "top_k": 20, "eps": 0.1},
+    {"alg": "maskgit_plus", "alg_temp": 0.1, "seed": 3},
+    {"alg": "entropy", "temperature": 0.7, "seed": 5},
+    {"alg": "topk_margin", "temperature": 1.2, "top_p": 0.95, "top_k": 50, "seed": 2 ** 40 + 1},
+    {"alg": "entropy", "temperature": 0.2, "top_p": 0.95, "alg_temp": 0.5, "seed": 7},
+    {"alg": "origin", "temperature": 1.0, "seed": 11}]
+
+
+def prompts_of(count, rng, tokenizer, chat=tasks.chat):
     """`count` prompts as ids: every task, plain and chat, 1 to ~400 tokens."""
     out = []
     for i in range(count):
@@ -47,7 +64,7 @@ def prompts_of(count, rng, tokenizer):
         if kind == "long":
             text = tasks.recall_of_length(rng, rng.randint(100, 380)).prompt
         elif kind == "chat":
-            text = tasks.chat(tasks.GENERATORS[rng.choice(tasks.TASKS[:4])](rng).prompt)
+            text = chat(tasks.GENERATORS[rng.choice(tasks.TASKS[:4])](rng).prompt)
         elif kind == "ids":  # senseless on purpose, and as short as they get
             out.append([rng.randrange(560) for _ in range(rng.choice((1, 2, 31, 33)))])
             continue
@@ -60,24 +77,50 @@ def prompts_of(count, rng, tokenizer):
 
 
 class Case:
-    def __init__(self, schedule, prompts, gen_length, steps, block_length, **options):
-        self.schedule, self.prompts = schedule, prompts
-        self.options = sampler.Options(gen_length, steps, block_length, **options)
-        extra = "".join(f" {k}={v}" for k, v in options.items() if k != "eot")
-        self.name = f"{schedule} gen {gen_length} steps {steps} block {block_length}{extra}"
+    def __init__(self, schedule, prompts, options, **extra):
+        """extra: what the name says besides schedule and lengths."""
+        self.schedule, self.prompts, self.options = schedule, prompts, options
+        words = [schedule, f"gen {options.gen_length} steps {options.steps}"]
+        words += [f"block {options.block_length}"] if self.in_blocks else []
+        self.name = " ".join(words + [f"{k}={v}" for k, v in extra.items() if k != "eot"])
+
+    @property
+    def in_blocks(self):
+        return isinstance(self.options, sampler.Options)
 
 
-def make_cases(tokenizer, quick):
+def block_case(schedule, prompts, gen_length, steps, block_length, **extra):
+    return Case(schedule, prompts, sampler.Options(gen_length, steps, block_length, **extra), **extra)
+
+
+def timestep_case(schedule, prompts, gen_length, steps, **extra):
+    return Case(schedule, prompts, timesteps.Options(gen_length, steps, **extra), **extra)
+
+
+def dream_cases(tokenizer):
+    rng = random.Random(2026)
+    few = lambda: prompts_of(8, rng, tokenizer, tasks.chatml)[1::2]
+    cases = [timestep_case("dense", few(), *shape, alg=alg)
+             for shape in TIMES for alg in timesteps.ALGS]
+    cases += [timestep_case("dense", few(), 16, 9, **options) for options in TIMESTEP_OPTIONS]
+    cases += [timestep_case(name, few(), 24, 10, alg="entropy") for name in schedules.PARITY]
+    return cases
+
+
+def make_cases(tokenizer, model, quick):
+    if isinstance(model, Dream):
+        cases = dream_cases(tokenizer)
+        return cases[::4] if quick else cases
     rng = random.Random(2026)
     eot = tokenizer.special["<|eot_id|>"]
-    cases = [Case("dense", prompts_of(8, rng, tokenizer), *shape) for shape in SHAPES]
+    cases = [block_case("dense", prompts_of(8, rng, tokenizer), *shape) for shape in SHAPES]
     few = lambda: prompts_of(8, rng, tokenizer)[1:7:2] + prompts_of(6, rng, tokenizer)[5:]
     for options in ({"cfg_scale": 1.5}, {"logits_eos_inf": True},
                     {"confidence_eos_eot_inf": True, "eot": eot}):
-        cases.append(Case("dense", few(), 16, 8, 8, **options))
+        cases.append(block_case("dense", few(), 16, 8, 8, **options))
     for name in schedules.PARITY:
         for shape in ((16, 16, 8), (24, 8, 24)):
-            cases.append(Case(name, few(), *shape))
+            cases.append(block_case(name, few(), *shape))
     return cases[::4] if quick else cases
 
 
@@ -86,9 +129,9 @@ class Trace:
 
     def __init__(self, model, case):
         self.records, self.seen = [], {}
-        sampler.generate(model, case.prompts, case.options,
-                         schedules.BY_NAME[case.schedule].reference,
-                         self.records.append, self.inspect)
+        generate = sampler.generate if case.in_blocks else timesteps.generate
+        generate(model, case.prompts, case.options,
+                 schedules.BY_NAME[case.schedule].reference, self.records.append, self.inspect)
 
     def inspect(self, step, sequence, positions, logits, tokens, confidences):
         two = logits.topk(2, -1).values
@@ -100,13 +143,18 @@ def run_heddle(args, case, bundle):
     """The records of heddle-run --steps-json on the case's batch."""
     o = case.options
     command = [args.heddle_run, "--model", args.model, "--bundle", bundle,
-               f"--gen-length={o.gen_length}", f"--steps={o.steps}",
-               f"--block-length={o.block_length}", "--temperature=0", "--dtype=fp32",
+               f"--gen-length={o.gen_length}", f"--steps={o.steps}", "--dtype=fp32",
+               f"--temperature={o.temperature}", f"--seed={o.seed}",
                "--steps-json", "-", "--quiet", f"--threads={args.threads}"]
-    if o.cfg_scale:
-        command.append(f"--cfg-scale={o.cfg_scale}")
-    command += ["--logits-eos-inf"] * o.logits_eos_inf
-    command += ["--confidence-eos-eot-inf"] * o.confidence_eos_eot_inf
+    if case.in_blocks:
+        command.append(f"--block-length={o.block_length}")
+        if o.cfg_scale:
+            command.append(f"--cfg-scale={o.cfg_scale}")
+        command += ["--logits-eos-inf"] * o.logits_eos_inf
+        command += ["--confidence-eos-eot-inf"] * o.confidence_eos_eot_inf
+    else:
+        command += [f"--alg={o.alg}", f"--eps={o.eps}", f"--top-p={o.top_p}",
+                    f"--top-k={o.top_k}", f"--alg-temp={o.alg_temp}"]
     for prompt in case.prompts:
         command.append("--prompt-ids=" + ",".join(map(str, prompt)))
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -162,8 +210,9 @@ def compare(case, trace, records, sequences):
                      + near_tie(trace, step, b, expected, found))
                 continue
             for position, (_, sure) in expected.items():
+                least = SMALL.get(getattr(case.options, "alg", None), 1e-30)
                 error = abs(found[position][1] - sure)
-                error /= max(abs(sure), 1e-30) if sure else 1.0
+                error /= max(abs(sure), least) if sure else 1.0
                 worst = max(worst, error)
                 if error > RELATIVE:
                     fail(b, f"step {step}: confidence at {position} is {found[position][1]!r}, "
@@ -186,8 +235,8 @@ def main():
     parser.add_argument("--only", help="cases whose name holds this text")
     args = parser.parse_args()
     tokenizer = Tokenizer(args.model)
-    model = Model(*weights.load(args.model))
-    cases = [c for c in make_cases(tokenizer, args.quick) if not args.only or args.only in c.name]
+    model = make(*weights.load(args.model))
+    cases = [c for c in make_cases(tokenizer, model, args.quick) if not args.only or args.only in c.name]
     if not cases:
         parser.error(f"no case has '{args.only}' in its name")
 

@@ -106,3 +106,9 @@ def chat(prompt):
     return ("<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n"
             + prompt.strip() + "<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n")
+
+
+def chatml(prompt):
+    """Dream's chat template around one user message."""
+    return ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+            f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n")

@@ -1,11 +1,13 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains models/heddle-4m: a LLaDA-architecture masked diffusion model on the
-tasks of tasks.py. Needs PyTorch 2, the `tokenizers` package and, to be of use,
-a GPU (some eight minutes on an H200).
+"""Trains a small masked diffusion model of LLaDA's or Dream's architecture on
+the tasks of tasks.py. Needs PyTorch 2.5, the `tokenizers` package and, to be of
+use, a GPU (five to eight minutes on an H200).
 
   python3 make_tokenizer.py ../models/heddle-4m
   python3 train.py --model ../models/heddle-4m --out /tmp/trained --compile
+  python3 make_tokenizer.py ../models/heddle-dream-5m --family=dream
+  python3 train.py --family=dream --model ../models/heddle-dream-5m --out /tmp/trained --compile
 
 Writes config.json, generation_config.json and model.safetensors (bf16) into
 --out, at every --save-minutes and at the end, and a log of the losses and of
@@ -27,9 +29,13 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 
+import families
 import tasks
+
+# What the models of this repository are made with.
+SHAPES = {"llada": {"layers": 6, "width": 256, "heads": 4, "kv_heads": 4, "hidden": 512},
+          "dream": {"layers": 4, "width": 448, "heads": 7, "kv_heads": 1, "hidden": 448}}
 
 # Total lengths (prompt and response) of the training batches, with weights.
 LENGTHS = {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
@@ -37,63 +43,70 @@ LENGTHS = {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
 
 
 class Block(nn.Module):
-    def __init__(self, width, hidden):
+    def __init__(self, args, family):
         super().__init__()
-        linear = lambda i, o: nn.Linear(i, o, bias=False)
-        self.attn_norm = nn.RMSNorm(width, eps=1e-5)
-        self.q_proj = linear(width, width)
-        self.k_proj = linear(width, width)
-        self.v_proj = linear(width, width)
-        self.attn_out = linear(width, width)
-        self.ff_norm = nn.RMSNorm(width, eps=1e-5)
-        self.ff_proj = linear(width, hidden)
-        self.up_proj = linear(width, hidden)
-        self.ff_out = linear(hidden, width)
+        width, hidden = args.width, args.hidden
+        kv = width // args.heads * args.kv_heads
+        linear = lambda i, o, bias=False: nn.Linear(i, o, bias=bias)
+        norm = lambda: nn.RMSNorm(width, eps=args.eps)
+        self.heads, self.kv_heads = args.heads, args.kv_heads
+        self.attention_norm = norm()
+        self.query = linear(width, width, family.bias)
+        self.key = linear(width, kv, family.bias)
+        self.value = linear(width, kv, family.bias)
+        self.attention_out = linear(width, width)
+        self.mlp_norm = norm()
+        self.gate = linear(width, hidden)
+        self.up = linear(width, hidden)
+        self.down = linear(hidden, width)
 
-    def forward(self, x, cos, sin, heads, mask):
+    def forward(self, x, cos, sin, mask):
         batch, length, width = x.shape
-        n = self.attn_norm(x)
-        split = lambda t: t.view(batch, length, heads, -1).transpose(1, 2)
-        q, k, v = split(self.q_proj(n)), split(self.k_proj(n)), split(self.v_proj(n))
+        n = self.attention_norm(x)
+        split = lambda t, heads: t.view(batch, length, heads, -1).transpose(1, 2)
+        q = split(self.query(n), self.heads)
+        k, v = split(self.key(n), self.kv_heads), split(self.value(n), self.kv_heads)
 
         def rotate(t):
             t = t.float()
             a, b = t.chunk(2, -1)
             return (t * cos + torch.cat((-b, a), -1) * sin).to(v.dtype)
 
-        out = F.scaled_dot_product_attention(rotate(q), rotate(k), v, attn_mask=mask)
-        x = x + self.attn_out(out.transpose(1, 2).reshape(batch, length, width))
-        h = self.ff_norm(x)
-        return x + self.ff_out(F.silu(self.ff_proj(h)) * self.up_proj(h))
+        k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (rotate(k), v))
+        out = F.scaled_dot_product_attention(rotate(q), k, v, attn_mask=mask)
+        x = x + self.attention_out(out.transpose(1, 2).reshape(batch, length, width))
+        h = self.mlp_norm(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
 class Model(nn.Module):
-    """LLaDA's architecture, with LLaDA's parameter names after "model."."""
+    """Logits [rows, length, vocab]; entry i predicts token i in both families."""
 
-    def __init__(self, c):
+    def __init__(self, vocab, args, family):
         super().__init__()
-        self.heads, self.dim, self.theta = c["n_heads"], c["d_model"] // c["n_heads"], c["rope_theta"]
-        self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(c["embedding_size"], c["d_model"]),
-            "blocks": nn.ModuleList(Block(c["d_model"], c["mlp_hidden_size"])
-                                    for _ in range(c["n_layers"])),
-            "ln_f": nn.RMSNorm(c["d_model"], eps=c["rms_norm_eps"]),
-            "ff_out": nn.Linear(c["d_model"], c["embedding_size"], bias=False)})
+        self.dim, self.theta, self.shifted = args.width // args.heads, 10000.0, family.shifted
+        self.embedding = nn.Embedding(vocab, args.width)
+        self.layers = nn.ModuleList(Block(args, family) for _ in range(args.layers))
+        self.final_norm = nn.RMSNorm(args.width, eps=args.eps)
+        self.head = nn.Linear(args.width, vocab, bias=False)
         for name, p in self.named_parameters():
             if p.dim() == 2:
-                nn.init.normal_(p, std=c["init_std"])
-            if name.endswith(("attn_out.weight", "ff_out.weight")) and "blocks" in name:
-                nn.init.normal_(p, std=c["init_std"] / math.sqrt(2 * c["n_layers"]))
+                nn.init.normal_(p, std=args.init_std)
+            if name.endswith("bias"):
+                nn.init.zeros_(p)
+            if name.endswith(("attention_out.weight", "down.weight")):
+                nn.init.normal_(p, std=args.init_std / math.sqrt(2 * args.layers))
 
     def forward(self, ids, mask=None):
         i = torch.arange(0, self.dim, 2, device=ids.device, dtype=torch.float32)
         angle = torch.outer(torch.arange(ids.shape[1], device=ids.device).float(),
                             1.0 / self.theta ** (i / self.dim)).repeat(1, 2)
         cos, sin = angle.cos(), angle.sin()
-        x = self.transformer["wte"](ids)
-        for block in self.transformer["blocks"]:
-            x = block(x, cos, sin, self.heads, mask)
-        return self.transformer["ff_out"](self.transformer["ln_f"](x))
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x, cos, sin, mask)
+        logits = self.head(self.final_norm(x))
+        return torch.cat((logits[:, :1], logits[:, :-1]), 1) if self.shifted else logits
 
 
 # --- data ---------------------------------------------------------------------
@@ -110,14 +123,15 @@ class Batches(torch.utils.data.IterableDataset):
     rows full: what the answer leaves free is end-of-text, as in LLaDA's
     fine-tuning."""
 
-    def __init__(self, tokenizer, tokens_per_batch, seed):
-        self.path, self.tokens, self.seed = tokenizer, tokens_per_batch, seed
+    def __init__(self, family, folder, tokens_per_batch, seed):
+        self.family, self.folder = family, folder
+        self.tokens, self.seed = tokens_per_batch, seed
 
     def __iter__(self):
         info = torch.utils.data.get_worker_info()
         rng = random.Random(f"train {self.seed} {info.id if info else 0}")
-        tokenizer = Tokenizer.from_file(self.path)
-        eos, eot = (tokenizer.token_to_id(t) for t in ("<|endoftext|>", "<|eot_id|>"))
+        tokenizer = self.family.load_tokenizer(self.folder)
+        eos, eot = (tokenizer.token_to_id(t) for t in (self.family.eos, self.family.eot))
         encode = lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
         while True:
             total = rng.choices(list(LENGTHS), list(LENGTHS.values()))[0]
@@ -129,7 +143,7 @@ class Batches(torch.utils.data.IterableDataset):
             while row < rows:
                 examples = [draw(rng, total) for _ in range(rows - row)]
                 chats = [rng.random() < 0.4 for _ in examples]
-                prompts = encode([tasks.chat(e.prompt) if c else e.prompt
+                prompts = encode([self.family.chat(e.prompt) if c else e.prompt
                                   for e, c in zip(examples, chats)])
                 answers = encode([e.answer for e in examples])
                 for p, a, c in zip(prompts, answers, chats):
@@ -169,10 +183,19 @@ def corrupt(ids, prompt_ends, answer_ends, mask_token):
 
 # --- judging --------------------------------------------------------------------
 
+def quota(masked, step, steps, block, shifted):
+    """Tokens that a step commits: LLaDA's share of its block, or Dream's of what
+    is masked."""
+    if not shifted:
+        return block // steps + (step < block % steps)
+    times = torch.linspace(1, 1e-3, steps + 1)
+    return masked if step == steps - 1 else int(masked * (1 - times[step + 1] / times[step]))
+
+
 @torch.no_grad()
 def exact_match(model, tokenizer, config, count, gen_length, steps, block):
-    """Exact-match share by task of the LLaDA sampler at temperature 0, over
-    padded batches with pads masked out as keys."""
+    """Exact-match share by task of LLaDA's sampler, or Dream's maskgit_plus, at
+    temperature 0, over padded batches with pads masked out as keys."""
     device = next(model.parameters()).device
     eos, mask_token = config["eos_token_id"], config["mask_token_id"]
     result = {}
@@ -190,13 +213,14 @@ def exact_match(model, tokenizer, config, count, gen_length, steps, block):
         keys = (at < (lengths + gen_length)[:, None])[:, None, None, :]
         for b in range(gen_length // block):
             limit = (lengths + (b + 1) * block)[:, None]
-            in_block = steps // (gen_length // block)
+            in_block, left = steps // (gen_length // block), block
             for s in range(in_block):
-                quota = block // in_block + (s < block % in_block)
+                k = quota(left, s, in_block, block, model.shifted)
+                left -= k
                 confidence, token = model(x, keys).float().softmax(-1).max(-1)
                 free = (x == mask_token) & (at < limit)
                 confidence = confidence.masked_fill(~free, -1)
-                chosen = confidence.topk(quota, -1).indices
+                chosen = confidence.topk(k, -1).indices
                 x.scatter_(1, chosen, token.gather(1, chosen))
         good = sum(x[r, len(p):len(p) + len(a)].tolist() == a
                    for r, (p, a) in enumerate(zip(prompts, answers)))
@@ -204,14 +228,14 @@ def exact_match(model, tokenizer, config, count, gen_length, steps, block):
     return result
 
 
-def save(folder, state, config):
+def save(folder, state, config, family):
     """Writes the weights as bf16 safetensors, by hand: header, then data."""
     os.makedirs(folder, exist_ok=True)
     header, blobs, offset = {"__metadata__": {"format": "pt"}}, [], 0
-    for name in sorted(state):
+    for name in sorted(state, key=lambda name: families.file_name(family, name)):
         t = state[name].detach().to(torch.bfloat16).cpu().contiguous()
         blobs.append(t.view(torch.int16).numpy().tobytes())
-        header["model." + name] = {"dtype": "BF16", "shape": list(t.shape),
+        header[families.file_name(family, name)] = {"dtype": "BF16", "shape": list(t.shape),
                                    "data_offsets": [offset, offset + len(blobs[-1])]}
         offset += len(blobs[-1])
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -220,38 +244,11 @@ def save(folder, state, config):
         out.write(struct.pack("<Q", len(text)) + text)
         for blob in blobs:
             out.write(blob)
-    for name, value in (("config.json", config), ("generation_config.json", {
-            "_from_model_config": True, "bos_token_id": config["bos_token_id"],
-            "eos_token_id": config["eos_token_id"],
-            "pad_token_id": config["pad_token_id"]})):
+    for name, value in (("config.json", config),
+                        ("generation_config.json", family.generation_config(config))):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
             json.dump(value, out, indent=2)
             out.write("\n")
-
-
-def make_config(tokenizer, args):
-    token = tokenizer.token_to_id
-    vocab = tokenizer.get_vocab_size()
-    return {
-        "activation_type": "silu", "alibi": False,
-        "architectures": ["LLaDAModelLM"], "attention_dropout": 0.0,
-        "attention_layer_norm": False, "bias_for_layer_norm": False,
-        "block_group_size": 1, "block_type": "llama",
-        "bos_token_id": token("<|startoftext|>"), "d_model": args.width,
-        "embedding_dropout": 0.0, "embedding_size": vocab,
-        "eos_token_id": token("<|endoftext|>"), "flash_attention": False,
-        "include_bias": False, "include_qkv_bias": False,
-        "init_std": args.init_std, "input_emb_norm": False, "layer_norm_type": "rms",
-        "layer_norm_with_affine": True, "mask_token_id": token("<|mdm_mask|>"),
-        "max_sequence_length": 1024, "mlp_hidden_size": args.hidden,
-        "model_type": "llada", "multi_query_attention": None,
-        "n_heads": args.heads, "n_kv_heads": args.heads,
-        "n_layers": args.layers, "pad_token_id": token("<|endoftext|>"),
-        "precision": "amp_bf16", "residual_dropout": 0.0, "rms_norm_eps": 1e-05,
-        "rope": True, "rope_full_precision": True, "rope_theta": 10000.0,
-        "scale_logits": False, "torch_dtype": "bfloat16",
-        "transformers_version": "4.46.3", "use_cache": False,
-        "vocab_size": vocab, "weight_tying": False}
 
 
 class Muon:
@@ -284,59 +281,68 @@ class Muon:
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    p.add_argument("--model", required=True, help="folder with tokenizer.json")
+    p.add_argument("--family", choices=families.FAMILIES, default="llada")
+    p.add_argument("--model", required=True, help="folder with the tokenizer")
     p.add_argument("--out", required=True)
     p.add_argument("--minutes", type=float, default=8.3)
     p.add_argument("--save-minutes", type=float, default=2)
     p.add_argument("--init", help="start from this folder's model.safetensors")
     p.add_argument("--tokens", type=int, default=16384, help="tokens a batch")
-    p.add_argument("--layers", type=int, default=6)
-    p.add_argument("--width", type=int, default=256)
-    p.add_argument("--heads", type=int, default=4)
-    p.add_argument("--hidden", type=int, default=512)
+    for name in SHAPES["llada"]:
+        p.add_argument("--" + name.replace("_", "-"), type=int,
+                       help="default: " + ", ".join(f"{shape[name]} ({family})"
+                                                    for family, shape in SHAPES.items()))
     p.add_argument("--rate", type=float, default=6e-4)
     p.add_argument("--muon", type=float, default=0.005,
                    help="rate of the blocks' matrices; 0: AdamW for all")
     p.add_argument("--compile", action="store_true", help="use torch.compile")
     p.add_argument("--beta2", type=float, default=0.99)
-    p.add_argument("--init-std", type=float, default=0.0625)
+    p.add_argument("--init-std", type=float, help="default: 1 / sqrt(width)")
     p.add_argument("--decay", type=float, default=0.6, help="last share of the time")
     p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     p.add_argument("--judge", type=int, default=128, help="test prompts a task")
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
+    for name in SHAPES[args.family]:
+        if getattr(args, name) is None:
+            setattr(args, name, SHAPES[args.family][name])
+    args.init_std = args.init_std or args.width ** -0.5
+    args.eps = 1e-5 if args.family == "llada" else 1e-6
+    family = families.FAMILIES[args.family]
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(args.seed)
     torch.backends.cuda.matmul.allow_tf32 = False
-    path = os.path.join(args.model, "tokenizer.json")
-    tokenizer = Tokenizer.from_file(path)
-    config = make_config(tokenizer, args)
-    model = Model(config).to(device)
+    tokenizer = family.load_tokenizer(args.model)
+    config = family.config(tokenizer, args)
+    make = lambda: Model(config["vocab_size"], args, family).to(device)
+    model = make()
     if args.init:
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
         from heddle_reference.weights import read_safetensors
         weights = read_safetensors(os.path.join(args.init, "model.safetensors"))
-        model.load_state_dict({k[len("model."):]: v for k, v in weights.items()})
+        model.load_state_dict({name: weights[families.file_name(family, name)]
+                               for name in model.state_dict()})
     average = {k: v.detach().clone() for k, v in model.named_parameters()}
-    inner = [v for k, v in model.named_parameters() if "blocks" in k and v.dim() == 2]
-    outer = [v for k, v in model.named_parameters() if "blocks" not in k or v.dim() != 2]
+    inner = [v for k, v in model.named_parameters() if "layers" in k and v.dim() == 2]
+    outer = [v for k, v in model.named_parameters() if "layers" not in k or v.dim() != 2]
     muon = Muon(inner) if args.muon else None
     optimizer = torch.optim.AdamW(outer if muon else list(model.parameters()), lr=args.rate,
                                   betas=(0.9, args.beta2), weight_decay=0.01,
                                   fused=device == "cuda")
     run = torch.compile(model, dynamic=True) if args.compile else model
     loader = torch.utils.data.DataLoader(
-        Batches(path, args.tokens, args.seed), batch_size=None,
+        Batches(family, args.model, args.tokens, args.seed), batch_size=None,
         num_workers=args.workers, prefetch_factor=4, collate_fn=lambda b: b)
     print(f"{sum(v.numel() for v in model.parameters())} parameters, "
           f"vocabulary {config['vocab_size']}, {device}", flush=True)
 
     def finish(folder):
-        judged = Model(config).to(device)
+        judged = make()
         judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})
-        save(folder, average, config)
-        for gen, steps, block in ((32, 32, 8), (32, 16, 32)):
+        save(folder, average, config, family)
+        for gen, steps, block in ((32, 32, 32), (32, 16, 32)) if family.shifted else (
+                (32, 32, 8), (32, 16, 32)):
             r = exact_match(judged, tokenizer, config, args.judge, gen, steps, block)
             print(f"  gen {gen} steps {steps} block {block}: "
                   + " ".join(f"{k} {v:.3f}" for k, v in r.items()), flush=True)

@@ -23,8 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 def run_heddle(args, folder):
     """GFLOP/s of each dense kernel by (dtype, head dim, length), and of the peaks."""
     output = pathlib.Path(folder) / "heddle.json"
-    command = [args.heddle_bench, f"--lengths={args.lengths}", f"--dtypes={args.dtypes}",
-               f"--head-dims={args.head_dim}", f"--heads={args.heads}",
+    command = [args.heddle_bench, f"--lengths={args.lengths}", f"--dtype={args.dtypes}",
+               f"--head-dim={args.head_dim}", f"--heads={args.heads}",
                f"--threads={args.threads}", "--repetitions=1", f"--json={output}"]
     command += [f"--bundle={bundle}" for bundle in args.bundle]
     if args.filter:

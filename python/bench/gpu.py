@@ -154,8 +154,7 @@ def run_heddle(args, lengths, extra):
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "heddle.json"
         command = [args.heddle_bench, "--device=cuda", f"--lengths={','.join(map(str, lengths))}",
-                   f"--heads={args.heads}", f"--repetitions={args.repetitions}", "--dtypes=bf16",
-                   f"--head-dims={args.head_dim}", f"--json={output}", *extra]
+                   f"--repetitions={args.repetitions}", "--dtype=bf16", f"--json={output}", *extra]
         command += [f"--bundle={bundle}" for bundle in args.bundle]
         done = subprocess.run(command, stdout=subprocess.DEVNULL)
         if done.returncode != 0:
@@ -176,9 +175,10 @@ def print_attention(args, rows, rivals):
 
 
 def print_steps(rows, rivals):
-    print("\nsteps without the LM head: ms; speed-up over eager PyTorch of the same run")
+    print("\nlayers of a step: ms; speed-up over eager PyTorch of the same run; parts by themselves; "
+          "LM head and sampler, which come after the layers")
     print(f"{'':52}{'n':>8}{'ms':>10}{'/ FA2':>8}{'/ cuDNN':>9}{'attention':>11}{'products':>10}"
-          f"{'rest':>8}")
+          f"{'rows':>8}{'head':>8}")
     for (name, n), ms in rivals.items():
         print(f"{'PyTorch eager, ' + name:52}{n:8}{ms:10.2f}")
     for row in rows:
@@ -187,9 +187,8 @@ def print_steps(rows, rivals):
         if row["kind"] == "step":
             against = "".join(f"{rivals[rival, n] / ms:{width}.2f}"
                               for rival, width in (("FlashAttention-2", 8), ("cuDNN", 9)))
-            against += f"{row['attention_ms']:11.2f}{row['products_ms']:10.2f}{row['rest_ms']:8.2f}"
-        elif row["kind"] == "product":
-            against = f"   {row['relative']:.3f} of cuBLASLt's best time"
+            against += (f"{row['attention_ms']:11.2f}{row['products_ms']:10.2f}"
+                        f"{row['rows_ms']:8.2f}{row['head_ms']:8.2f}")
         print(f"{row['bundle'] + ' ' + row['name']:52.52}{n:8}{ms:10.2f}{against}")
 
 
@@ -207,8 +206,6 @@ def main():
                         help="share of blocks that FlexAttention keeps; 0: leave it out")
     parser.add_argument("--whole-run-length", type=int, default=0,
                         help="also times a run of 128 steps at this length")
-    parser.add_argument("--products", action="store_true",
-                        help="also compares each product with the best of cuBLASLt's algorithms")
     parser.add_argument("--skip-attention", action="store_true")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -222,13 +219,13 @@ def main():
         rivals = time_attention(lengths, args.heads, args.head_dim, args.repetitions,
                                 args.flex_density)
         torch.cuda.empty_cache()
-        print_attention(args, run_heddle(args, lengths, []), rivals)
+        print_attention(args, run_heddle(args, lengths, [f"--heads={args.heads}",
+                                                         f"--head-dim={args.head_dim}"]), rivals)
     if args.model:
         lengths = [int(n) for n in args.step_lengths.split(",")]
         rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
         torch.cuda.empty_cache()
-        extra = ["--products"] if args.products else []
-        rows = run_heddle(args, lengths, [f"--model={args.model}", *extra])
+        rows = run_heddle(args, lengths, [f"--model={args.model}"])
         if args.whole_run_length:
             rows += [row for row in run_heddle(args, [args.whole_run_length],
                                                [f"--model={args.model}", "--whole-runs"])

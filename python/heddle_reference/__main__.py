@@ -10,8 +10,8 @@ import argparse
 import json
 import sys
 
-from . import sampler, weights
-from .model import Model
+from . import sampler, timesteps, weights
+from .model import Dream, make
 from .tokenizer import Tokenizer
 
 
@@ -23,21 +23,27 @@ def main():
     p.add_argument("--prompt-ids", action="append", default=[],
                    help="token ids with commas between; repeat for a batch")
     p.add_argument("--prompt", action="append", default=[], help="text; may be repeated")
-    for name, kind in sampler.Options.__annotations__.items():
+    families = (sampler.Options, timesteps.Options)
+    for name, kind in {n: k for o in families for n, k in o.__annotations__.items()}.items():
         flag = "--" + name.replace("_", "-")
-        default = getattr(sampler.Options, name)
         if kind is bool:
-            p.add_argument(flag, action="store_true")
+            p.add_argument(flag, action="store_true", default=None)
         elif name == "eot":
-            p.add_argument("--eot-id", dest="eot", type=int, default=default)
+            p.add_argument("--eot-id", dest="eot", type=int)
         else:
-            p.add_argument(flag, type=kind, default=default)
+            p.add_argument(flag, type=kind)
     p.add_argument("--schedule", default="dense",
                    help="e.g. columns:keep=1/5,group=32,window=3/10,count=16+sinks:size=4")
     p.add_argument("--steps-json", default="-", help="file, or - for standard output")
     args = parser.parse_args()
 
-    model = Model(*weights.load(args.model))
+    model = make(*weights.load(args.model))
+    mine = timesteps if isinstance(model, Dream) else sampler
+    given = {name: getattr(args, name) for o in families for name in o.__annotations__
+             if getattr(args, name) is not None}
+    for name in given:
+        if name not in mine.Options.__annotations__:
+            parser.error(f"--{name.replace('_', '-')} is no option of this model's sampler")
     prompts = [[int(i) for i in text.split(",")] for text in args.prompt_ids]
     if args.prompt:
         prompts += map(Tokenizer(args.model).encode, args.prompt)
@@ -45,10 +51,8 @@ def main():
         parser.error("give at least one non-empty --prompt-ids or --prompt")
     out = sys.stdout if args.steps_json == "-" else open(args.steps_json, "w")
     write = lambda record: print(json.dumps(record, separators=(",", ":")), file=out, flush=True)
-    options = sampler.Options(**{name: getattr(args, name)
-                                 for name in sampler.Options.__annotations__})
     try:
-        done = sampler.generate(model, prompts, options, args.schedule, write)
+        done = mine.generate(model, prompts, mine.Options(**given), args.schedule, write)
     except ValueError as error:
         sys.exit(f"heddle_reference: {error}")
     write({"done": True, "complete": True, "sequences": done})

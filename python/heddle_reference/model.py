@@ -1,7 +1,8 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""LLaDA's forward pass in float32: RMSNorm, rotate-half RoPE, bidirectional
-attention, SwiGLU; position i predicts token i."""
+"""The forward passes of LLaDA and Dream in float32: RMSNorm, rotate-half RoPE,
+bidirectional attention, SwiGLU. In LLaDA the row of position i predicts token
+i, in Dream token i + 1."""
 
 import torch
 
@@ -65,3 +66,41 @@ class Model:
         x = rms_norm(x, w["model.transformer.ln_f.weight"], eps)
         head = "wte" if c.get("weight_tying") else "ff_out"
         return x @ w[f"model.transformer.{head}.weight"].T
+
+
+class Dream:
+    """As Model, of Dream's names: query, key and value have a bias, and query
+    heads share key heads."""
+
+    def __init__(self, config, weights):
+        self.config, self.weights = config, weights
+        self.heads = config["num_attention_heads"]
+        self.kv_heads = config.get("num_key_value_heads") or self.heads
+        self.layers, self.vocab = config["num_hidden_layers"], config["vocab_size"]
+
+    def forward(self, tokens, attend):
+        """Logits [n, vocab] of the rows themselves; attend as in Model."""
+        c, w = self.config, self.weights
+        eps, theta, n = c["rms_norm_eps"], c["rope_theta"], len(tokens)
+        linear = lambda x, name: x @ w[name + ".weight"].T + w.get(name + ".bias", 0)
+        split = lambda t, heads: t.view(n, heads, -1).transpose(0, 1)
+        x = w["model.embed_tokens.weight"][torch.tensor(tokens)]
+        for layer in range(self.layers):
+            at = f"model.layers.{layer}."
+            h = rms_norm(x, w[at + "input_layernorm.weight"], eps)
+            q = rope(split(linear(h, at + "self_attn.q_proj"), self.heads), theta)
+            k = rope(split(linear(h, at + "self_attn.k_proj"), self.kv_heads), theta)
+            v = split(linear(h, at + "self_attn.v_proj"), self.kv_heads)
+            out = attend(layer, q, k, v).transpose(0, 1).reshape(n, -1)
+            x = x + linear(out, at + "self_attn.o_proj")
+            h = rms_norm(x, w[at + "post_attention_layernorm.weight"], eps)
+            gate = torch.nn.functional.silu(linear(h, at + "mlp.gate_proj"))
+            x = x + linear(gate * linear(h, at + "mlp.up_proj"), at + "mlp.down_proj")
+        x = rms_norm(x, w["model.norm.weight"], eps)
+        tied = c.get("tie_word_embeddings")
+        return x @ w["model.embed_tokens.weight" if tied else "lm_head.weight"].T
+
+
+def make(config, weights):
+    """The model of a folder's config.json, by its model_type."""
+    return (Dream if config.get("model_type") == "Dream" else Model)(config, weights)

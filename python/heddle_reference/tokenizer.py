@@ -1,12 +1,38 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A byte-level BPE tokenizer read from tokenizer.json, for scripts that must
-run without the `tokenizers` package. Covers what models/heddle-4m uses: a
-Split by a regular expression, then bytes, merges by rank, special tokens."""
+"""A byte-level BPE tokenizer read from tokenizer.json, or from vocab.json and
+merges.txt of a Qwen2 tokenizer, for scripts that must run without the
+`tokenizers` package. Covers what the models of this repository use: NFC or
+nothing, a split by a regular expression, bytes, merges by rank, special
+tokens."""
 
 import json
 import os
 import re
+import unicodedata
+
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def read(folder):
+    """(vocab, pairs, pattern, special tokens, whether text becomes NFC)."""
+    def load(name):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            return json.load(f)
+
+    if not os.path.exists(os.path.join(folder, "tokenizer.json")):
+        with open(os.path.join(folder, "merges.txt"), encoding="utf-8") as f:
+            lines = f.read().split("\n")
+        added = load("tokenizer_config.json")["added_tokens_decoder"]
+        return (load("vocab.json"), [tuple(line.split()) for line in lines[1:] if line], QWEN2,
+                {t["content"]: int(i) for i, t in added.items()}, True)
+    data = load("tokenizer.json")
+    pairs = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m)
+             for m in data["model"]["merges"]]
+    return (data["model"]["vocab"], pairs,
+            data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"],
+            {t["content"]: t["id"] for t in data["added_tokens"]}, False)
 
 
 def byte_letters():
@@ -22,19 +48,13 @@ def byte_letters():
 
 class Tokenizer:
     def __init__(self, folder):
-        with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as f:
-            data = json.load(f)
-        self.vocab = data["model"]["vocab"]
-        pairs = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m)
-                 for m in data["model"]["merges"]]
+        self.vocab, pairs, pattern, self.special, self.nfc = read(folder)
         self.rank = {pair: i for i, pair in enumerate(pairs)}
-        pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
         # Python's re has no \p{..}; these are the same sets for \d and letters.
         pattern = pattern.replace(r"[^\r\n\p{L}\p{N}]", r"(?:[^\w\r\n]|_)")
         pattern = pattern.replace(r"[^\s\p{L}\p{N}]", r"(?:[^\w\s]|_)")
         pattern = pattern.replace(r"\p{L}", r"[^\W\d_]").replace(r"\p{N}", r"\d")
         self.pattern = re.compile(pattern)
-        self.special = {t["content"]: t["id"] for t in data["added_tokens"]}
         self.split = re.compile("(" + "|".join(map(re.escape, self.special)) + ")")
         self.letters = byte_letters()
         self.bytes = {c: b for b, c in self.letters.items()}
@@ -46,6 +66,8 @@ class Tokenizer:
             if part in self.special:
                 ids.append(self.special[part])
                 continue
+            if self.nfc:
+                part = unicodedata.normalize("NFC", part)
             for word in self.pattern.findall(part):
                 ids += [self.vocab[t] for t in self.merge(word)]
         return ids

@@ -18,7 +18,7 @@ from test_reference import tiny_model  # noqa: E402
 class CompareTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.case = parity.Case("columns_once_80", [[1, 2, 3], [4]], 8, 4, 4)
+        cls.case = parity.block_case("columns_once_80", [[1, 2, 3], [4]], 8, 4, 4)
         cls.trace = parity.Trace(tiny_model(), cls.case)
 
     def judge(self, change=None):

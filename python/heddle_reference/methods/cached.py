@@ -1,0 +1,244 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Methods that recompute some rows and take K and V of the others from a cache:
+Fast-dLLM, dKV-Cache and Window-Diffusion.
+
+They differ in `plan` alone: the rows of a step, the same in all layers, and the
+positions visible as keys. K is kept after RoPE; methods that keep it before
+compute the same numbers, since a position never changes.
+"""
+
+import torch
+
+from .models import attention
+from .run import Method
+
+
+class Cached(Method):
+    def begin(self, run):
+        m = run.pieces
+        empty = lambda: torch.zeros(m.kv_heads, run.n, m.dim)
+        self.keys = [empty() for _ in range(m.layers)]
+        self.values = [empty() for _ in range(m.layers)]
+        self.kept = set()
+
+    def plan(self, run):
+        """(rows, visible) of this step, ascending."""
+        raise NotImplementedError
+
+    def forward(self, run, record):
+        m, (rows, visible) = run.pieces, self.plan(run)
+        self.kept |= set(rows)
+        if not set(visible) <= self.kept:
+            raise ValueError(f"step {run.step} sees keys that no step has computed")
+        record.visible = visible
+        x = m.embed([run.tokens[p] for p in rows])
+        for layer in range(m.layers):
+            h = m.attention_norm(layer, x)
+            self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
+            self.values[layer][:, rows] = m.value(layer, h)
+            context = attention(m.rotate(m.query(layer, h), rows),
+                                self.keys[layer][:, visible], self.values[layer][:, visible])
+            x = x + m.output(layer, context)
+            x = x + m.ffn(layer, x)
+            record.layer(rows, rows, rows, m.heads * len(rows) * len(visible))
+        return rows, x
+
+
+def everything(run):
+    return list(range(run.n))
+
+
+class FastDllm(Cached):
+    """Fast-dLLM: all rows at a block's first pass; then the block alone (`dual`)
+    or the block and what follows it (prefix). In a shifted model the row before
+    the block is recomputed too, since it predicts the block's first position.
+
+    first_alone, as in the code for Dream: a block's first pass commits the
+    block's first position alone, whose row is then not needed any more.
+    """
+
+    def __init__(self, dual=False, first_alone=False):
+        self.dual, self.first_alone = dual, first_alone
+
+    def reach(self, run):
+        return {run.block_start} if self.first_alone and run.inner == 0 else None
+
+    def plan(self, run):
+        if run.inner == 0:
+            return everything(run), everything(run)
+        rows = range(run.block_start, run.block_end if self.dual else run.n)
+        return list(rows) if self.first_alone else run.predicting(rows), everything(run)
+
+
+def masked_before(run):
+    """Positions that were masked when the last pass began."""
+    return sorted({*run.masked(), *(run.history[-1] if run.history else [])})
+
+
+class DkvDecode(Cached):
+    """dKV-Cache: recomputes what was not yet committed one pass ago, so that a
+    committed token is computed once more before it is frozen. All rows in a
+    block's first `warm` passes and whenever its pass (from 0) is a multiple of
+    `period`. In a shifted model, the rows that predict those positions besides.
+
+    shift "un", as in the code for Dream: there row p is recomputed if p + 1 was
+    masked one pass ago, whether or not p was; the last row takes the flag of
+    position 0. prompt_once: prompt rows that predict no response are computed in
+    the first pass alone.
+    """
+
+    def __init__(self, period, warm=2, shift=None, prompt_once=False):
+        self.period, self.warm, self.shift, self.prompt_once = period, warm, shift, prompt_once
+
+    def plan(self, run):
+        full = run.inner < self.warm or run.inner % self.period == 0
+        if full:
+            rows = everything(run)
+        elif self.shift == "un":
+            before = set(masked_before(run))
+            rows = [p for p in range(run.n) if (p + 1) % run.n in before]
+        else:
+            rows = run.predicting(masked_before(run))
+        if self.prompt_once and run.step > 1:
+            first = run.pieces.row_of(run.prompt)
+            rows = [p for p in rows if p >= first]
+        return rows, everything(run)
+
+
+class DkvPrefill(Cached):
+    """dKV-Cache, prefill: the prompt is computed once, and the response (with the
+    row that predicts its first position) at every step."""
+
+    def plan(self, run):
+        rows = everything(run) if run.step == 1 else range(run.pieces.row_of(run.prompt), run.n)
+        return list(rows), everything(run)
+
+
+class DkvGreedy(Cached):
+    """dKV-Cache, greedy: the order of commits is known (commit.Ordered), and a
+    pass computes what the last one committed, what this one commits, and for
+    each of these `window` masked neighbours, taken left and right in turn. All
+    rows when the block's pass is a multiple of `period`."""
+
+    def __init__(self, rule, period, window):
+        self.rule, self.period, self.window = rule, period, window
+
+    def neighbours(self, run, position):
+        masked = run.masked()
+        left = [p for p in reversed(masked) if p < position]
+        right = [p for p in masked if p > position]
+        out = []
+        while len(out) < self.window and (left or right):
+            out += [side.pop(0) for side in (left, right) if side]
+        return out[:self.window]
+
+    def reach(self, run):
+        return set(self.rule.upcoming(run))
+
+    def plan(self, run):
+        if run.inner % self.period == 0:
+            return everything(run), everything(run)
+        coming = self.rule.upcoming(run)
+        rows = {p for c in coming for p in self.neighbours(run, c)} | set(coming)
+        return run.predicting({*rows, *run.history[-1]}), everything(run)
+
+
+class WindowDiffusion(Cached):
+    """Window-Diffusion (its sections 4.2 and 4.3). A phase is `phase` steps. Its
+    first, the refresh, fixes the external window, the first `external` undecoded
+    positions, and computes these and all decoded ones; the others do not exist in
+    this phase. Each step commits within the internal window, the first `internal`
+    undecoded positions of the external one; a normal step computes these and
+    what the phase has committed. In a shifted model also the rows before these."""
+
+    def __init__(self, external, internal, phase):
+        self.external, self.internal, self.phase = external, internal, phase
+
+    def active(self, run):
+        return [p for p in run.undecoded() if p in self.window][:self.internal]
+
+    def reach(self, run):
+        return set(self.active(run))
+
+    def plan(self, run):
+        if (run.step - 1) % self.phase == 0:
+            masked = set(run.masked())
+            self.window = set(run.undecoded()[:self.external])
+            self.visible = [p for p in range(run.n) if p in self.window or p not in masked]
+            self.since = len(run.history)
+            return self.visible, self.visible
+        recent = {p for committed in run.history[self.since:] for p in committed}
+        return run.predicting({*self.active(run), *recent}), self.visible
+
+
+class WindowDiffusionLlada(Cached):
+    """Window-Diffusion as released for LLaDA: the refresh computes and sees all
+    positions and commits the surest of all masks. Then the phase's keys are fixed: what
+    is decoded and the first `external` masks. A normal step computes the first
+    `internal` masks and what the phase's normal steps have committed; the first
+    normal step, what the refresh has committed."""
+
+    def __init__(self, external, internal, phase):
+        self.external, self.internal, self.phase = external, internal, phase
+
+    def place(self, run):
+        return (run.step - 1) % self.phase
+
+    def reach(self, run):
+        return None if self.place(run) == 0 else set(run.masked()[:self.internal])
+
+    def plan(self, run):
+        place, masked = self.place(run), run.masked()
+        if place == 0:
+            return everything(run), everything(run)
+        if place == 1:
+            hidden = set(masked[self.external:])
+            self.visible = [p for p in range(run.n) if p not in hidden]
+            recent = run.history[-1]
+        else:
+            recent = [p for committed in run.history[1 - place:] for p in committed]
+        return sorted({*masked[:self.internal], *recent}), self.visible
+
+
+class WindowDiffusionDream(Cached):
+    """Window-Diffusion as released for Dream (with slide_window). The refresh
+    computes a prefix of as many positions as are decoded or among the first
+    external - 1 masks, and commits the leftmost mask. A normal step computes all
+    from that mask to the internal window's end, over the prefix and these.
+    early_stop: one token a step; after a normal step EOS anywhere, also in the
+    prompt, ends the sequence there, and every later step is a refresh."""
+
+    def __init__(self, external, internal, phase, early_stop=False):
+        if external < 2:
+            raise ValueError("the released external window holds one mask less than its size")
+        self.external, self.internal, self.phase = external, internal, phase
+        self.early_stop = early_stop
+
+    def begin(self, run):
+        super().begin(run)
+        self.end, self.refreshing = run.n, True
+
+    def settle(self, run):
+        """Ends the sequence at EOS, after a normal step."""
+        if self.early_stop and not self.refreshing and run.pieces.eos in run.tokens[:self.end]:
+            self.end = run.tokens.index(run.pieces.eos) + 1
+
+    def masked(self, run):
+        return [p for p in run.masked() if p < self.end]
+
+    def reach(self, run):
+        masked = self.masked(run)
+        return {masked[0]} if self.refreshing else set(masked) & set(self.rows)
+
+    def plan(self, run):
+        masked = self.masked(run)
+        stopped = self.end < run.n
+        self.refreshing = (run.step - 1) % self.phase == 0 or stopped
+        if self.refreshing:
+            decoded = self.end - len(masked)
+            self.start, self.prefix = masked[0], decoded + min(len(masked), self.external - 1)
+            self.rows = list(range(self.prefix))
+            return self.rows, self.rows
+        self.rows = list(range(self.start, masked[:self.internal][-1] + 1))
+        return self.rows, sorted({*range(self.prefix), *self.rows})

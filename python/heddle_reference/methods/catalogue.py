@@ -1,0 +1,333 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The methods by name, each as its paper defines it or (".code") as released,
+with parameters fit for the small trained models, and the schedule that is meant
+to be the same (python/methods_check.py compiles it).
+
+Windows, blocks and periods are smaller than published so that they matter in
+prompts of some hundred tokens and responses of 32.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Callable, Optional
+
+from . import cached, commit, composed, dllm_cache, dyllm, pairs
+from .run import generate
+
+LLADA, DREAM = ("llada",), ("dream",)
+BOTH = LLADA + DREAM
+# A shape is (gen length, steps, block length); in the last the whole response
+# is one block.
+BLOCKS = ((32, 32, 8), (32, 16, 16))
+WHOLE = ((32, 32, 32), (32, 16, 32))
+
+
+@dataclass(frozen=True)
+class Method:
+    """make(steps, block_length or None, family): (method, rule)."""
+    name: str
+    make: Callable
+    schedule: Optional[str]  # None: this version has no words for it
+    families: tuple = BOTH
+    shapes: tuple = BLOCKS + WHOLE[1:]
+    stop: Optional[str] = None
+    blocks: bool = False  # whether it decodes in blocks by itself
+
+    def shapes_of(self, family):
+        """Those that the family's own sampler has: Dream's knows no blocks."""
+        if family == "llada" or self.blocks:
+            return self.shapes
+        return tuple(shape for shape in self.shapes if shape in WHOLE)
+
+    def confidence_of(self, family):
+        """Dream's entropy; the largest probability where LLaDA or a threshold
+        asks for it."""
+        rule = self.make(32, None, family)[1]
+        return "entropy" if family == "dream" and not rule.until_full else "probability"
+
+    def run(self, pieces, prompt, gen, steps, block, sequence=0):
+        """(tokens, records) of one prompt."""
+        family = "dream" if pieces.shifted else "llada"
+        method, rule = self.make(steps, block if block < gen else None, family)
+        return generate(pieces, prompt, gen, method, rule, self.confidence_of(family), self.stop,
+                        sequence)
+
+
+def own_rule(steps, block, family):
+    """The model's: quotas in blocks, or Dream's timesteps over the whole."""
+    if family == "dream" and block is None:
+        return commit.Timesteps(steps)
+    return commit.Quotas(steps, block)
+
+
+def with_own_rule(make):
+    """A method that leaves the commits to the model."""
+    return lambda steps, block, family: (make(), own_rule(steps, block, family))
+
+
+def selecting(selection, cadence, renewing="dense"):
+    return with_own_rule(lambda: pairs.Selecting(selection(), cadence, renewing))
+
+
+def schedule(name, *lines):
+    return f"heddle.schedule @{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+REFRESH = "%refresh = heddle.cadence uniform(window = 3/10, count = 4)"
+SKIP = "%once = heddle.cadence at(1/5)"
+COLUMNS = "%cols = heddle.select columns(keep = 1/5, group = 32) by mean_probability on %refresh"
+BLOCKS32 = "%tiles = heddle.select blocks(keep = 1/2, size = 32) by mean_probability "
+
+
+def columns(name, cadence, words, *attend, **options):
+    return Method(name, selecting(lambda: pairs.Columns("1/5", 32, **options), cadence),
+                  schedule(name.replace("-", "_"), f"%refresh = heddle.cadence {words}",
+                           (COLUMNS.replace("32)", "32, per_kv_head)") if options else COLUMNS), *attend))
+
+
+ALWAYS = ("heddle.attend pairs(%cols)",)
+LATER = ("heddle.attend dense until(%refresh) then pairs(%cols)",)
+
+PAIRS = [
+    Method("dense", with_own_rule(pairs.Dense), schedule("dense", "heddle.attend dense"),
+           shapes=BLOCKS + WHOLE + ((24, 8, 12), (16, 5, 16))),
+    columns("pulsecol", pairs.uniform("3/10", 4), "uniform(window = 3/10, count = 4)", *ALWAYS),
+    columns("pulsecol-shared", pairs.uniform("3/10", 4), "uniform(window = 3/10, count = 4)", *ALWAYS,
+            shared=True),
+    columns("pulsecol-power", pairs.power("3/10", 4), "power(window = 3/10, count = 4)", *ALWAYS),
+    columns("pulsecol-random", pairs.random("3/10", 4, 1), "random(window = 3/10, count = 4, seed = 1)",
+            *LATER),
+    columns("columns-skip", pairs.at("1/5"), "at(1/5)", *LATER),
+    Method("blocks-refresh", selecting(lambda: pairs.Blocks("1/2", 32), pairs.uniform("3/10", 4)),
+           schedule("blocks_refresh", REFRESH,
+                    BLOCKS32 + "isolating(spans) on %refresh",
+                    "heddle.attend pairs(%tiles)")),
+    Method("sparsed", selecting(lambda: pairs.Blocks("1/2", 32), pairs.at("1/5")),
+           schedule("sparsed", SKIP, BLOCKS32 + "isolating(spans) on %once",
+                    "heddle.attend dense until(%once) then pairs(%tiles)")),
+    Method("sparsed.code", with_own_rule(lambda: pairs.sparsed_released("1/2", 32, scale="heads")),
+           schedule("sparsed_code", "%once = heddle.cadence at(1/5, plus = 2)",
+                    "%tiles = heddle.select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
+                    "mean_probability isolating(filtered) scaled_by(heads) on %once",
+                    "heddle.attend dense until(%once) then pairs(%tiles)"), LLADA),
+    Method("sparsed-dim.code", with_own_rule(lambda: pairs.sparsed_released("1/2", 32, scale="dim")),
+           schedule("sparsed_code", "%once = heddle.cadence at(1/5, plus = 2)",
+                    "%tiles = heddle.select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
+                    "mean_probability isolating(filtered) on %once",
+                    "heddle.attend dense until(%once) then pairs(%tiles)"), DREAM),
+    Method("sparsed-no-skip", selecting(lambda: pairs.Blocks("1/2", 32), pairs.at(0)),
+           schedule("sparsed_no_skip", "%once = heddle.cadence at(step 1)",
+                    BLOCKS32 + "isolating(spans) on %once", "heddle.attend pairs(%tiles)")),
+    Method("sparsed-no-reuse", selecting(lambda: pairs.Blocks("1/2", 32), pairs.every_after("1/5"),
+                                         "sparse"),
+           None),
+    Method("sparsed-no-isolation", selecting(lambda: pairs.Blocks("1/2", 32, isolating=False),
+                                             pairs.at("1/5")),
+           schedule("sparsed_no_isolation", SKIP, BLOCKS32 + "on %once",
+                    "heddle.attend dense until(%once) then pairs(%tiles)")),
+    Method("sliding-window", with_own_rule(lambda: pairs.Window(64)),
+           schedule("sliding_window", "%near = heddle.window(64)", "heddle.attend pairs(%near)")),
+    Method("streaming-llm", with_own_rule(lambda: pairs.Window(64, Fraction(1, 10))),
+           None),
+    Method("streaming-llm-keys", with_own_rule(lambda: pairs.Window(64, 4)),
+           schedule("streaming_llm", "%near = heddle.window(64)", "%first = heddle.sinks(4)",
+                    "%pairs = heddle.union %near, %first", "heddle.attend pairs(%pairs)")),
+]
+
+
+def by_threshold(make, threshold=0.9, waste=False):
+    return lambda steps, block, family: (make(), commit.Threshold(block or 32, threshold, waste))
+
+
+BLOCK = "%start = heddle.cadence first(1) in block"
+CACHED = ("heddle.reuse kv(before_rope)", "heddle.recompute all on %start", "heddle.recompute %rows",
+          "heddle.attend dense")
+PREFIX = ("%rows = heddle.positions from(block)", *CACHED)
+DUAL = ("%rows = heddle.positions block", *CACHED)
+
+def in_blocks(*args):
+    return replace(Method(*args), blocks=True)
+
+
+FAST = [
+    in_blocks("fast-dllm-prefix", lambda s, b, f: (cached.FastDllm(), commit.Quotas(s, b)),
+           schedule("prefix", BLOCK, *PREFIX), LLADA),
+    in_blocks("fast-dllm-dual", lambda s, b, f: (cached.FastDllm(True), commit.Quotas(s, b)),
+           schedule("dual", BLOCK, *DUAL), LLADA),
+    in_blocks("fast-dllm-parallel", by_threshold(pairs.Dense),
+           schedule("parallel", "heddle.attend dense", "heddle.commit above(0.9)")),
+    in_blocks("fast-dllm-prefix-parallel", by_threshold(cached.FastDllm),
+           schedule("prefix_parallel", BLOCK, *PREFIX, "heddle.commit above(0.9)")),
+    in_blocks("fast-dllm-dual-parallel", by_threshold(lambda: cached.FastDllm(True)),
+           schedule("dual_parallel", BLOCK, *DUAL, "heddle.commit above(0.9)")),
+    in_blocks("fast-dllm-dual-parallel.code", by_threshold(lambda: cached.FastDllm(True), waste=True),
+           None, LLADA),
+    in_blocks("fast-dllm-dual-parallel-dream.code",
+           by_threshold(lambda: cached.FastDllm(True, first_alone=True), waste=True),
+           None, DREAM),
+    in_blocks("fast-dllm-dual-dream.code",
+           lambda s, b, f: (cached.FastDllm(True, first_alone=True), commit.BlockTimesteps(s, b)),
+           None, DREAM, BLOCKS),
+    in_blocks("fast-dllm-factor", lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32)),
+           schedule("factor", BLOCK, *DUAL, "heddle.commit factor(1)")),
+    in_blocks("fast-dllm-factor.code",
+           lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32, released=True)),
+           None),
+]
+
+
+def greedy(steps, block, family):
+    rule = commit.Ordered(steps, block, commit.random_order(32, block or 32, 1))
+    return cached.DkvGreedy(rule, 4, 2), rule
+
+
+UNCOMMITTED = ("%masked = heddle.positions undecoded", "%new = heddle.positions committed(last = 1)",
+               "%rows = heddle.union positions %masked, %new", "heddle.reuse kv(before_rope)")
+
+
+def spans(name, some):
+    """dLLM-Cache with periods 8 and 3; `some`: the response's rows in between."""
+    return schedule(name, "%prompt = heddle.cadence every(8)", "%often = heddle.cadence every(3)",
+                    "%response = heddle.positions response",
+                    "heddle.reuse kv(before_rope), output, ffn",
+                    "heddle.recompute all on %prompt and %often",
+                    f"heddle.recompute {some} in all on %prompt",
+                    "heddle.recompute %response on %often",
+                    f"heddle.recompute {some} in %response", "heddle.attend dense")
+
+
+CACHES = [
+    Method("dkv-decode", with_own_rule(lambda: cached.DkvDecode(8)),
+           schedule("dkv_decode", "%begin = heddle.cadence first(2) in block",
+                    "%again = heddle.cadence every(8) in block", *UNCOMMITTED,
+                    "heddle.recompute all on %begin", "heddle.recompute all on %again",
+                    "heddle.recompute %rows", "heddle.attend dense"), LLADA),
+    Method("dkv-decode-dream", with_own_rule(lambda: cached.DkvDecode(4, warm=1)),
+           schedule("dkv_decode", "%whole = heddle.cadence every(4)", *UNCOMMITTED,
+                    "heddle.recompute all on %whole", "heddle.recompute %rows",
+                    "heddle.attend dense"), DREAM, WHOLE),
+    Method("dkv-decode-dream.code", with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un")),
+           None, DREAM, WHOLE),
+    Method("dkv-prefill", with_own_rule(cached.DkvPrefill),
+           schedule("dkv_prefill", "%once = heddle.cadence first(1)",
+                    "%rows = heddle.positions response", "heddle.reuse kv(before_rope)",
+                    "heddle.recompute all on %once", "heddle.recompute %rows",
+                    "heddle.attend dense")),
+    Method("dkv-prefill-decode", with_own_rule(lambda: cached.DkvDecode(4, warm=1, prompt_once=True)),
+           schedule("dkv_prefill_decode", "%once = heddle.cadence first(1)",
+                    "%each = heddle.cadence every(4)", "%response = heddle.positions response",
+                    *UNCOMMITTED, "heddle.recompute all on %once",
+                    "heddle.recompute %response on %each", "heddle.recompute %rows",
+                    "heddle.attend dense"), DREAM, WHOLE),
+    Method("dkv-greedy", greedy,
+           None, LLADA),
+    Method("dllm-cache", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4")),
+           spans("dllm_cache", "least_similar(keep = 1/4, among = %response)")),
+    Method("dllm-cache-no-ratio", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/1000")),
+           spans("dllm_cache_no_ratio", "least_similar(keep = 1/1000, among = %response)")),
+]
+
+
+def dyllm_schedule(name, tau, whole):
+    return schedule(name, "%full = heddle.cadence first(4)", f"%whole = heddle.cadence every(4, {whole})",
+                    "%response = heddle.positions response",
+                    "heddle.reuse kv, context(propagating), ffn", "heddle.recompute all on %full",
+                    f"heddle.recompute salient(below = {tau}) in all on %whole",
+                    f"heddle.recompute salient(below = {tau}) in %response", "heddle.attend dense")
+
+
+def dyllm_of(tau, **options):
+    return with_own_rule(lambda: dyllm.DyLLM(tau, **options))
+
+
+DYLLM = [
+    Method("dyllm", dyllm_of(0.99), dyllm_schedule("dyllm", 0.99, "from = 5")),
+    Method("dyllm-tight", dyllm_of(0.9), dyllm_schedule("dyllm_tight", 0.9, "from = 5")),
+    Method("dyllm.code", dyllm_of(0.99, whole="code"), dyllm_schedule("dyllm_code", 0.99, "from = 8"), LLADA),
+    Method("dyllm-dream.code", dyllm_of(0.99, whole="code", own_first=True), None, DREAM),
+    Method("dyllm-ffn-only", dyllm_of(0.99, approximate=False), None),
+]
+
+
+def moving(external, internal, phase, *lines):
+    """A schedule with a moving window; %rows: what its steps compute."""
+    return (f"%phase = heddle.cadence every({phase})", "%decoded = heddle.positions decoded",
+            f"%external = heddle.positions undecoded(first = {external})",
+            f"%active = heddle.positions undecoded(first = {internal})",
+            "%recent = heddle.positions committed(since = %phase)",
+            "%seen = heddle.union positions %decoded, %external",
+            "%window = heddle.fix %seen on %phase",
+            "%rows = heddle.union positions %active, %recent", "heddle.visible %window",
+            "heddle.recompute all on %phase", *lines)
+
+
+def window_diffusion(external, internal, phase, stop=""):
+    return schedule("window_diffusion", *moving(
+        external, internal, phase, "heddle.reuse kv", "heddle.recompute %rows", "heddle.attend dense",
+        f"heddle.commit quota within(%active){stop}"))
+
+
+def released_dream(early_stop=False):
+    def make(steps, block, family):
+        method = cached.WindowDiffusionDream(20, 6, 8, early_stop)
+        return method, commit.WindowTimesteps(steps, method)
+    return make
+
+
+WINDOWS = [
+    Method("window-diffusion", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
+           window_diffusion(20, 6, 8), shapes=WHOLE),
+    Method("window-diffusion-adaptive", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
+           None, shapes=WHOLE, stop="narrow"),
+    Method("window-diffusion-stop", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
+           window_diffusion(20, 6, 8, " stop(eos)"), shapes=WHOLE, stop="end"),
+    Method("window-diffusion-no-cache", with_own_rule(lambda: cached.WindowDiffusion(16, 16, 1)),
+           window_diffusion(16, 16, 1), shapes=WHOLE),
+    Method("window-diffusion.code", with_own_rule(lambda: cached.WindowDiffusionLlada(20, 6, 8)),
+           None, LLADA, WHOLE),
+    Method("window-diffusion-dream.code", released_dream(), None, DREAM, WHOLE),
+    Method("window-diffusion-adaptive-dream.code", released_dream(True), None, DREAM, WHOLE[:1]),
+]
+
+
+IN_PHASE = "%cols = heddle.select columns(keep = 1/5, group = 16) by mean_probability on %phase"
+PROPAGATING = "heddle.reuse kv, context(propagating), ffn"
+SALIENT = "heddle.recompute salient(below = 0.99) in %rows"
+WITHIN = "heddle.commit quota within(%active)"
+
+COMPOSED = [
+    Method("columns-in-window",
+           with_own_rule(lambda: composed.Composed((20, 6, 8), pairs.Columns("1/5", 16))),
+           schedule("columns_in_window", *moving(
+               20, 6, 8, IN_PHASE, "heddle.reuse kv", "heddle.recompute %rows",
+               "heddle.attend pairs(%cols)", WITHIN)), shapes=WHOLE),
+    Method("columns-saliency",
+           with_own_rule(lambda: composed.Composed(columns=pairs.Columns("1/5", 32), tau=0.99,
+                                                   cadence=pairs.uniform("3/10", 4))),
+           schedule("columns_saliency", REFRESH, COLUMNS, "%full = heddle.cadence first(4)",
+                    "%whole = heddle.cadence every(4, from = 5)",
+                    "%response = heddle.positions response", PROPAGATING,
+                    "heddle.recompute all on %full",
+                    "heddle.recompute salient(below = 0.99) in all on %whole",
+                    "heddle.recompute salient(below = 0.99) in %response",
+                    "heddle.attend pairs(%cols)")),
+    Method("window-saliency", with_own_rule(lambda: composed.Composed((20, 6, 8), tau=0.99, full=1)),
+           schedule("window_saliency", *moving(
+               20, 6, 8, PROPAGATING, SALIENT, "heddle.attend dense", WITHIN)), shapes=WHOLE),
+    Method("columns-window-saliency",
+           with_own_rule(lambda: composed.Composed((20, 6, 8), pairs.Columns("1/5", 16),
+                                                   tau=0.99, full=1)),
+           schedule("columns_window_saliency", *moving(
+               20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "heddle.attend pairs(%cols)", WITHIN)),
+           shapes=WHOLE),
+    Method("by-layer",
+           with_own_rule(lambda: composed.ByLayer(
+               pairs.pulsecol("1/5", 32, "3/10", 4), (0, 0, pairs.Dense()), (-1, -1, pairs.Window(64)))),
+           schedule("by_layer", REFRESH, COLUMNS, "%near = heddle.window(64)",
+                    "heddle.attend pairs(%cols)", "heddle.attend dense in layers(0 to 0)",
+                    "heddle.attend pairs(%near) in layers(-1 to -1)")),
+]
+
+ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED
+BY_NAME = {method.name: method for method in ALL}

@@ -1,0 +1,306 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which predictions become tokens: the models' own rules and Fast-dLLM's.
+
+A rule says at each step which masked positions may be committed and, of those
+that the method predicts, which are. Equal confidences: the lower position wins.
+Temperature is 0 throughout.
+"""
+
+import torch
+
+from ..sampler import first_largest, quotas
+from ..schedule import largest
+
+# --- predictions ------------------------------------------------------------
+
+
+def probability(p, tokens):
+    """LLaDA's low confidence, Dream's maskgit_plus: the token's probability."""
+    return p.gather(-1, tokens[:, None])[:, 0]
+
+
+def margin(p, tokens):
+    """Dream's topk_margin: the largest probability less the second."""
+    two = p.topk(2, -1).values
+    return two[:, 0] - two[:, 1]
+
+
+def entropy(p, tokens):
+    """Dream's entropy: sum of p ln(p + 1e-10), so that surer is larger."""
+    return (p * (p + 1e-10).log()).sum(-1)
+
+
+CONFIDENCES = {"probability": probability, "margin": margin, "entropy": entropy}
+
+
+def predict(logits, confidence, never=None):
+    """(tokens, confidences) of rows of logits: the first largest logit, except
+    the token `never`, and the confidence by the softmax in float64."""
+    p = torch.softmax(logits.double(), -1)
+    if never is not None:
+        logits[:, never] = float("-inf")
+    tokens = first_largest(logits)
+    return tokens.tolist(), CONFIDENCES[confidence](p, tokens).tolist()
+
+
+# --- rules ------------------------------------------------------------------
+
+
+class Rule:
+    """Steps and blocks. Semi-autoregressive if block_length is less than the
+    response: blocks are decoded from left to right."""
+
+    block_length = None
+    until_full = False  # a block lasts until it has no mask; then none is drawn
+
+    def begin(self, run):
+        """Raises ValueError if blocks do not divide the response."""
+        self.length = self.block_length or run.gen
+        if run.gen % self.length:
+            raise ValueError(f"a response of {run.gen} is not a multiple of blocks of {self.length}")
+        self.blocks = run.gen // self.length
+        run.block, run.inner = -1, -1
+
+    def enter_block(self, run):
+        run.block, run.inner = run.block + 1, 0
+        run.block_start = run.prompt + run.block * self.length
+        run.block_end = run.block_start + self.length
+
+    def left(self, run):
+        """Masked positions of the block."""
+        return [p for p in run.masked() if run.block_start <= p < run.block_end]
+
+    def candidates(self, run):
+        """Masked positions up to the block's end."""
+        return [p for p in run.undecoded() if p < run.block_end]
+
+
+class Quotas(Rule):
+    """LLaDA: `steps` in all, the same number in each block; a block's masks are
+    spread over its steps, the first ones taking one more. Most confident first.
+    What a step lacked positions for (a method's window was smaller), later steps
+    of the block make up. Source: LLaDA's generate."""
+
+    def __init__(self, steps, block_length=None):
+        self.steps, self.block_length = steps, block_length
+
+    def begin(self, run):
+        super().begin(run)
+        if self.steps % self.blocks:
+            raise ValueError(f"{self.steps} steps do not divide among {self.blocks} blocks")
+        self.each = self.steps // self.blocks
+        run.steps = self.steps
+
+    def next(self, run):
+        """Moves to the next step; False after the last."""
+        if run.step == self.steps:
+            return False
+        if run.step % self.each == 0:
+            self.enter_block(run)
+            self.plan, self.first = quotas(len(self.left(run)), self.each), len(run.history)
+        else:
+            run.inner += 1
+        return True
+
+    def due(self, run):
+        """How many this step commits, if there are as many."""
+        return sum(self.plan[:run.inner + 1]) - sum(map(len, run.history[self.first:]))
+
+    def choose(self, run, positions, sure):
+        return largest(sure, self.due(run))
+
+
+class Ordered(Quotas):
+    """LLaDA's random remasking with an order drawn beforehand: `order` lists the
+    positions of the response (from 0), each block's before the next one's."""
+
+    def __init__(self, steps, block_length, order):
+        super().__init__(steps, block_length)
+        self.order = order
+
+    def begin(self, run):
+        super().begin(run)
+        if sorted(self.order) != list(range(run.gen)):
+            raise ValueError(f"the order is not one of the response's {run.gen} positions")
+
+    def upcoming(self, run):
+        """The positions that this step commits."""
+        masked = set(self.left(run))
+        queue = [run.prompt + p for p in self.order if run.prompt + p in masked]
+        return queue[:self.due(run)]
+
+    def choose(self, run, positions, sure):
+        return [positions.index(p) for p in sorted(self.upcoming(run))]
+
+
+class UntilDone(Rule):
+    """Forward passes until a block has no mask, then the next block; the mask
+    token itself is never drawn, or that would not end. With `waste`, a block has
+    at least two of them: the released Fast-dLLM looks whether the block is done
+    only after a pass that is not its first."""
+
+    waste, until_full = False, True
+
+    def begin(self, run):
+        super().begin(run)
+        run.steps = None
+
+    def next(self, run):
+        if run.block >= 0 and (self.left(run) or (self.waste and run.inner == 0)):
+            run.inner += 1
+            return True
+        if run.block + 1 == self.blocks:
+            return False
+        self.enter_block(run)
+        return True
+
+
+class Threshold(UntilDone):
+    """Fast-dLLM, confidence-aware parallel decoding: all of confidence
+    `threshold` and more, at least the most confident one."""
+
+    def __init__(self, block_length, threshold, waste=False):
+        self.block_length, self.threshold, self.waste = block_length, threshold, waste
+
+    def choose(self, run, positions, sure):
+        count = sum(c >= self.threshold for c in sure)
+        return largest(sure, max(1, count))
+
+
+class Factor(UntilDone):
+    """Fast-dLLM, factor-based: with confidences c_1 >= c_2 >= ..., the largest n
+    such that (n + 1)(1 - c_n) < factor, at least 1. `released`: the first n
+    with c_n < 1 - factor / (n + 1) ends the prefix, and if that n is the last
+    one, all are committed all the same."""
+
+    def __init__(self, block_length, factor=1.0, released=False, waste=False):
+        self.block_length, self.factor = block_length, factor
+        self.released, self.waste = released, waste
+
+    def count(self, sure):
+        order = sorted(sure, reverse=True)
+        if not self.released:
+            return max([1] + [n for n, c in enumerate(order, 1) if (n + 1) * (1 - c) < self.factor])
+        for n, c in enumerate(order[1:], 2):
+            if c < 1 - self.factor / (n + 1):
+                return n if n == len(order) else n - 1
+        return len(order)
+
+    def choose(self, run, positions, sure):
+        return largest(sure, self.count(sure))
+
+
+class Timesteps(Rule):
+    """Dream: no blocks; step i of T goes from time t_i to t_(i+1) of T + 1 times
+    from 1 down to eps, and of m masks commits trunc(m (1 - t_(i+1) / t_i)),
+    the last step all; in float32. Early steps may commit nothing."""
+
+    def __init__(self, steps, eps=1e-3):
+        self.steps, self.eps = steps, eps
+
+    def begin(self, run):
+        super().begin(run)
+        run.steps = self.steps
+        self.times = torch.linspace(1, self.eps, self.steps + 1)
+
+    def next(self, run):
+        if run.step == self.steps:
+            return False
+        if run.step == 0:
+            self.enter_block(run)
+        else:
+            run.inner += 1
+        return True
+
+    def count(self, run):
+        masked = torch.tensor(float(len(run.masked())))
+        t, s = self.times[run.step - 1], self.times[run.step]
+        return int(masked if run.step == self.steps else masked * (1 - s / t))
+
+    def choose(self, run, positions, sure):
+        return largest(sure, self.count(run))
+
+
+class BlockTimesteps(Rule):
+    """Dream in blocks, as Fast-dLLM's code has it: a block's first pass commits
+    one token (cached.FastDllm, first_alone); pass i, from 1, does what step i of
+    Timesteps does with the block's masks and passes, the last one all of them."""
+
+    def __init__(self, steps, block_length, eps=1e-3):
+        self.steps, self.block_length, self.eps = steps, block_length, eps
+
+    def begin(self, run):
+        super().begin(run)
+        if self.steps % self.blocks:
+            raise ValueError(f"{self.steps} steps do not divide among {self.blocks} blocks")
+        run.steps, self.each = self.steps, self.steps // self.blocks
+        self.times = torch.linspace(1, self.eps, self.each + 1)
+
+    def next(self, run):
+        if run.step == self.steps:
+            return False
+        if run.step % self.each == 0:
+            self.enter_block(run)
+        else:
+            run.inner += 1
+        return True
+
+    def choose(self, run, positions, sure):
+        if run.inner == 0:
+            return largest(sure, 1)
+        t, s = self.times[run.inner], self.times[run.inner + 1]
+        last = run.inner == self.each - 1
+        return largest(sure, len(sure) if last else int(len(sure) * (1 - s / t)))
+
+
+class WindowTimesteps(Timesteps):
+    """Timesteps for cached.WindowDiffusionDream: one token at a refresh, and at
+    every step if it stops early; the run ends when no mask is left."""
+
+    def __init__(self, steps, method, eps=1e-3):
+        super().__init__(steps, eps)
+        self.method = method
+
+    def next(self, run):
+        if run.step:
+            self.method.settle(run)
+            if not self.method.masked(run):
+                return False
+        return super().next(run)
+
+    def count(self, run):
+        return 1 if self.method.refreshing or self.method.early_stop else super().count(run)
+
+
+# --- draws ------------------------------------------------------------------
+
+
+def splitmix64(seed):
+    """The generator's outputs, 64 bits each (docs/Bundle.md)."""
+    state, wrap = seed, (1 << 64) - 1
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & wrap
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & wrap
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & wrap
+        yield z ^ (z >> 31)
+
+
+def shuffled(count, seed, first=None):
+    """The first `first` (all) places of 0..count-1, shuffled as docs/Bundle.md
+    says of random cadences: place i is swapped with place i + draw(count - i),
+    where draw(m) takes the next output below the largest multiple of m."""
+    outputs, places = splitmix64(seed), list(range(count))
+    for i in range(count if first is None else min(first, count)):
+        m = count - i
+        x = next(x for x in outputs if x < (1 << 64) // m * m)
+        places[i], places[i + x % m] = places[i + x % m], places[i]
+    return places if first is None else places[:first]
+
+
+def random_order(length, block_length, seed):
+    """An order for Ordered: the response is shuffled as a whole, and a block's
+    positions are taken in that order."""
+    order = shuffled(length, seed)
+    return sorted(order, key=lambda p: p // block_length)

@@ -1,0 +1,267 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Methods that recompute every row and restrict the pairs: dense, sliding
+window, StreamingLLM, PulseCol, SparseD and the ablations of the last two."""
+
+from fractions import Fraction
+
+import torch
+
+from ..model import probabilities
+from ..schedule import keep_count, largest, uniform_steps
+from .commit import shuffled
+from .models import merge
+from .run import Method
+
+# --- cadences ---------------------------------------------------------------
+
+
+def uniform(window, count):
+    """PulseCol, equation 8: `count` steps over the first floor(window T)."""
+    return lambda total: uniform_steps(Fraction(window), count, total)
+
+
+def power(window, count):
+    """PulseCol, appendix D: places (i / (count - 1))^2 of the same window."""
+    def steps(total):
+        last = max(1, int(Fraction(window) * total)) - 1
+        return sorted({1 + int(Fraction(i, max(1, count - 1)) ** 2 * last) for i in range(count)})
+    return steps
+
+
+def random(window, count, seed):
+    """PulseCol, appendix D: as many steps, drawn from the same window."""
+    def steps(total):
+        length = max(1, int(Fraction(window) * total))
+        return sorted(1 + p for p in shuffled(length, seed, count))
+    return steps
+
+
+def at(fraction, plus=0):
+    """SparseD: the step floor(fraction T), at least 1. plus: steps later."""
+    return lambda total: [max(1, int(Fraction(fraction) * total)) + plus]
+
+
+def released_at(fraction):
+    """SparseD's code counts from 0 and compares with trunc(fraction T) + 1: the
+    step trunc(fraction T) + 2, dense like those before it."""
+    return lambda total: [int(Fraction(fraction) * total) + 2]
+
+
+def every(period, first=1):
+    return lambda total: list(range(first, total + 1, period))
+
+
+def every_after(fraction):
+    """SparseD without reuse: each step after floor(fraction T)."""
+    return lambda total: list(range(max(1, int(Fraction(fraction) * total)) + 1, total + 1))
+
+
+# --- selections -------------------------------------------------------------
+
+
+class Columns:
+    """PulseCol, equations 5 to 7: each group of consecutive queries keeps the
+    keys of largest mean probability over all keys; the last group's mean is
+    over the rows that it has. Per query head, or shared by the query heads of
+    a KV head (`shared`: the mean is over their rows together)."""
+
+    kind = "columns"
+
+    def __init__(self, keep, group, rounding="floor", shared=False):
+        self.keep, self.group = Fraction(keep), group
+        self.rounding, self.shared = rounding, shared
+
+    def select(self, run, q, k):
+        """A trace entry for each head: lists[u] holds the keys of group u."""
+        heads, n, _ = q.shape
+        p = probabilities(q, k.repeat_interleave(heads // k.shape[0], 0)).double()
+        if self.shared:
+            together = heads // k.shape[0]
+            p = p.view(-1, together, n, n).mean(1).repeat_interleave(together, 0)
+        count = keep_count(self.keep, n, self.rounding)
+        return [{"lists": [largest(p[h, g:g + self.group].mean(0).tolist(), count)
+                           for g in range(0, n, self.group)]} for h in range(heads)]
+
+    def allowed(self, entry, n):
+        """The pairs [n, n] of a head's entry."""
+        out = torch.zeros(n, n, dtype=torch.bool)
+        for u, keys in enumerate(entry["lists"]):
+            out[u * self.group:(u + 1) * self.group, keys] = True
+        return out
+
+
+class Blocks:
+    """SparseD, equations 5 and 6: tiles of `size` queries by `size` keys, the
+    share `keep` of those of largest mean probability for each block of queries.
+
+    isolating: the share is taken of the prompt's key blocks and, apart, of the
+    response's, which start anew at the response's first key.
+    """
+
+    kind = "blocks"
+
+    def __init__(self, keep, size, isolating=True, rounding="floor"):
+        self.keep, self.size = Fraction(keep), size
+        self.isolating, self.rounding = isolating, rounding
+
+    def cuts(self, begin, end):
+        return [slice(i, min(end, i + self.size)) for i in range(begin, end, self.size)]
+
+    def scores(self, p, begin, end):
+        """Mean probability [heads, query blocks, key blocks] of the tiles of p
+        [heads, n, n] with keys begin..end-1; tiles at the ends are averaged over
+        the entries that they have."""
+        return torch.stack([torch.stack([p[:, a, b].double().mean((1, 2))
+                                         for b in self.cuts(begin, end)], -1)
+                            for a in self.cuts(0, p.shape[-1])], 1).tolist()
+
+    def best(self, scores):
+        """The blocks with the largest scores."""
+        return largest(scores, keep_count(self.keep, len(scores), self.rounding))
+
+    def select(self, run, q, k):
+        heads, n, _ = q.shape
+        p = probabilities(q, k.repeat_interleave(heads // k.shape[0], 0))
+        pick = lambda begin, end: [[self.best(row) for row in head]
+                                   for head in self.scores(p, begin, end)]
+        if not self.isolating:
+            return [{"lists": lists} for lists in pick(0, n)]
+        return [{"lists": prompt, "response": response, "split": run.prompt}
+                for prompt, response in zip(pick(0, run.prompt), pick(run.prompt, n))]
+
+    def allowed(self, entry, n):
+        out = torch.zeros(n, n, dtype=torch.bool)
+        split, size = entry.get("split", n), self.size
+        for u, blocks in enumerate(entry["lists"]):
+            rows = slice(u * size, (u + 1) * size)
+            for b in blocks:
+                out[rows, b * size:min(split, (b + 1) * size)] = True
+            for b in entry.get("response", [[]] * (u + 1))[u]:
+                out[rows, split + b * size:split + (b + 1) * size] = True
+        return out
+
+
+class ReleasedBlocks(Blocks):
+    """SparseD's code (docs/Spec/Behaviours.md, rows 1 and 3 to 5). The response's
+    blocks begin with the first one that has no prompt key (the last block if
+    there is none). The prompt's part: the best of all blocks, less those of the
+    response. The response's part: the softmax over the response's keys alone.
+    Each part keeps floor(keep N) + 1. A tile's score is its sum divided by
+    size^2, also at the ends. `scale`: scores are divided by the square root of
+    the number of heads, as in the LLaDA code, or of the head dim."""
+
+    def __init__(self, keep, size, scale="heads"):
+        super().__init__(keep, size)
+        self.scale = scale
+
+    def scores(self, p):
+        """Zero-padded means of p [heads, n, keys]."""
+        heads, n, keys = p.shape
+        fill = lambda length: -length % self.size
+        p = torch.nn.functional.pad(p.double(), (0, fill(keys), 0, fill(n)))
+        tiles = p.view(heads, p.shape[1] // self.size, self.size, -1, self.size)
+        return tiles.mean((2, 4))
+
+    def count(self, blocks):
+        return min(blocks, max(1, int(self.keep * blocks) + 1))
+
+    def select(self, run, q, k):
+        heads, n, dim = q.shape
+        k = k.repeat_interleave(heads // k.shape[0], 0)
+        if self.scale == "heads":
+            q = q * (dim / heads) ** 0.5
+        total = -(-n // self.size)
+        first = min(-(-run.prompt // self.size), total - 1)
+        whole = self.scores(probabilities(q, k)).tolist()
+        own = self.scores(probabilities(q, k[:, first * self.size:])).tolist()
+        entries = []
+        for head in range(heads):
+            lists = []
+            for row, tail in zip(whole[head], own[head]):
+                prompt = [b for b in largest(row, self.count(total)) if b < first]
+                response = [first + b for b in largest(tail, self.count(total - first))]
+                lists.append(prompt + response)
+            entries.append({"lists": lists})
+        return entries
+
+
+# --- methods ----------------------------------------------------------------
+
+
+class Dense(Method):
+    """All rows over all pairs; the base of what restricts pairs."""
+
+    def mask(self, run, record, layer, q, k):
+        """Allowed pairs [n, n] or [heads, n, n] of a layer; None: all."""
+        return None
+
+    def forward(self, run, record):
+        m, rows = run.pieces, list(range(run.n))
+        x = m.embed(run.tokens)
+        for layer in range(m.layers):
+            h = m.attention_norm(layer, x)
+            q, k = m.rotate(m.query(layer, h), rows), m.rotate(m.key(layer, h), rows)
+            v = m.value(layer, h).repeat_interleave(m.heads // m.kv_heads, 0)
+            allowed = self.mask(run, record, layer, q, k)
+            p = probabilities(q, k.repeat_interleave(m.heads // m.kv_heads, 0), allowed)
+            x = x + m.output(layer, merge(p @ v))
+            x = x + m.ffn(layer, x)
+            pairs = (m.heads * run.n ** 2 if allowed is None
+                     else int(allowed.expand(m.heads, run.n, run.n).sum()))
+            record.layer(rows, rows, rows, pairs)
+        return rows, x
+
+
+class Window(Dense):
+    """Sliding window: |i - j| <= size / 2, in integers. With `sinks`, StreamingLLM:
+    the first keys besides, as a number or as a share of all keys (the papers'
+    baselines: 10%, rounded down)."""
+
+    def __init__(self, size, sinks=0):
+        self.size, self.sinks = size, sinks
+
+    def mask(self, run, record, layer, q, k):
+        i, j = torch.arange(run.n)[:, None], torch.arange(run.n)[None, :]
+        sinks = self.sinks
+        if isinstance(sinks, Fraction):
+            sinks = max(1, int(sinks * run.n))
+        return ((i - j).abs() <= self.size // 2) | (j < sinks).expand(run.n, run.n)
+
+
+class Selecting(Dense):
+    """A selection renewed at a cadence's steps and read in between; dense before
+    its first step. A step that renews attends densely, or, with `renewing`
+    "sparse", over what it has just selected."""
+
+    def __init__(self, selection, cadence, renewing="dense"):
+        self.selection, self.cadence, self.renewing = selection, cadence, renewing
+
+    def begin(self, run):
+        if run.steps is None:
+            raise ValueError("a selection's cadence needs a rule with a number of steps")
+        self.steps, self.masks = set(self.cadence(run.steps)), {}
+
+    def mask(self, run, record, layer, q, k):
+        if run.step in self.steps:
+            entries = self.selection.select(run, q, k)
+            for head, entry in enumerate(entries):
+                record.renew(layer, head, self.selection.kind, **entry)
+            self.masks[layer] = torch.stack([self.selection.allowed(e, run.n) for e in entries])
+            return None if self.renewing == "dense" else self.masks[layer]
+        return self.masks.get(layer)
+
+
+def pulsecol(keep="1/5", group=32, window="3/10", count=16, shared=False):
+    """PulseCol: columns on its equation 8."""
+    return Selecting(Columns(keep, group, shared=shared), uniform(window, count))
+
+
+def sparsed(keep="3/10", size=128, skip="1/5"):
+    """SparseD, algorithm 1: dense up to the step floor(skip T), at which the
+    blocks are selected that all later steps read."""
+    return Selecting(Blocks(keep, size), at(skip))
+
+
+def sparsed_released(keep="3/10", size=128, skip="1/5", scale="heads"):
+    return Selecting(ReleasedBlocks(keep, size, scale), released_at(skip))

@@ -1,0 +1,97 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One prompt's denoising run: the loop that every method and rule share."""
+
+import torch
+
+from .commit import predict
+from .trace import Record
+
+
+class Run:
+    """A sequence while it is denoised.
+
+    step: the forward pass, from 1. block, inner: the block of the response and
+    the pass within the block, from 0; block_start and block_end bound it.
+    history: the positions committed by each pass so far.
+    """
+
+    def __init__(self, pieces, prompt, gen_length, stop=None):
+        if not prompt or gen_length < 1:
+            raise ValueError("a run needs a prompt and a response of at least one token")
+        if stop not in (None, "end", "narrow"):
+            raise ValueError(f"stop '{stop}': expected end or narrow")
+        self.pieces, self.stop = pieces, stop
+        self.tokens = list(prompt) + [pieces.mask] * gen_length
+        self.prompt, self.gen, self.n = len(prompt), gen_length, len(prompt) + gen_length
+        self.step, self.history = 0, []
+
+    def masked(self):
+        return [p for p, t in enumerate(self.tokens) if t == self.pieces.mask]
+
+    def first_eos(self):
+        """Where the response's first EOS stands; n if there is none."""
+        return next((p for p in range(self.prompt, self.n)
+                     if self.tokens[p] == self.pieces.eos), self.n)
+
+    def undecoded(self):
+        """Masked positions that still count: with stop "narrow" only those
+        before the first EOS."""
+        end = self.first_eos() if self.stop == "narrow" else self.n
+        return [p for p in self.masked() if p < end]
+
+    def ended(self):
+        """Whether EOS is committed and no mask stands before it."""
+        end = self.first_eos()
+        return self.stop is not None and end < self.n and min(self.masked(), default=end) >= end
+
+    def predicting(self, positions):
+        """The positions and, in a shifted model, the row before each of them."""
+        return sorted(set(positions) | {self.pieces.row_of(p) for p in positions})
+
+
+class Method:
+    """Which rows a step computes, over which keys and pairs."""
+
+    def begin(self, run):
+        """Before the first step: drops what earlier runs left."""
+
+    def reach(self, run):
+        """Positions that this step may commit; None: as the rule says."""
+        return None
+
+    def row_of(self, run, position):
+        """The row whose logits predict the position at this step."""
+        return run.pieces.row_of(position)
+
+    def forward(self, run, record):
+        """Runs the layers; (rows, their final states [rows, width])."""
+        raise NotImplementedError
+
+
+@torch.no_grad()
+def generate(pieces, prompt, gen_length, method, rule, confidence="probability", stop=None,
+             sequence=0):
+    """(tokens, records) of one prompt. stop "end": the run ends once EOS is
+    committed and no mask stands before it; "narrow": besides, positions behind
+    EOS are no longer decoded."""
+    run, records = Run(pieces, prompt, gen_length, stop), []
+    rule.begin(run)
+    method.begin(run)
+    while not run.ended() and rule.next(run):
+        run.step += 1
+        record = Record(pieces, sequence, run.step, run.n)
+        rows, x = method.forward(run, record)
+        place, reach = {row: i for i, row in enumerate(rows)}, method.reach(run)
+        may = [p for p in rule.candidates(run) if reach is None or p in reach]
+        read = [method.row_of(run, p) for p in may]
+        committed = []
+        if may:
+            never = pieces.mask if rule.until_full else None
+            tokens, sure = predict(pieces.logits(x[[place[r] for r in read]]), confidence, never)
+            for i in rule.choose(run, may, sure):
+                run.tokens[may[i]] = tokens[i]
+                committed.append([may[i], tokens[i], sure[i]])
+        run.history.append([c[0] for c in committed])
+        records.append(record.done(set(read), committed))
+    return run.tokens, records

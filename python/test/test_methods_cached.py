@@ -1,0 +1,235 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tests of heddle_reference.methods.cached: which rows each step computes, and
+that settings which recompute everything are dense."""
+
+import unittest
+
+import torch
+
+from test_methods import FAMILIES, SameRun, prompt_of, tiny_dream, tiny_llada
+
+from heddle_reference.methods import cached, commit, models, pairs, run
+
+
+def rows_of(record):
+    """The rows of a step, which must be those of every layer, axis and count."""
+    layers = record["layers"]
+    rows = layers[0]["queries"]
+    for layer in layers:
+        assert layer["queries"] == layer["keys_values"] == layer["ffn"] == rows
+    return list(range(record["n"])) if rows is None else rows
+
+
+def committed(record):
+    return [c[0] for c in record["committed"]]
+
+
+class DegenerateTest(SameRun):
+    def test_everything_recomputed_is_dense(self):
+        for make in FAMILIES:
+            pieces = make()
+            for gen, steps, block in ((12, 12, 12), (12, 6, 4), (12, 3, 4)):
+                prompt = prompt_of(gen + steps, 15)
+                go = lambda method, rule=None: run.generate(
+                    pieces, prompt, gen, method, rule or commit.Quotas(steps, block))[1]
+                dense, n = go(pairs.Dense()), 15 + gen
+                methods = [cached.DkvDecode(1), cached.DkvDecode(99, warm=99),
+                           cached.WindowDiffusion(n, n, 1)]
+                if block == gen // steps:
+                    methods += [cached.FastDllm(), cached.FastDllm(dual=True)]
+                for method in methods:
+                    records = go(method)
+                    self.assert_same_run(records, dense)
+                    self.assertEqual({r["kv_read"] for r in records}, {0})
+                order = commit.random_order(gen, block, 5)
+                rules = [commit.Ordered(steps, block, order) for _ in range(2)]
+                self.assert_same_run(go(cached.DkvGreedy(rules[0], 1, 0), rules[0]),
+                                     go(pairs.Dense(), rules[1]))
+
+    def test_threshold_zero_and_one(self):
+        pieces, prompt = tiny_llada(), prompt_of(3, 9)
+        one = lambda method, rule: run.generate(pieces, prompt, 8, method, rule)[1]
+        self.assert_same_run(one(pairs.Dense(), commit.Threshold(4, 2.0)),
+                             one(pairs.Dense(), commit.Quotas(8, 4)))
+        self.assert_same_run(one(cached.FastDllm(), commit.Threshold(4, 0.0)),
+                             one(pairs.Dense(), commit.Quotas(2, 4)))
+
+    def test_cached_rows_are_those_of_the_step_that_wrote_them(self):
+        # Prefill by hand: the prompt's K and V are those of a dense first pass.
+        pieces, prompt = tiny_llada(), prompt_of(4, 9)
+        method = cached.DkvPrefill()
+        _, records = run.generate(pieces, prompt, 4, method, commit.Quotas(4))
+        first = run.Run(pieces, prompt, 4)
+        rows, x = list(range(13)), pieces.embed(first.tokens)
+        for layer in range(pieces.layers):
+            h = pieces.attention_norm(layer, x)
+            k, v = pieces.rotate(pieces.key(layer, h), rows), pieces.value(layer, h)
+            self.assertTrue(torch.equal(method.keys[layer][:, :9], k[:, :9]))
+            self.assertTrue(torch.equal(method.values[layer][:, :9], v[:, :9]))
+            context = models.attention(pieces.rotate(pieces.query(layer, h), rows), k, v)
+            x = x + pieces.output(layer, context)
+            x = x + pieces.ffn(layer, x)
+        self.assertEqual([rows_of(r) for r in records], [rows] + [rows[9:]] * 3)
+
+
+class FastDllmTest(unittest.TestCase):
+    def test_rows(self):
+        for make, shift in zip(FAMILIES, (0, 1)):
+            for dual in (False, True):
+                _, records = run.generate(make(), prompt_of(1, 7), 8, cached.FastDllm(dual),
+                                          commit.Quotas(6, 4))
+                for number, r in enumerate(records):
+                    block, inner = divmod(number, 3)
+                    start, end = 7 + 4 * block, 7 + 4 * (block + 1) if dual else 15
+                    expected = list(range(15)) if inner == 0 else list(range(start - shift, end))
+                    self.assertEqual(rows_of(r), expected)
+                    self.assertIsNone(r["visible"])
+                    self.assertEqual(r["pairs"], 2 * 4 * 15 * len(expected))
+                    self.assertEqual(r["kv_written"], 2 * 2 * 2 * 8 * 4 * len(expected))
+                    self.assertEqual(r["kv_read"], 2 * 2 * 2 * 8 * 4 * (15 - len(expected)))
+                    for p in committed(r):
+                        self.assertTrue(7 + 4 * block <= p < 7 + 4 * (block + 1))
+
+
+class DkvTest(unittest.TestCase):
+    def test_committed_tokens_are_computed_once_more(self):
+        for make, shift, warm in zip(FAMILIES, (0, 1), (2, 1)):
+            _, records = run.generate(make(), prompt_of(1, 7), 12, cached.DkvDecode(5, warm),
+                                      commit.Quotas(12, 12))
+            masked = [set(range(7, 19))]
+            for r in records:
+                masked.append(masked[-1] - set(committed(r)))
+            for inner, r in enumerate(records):
+                if inner < warm or inner % 5 == 0:
+                    self.assertEqual(rows_of(r), list(range(19)))
+                else:
+                    needed = masked[inner - 1] | {p - shift for p in masked[inner - 1]}
+                    self.assertEqual(rows_of(r), sorted(needed))
+                    self.assertTrue(set(committed(records[inner - 1])) <= set(rows_of(r)))
+
+    def test_caches_of_a_block_are_dropped(self):
+        _, records = run.generate(tiny_llada(), prompt_of(1, 7), 12, cached.DkvDecode(99),
+                                  commit.Quotas(12, 4))
+        self.assertEqual([len(rows_of(r)) == 19 for r in records], [True, True, False, False] * 3)
+
+    def test_unshifted_flag_of_the_released_code(self):
+        _, records = run.generate(tiny_dream(), prompt_of(1, 7), 6,
+                                  cached.DkvDecode(99, 1, shift="un"), commit.Quotas(6))
+        masked = set(range(7, 13))
+        for r, before in zip(records[1:], [None, *records[:-1]]):
+            masked -= set(committed(before)) if before else set()
+            self.assertEqual(rows_of(r), sorted(p - 1 for p in masked))
+
+    def test_prompt_once(self):
+        _, records = run.generate(tiny_dream(), prompt_of(1, 7), 6,
+                                  cached.DkvDecode(2, 1, prompt_once=True), commit.Quotas(6))
+        self.assertEqual([min(rows_of(r)) >= 6 for r in records], [False] + [True] * 5)
+        self.assertEqual(rows_of(records[2]), list(range(6, 13)))
+
+    def test_greedy_rows(self):
+        order = [5, 0, 3, 1, 4, 2]
+        rule = commit.Ordered(6, 6, order)
+        _, records = run.generate(tiny_llada(), [1] * 4, 6, cached.DkvGreedy(rule, 4, 3), rule)
+        # Masked in pass 1: 4 to 8; it commits 4, whose neighbours are 5, 6, 7.
+        self.assertEqual(rows_of(records[1]), [4, 5, 6, 7, 9])
+        # Pass 2: 7, with 6, 8, 5 in turn; 4 once more.
+        self.assertEqual(rows_of(records[2]), [4, 5, 6, 7, 8])
+        self.assertEqual(rows_of(records[4]), list(range(10)))
+        self.assertEqual(rows_of(records[5]), [6, 8])
+
+
+class WindowDiffusionTest(unittest.TestCase):
+    def test_windows(self):
+        for make in FAMILIES:
+            pieces = make()
+            _, records = run.generate(pieces, prompt_of(1, 7), 20, cached.WindowDiffusion(6, 3, 4),
+                                      commit.Quotas(20))
+            masked, recent, decoded = list(range(7, 27)), [], list(range(7))
+            for number, r in enumerate(records):
+                if number % 4 == 0:
+                    window, recent = masked[:6], []
+                    visible = sorted(decoded + window)
+                    expected = visible
+                active = [p for p in masked if p in window][:3]
+                if number % 4:
+                    before = [pieces.row_of(p) for p in active + recent]
+                    expected = sorted({*active, *recent, *before})
+                self.assertEqual(rows_of(r), expected)
+                self.assertEqual(r["visible"], None if len(visible) == 27 else visible)
+                self.assertEqual(r["logits"], sorted(pieces.row_of(p) for p in active))
+                self.assertTrue(committed(r) and set(committed(r)) <= set(active))
+                recent, decoded = recent + committed(r), decoded + committed(r)
+                masked = [p for p in masked if p not in decoded]
+
+    def test_stop_narrows_the_window(self):
+        pieces = tiny_llada()
+        one = run.Run(pieces, prompt_of(1, 4), 12, "narrow")
+        rule, method = commit.Quotas(12), cached.WindowDiffusion(6, 4, 3)
+        rule.begin(one)
+        method.begin(one)
+        one.tokens[6] = pieces.eos
+        one.step = 1
+        rows, visible = method.plan(one)
+        self.assertEqual(rows, [0, 1, 2, 3, 4, 5, 6])
+        self.assertEqual(method.reach(one), {4, 5})
+        self.assertEqual(visible, rows)
+
+    def test_released_llada(self):
+        _, records = run.generate(tiny_llada(), prompt_of(1, 7), 20,
+                                  cached.WindowDiffusionLlada(6, 3, 4), commit.Quotas(20))
+        masked, recent = list(range(7, 27)), []
+        for number, r in enumerate(records):
+            if number % 4 == 0:
+                self.assertEqual((rows_of(r), r["visible"]), (list(range(27)), None))
+                self.assertEqual(r["logits"], masked)
+            else:
+                if number % 4 == 1:
+                    seen = [p for p in range(27) if p not in masked[6:]]
+                self.assertEqual(rows_of(r), sorted(masked[:3] + recent))
+                self.assertEqual(r["visible"], None if len(seen) == 27 else seen)
+                self.assertEqual(r["logits"], masked[:3])
+            recent = committed(r) if number % 4 < 2 else recent + committed(r)
+            masked = [p for p in masked if p not in committed(r)]
+
+    def test_released_dream(self):
+        pieces = tiny_dream()
+        method = cached.WindowDiffusionDream(6, 3, 4)
+        _, records = run.generate(pieces, prompt_of(1, 7), 20, method,
+                                  commit.WindowTimesteps(20, method), "entropy")
+        masked = list(range(7, 27))
+        for number, r in enumerate(records):
+            if number % 4 == 0:
+                start, prefix = masked[0], 27 - len(masked) + min(5, len(masked))
+                self.assertEqual(rows_of(r), list(range(prefix)))
+                self.assertEqual(committed(r), [start])
+            else:
+                self.assertEqual(rows_of(r), list(range(start, masked[:3][-1] + 1)))
+                seen = sorted({*range(prefix), *rows_of(r)})
+                self.assertEqual(r["visible"], None if len(seen) == 27 else seen)
+            masked = [p for p in masked if p not in committed(r)]
+        self.assertEqual(masked, [])
+
+    def test_released_dream_stops_early(self):
+        pieces = tiny_dream()
+        method = cached.WindowDiffusionDream(6, 3, 4, early_stop=True)
+        rule = commit.WindowTimesteps(20, method)
+        one = run.Run(pieces, prompt_of(1, 7), 20)
+        rule.begin(one)
+        method.begin(one)
+        for step in (1, 2):
+            self.assertTrue(rule.next(one))
+            one.step = step
+            method.plan(one)
+            one.tokens[7 if step == 1 else 9] = pieces.eos if step == 2 else 1
+        self.assertTrue(rule.next(one))
+        one.step = 3
+        rows, _ = method.plan(one)
+        self.assertEqual((method.end, method.refreshing, method.reach(one)), (10, True, {8}))
+        self.assertEqual(rows, list(range(10)))
+        one.tokens[8] = 1
+        self.assertFalse(rule.next(one))
+
+
+if __name__ == "__main__":
+    unittest.main()

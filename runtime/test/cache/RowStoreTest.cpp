@@ -37,5 +37,4 @@ TEST(RowStore, BytesDoNotWrapAround) {
   constexpr int64_t many = std::numeric_limits<int32_t>::max();
   EXPECT_EQ(RowStore::bytesFor(many, {many, many}, many),
             std::numeric_limits<int64_t>::max());
-  EXPECT_FALSE(RowStore::allocate(many, {many}, many, "rows"));
 }

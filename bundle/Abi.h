@@ -33,9 +33,9 @@
 // for a batch of sequences: `args` is an array of blocks in device memory, one
 // a sequence, of which blockIdx.z picks one; pointers in it are device memory.
 // Blocks have the threads and the dynamic shared memory of the kernel's record.
-//   Attention: grid (ceil(largest n / queryRows), query heads, sequences). A
-//     block does rows [x * queryRows, min((x + 1) * queryRows, n)) of head y;
-//     one whose first row is not below n returns.
+//   Attention: grid (most tiles of any sequence, query heads, sequences). A
+//     block does the rows of tile x of head y (AttentionArgs says which these
+//     are); one whose tile has none returns.
 //   Select: grid (g, 1, sequences) with any g. Blocks share out the heads *
 //     groups lists, all groups of head 0 first; what a list says does not
 //     depend on g.
@@ -55,7 +55,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 3;
+inline constexpr uint32_t abiVersion = 4;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -117,8 +117,12 @@ struct IndexList {
 /// {0,1,2,3}: tile 0 has row 0 (place 1), tile 1 row 1 (place 3), tile 2 row 2
 /// (place 4); without lists, firstRow = {0,2,3}.
 ///
-/// CUDA kernels of this version compute all rows of sequences that are wholly
-/// visible: rows = n, and they read neither place, position nor firstRow.
+/// CUDA kernels take null for `place` where row r is at place r, and null for
+/// `firstRow` where tile t has the rows [t * queryRows, min((t + 1) *
+/// queryRows, rows)). Those without lists cut all tiles so and never read
+/// `firstRow`. None reads `position`: key j stands at j, so kernels with
+/// windows or sinks are for sequences that are wholly visible.
+///
 /// Element type and head dim are fixed per kernel. Strides count elements and
 /// separate consecutive rows (tokens); the head_dim elements of a head are
 /// contiguous and head h starts at h * head_dim.

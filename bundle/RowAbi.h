@@ -91,6 +91,10 @@ struct RmsNormArgs {
 /// heads of 2 * half columns from column 0, p = position[r]:
 ///   a' = T(a * cos[p, j] - b * sin[p, j])
 ///   b' = T(b * cos[p, j] + a * sin[p, j]).
+/// With inElements every operation is rounded, c = T(cos[p, j]) and
+/// s = T(sin[p, j]):
+///   a' = T(T(a * c) - T(b * s))
+///   b' = T(T(b * c) + T(a * s)).
 /// grid: rows.
 struct RotateArgs {
   void *x;                 ///< T [rows x stride]
@@ -100,10 +104,11 @@ struct RotateArgs {
   int64_t heads;           ///< query heads and key heads
   int64_t half;            ///< half of the head dim
   int64_t stride;
+  int64_t inElements; ///< 0 or 1
   static constexpr bundle::RowOp op = bundle::RowOp::Rotate;
   static constexpr RowField fields[] = {
       RowField::Elements, RowField::Floats, RowField::Floats, RowField::Int32s,
-      RowField::Int64,    RowField::Int64,  RowField::Int64};
+      RowField::Int64,    RowField::Int64,  RowField::Int64,  RowField::Int64};
 };
 
 /// y[r, j] = T(T(silu(g)) * u), g = x[r, j], u = x[r, width + j],
@@ -117,27 +122,83 @@ struct SwiGluArgs {
                                         RowField::Int64};
 };
 
-/// y[i] = x[index[i]], zeros if index[i] < 0. grid: rows of y.
-struct GatherArgs {
-  const void *x;        ///< T [* x width]
-  const int32_t *index; ///< [rows]
-  void *y;              ///< T [rows x width]
+//===----------------------------------------------------------------------===//
+// Rows that are kept from step to step. Block i takes the rows that the indices
+// name at i, row i where an index is null. Rows that are written are distinct,
+// and no block reads a row that another one writes.
+//===----------------------------------------------------------------------===//
+
+/// y[to[i]] = x[from[i]], zeros if from[i] < 0. grid: rows that are written.
+///
+/// from = {4, -1, 0}, to = null: rows 0, 1, 2 of y are row 4 of x, zeros and
+/// row 0 of x.
+struct CopyArgs {
+  const void *x;       ///< T [* x xStride]
+  const int32_t *from; ///< [grid] or null
+  int64_t xStride;     ///< a multiple of 8, at least width
+  void *y;             ///< T [* x yStride]
+  const int32_t *to;   ///< [grid] or null
+  int64_t yStride;     ///< likewise
   int64_t width;
-  static constexpr bundle::RowOp op = bundle::RowOp::Gather;
-  static constexpr RowField fields[] = {RowField::Elements, RowField::Int32s,
-                                        RowField::Elements, RowField::Int64};
+  static constexpr bundle::RowOp op = bundle::RowOp::Copy;
+  static constexpr RowField fields[] = {
+      RowField::Elements, RowField::Int32s, RowField::Int64, RowField::Elements,
+      RowField::Int32s,   RowField::Int64,  RowField::Int64};
 };
 
-/// y[index[i]] = x[i], nothing if index[i] < 0; indices are distinct.
-/// grid: rows of x.
-struct ScatterArgs {
-  const void *x;        ///< T [rows x width]
-  const int32_t *index; ///< [rows]
-  void *y;              ///< T [* x width]
+/// What rows differ by from those that they replace:
+///   t             = y[to[i]]
+///   change[to[i]] = T(x[from[i]] - t)
+///   y[to[i]]      = x[from[i]].
+/// grid: rows that are replaced.
+struct ChangeArgs {
+  const void *x;       ///< T [* x xStride]
+  const int32_t *from; ///< [grid] or null, none negative
+  int64_t xStride;
+  void *y;           ///< T [* x width]
+  void *change;      ///< T [* x width]
+  const int32_t *to; ///< [grid] or null
   int64_t width;
-  static constexpr bundle::RowOp op = bundle::RowOp::Scatter;
-  static constexpr RowField fields[] = {RowField::Elements, RowField::Int32s,
-                                        RowField::Elements, RowField::Int64};
+  static constexpr bundle::RowOp op = bundle::RowOp::Change;
+  static constexpr RowField fields[] = {
+      RowField::Elements, RowField::Int32s, RowField::Int64, RowField::Elements,
+      RowField::Elements, RowField::Int32s, RowField::Int64};
+};
+
+/// Bits of CompareArgs::flags.
+inline constexpr int64_t compareAdds = 1;   ///< x is what is added to the cache
+inline constexpr int64_t compareStores = 2; ///< the cache's rows are replaced
+
+/// Adds rows to kept ones, or takes them as they are, and says how alike the
+/// results and the kept rows are:
+///   c = cache[at[i]]
+///   t = x[from[i]], or c + x[from[i]] in fp32 with compareAdds
+///   similarity[i]  = t . c / sqrt(max(|t|^2, 1e-8) max(|c|^2, 1e-8)), unless
+///                    similarity is null
+///   cache[at[i]]   = T(t), with compareStores
+///   y[to[i]]       = T(t), unless y is null.
+/// Sums are in fp32 and of one order, the rest of the cosine in fp64, so that
+/// it is exactly 1 where t = c and |c|^2 >= 1e-8; NaN where a row has one. The
+/// host's is rt::cosine. grid: rows that are compared.
+struct CompareArgs {
+  const void *x;       ///< T [* x xStride]
+  const int32_t *from; ///< [grid] or null, none negative
+  int64_t xStride;
+  void *cache;       ///< T [* x width]
+  const int32_t *at; ///< [grid] or null
+  void *y;           ///< T [* x yStride] or null; may be x, where row to[i] of
+                     ///< y is row from[i] of x
+  const int32_t *to; ///< [grid] or null
+  int64_t yStride;
+  float *similarity; ///< [grid] or null
+  int64_t width;
+  int64_t flags;
+  static constexpr bundle::RowOp op = bundle::RowOp::Compare;
+  static constexpr RowField fields[] = {
+      RowField::Elements, RowField::Int32s, RowField::Int64,
+      RowField::Elements, RowField::Int32s, RowField::Elements,
+      RowField::Int32s,   RowField::Int64,  RowField::Floats,
+      RowField::Int64,    RowField::Int64};
 };
 
 //===----------------------------------------------------------------------===//
@@ -261,10 +322,12 @@ constexpr std::span<const RowField> fieldsOf(bundle::RowOp op) {
     return RotateArgs::fields;
   case bundle::RowOp::SwiGlu:
     return SwiGluArgs::fields;
-  case bundle::RowOp::Gather:
-    return GatherArgs::fields;
-  case bundle::RowOp::Scatter:
-    return ScatterArgs::fields;
+  case bundle::RowOp::Copy:
+    return CopyArgs::fields;
+  case bundle::RowOp::Change:
+    return ChangeArgs::fields;
+  case bundle::RowOp::Compare:
+    return CompareArgs::fields;
   case bundle::RowOp::MaskedCount:
     return MaskedCountArgs::fields;
   case bundle::RowOp::Candidates:
@@ -291,8 +354,9 @@ static_assert(parameterBytes(EmbedArgs::fields) == sizeof(EmbedArgs));
 static_assert(parameterBytes(RmsNormArgs::fields) == sizeof(RmsNormArgs));
 static_assert(parameterBytes(RotateArgs::fields) == sizeof(RotateArgs));
 static_assert(parameterBytes(SwiGluArgs::fields) == sizeof(SwiGluArgs));
-static_assert(parameterBytes(GatherArgs::fields) == sizeof(GatherArgs));
-static_assert(parameterBytes(ScatterArgs::fields) == sizeof(ScatterArgs));
+static_assert(parameterBytes(CopyArgs::fields) == sizeof(CopyArgs));
+static_assert(parameterBytes(ChangeArgs::fields) == sizeof(ChangeArgs));
+static_assert(parameterBytes(CompareArgs::fields) == sizeof(CompareArgs));
 static_assert(parameterBytes(MaskedCountArgs::fields) ==
               sizeof(MaskedCountArgs));
 static_assert(parameterBytes(CandidatesArgs::fields) == sizeof(CandidatesArgs));

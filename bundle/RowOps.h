@@ -26,8 +26,9 @@ enum class RowOp {
   RmsNorm,     ///< residual sum, root mean square norm, weight
   Rotate,      ///< rotary position embedding of Q and K
   SwiGlu,      ///< gate and up projection to the hidden row
-  Gather,      ///< picks rows
-  Scatter,     ///< puts rows back
+  Copy,        ///< puts rows elsewhere
+  Change,      ///< what rows differ by from kept ones, which they replace
+  Compare,     ///< adds rows to kept ones, how alike they are
   MaskedCount, ///< mask tokens of each sequence's block
   Candidates,  ///< rows that may be committed
   Draw,        ///< a token and its confidence for each candidate
@@ -35,9 +36,9 @@ enum class RowOp {
 };
 
 inline constexpr RowOp allRowOps[] = {
-    RowOp::Embed,  RowOp::RmsNorm, RowOp::Rotate,      RowOp::SwiGlu,
-    RowOp::Gather, RowOp::Scatter, RowOp::MaskedCount, RowOp::Candidates,
-    RowOp::Draw,   RowOp::Commit,
+    RowOp::Embed,      RowOp::RmsNorm, RowOp::Rotate,  RowOp::SwiGlu,
+    RowOp::Copy,       RowOp::Change,  RowOp::Compare, RowOp::MaskedCount,
+    RowOp::Candidates, RowOp::Draw,    RowOp::Commit,
 };
 
 /// As manifests and symbols spell it.
@@ -51,10 +52,12 @@ constexpr std::string_view nameOf(RowOp op) {
     return "rotate";
   case RowOp::SwiGlu:
     return "swiglu";
-  case RowOp::Gather:
-    return "gather";
-  case RowOp::Scatter:
-    return "scatter";
+  case RowOp::Copy:
+    return "copy";
+  case RowOp::Change:
+    return "change";
+  case RowOp::Compare:
+    return "compare";
   case RowOp::MaskedCount:
     return "masked_count";
   case RowOp::Candidates:

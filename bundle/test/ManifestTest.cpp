@@ -204,7 +204,7 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["targets"][0]["cpu"] = "a\nb",
                  "targets[0].cpu: \"a?b\" has control characters");
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
-  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 3");
+  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 4");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");
@@ -384,7 +384,7 @@ TEST(Manifest, RefusesIncompleteRowKernels) {
   EXPECT_CUDA_REFUSED(json["row_kernels"].erase(3),
                       "row_kernels: there is no kernel for swiglu");
   EXPECT_CUDA_REFUSED(json["row_kernels"].push_back(json["row_kernels"][0]),
-                      "row_kernels[10].op: a second kernel for embed");
+                      "row_kernels[11].op: a second kernel for embed");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["op"] = "fly",
                       "row_kernels[0].op: \"fly\" is no row operation");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"] = Json::array(),

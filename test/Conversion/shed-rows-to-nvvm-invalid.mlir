@@ -40,6 +40,15 @@ shed.row_kernel @c swiglu element(f32) tiling(<threads = 32>) {
 
 // -----
 
+shed.row_kernel @d swiglu element(f16) tiling(<threads = 32>) {
+^bb0(%x: !shed.array<f16>, %y: !shed.array<f16>, %width: i64):
+  %one = arith.constant 1.0 : f16
+  // expected-error@+1 {{can't be lowered in a row kernel}}
+  %root = math.sqrt %one : f16
+}
+
+// -----
+
 // What a pass keeps is in registers that only it knows.
 shed.row_kernel @kept_in_loop rms_norm element(f16) tiling(<threads = 64, kept = 2>) {
 ^bb0(%x: !shed.array<f16>, %delta: !shed.array<f16>, %weight: !shed.array<f16>,

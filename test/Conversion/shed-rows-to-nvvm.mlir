@@ -151,3 +151,42 @@ shed.row_kernel @draw draw element(bf16) tiling(<threads = 64>) {
   shed.write %token32, %token[%c0] : !shed.array<i32>
   shed.raise %token32, %status[%c0] : !shed.array<i32>
 }
+
+// -----
+
+// Sums of one pass go through shared memory together, and a group's loads come
+// before its stores: a row may be replaced by what it is read for. The root is
+// that of fp64.
+// CHECK-LABEL: llvm.func @alike(
+// CHECK: scf.for {{.*}} iter_args(%{{.+}} = %{{.+}}, %{{.+}} = %{{.+}}, %{{.+}} = %{{.+}}) -> (f32, f32, f32)
+// CHECK: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: scf.if
+// CHECK: llvm.store %{{.+}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-NOT: llvm.load
+// CHECK: nvvm.barrier
+// CHECK: llvm.intr.sqrt(%{{.+}}) : (f64) -> f64
+// CHECK: llvm.mlir.global internal @alike_partials() {{.*}} : !llvm.array<6 x i64>
+shed.row_kernel @alike compare element(bf16) tiling(<threads = 64>) {
+^bb0(%x: !shed.array<bf16>, %from: !shed.array<i32>, %x_stride: i64,
+     %cache: !shed.array<bf16>, %at: !shed.array<i32>, %y: !shed.array<bf16>,
+     %to: !shed.array<i32>, %y_stride: i64, %similarity: !shed.array<f32>,
+     %width: i64, %flags: i64):
+  %c0 = arith.constant 0 : i64
+  %stores = arith.cmpi ne, %flags, %c0 : i64
+  %ab, %aa, %bb = shed.for_columns %width reduce(add, add, add)
+      -> f32, f32, f32 {
+  ^bb0(%j: !shed.column):
+    %a = shed.read_column %x[%j] : !shed.array<bf16>
+    %b = shed.read_column %cache[%j] : !shed.array<bf16>
+    scf.if %stores {
+      shed.write_column %a, %cache[%j] : !shed.array<bf16>
+    }
+    %product = arith.mulf %a, %b : f32
+    shed.contribute %product, %a, %b : f32, f32, f32
+  }
+  %aa64 = arith.extf %aa : f32 to f64
+  %root = math.sqrt %aa64 : f64
+  %root32 = arith.truncf %root : f64 to f32
+  shed.write %root32, %similarity[%c0] : !shed.array<f32>
+}

@@ -11,6 +11,9 @@
 // CHECK-SAME: heddle.threads = 128 : i64
 // CHECK-SAME: nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 2 : i32
 
+// Tiles are cut by rows: without lists and windows nobody asks where they are.
+// CHECK-NOT: llvm.icmp "eq" {{.*}} : !llvm.ptr<1>
+
 // Whole tiles: all waiting is for the tile at hand, the next one is then on its
 // way, and products follow; 2 x 8 of 16 x 8 x 16 for each of 8 steps of
 // channels, then 2 x 16 for each of 4 steps of keys.
@@ -70,7 +73,14 @@ shed.kernel @exact attention element(f32) head_dim(64)
 
 // Positions pass through shared memory, decoded by a warp; gathers copy whole
 // rows, and nothing is filled with zeros.
+// A tile's rows are those whose places have the same lists: the caller says
+// which, unless all rows are there.
 // CHECK-LABEL: llvm.func @columns(
+// CHECK: %[[ALL:.+]] = llvm.icmp "eq" %{{.+}}, %{{.+}} : !llvm.ptr<1>
+// CHECK-NEXT: scf.if %[[ALL]] -> (i32, i32) {
+// CHECK: else
+// CHECK: llvm.load {{.*}} invariant {{.*}} -> i32
+// CHECK: llvm.load {{.*}} invariant {{.*}} -> i32
 // CHECK: llvm.intr.ctpop
 // CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>{{$}}
 // CHECK: nvvm.mma.sync
@@ -90,8 +100,16 @@ shed.kernel @columns attention element(f16) head_dim(64) encoding(bitmap)
   shed.store %r
 }
 
-// A window is as many tiles as the block's rows touch, each masked.
+// A window is as many tiles as the block's rows touch, each masked by the places
+// of the rows, which wait in shared memory: 256 bytes beside the 8 KiB of
+// queries and twice 2 * 8 KiB of keys and values.
 // CHECK-LABEL: llvm.func @window(
+// CHECK-SAME: heddle.shared_bytes = 41216 : i64
+// CHECK: %[[SAME:.+]] = llvm.icmp "eq" %{{.+}}, %{{.+}} : !llvm.ptr<1>
+// CHECK: scf.if %[[SAME]] -> (i32)
+// CHECK: llvm.store %{{.+}}, %{{.+}} : i32, !llvm.ptr<3>
+// CHECK: nvvm.mma.sync
+// CHECK: llvm.load {{.*}} : !llvm.ptr<3> -> i32
 // CHECK: arith.cmpi ule
 // CHECK: llvm.return
 shed.kernel @window attention element(bf16) head_dim(64)

@@ -51,9 +51,12 @@ LogicalResult RowLowering::check() {
                   op->getParentOfType<shed::NumberColumnsOp>();
     bool known =
         TypeSwitch<Operation *, bool>(op)
-            .Case<math::ExpOp, math::Log2Op, math::SqrtOp>(
+            .Case<math::ExpOp, math::Log2Op>(
                 [](auto math) { return math.getType().isF32(); })
             .Case([](math::LogOp log) { return log.getType().isF64(); })
+            .Case([](math::SqrtOp sqrt) {
+              return sqrt.getType().isF32() || sqrt.getType().isF64();
+            })
             .Case<math::AbsFOp, math::FmaOp, scf::IfOp, scf::YieldOp>(
                 [](auto) { return true; })
             .Case([&](scf::ForOp loop) {

@@ -29,6 +29,12 @@ static int64_t lanesOfRow(int64_t rowBytes) {
   return std::min<int64_t>(chunks & -chunks, 16);
 }
 
+/// Whether some window keeps keys from some rows only.
+static bool hasMasks(shed::KernelOp kernel) {
+  return kernel.walk([](shed::MaskOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 static shed::Encoding encodingOf(shed::KernelOp kernel) {
   return kernel.getEncoding().value_or(shed::Encoding::Int32);
 }
@@ -36,8 +42,9 @@ static shed::Encoding encodingOf(shed::KernelOp kernel) {
 AttentionLowering::AttentionLowering(shed::KernelOp kernel)
     : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
       v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
-      exact(element.isF32()), channels(kernel.getHeadDim()),
-      elementBytes(bytesOf(element)), rowSquares(tiling.getRowsPerWarp() / 16),
+      exact(element.isF32()), masks(hasMasks(kernel)),
+      channels(kernel.getHeadDim()), elementBytes(bytesOf(element)),
+      rowSquares(tiling.getRowsPerWarp() / 16),
       keySquares(tiling.getKeys() / 8), channelSquares(channels / 8),
       encoding(encodingOf(kernel)), swizzle{channels * elementBytes},
       layout(layOut(kernel)), copyLanes(lanesOfRow(swizzle.rowBytes)),
@@ -73,6 +80,8 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
         take(IndexSource::sharedBytes(encodingOf(kernel), tiling.getKeys()));
   if (filters)
     layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
+  if (hasMasks(kernel))
+    layout.places = take(tiling.getQueryRows() * 4);
   layout.bytes = at;
   return layout;
 }
@@ -88,9 +97,7 @@ void AttentionLowering::run() {
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
                                   int64_t(sizeof(abi::AttentionArgs))));
-  n = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, n)));
-  taskRow = v.mul(v.blockId(NVVMBuilder::Axis::X), tiling.getQueryRows());
-  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, n));
+  findRows();
   loadArguments();
   lowerBody();
   v.closeEntry();
@@ -99,6 +106,34 @@ void AttentionLowering::run() {
 Value AttentionLowering::field(Type type, size_t offset) {
   return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
                         type.isF32() || type.isInteger(32) ? 4 : 8);
+}
+
+/// Returns from the kernel where the tile has no rows.
+void AttentionLowering::findRows() {
+  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+  n = word(offsetof(abi::AttentionArgs, n));
+  Value rows = word(offsetof(abi::AttentionArgs, rows));
+  int64_t tileRows = tiling.getQueryRows();
+  tileStart = v.mul(v.blockId(NVVMBuilder::Axis::X), tileRows);
+  taskRow = tileStart;
+  if (kernel.hasLists()) {
+    // No tile lies behind the last place.
+    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
+    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
+    Values range = v.choose(
+        v.isNull(firstRow), {v.i32(), v.i32()},
+        [&]() -> Values { return {tileStart, rows}; },
+        [&]() -> Values {
+          Value first =
+              v.at(firstRow, v.mul(v.blockId(NVVMBuilder::Axis::X), 4));
+          return {v.loadConstant(v.i32(), first, 4),
+                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
+        });
+    taskRow = range[0];
+    rows = range[1];
+  }
+  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, rows));
+  taskEnd = v.least(v.add(taskRow, tileRows), rows);
 }
 
 void AttentionLowering::loadArguments() {
@@ -135,6 +170,30 @@ void AttentionLowering::loadArguments() {
   Value warp = v.shuffle(v.quotient(thread, 32), v.word(0));
   warpRow = v.mul(warp, tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
+  if (masks)
+    storePlaces();
+}
+
+/// Where row `row` of queries stands among the keys.
+Value AttentionLowering::placeOf(Value row) {
+  Value places = field(v.global(), offsetof(abi::AttentionArgs, place));
+  return v.choose(
+      v.isNull(places), v.i32(), [&]() -> Values { return {row}; },
+      [&]() -> Values {
+        return {v.loadConstant(v.i32(), v.at(places, v.mul(row, 4)), 4)};
+      })[0];
+}
+
+/// Leaves the places of the tile's rows, which masks compare with keys', in
+/// shared memory: a thread's few would be in its registers throughout.
+void AttentionLowering::storePlaces() {
+  v.when(v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()),
+         [&] {
+           Value row = v.add(taskRow, part.thread);
+           Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
+           v.storeShared(place, v.add(shared, v.mul(part.thread, 4)),
+                         layout.places);
+         });
 }
 
 AttentionLowering::LanePart AttentionLowering::lanePart(Value thread) {
@@ -164,7 +223,7 @@ KeyList AttentionLowering::list(shed::ListAttr attr) {
   size_t entry = offsetof(abi::AttentionArgs, lists) +
                  attr.getIndex() * sizeof(abi::IndexList);
   return loadKeyList(v, v.at(args, static_cast<int64_t>(entry)), head,
-                     v.quotient(taskRow, attr.getGroup()));
+                     v.quotient(tileStart, attr.getGroup()));
 }
 
 KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
@@ -189,9 +248,9 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
     Value first = v.word(0), end = n;
     if (auto window = dyn_cast<shed::WindowAttr>(over)) {
       int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
-      Value last = v.least(v.add(taskRow, tiling.getQueryRows()), n);
-      first = v.greatest(v.add(taskRow, -half), v.word(0));
-      end = v.least(v.add(last, half), n);
+      Value last = placeOf(v.add(taskEnd, -1));
+      first = v.greatest(v.add(placeOf(taskRow), -half), v.word(0));
+      end = v.least(v.add(last, half + 1), n);
     } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
       end = v.least(v.word(std::min<int64_t>(
                         attr.getSize(), std::numeric_limits<int32_t>::max())),

@@ -81,7 +81,7 @@ private:
   /// Offsets into shared memory.
   struct SharedLayout {
     int64_t queries = 0, keys = 0, values = 0, weights = 0, source = 0,
-            filter = 0, bytes = 0;
+            filter = 0, places = 0, bytes = 0;
     int64_t stageBytes = 0;
   };
   static SharedLayout layOut(shed::KernelOp kernel);
@@ -108,7 +108,10 @@ private:
   };
 
   //===--- AttentionLowering.cpp --------------------------------------------===
+  void findRows();
   void loadArguments();
+  Value placeOf(Value row);
+  void storePlaces();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
   void lowerBody();
@@ -146,7 +149,7 @@ private:
   void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();
   void storeContext();
-  Value rowPosition(int64_t row);
+  Value rowInTile(int64_t row);
 
   /// Logits and context: [square of rows][square of columns][4 elements].
   Value &logit(int64_t m, int64_t n, int64_t i) {
@@ -163,6 +166,7 @@ private:
   // Facts of the kernel.
   const Type element;
   const bool exact; ///< f32
+  const bool masks; ///< windows
   const int64_t channels, elementBytes;
   const int64_t rowSquares;     ///< 16-row squares of a warp
   const int64_t keySquares;     ///< 8-key squares of a tile
@@ -174,12 +178,14 @@ private:
   const int64_t copyLanes, copyRows;
 
   // Values of the function.
-  Value args, n, head, kvHead, taskRow, shared;
+  Value args, n, head, kvHead, shared;
+  /// The tile's first place, where it has lists; its rows [taskRow, taskEnd).
+  Value tileStart, taskRow, taskEnd;
   Value queryStride, keyStride, valueStride; ///< i64, bytes
   Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
   Value factor;                        ///< |scale| * log2(e)
   Value negative; ///< whether the sign of `scale` is to go into the queries
-  Value warpRow;  ///< the warp's first row in the task
+  Value warpRow;  ///< the warp's first row in the tile
   CopyPart part;
   Value warpBytes; ///< i32: bytes of the rows before the warp's
   LanePart own;

@@ -52,7 +52,7 @@ void AttentionLowering::copyQueries() {
   Value row = v.add(taskRow, part.row);
   Value from = v.at(v.at(queryBase, v.mul(v.widen(row), queryStride)),
                     v.mul(part.chunk, 16));
-  Value left = v.sub(n, row);
+  Value left = v.sub(taskEnd, row);
   forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
     Value bytes =
         v.select(v.compare(CmpIPredicate::sgt, left, r), v.word(16), v.word(0));

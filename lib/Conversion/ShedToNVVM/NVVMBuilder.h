@@ -130,7 +130,7 @@ public:
   Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
     return arith::CmpFOp::create(b, predicate, x, y);
   }
-  /// Correctly rounded square root.
+  /// Correctly rounded square root, of f64 too.
   Value sqrt(Value x);
   /// 2^x and log2(x) within 2 units in the last place, denormal results and
   /// arguments taken as 0: exp2(-inf) = 0, log2(0) = -inf.

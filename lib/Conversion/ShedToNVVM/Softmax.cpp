@@ -52,10 +52,9 @@ void AttentionLowering::setState(ArrayRef<Value> all) {
   sum.assign(all.end() - rows, all.end());
 }
 
-/// Position (i32) of this thread's row `row` of 2 * rowSquares.
-Value AttentionLowering::rowPosition(int64_t row) {
-  return v.add(v.add(v.add(taskRow, warpRow), v.quotient(own.lane, 4)),
-               8 * row);
+/// Number in the tile (i32) of this thread's row `row` of 2 * rowSquares.
+Value AttentionLowering::rowInTile(int64_t row) {
+  return v.add(v.add(warpRow, v.quotient(own.lane, 4)), 8 * row);
 }
 
 /// Logits of the padding behind a pass's last key give no weight.
@@ -98,12 +97,17 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     bool inside;
   };
   SmallVector<Band> bands;
+  Values places;
+  Value ownPlaces = v.add(shared, v.mul(rowInTile(0), 4));
+  for (int64_t r = 0; r < 2 * rowSquares; ++r)
+    places.push_back(
+        v.loadShared(v.i32(), ownPlaces, layout.places + 8 * r * 4));
   auto addBand = [&](shed::WindowAttr window, bool inside) {
     // No sequence is as long as a window of 2^30 keys.
     int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
     Band band{{}, 2 * half, inside};
-    for (int64_t r = 0; r < 2 * rowSquares; ++r)
-      band.shift.push_back(v.sub(v.word(half), rowPosition(r)));
+    for (Value place : places)
+      band.shift.push_back(v.sub(v.word(half), place));
     bands.push_back(band);
   };
   if (op.getWithin())
@@ -226,7 +230,7 @@ void AttentionLowering::storeContext() {
   Value from = v.add(v.add(shared, warpBytes), swizzle.place(v, mine, chunk));
   Value to = v.at(v.at(output, v.mul(v.widen(v.add(first, mine)), stride)),
                   v.mul(chunk, 16));
-  Value left = v.sub(n, v.add(first, mine));
+  Value left = v.sub(taskEnd, v.add(first, mine));
   for (int64_t r = 0; r < 16 * rowSquares; r += step)
     v.when(v.compare(CmpIPredicate::sgt, left, r), [&] {
       for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
@@ -238,12 +242,13 @@ void AttentionLowering::storeContext() {
 
   if (!kernel.getWritesLse())
     return;
-  Value lse =
-      v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
-           v.mul(v.add(v.mul(v.widen(head), v.widen(n)), v.widen(first)), 4));
+  Value all = field(v.i64(), offsetof(abi::AttentionArgs, rows));
+  Value lse = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+                   v.mul(v.add(v.mul(v.widen(head), all), v.widen(first)), 4));
   Value writes = v.compare(CmpIPredicate::eq, own.column, int64_t(0));
+  Value below = v.sub(taskEnd, taskRow);
   for (int64_t r = 0; r < rows; ++r)
-    v.when(v.both(writes, v.compare(CmpIPredicate::slt, rowPosition(r), n)),
+    v.when(v.both(writes, v.compare(CmpIPredicate::slt, rowInTile(r), below)),
            [&] {
              // A row without keys has sum 0: -inf.
              v.store(v.addf(maximum[r], v.log2(total[r])),

@@ -15,6 +15,7 @@
 #include "runtime/test/rows/RowMachine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -195,43 +196,58 @@ TEST_P(RowKernelsTest, RmsNormOfListedRows) {
 
 TEST_P(RowKernelsTest, Rotate) {
   const int64_t rows = 11, positions = 300;
-  for (int64_t headDim : {32, 64, 96, 128, 256})
-    for (int64_t heads : {1, 3, 64}) {
-      const int64_t half = headDim / 2, stride = (heads + 2) * headDim;
-      std::vector<float> x = random(rows * stride);
-      std::vector<float> cos(positions * half), sin(positions * half);
-      for (size_t i = 0; i < cos.size(); ++i) {
-        cos[i] = std::cos(static_cast<float>(i) * 0.37f);
-        sin[i] = std::sin(static_cast<float>(i) * 0.37f);
-      }
-      std::vector<int32_t> position(rows);
-      for (int32_t &p : position)
-        p = static_cast<int32_t>(engine() % positions);
-      auto deviceX = uploadElements(x);
-      auto deviceCos = upload(cos), deviceSin = upload(sin);
-      auto devicePosition = upload(position);
-      launch(RowOp::Rotate, rows,
-             abi::RotateArgs{.x = deviceX.as<void>(),
-                             .cos = deviceCos.as<float>(),
-                             .sin = deviceSin.as<float>(),
-                             .position = devicePosition.as<int32_t>(),
-                             .heads = heads,
-                             .half = half,
-                             .stride = stride});
-      std::vector<float> expected = x;
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t h = 0; h < heads; ++h)
-          for (int64_t j = 0; j < half; ++j) {
-            float *a = &expected[r * stride + h * headDim + j], *b = a + half;
-            // Volatile: each product is rounded, as on the host and the device.
-            float c = cos[position[r] * half + j],
-                  s = sin[position[r] * half + j];
-            volatile float ac = *a * c, bs = *b * s, bc = *b * c, as = *a * s;
-            *a = round(ac - bs);
-            *b = round(bc + as);
-          }
-      EXPECT_EQ(readElements(deviceX), expected) << headDim << " x " << heads;
+  for (auto [headDim, heads, inElements] : {std::array<int64_t, 3>{32, 1, 0},
+                                            {32, 64, 1},
+                                            {64, 3, 0},
+                                            {64, 1, 1},
+                                            {96, 64, 0},
+                                            {96, 3, 1},
+                                            {128, 1, 0},
+                                            {128, 64, 0},
+                                            {128, 32, 1},
+                                            {256, 3, 0},
+                                            {256, 3, 1}}) {
+    const int64_t half = headDim / 2, stride = (heads + 2) * headDim;
+    std::vector<float> x = random(rows * stride);
+    std::vector<float> cos(positions * half), sin(positions * half);
+    for (size_t i = 0; i < cos.size(); ++i) {
+      cos[i] = std::cos(static_cast<float>(i) * 0.37f);
+      sin[i] = std::sin(static_cast<float>(i) * 0.37f);
     }
+    std::vector<int32_t> position(rows);
+    for (int32_t &p : position)
+      p = static_cast<int32_t>(engine() % positions);
+    auto deviceX = uploadElements(x);
+    auto deviceCos = upload(cos), deviceSin = upload(sin);
+    auto devicePosition = upload(position);
+    launch(RowOp::Rotate, rows,
+           abi::RotateArgs{.x = deviceX.as<void>(),
+                           .cos = deviceCos.as<float>(),
+                           .sin = deviceSin.as<float>(),
+                           .position = devicePosition.as<int32_t>(),
+                           .heads = heads,
+                           .half = half,
+                           .stride = stride,
+                           .inElements = inElements});
+    std::vector<float> expected = x;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t j = 0; j < half; ++j) {
+          float *a = &expected[r * stride + h * headDim + j], *b = a + half;
+          // Volatile: each product is rounded, as on the host and the device.
+          auto inT = [&](float value) {
+            return inElements ? round(value) : value;
+          };
+          float c = inT(cos[position[r] * half + j]),
+                s = inT(sin[position[r] * half + j]);
+          volatile float ac = inT(*a * c), bs = inT(*b * s), bc = inT(*b * c),
+                         as = inT(*a * s);
+          *a = round(ac - bs);
+          *b = round(bc + as);
+        }
+    EXPECT_EQ(readElements(deviceX), expected)
+        << headDim << " x " << heads << (inElements ? " in T" : "");
+  }
 }
 
 TEST_P(RowKernelsTest, SwiGlu) {
@@ -256,35 +272,201 @@ TEST_P(RowKernelsTest, SwiGlu) {
   }
 }
 
-TEST_P(RowKernelsTest, GatherAndScatter) {
-  const int64_t rows = 9;
-  const std::vector<int32_t> index = {4, -1, 0, 8, 3};
-  for (int64_t width : {8, 72, 4096}) {
-    std::vector<float> x = random(rows * width);
-    auto deviceX = uploadElements(x);
-    auto deviceIndex = upload(index);
-    auto gathered = elementRoom(index.size() * width);
-    launch(RowOp::Gather, index.size(),
-           abi::GatherArgs{.x = deviceX.as<void>(),
-                           .index = deviceIndex.as<int32_t>(),
-                           .y = gathered.as<void>(),
-                           .width = width});
-    std::vector<float> expected;
-    for (int32_t r : index)
-      append(expected, r < 0 ? std::vector<float>(width) : row(x, r, width));
-    EXPECT_EQ(readElements(gathered), expected) << width;
+//===----------------------------------------------------------------------===//
+// Rows that are kept. Strides are wider than rows, and what lies between rows
+// and in rows that no index names stays as it was.
+//===----------------------------------------------------------------------===//
 
-    std::vector<float> y(rows * width, 5.0f);
-    auto scattered = uploadElements(y);
-    launch(RowOp::Scatter, index.size(),
-           abi::ScatterArgs{.x = gathered.as<void>(),
-                            .index = deviceIndex.as<int32_t>(),
-                            .y = scattered.as<void>(),
-                            .width = width});
-    for (int32_t r : index)
-      if (r >= 0)
-        std::copy_n(x.begin() + r * width, width, y.begin() + r * width);
-    EXPECT_EQ(readElements(scattered), y) << width;
+/// One row for each block: through an index, or row i.
+int64_t rowOf(const std::vector<int32_t> *index, int64_t i) {
+  return index ? (*index)[i] : i;
+}
+
+TEST_P(RowKernelsTest, Copy) {
+  const int64_t rows = 9;
+  const std::vector<int32_t> from = {4, -1, 0, 8, 3}, to = {7, 2, 8, 0, 4};
+  auto deviceFrom = upload(from), deviceTo = upload(to);
+  for (int64_t width : {8, 72, 2048, 4104})
+    for (int64_t padding : {0, 24})
+      for (int bits = 0; bits < 4; ++bits) {
+        const int64_t xStride = width + padding, yStride = width + 2 * padding;
+        std::vector<float> x = random(rows * xStride),
+                           y = random(rows * yStride);
+        auto deviceX = uploadElements(x), deviceY = uploadElements(y);
+        launch(
+            RowOp::Copy, from.size(),
+            abi::CopyArgs{.x = deviceX.as<void>(),
+                          .from = bits & 1 ? deviceFrom.as<int32_t>() : nullptr,
+                          .xStride = xStride,
+                          .y = deviceY.as<void>(),
+                          .to = bits & 2 ? deviceTo.as<int32_t>() : nullptr,
+                          .yStride = yStride,
+                          .width = width});
+        for (size_t i = 0; i < from.size(); ++i) {
+          int64_t source = rowOf(bits & 1 ? &from : nullptr, i);
+          auto target =
+              y.begin() + rowOf(bits & 2 ? &to : nullptr, i) * yStride;
+          if (source < 0)
+            std::fill_n(target, width, 0.0f);
+          else
+            std::copy_n(x.begin() + source * xStride, width, target);
+        }
+        EXPECT_EQ(readElements(deviceY), y)
+            << width << " + " << padding << ", indices " << bits;
+      }
+}
+
+TEST_P(RowKernelsTest, Change) {
+  const int64_t rows = 9;
+  const std::vector<int32_t> from = {4, 1, 0, 8, 3}, to = {7, 2, 8, 0, 4};
+  auto deviceFrom = upload(from), deviceTo = upload(to);
+  for (int64_t width : {8, 72, 512, 4104})
+    for (int bits = 0; bits < 4; ++bits) {
+      const int64_t xStride = width + 40;
+      std::vector<float> x = random(rows * xStride), y = random(rows * width),
+                         changed = random(rows * width);
+      auto deviceX = uploadElements(x), deviceY = uploadElements(y),
+           deviceChange = uploadElements(changed);
+      launch(
+          RowOp::Change, from.size(),
+          abi::ChangeArgs{.x = deviceX.as<void>(),
+                          .from = bits & 1 ? deviceFrom.as<int32_t>() : nullptr,
+                          .xStride = xStride,
+                          .y = deviceY.as<void>(),
+                          .change = deviceChange.as<void>(),
+                          .to = bits & 2 ? deviceTo.as<int32_t>() : nullptr,
+                          .width = width});
+      for (size_t i = 0; i < from.size(); ++i)
+        for (int64_t j = 0; j < width; ++j) {
+          int64_t at = rowOf(bits & 2 ? &to : nullptr, i) * width + j;
+          float now = x[rowOf(bits & 1 ? &from : nullptr, i) * xStride + j];
+          changed[at] = round(now - y[at]);
+          y[at] = now;
+        }
+      EXPECT_EQ(readElements(deviceChange), changed) << width << ", " << bits;
+      EXPECT_EQ(readElements(deviceY), y) << width << ", indices " << bits;
+    }
+}
+
+/// The cosine in float64.
+double exactCosine(const std::vector<float> &a, const std::vector<float> &b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return ab / std::sqrt(std::max(aa, 1e-8) * std::max(bb, 1e-8));
+}
+
+TEST_P(RowKernelsTest, Compare) {
+  const int64_t rows = 9;
+  const std::vector<int32_t> from = {4, 1, 0, 8, 3}, at = {5, 0, 3, 1, 7},
+                             to = {7, 2, 8, 0, 4};
+  const auto count = static_cast<int64_t>(from.size());
+  auto deviceFrom = upload(from), deviceAt = upload(at), deviceTo = upload(to);
+  enum { From = 1, At = 2, To = 4, Y = 8, Asked = 16, All = 32 };
+  for (int64_t width : {8, 72, 512, 4104})
+    for (int bits = 0; bits < All; ++bits)
+      for (int64_t flags = 0; flags < 4; ++flags) {
+        const int64_t xStride = width + 40, yStride = width + 16;
+        // Some rows are small changes, some are unlike.
+        std::vector<float> x = random(rows * xStride, bits % 3 ? 1 : 0.01f),
+                           cache = random(rows * width),
+                           y = random(rows * yStride);
+        auto deviceX = uploadElements(x), deviceCache = uploadElements(cache),
+             deviceY = uploadElements(y);
+        auto similarity = upload(std::vector<float>(count, 7.0f));
+        launch(
+            RowOp::Compare, count,
+            abi::CompareArgs{
+                .x = deviceX.as<void>(),
+                .from = bits & From ? deviceFrom.as<int32_t>() : nullptr,
+                .xStride = xStride,
+                .cache = deviceCache.as<void>(),
+                .at = bits & At ? deviceAt.as<int32_t>() : nullptr,
+                .y = bits & Y ? deviceY.as<void>() : nullptr,
+                .to = bits & To ? deviceTo.as<int32_t>() : nullptr,
+                .yStride = yStride,
+                .similarity = bits & Asked ? similarity.as<float>() : nullptr,
+                .width = width,
+                .flags = flags});
+        std::vector<float> got = similarity.read<float>();
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t kept = rowOf(bits & At ? &at : nullptr, i);
+          std::vector<float> c = row(cache, kept, width), t = c;
+          for (int64_t j = 0; j < width; ++j) {
+            float added =
+                x[rowOf(bits & From ? &from : nullptr, i) * xStride + j];
+            t[j] = flags & abi::compareAdds ? c[j] + added : added;
+          }
+          EXPECT_NEAR(got[i], bits & Asked ? exactCosine(t, c) : 7, 1e-5);
+          for (int64_t j = 0; j < width; ++j) {
+            if (flags & abi::compareStores)
+              cache[kept * width + j] = round(t[j]);
+            if (bits & Y)
+              y[rowOf(bits & To ? &to : nullptr, i) * yStride + j] =
+                  round(t[j]);
+          }
+        }
+        EXPECT_EQ(readElements(deviceCache), cache)
+            << width << ", given " << bits << ", flags " << flags;
+        EXPECT_EQ(readElements(deviceY), y)
+            << width << ", given " << bits << ", flags " << flags;
+      }
+}
+
+TEST_P(RowKernelsTest, CompareOfEqualZeroAndBrokenRows) {
+  for (int64_t width : {8, 136, 4096}) {
+    // Equal, equal, opposite, zeros, not a number.
+    std::vector<float> cache = random(5 * width), x = cache;
+    for (int64_t j = 0; j < width; ++j) {
+      x[2 * width + j] = -x[2 * width + j];
+      cache[3 * width + j] = 0;
+    }
+    cache[5 * width - 1] = std::nanf("");
+    auto deviceX = uploadElements(x), deviceCache = uploadElements(cache);
+    auto similarity = room<float>(5);
+    // In place: y is x.
+    launch(RowOp::Compare, 5,
+           abi::CompareArgs{.x = deviceX.as<void>(),
+                            .from = nullptr,
+                            .xStride = width,
+                            .cache = deviceCache.as<void>(),
+                            .at = nullptr,
+                            .y = deviceX.as<void>(),
+                            .to = nullptr,
+                            .yStride = width,
+                            .similarity = similarity.as<float>(),
+                            .width = width,
+                            .flags = abi::compareStores});
+    std::vector<float> got = similarity.read<float>();
+    EXPECT_EQ(got[0], 1.0f) << width;
+    EXPECT_EQ(got[1], 1.0f) << width;
+    EXPECT_EQ(got[2], -1.0f) << width;
+    EXPECT_EQ(got[3], 0.0f) << width;
+    EXPECT_TRUE(std::isnan(got[4])) << width;
+    EXPECT_EQ(readElements(deviceX), x);
+    EXPECT_EQ(readElements(deviceCache), x);
+
+    // What adds nothing changes nothing.
+    auto zeros = uploadElements(std::vector<float>(3 * width));
+    launch(RowOp::Compare, 3,
+           abi::CompareArgs{.x = zeros.as<void>(),
+                            .from = nullptr,
+                            .xStride = width,
+                            .cache = deviceCache.as<void>(),
+                            .at = nullptr,
+                            .y = nullptr,
+                            .to = nullptr,
+                            .yStride = 0,
+                            .similarity = similarity.as<float>(),
+                            .width = width,
+                            .flags = abi::compareAdds | abi::compareStores});
+    got = similarity.read<float>();
+    for (int64_t i : {0, 1, 2})
+      EXPECT_EQ(got[i], 1.0f) << width;
+    EXPECT_EQ(readElements(deviceCache), x);
   }
 }
 
@@ -356,9 +538,7 @@ TEST_P(RowKernelsTest, DISABLED_RatesBesideACopy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, RowKernelsTest,
-                         testing::Values(DType::F32, DType::BF16, DType::F16),
-                         nameOfDType);
+INSTANTIATE_ON_MACHINES_AND_TYPES(RowKernelsTest);
 
 } // namespace
 } // namespace heddle::rt::cuda::test

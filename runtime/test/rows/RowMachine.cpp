@@ -1,4 +1,4 @@
-//===- RowMachine.cpp - Row kernels on the machine's GPU ------------------===//
+//===- RowMachine.cpp - Row kernels on a GPU, real or fake ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,8 @@
 #include "runtime/test/rows/RowMachine.h"
 
 #include "runtime/tensor/Convert.h"
+#include "runtime/test/engine/HostKernels.h"
+#include "runtime/test/engine/TestBundle.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -17,21 +19,15 @@ namespace heddle::rt::cuda::test {
 
 namespace {
 
-/// Opened once; where it can't be, `problem` says why.
-struct Machine {
-  Machine() {
-    const char *path = std::getenv("HEDDLE_CUDA_BUNDLE");
-    if (!path) {
-      problem = "HEDDLE_CUDA_BUNDLE names no bundle with code for a GPU";
-      return;
-    }
-    Result<std::unique_ptr<Context>> opened = Context::open();
+/// A GPU with a bundle's kernels.
+struct Kernels {
+  void open(Result<std::unique_ptr<Context>> opened,
+            Result<bundle::Bundle> file) {
     if (!opened) {
       problem = opened.takeError().text();
       return;
     }
     context = std::move(*opened);
-    Result<bundle::Bundle> file = bundle::Bundle::read(path);
     if (!file) {
       broken = file.takeError().text();
       return;
@@ -57,9 +53,36 @@ struct Machine {
   std::optional<Stream> stream;
 };
 
-Machine &machine() {
-  static Machine instance;
-  return instance;
+Kernels openFake() {
+  Kernels fake;
+  Result<std::shared_ptr<const Driver>> driver = Driver::open(fakeDriverFile());
+  if (!driver) {
+    fake.broken = driver.takeError().text();
+    return fake;
+  }
+  bundle::Manifest manifest = gpuManifest();
+  installKernels(manifest);
+  fake.open(Context::open(*driver), gpuBundle(manifest));
+  return fake;
+}
+
+Kernels openReal() {
+  Kernels real;
+  if (const char *path = std::getenv("HEDDLE_CUDA_BUNDLE"))
+    real.open(Context::open(), bundle::Bundle::read(path));
+  else
+    real.problem = "HEDDLE_CUDA_BUNDLE names no bundle with code for a GPU";
+  return real;
+}
+
+/// Opened once.
+Kernels &kernelsOf(Machine machine) {
+  if (machine == Machine::Fake) {
+    static Kernels fake = openFake();
+    return fake;
+  }
+  static Kernels real = openReal();
+  return real;
 }
 
 } // namespace
@@ -91,7 +114,7 @@ void DeviceArray::readTo(void *to) {
 }
 
 void RowTest::SetUp() {
-  Machine &m = machine();
+  Kernels &m = kernelsOf(std::get<Machine>(GetParam()));
   if (!m.problem.empty())
     GTEST_SKIP() << m.problem;
   ASSERT_TRUE(m.broken.empty()) << m.broken;
@@ -102,7 +125,8 @@ void RowTest::SetUp() {
 }
 
 const Kernel *RowTest::kernel(bundle::RowOp op) const {
-  return machine().module->find(bundle::rowSymbol(op, name(dtype())));
+  return kernelsOf(std::get<Machine>(GetParam()))
+      .module->find(bundle::rowSymbol(op, name(dtype())));
 }
 
 void RowTest::start(bundle::RowOp op, int64_t blocks, const void *args,
@@ -165,8 +189,10 @@ std::vector<float> RowTest::readElements(DeviceArray &array) {
   return values;
 }
 
-std::string nameOfDType(const testing::TestParamInfo<DType> &info) {
-  return std::string(name(info.param));
+std::string caseName(const testing::TestParamInfo<RowTest::ParamType> &info) {
+  auto [machine, dtype] = info.param;
+  return (machine == Machine::Fake ? "Fake_" : "Real_") +
+         std::string(name(dtype));
 }
 
 } // namespace heddle::rt::cuda::test

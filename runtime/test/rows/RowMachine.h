@@ -1,4 +1,4 @@
-//===- RowMachine.h - Row kernels on the machine's GPU ----------*- C++ -*-===//
+//===- RowMachine.h - Row kernels on a GPU, real or fake --------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,10 +12,12 @@
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/tensor/DType.h"
+#include "runtime/test/device/cuda/Fixture.h"
 
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,13 +48,15 @@ private:
   Arena arena;
 };
 
-/// A test of the kernels of one element type. Skipped where there is no GPU, no
-/// bundle in HEDDLE_CUDA_BUNDLE or no kernel of the type in it.
-class RowTest : public testing::TestWithParam<DType> {
+/// A test of the kernels of one element type, on the fake driver, which has the
+/// definitions of HostKernels, and on this machine's GPU. There it is skipped
+/// without a GPU, a bundle in HEDDLE_CUDA_BUNDLE or a kernel of the type in it.
+class RowTest : public testing::TestWithParam<std::tuple<Machine, DType>> {
 protected:
   void SetUp() override;
 
-  DType dtype() const { return GetParam(); }
+  bool real() const { return std::get<Machine>(GetParam()) == Machine::Real; }
+  DType dtype() const { return std::get<DType>(GetParam()); }
 
   /// An array of the host on the device.
   template <typename T> DeviceArray upload(const std::vector<T> &values) {
@@ -89,8 +93,16 @@ private:
   const Kernel *kernel(bundle::RowOp op) const;
 };
 
-std::string nameOfDType(const testing::TestParamInfo<DType> &info);
+/// "Fake_bf16".
+std::string caseName(const testing::TestParamInfo<RowTest::ParamType> &info);
 
 } // namespace heddle::rt::cuda::test
+
+#define INSTANTIATE_ON_MACHINES_AND_TYPES(suite)                               \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      , suite,                                                                 \
+      testing::Combine(testing::Values(Machine::Fake, Machine::Real),          \
+                       testing::Values(DType::F32, DType::BF16, DType::F16)),  \
+      caseName)
 
 #endif // HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H

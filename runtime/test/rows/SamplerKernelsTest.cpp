@@ -246,9 +246,7 @@ TEST_P(DrawTest, NotFinite) {
   EXPECT_EQ(status.read<int32_t>()[0], 4) << "1 + the last broken candidate";
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, DrawTest,
-                         testing::Values(DType::F32, DType::BF16, DType::F16),
-                         nameOfDType);
+INSTANTIATE_ON_MACHINES_AND_TYPES(DrawTest);
 
 //===----------------------------------------------------------------------===//
 // Counting, listing and committing
@@ -408,9 +406,7 @@ TEST_P(SamplerKernelsTest, Commit) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, SamplerKernelsTest,
-                         testing::Values(DType::F32, DType::BF16, DType::F16),
-                         nameOfDType);
+INSTANTIATE_ON_MACHINES_AND_TYPES(SamplerKernelsTest);
 
 } // namespace
 } // namespace heddle::rt::cuda::test

@@ -13,8 +13,10 @@
 // CHECK: keep(%{{.+}} : !shed.array<f32>)
 // CHECK: shed.row_kernel @row_rotate_f32 rotate element(f32)
 // CHECK: shed.row_kernel @row_swiglu_f32 swiglu element(f32)
-// CHECK: shed.row_kernel @row_gather_f32 gather element(f32)
-// CHECK: shed.row_kernel @row_scatter_f32 scatter element(f32)
+// CHECK: shed.row_kernel @row_copy_f32 copy element(f32)
+// CHECK: shed.row_kernel @row_change_f32 change element(f32)
+// CHECK: shed.row_kernel @row_compare_f32 compare element(f32)
+// CHECK: math.sqrt %{{.+}} : f64
 // CHECK: shed.row_kernel @row_masked_count_f32 masked_count element(f32)
 // CHECK: shed.row_kernel @row_candidates_f32 candidates element(f32)
 // CHECK: shed.row_kernel @row_draw_f32 draw element(f32)

@@ -41,7 +41,8 @@ shed.row_kernel @norm rms_norm element(bf16) tiling(<threads = 512, columns = 8,
 // CHECK-LABEL: shed.row_kernel @rotate rotate element(f16) tiling(<threads = 64>)
 shed.row_kernel @rotate rotate element(f16) tiling(<threads = 64>) {
 ^bb0(%x: !shed.array<f16>, %cos: !shed.array<f32>, %sin: !shed.array<f32>,
-     %position: !shed.array<i32>, %heads: i64, %half: i64, %stride: i64):
+     %position: !shed.array<i32>, %heads: i64, %half: i64, %stride: i64,
+     %in_elements: i64):
   // CHECK: shed.for_columns %{{.+}} in %{{.+}} pieces {
   // CHECK: ^bb0(%{{.+}}: i64, %{{.+}}: !shed.column):
   shed.for_columns %half in %heads pieces {

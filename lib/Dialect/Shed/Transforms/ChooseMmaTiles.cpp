@@ -39,7 +39,11 @@ int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
   int64_t weights = kernel.getElement().isF32()
                         ? tiling.getQueryRows() * tiling.getKeys() * 4
                         : 0;
+  // Windows compare with the places of rows.
+  bool masks = kernel.walk([](MaskOp) { return WalkResult::interrupt(); })
+                   .wasInterrupted();
   return queries + 2 * tiling.getStages() * keys + weights +
+         (masks ? llvm::alignTo(tiling.getQueryRows() * 4, 128) : 0) +
          (kernel.hasLists() ? listBytes : 0);
 }
 

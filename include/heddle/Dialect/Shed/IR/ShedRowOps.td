@@ -27,12 +27,13 @@ def Shed_RowOperation : Shed_Enum<"RowOperation", "what a row kernel does", [
     I32EnumAttrCase<"RmsNorm", 1, "rms_norm">,
     I32EnumAttrCase<"Rotate", 2, "rotate">,
     I32EnumAttrCase<"SwiGlu", 3, "swiglu">,
-    I32EnumAttrCase<"Gather", 4, "gather">,
-    I32EnumAttrCase<"Scatter", 5, "scatter">,
-    I32EnumAttrCase<"MaskedCount", 6, "masked_count">,
-    I32EnumAttrCase<"Candidates", 7, "candidates">,
-    I32EnumAttrCase<"Draw", 8, "draw">,
-    I32EnumAttrCase<"Commit", 9, "commit">]>;
+    I32EnumAttrCase<"Copy", 4, "copy">,
+    I32EnumAttrCase<"Change", 5, "change">,
+    I32EnumAttrCase<"Compare", 6, "compare">,
+    I32EnumAttrCase<"MaskedCount", 7, "masked_count">,
+    I32EnumAttrCase<"Candidates", 8, "candidates">,
+    I32EnumAttrCase<"Draw", 9, "draw">,
+    I32EnumAttrCase<"Commit", 10, "commit">]>;
 def Shed_RowOperationAttr : Shed_EnumAttr<Shed_RowOperation, "row_operation">;
 
 def Shed_Reduction : Shed_Enum<"Reduction", "how contributions are combined", [

@@ -1,0 +1,36 @@
+!T = f32
+
+// The row that an index names for row i: i itself where there is no index.
+func.func private @row_of(%index: !shed.array<i32>, %i: i64) -> i64 {
+  %all = shed.is_null %index : !shed.array<i32>
+  %row = scf.if %all -> i64 {
+    scf.yield %i : i64
+  } else {
+    %listed = shed.read %index[%i] : !shed.array<i32>
+    %listed64 = arith.extsi %listed : i32 to i64
+    scf.yield %listed64 : i64
+  }
+  return %row : i64
+}
+
+shed.row_kernel @change change element(!T) tiling(<threads = 256>) {
+^bb0(%x: !shed.array<!T>, %from: !shed.array<i32>, %x_stride: i64,
+     %y: !shed.array<!T>, %change: !shed.array<!T>, %to: !shed.array<i32>,
+     %width: i64):
+  %i = shed.row
+  %source = func.call @row_of(%from, %i) : (!shed.array<i32>, i64) -> i64
+  %target = func.call @row_of(%to, %i) : (!shed.array<i32>, i64) -> i64
+  %x_offset = arith.muli %source, %x_stride : i64
+  %y_offset = arith.muli %target, %width : i64
+  %x_row = shed.advance %x by %x_offset : !shed.array<!T>
+  %y_row = shed.advance %y by %y_offset : !shed.array<!T>
+  %change_row = shed.advance %change by %y_offset : !shed.array<!T>
+  shed.for_columns %width {
+  ^bb0(%j: !shed.column):
+    %now = shed.read_column %x_row[%j] : !shed.array<!T>
+    %before = shed.read_column %y_row[%j] : !shed.array<!T>
+    %difference = arith.subf %now, %before : f32
+    shed.write_column %difference, %change_row[%j] : !shed.array<!T>
+    shed.write_column %now, %y_row[%j] : !shed.array<!T>
+  }
+}

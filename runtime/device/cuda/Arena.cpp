@@ -139,6 +139,23 @@ Error tooLarge(const Context &context, const ArenaPlan &plan, int64_t needed,
 
 } // namespace
 
+Status checkDeviceMemory(const Context &context, int64_t bytes,
+                         const std::string &what, const std::string &advice,
+                         int64_t held) {
+  Result<MemoryInfo> memory = context.memory();
+  if (!memory)
+    return memory.takeError();
+  const int64_t available =
+      std::max<int64_t>(memory->free + held - ArenaOptions().reserve, 0);
+  if (bytes <= available)
+    return Status::success();
+  return Error(what + " needs " + formatBytes(bytes) + " of GPU memory, " +
+               formatBytes(available) + " of the " +
+               formatBytes(memory->total) + " of " +
+               context.device().describe() + " are available: " + advice +
+               ", or end other programs on this GPU (see `nvidia-smi`)");
+}
+
 Result<Arena> Arena::allocate(const Context &context, ArenaPlan plan,
                               const ArenaOptions &options) {
   Result<int64_t> needed = plan.layout();

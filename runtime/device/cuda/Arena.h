@@ -82,6 +82,14 @@ struct ArenaOptions {
   int64_t reserve = int64_t(256) << 20;
 };
 
+/// Refuses a need that the device's free memory, without what must stay free
+/// for code, and `held`, which would be given back before, do not cover:
+/// "`what` needs 16.1 GB of GPU memory, 7.9 GB of the 80.0 GB of NVIDIA ... are
+/// available: `advice`".
+Status checkDeviceMemory(const Context &context, int64_t bytes,
+                         const std::string &what, const std::string &advice,
+                         int64_t held = 0);
+
 /// Device memory by a plan. Freed on destruction.
 class Arena {
 public:

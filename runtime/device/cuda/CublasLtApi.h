@@ -42,7 +42,14 @@ enum cudaDataType : int { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasOperation_t : int32_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 
 enum cublasLtMatmulDescAttributes_t : int {
-  CUBLASLT_MATMUL_DESC_TRANSA = 3, ///< int32_t
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,       ///< int32_t
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,     ///< uint32_t
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8, ///< const void *, of D's type
+};
+
+enum cublasLtEpilogue_t : uint32_t {
+  CUBLASLT_EPILOGUE_DEFAULT = 1,
+  CUBLASLT_EPILOGUE_BIAS = 4, ///< D's columns plus the bias, before rounding
 };
 
 enum cublasLtMatmulPreferenceAttributes_t : int {

@@ -38,8 +38,12 @@ int64_t alignmentOf(DevicePtr address) {
 
 int64_t alignmentOf(const GemmOperands &operands) {
   return std::min({alignmentOf(operands.x), alignmentOf(operands.weights),
-                   alignmentOf(operands.y)});
+                   alignmentOf(operands.y), alignmentOf(operands.bias)});
 }
+
+/// Parts of a layer begin anywhere in it, and whole and parts must be alike:
+/// what all operands have.
+constexpr int64_t leastAlignment = 16;
 
 Status checkShape(const GemmShape &shape) {
   auto fits = [](int64_t value) {
@@ -47,16 +51,33 @@ Status checkShape(const GemmShape &shape) {
   };
   if (!fits(shape.rows) || !fits(shape.inputs) || !fits(shape.outputs) ||
       (shape.xStride != 0 && shape.xStride < shape.inputs) ||
-      (shape.yStride != 0 && shape.yStride < shape.outputs))
+      (shape.yStride != 0 && shape.yStride < shape.outputs) ||
+      (shape.layerOutputs != 0 && !fits(shape.layerOutputs)) ||
+      (shape.layerOutputs != 0 && shape.layerOutputs < shape.outputs))
     return Error("a product " + shape.describe() +
                  " is outside of what cuBLASLt takes: 1 to 2^31 - 1 rows and "
-                 "columns, rows that do not overlap");
+                 "columns, rows that do not overlap, no more outputs than the "
+                 "layer has");
   return Status::success();
+}
+
+Status checkBias(const GemmShape &shape, const GemmOperands &operands) {
+  if (shape.bias == (operands.bias != 0))
+    return Status::success();
+  return Error("the product " + shape.describe() +
+               (shape.bias ? " has a bias, but none was given"
+                           : " has no bias, but one was given"));
 }
 
 constexpr float one = 1, zero = 0;
 
 } // namespace
+
+int64_t plannedRows(int64_t rows) {
+  constexpr int64_t few = 128, many = 1024;
+  const int64_t unit = rows <= many ? few : many;
+  return (rows + unit - 1) / unit * unit;
+}
 
 std::string GemmShape::describe() const {
   return std::string(name(dtype)) + " " + std::to_string(rows) + " x " +
@@ -119,6 +140,17 @@ Result<std::unique_ptr<Gemm::Plan>> Gemm::makePlan(const GemmShape &shape,
                                  sizeof(transposed));
       !status)
     return status.takeError();
+  if (shape.bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    if (Status status = blas->call(entries.matmulDescSetAttribute,
+                                   plan->product, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                   &epilogue, sizeof(epilogue));
+        !status)
+      return status.takeError();
+    // Proposals depend on how aligned it is; nothing is read there.
+    if (Status status = setBias(*plan, alignment); !status)
+      return status.takeError();
+  }
   if (Status status = blas->call(entries.matrixLayoutCreate, &plan->weights,
                                  type, inputs, outputs, shape.inputs);
       !status)
@@ -178,6 +210,14 @@ Result<Gemm::Proposals> Gemm::propose(const Plan &plan, int most) const {
   return results;
 }
 
+Status Gemm::setBias(const Plan &plan, DevicePtr bias) const {
+  const auto address =
+      reinterpret_cast<const void *>(static_cast<uintptr_t>(bias));
+  return blas->call(blas->entryPoints().matmulDescSetAttribute, plan.product,
+                    CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address,
+                    sizeof(address));
+}
+
 cublasStatus_t Gemm::start(const Stream &stream, const Plan &plan,
                            const Algorithm &algorithm,
                            const GemmOperands &operands) const {
@@ -196,6 +236,9 @@ Status Gemm::run(const Stream &stream, const Plan &plan,
                  const GemmOperands &operands) const {
   if (Status status = owner->enter(); !status)
     return status;
+  if (plan.shape.bias)
+    if (Status status = setBias(plan, operands.bias); !status)
+      return status;
   cublasStatus_t code = start(stream, plan, algorithm, operands);
   if (code == CUBLAS_STATUS_SUCCESS)
     return Status::success();
@@ -211,7 +254,10 @@ Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
     return status;
   if (Status status = owner->enter(); !status)
     return status;
-  Result<std::unique_ptr<Plan>> plan = makePlan(shape, alignmentOf(operands));
+  if (Status status = checkBias(shape, operands); !status)
+    return status;
+  Result<std::unique_ptr<Plan>> plan = makePlan(
+      shape, shape.layerOutputs ? leastAlignment : alignmentOf(operands));
   if (!plan)
     return plan.takeError();
   Result<Algorithm> chosen = choose(stream, **plan, operands);
@@ -233,6 +279,8 @@ Status Gemm::multiply(const Stream &stream, const GemmShape &shape,
   if (!plan)
     return Error("the product " + shape.describe() +
                  " was not prepared before the run");
+  if (Status status = checkBias(shape, operands); !status)
+    return status;
   if (alignmentOf(operands) < plan->alignment)
     return Error("the product " + shape.describe() +
                  " was prepared for addresses that are multiples of " +

@@ -5,15 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// y = x W^T through cuBLASLt, fp32 sums, every shape planned before it is used:
-// which of cuBLASLt's algorithms computes it is decided once, so that a product
-// inside a captured graph asks nobody anything.
+// y = x W^T (+ bias) through cuBLASLt, fp32 sums, every shape planned before it
+// is used: which of cuBLASLt's algorithms computes it is decided once, so that
+// a product inside a captured graph asks nobody anything.
 //
 // Algorithms differ in the order of their sums, and with it in the last bits.
 // Each layer (inputs, outputs, type) has one algorithm without split sums that
 // serves all numbers of rows: its bits are the layer's. A shape is computed by
 // the fastest of cuBLASLt's proposals that gives these bits, so that neither
-// the rows beside a row nor what timing says in a process changes a result.
+// the rows beside a row nor what timing says in a process changes a result. A
+// layer that is also computed in parts (some of its outputs) says so in the
+// shapes of whole and parts, `layerOutputs`: they have one algorithm together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +39,14 @@
 
 namespace heddle::rt::cuda {
 
-/// y [rows x outputs] = x [rows x inputs] * W [outputs x inputs]^T.
+/// y [rows x outputs] = x [rows x inputs] * W [outputs x inputs]^T, plus
+/// bias [outputs] in each row, before y is rounded, if there is one.
+///
+/// Worked example: query, key and value heads are 4096, 512 and 512 outputs of
+/// one layer, W's rows 0, 4096 and 4608. All three at once have the shape
+/// {.outputs = 5120, .layerOutputs = 5120}, keys alone {.outputs = 512,
+/// .layerOutputs = 5120} with weights and bias from row 4096 on, and a key has
+/// the same bits from both.
 struct GemmShape {
   DType dtype = DType::BF16; ///< of x, W and y
   int64_t rows = 0;
@@ -45,17 +54,26 @@ struct GemmShape {
   int64_t outputs = 0;
   int64_t xStride = 0; ///< elements between rows of x; 0: inputs
   int64_t yStride = 0; ///< elements between rows of y; 0: outputs
+  bool bias = false;
+  int64_t layerOutputs = 0; ///< of the layer, where some are computed by
+                            ///< themselves at times; 0: never
 
   auto operator<=>(const GemmShape &) const = default;
   /// "bf16 4096 x 12288 x 4096" (rows, outputs, inputs).
   std::string describe() const;
 };
 
+/// Rows of a product of `rows` rows, where their number changes from step to
+/// step: the next multiple of 128, above 1024 of 1024, so that few shapes are
+/// planned. What lies in the rows beyond is nobody's business.
+int64_t plannedRows(int64_t rows);
+
 /// Device addresses, multiples of 16. W is dense.
 struct GemmOperands {
   DevicePtr x = 0;
   DevicePtr weights = 0;
   DevicePtr y = 0;
+  DevicePtr bias = 0; ///< [outputs], of the shape's type; 0: none
 };
 
 struct GemmOptions {
@@ -93,9 +111,10 @@ public:
   Gemm &operator=(const Gemm &) = delete;
 
   /// Chooses the algorithm of a shape and loads its code. x is filled with
-  /// random values, y is overwritten, the weights are read only; operands of
-  /// later products must be as aligned as these (multiples of 256 are best). At
-  /// once for a shape that is known. Outside of captures.
+  /// random values, y is overwritten, weights and bias are read only; operands
+  /// of later products must be as aligned as these (multiples of 256 are best),
+  /// those of a layer with parts multiples of 16. At once for a shape that is
+  /// known. Outside of captures.
   Status prepare(const Stream &stream, const GemmShape &shape,
                  const GemmOperands &operands);
 
@@ -129,6 +148,7 @@ private:
   Result<std::unique_ptr<Plan>>
   makePlan(const GemmShape &shape, int64_t alignment,
            uint32_t reductions = lt::CUBLASLT_REDUCTION_SCHEME_NONE) const;
+  Status setBias(const Plan &plan, DevicePtr bias) const;
   Result<Proposals> propose(const Plan &plan, int most) const;
   Result<Algorithm> layerAlgorithm(const Plan &plan);
   Result<Algorithm> choose(const Stream &stream, const Plan &plan,
@@ -163,7 +183,8 @@ private:
   lt::cublasLtHandle_t handle = nullptr;
   // Shared only so that Plan may stay incomplete here.
   std::map<GemmShape, std::shared_ptr<Plan>> plans;
-  std::map<GemmShape, Algorithm> layerAlgorithms; ///< rows is 0
+  std::map<GemmShape, Algorithm> layerAlgorithms; ///< rows is 0, outputs are
+                                                  ///< the layer's
 };
 
 } // namespace heddle::rt::cuda

@@ -168,16 +168,19 @@ Gemm::bitsOf(const Stream &stream, const Plan &plan, const Algorithm &algorithm,
 //===----------------------------------------------------------------------===//
 
 /// The algorithm whose bits are the layer's: the library's first proposal
-/// without split sums for many rows that takes few rows too.
+/// without split sums for many rows that takes few rows too. Of the whole layer
+/// whichever part comes first.
 Result<Gemm::Algorithm> Gemm::layerAlgorithm(const Plan &plan) {
   GemmShape layer = plan.shape;
   layer.rows = 0;
+  if (layer.layerOutputs)
+    layer.outputs = layer.layerOutputs;
   auto known = layerAlgorithms.find(layer);
   if (known != layerAlgorithms.end())
     return known->second;
   std::vector<std::unique_ptr<Plan>> probes;
   for (int64_t rows : {4096, 1, 7, 64, 1000, 32768}) {
-    GemmShape probe = plan.shape;
+    GemmShape probe = layer;
     probe.rows = rows;
     Result<std::unique_ptr<Plan>> made = makePlan(probe, plan.alignment);
     if (!made)

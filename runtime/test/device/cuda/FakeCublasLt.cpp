@@ -12,9 +12,11 @@
 #include "runtime/test/device/cuda/FakeDriver.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #define HEDDLE_FAKE_ENTRY extern "C" __attribute__((visibility("default")))
 
@@ -23,6 +25,8 @@ namespace heddle::rt::cuda::lt {
 struct cublasLtContext {};
 struct cublasLtMatmulDescOpaque {
   int32_t transposeA = 0;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
 };
 struct cublasLtMatrixLayoutOpaque {
   cudaDataType type;
@@ -51,6 +55,20 @@ DType elementType(cudaDataType type) {
   return type == CUDA_R_32F   ? DType::F32
          : type == CUDA_R_16F ? DType::F16
                               : DType::BF16;
+}
+
+/// All of a matrix in fp32, column by column.
+std::vector<float> widen(const cublasLtMatrixLayoutOpaque &layout,
+                         const void *memory) {
+  DType type = elementType(layout.type);
+  std::vector<float> wide(layout.rows * layout.columns);
+  for (uint64_t column = 0; column < layout.columns; ++column)
+    convert(type,
+            static_cast<const char *>(memory) +
+                column * layout.stride * byteSize(type),
+            DType::F32, &wide[column * layout.rows],
+            static_cast<int64_t>(layout.rows));
+  return wide;
 }
 
 float load(const cublasLtMatrixLayoutOpaque &layout, const void *memory,
@@ -123,10 +141,21 @@ cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
 HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulDescSetAttribute(
     cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,
     const void *value, size_t bytes) {
-  if (attribute != CUBLASLT_MATMUL_DESC_TRANSA || bytes != sizeof(int32_t))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(&description->transposeA, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
+  auto set = [&](auto &field) {
+    if (bytes != sizeof(field))
+      return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&field, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return set(description->transposeA);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return set(description->epilogue);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return set(description->bias);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 HEDDLE_FAKE_ENTRY cublasStatus_t
@@ -189,7 +218,9 @@ HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   if (preference->workspace < bigWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   // One that could not be had at all must not be taken.
-  for (uint64_t id : {9, 1, 2, 3, 4, 5}) {
+  using Ids = std::array<uint64_t, 6>;
+  for (uint64_t id : d->rows < state.fewOutputs ? Ids{9, 1, 4, 2, 3, 5}
+                                                : Ids{9, 1, 2, 3, 4, 5}) {
     if (*returned == requested)
       break;
     if (id == 1 && preference->reductions == CUBLASLT_REDUCTION_SCHEME_NONE)
@@ -245,6 +276,11 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
       layoutA->rows != layoutB->rows || layoutA->columns != layoutD->rows ||
       layoutB->columns != layoutD->columns)
     return CUBLAS_STATUS_INVALID_VALUE;
+  const void *bias = nullptr;
+  if (description->epilogue == CUBLASLT_EPILOGUE_BIAS)
+    bias = description->bias;
+  else if (description->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    return CUBLAS_STATUS_INVALID_VALUE;
   float scale, keep;
   std::memcpy(&scale, alpha, sizeof(scale));
   std::memcpy(&keep, beta, sizeof(keep));
@@ -256,16 +292,19 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
         if (id == 1) // what a split sum does: partial results outside of y
           std::memset(workspace, 0, std::min<size_t>(workspaceBytes, 1024));
+        const std::vector<float> wideA = widen(la, a), wideB = widen(lb, b);
         for (uint64_t column = 0; column < ld.columns; ++column)
           for (uint64_t row = 0; row < ld.rows; ++row) {
             float sum = 0;
             for (uint64_t i = 0; i < la.rows; ++i) {
               uint64_t at = id == 4 ? la.rows - 1 - i : i;
-              sum += load(la, a, at, row) * load(lb, b, at, column);
+              sum += wideA[row * la.rows + at] * wideB[column * lb.rows + at];
             }
             sum *= scale;
             if (keep != 0)
               sum += keep * load(lc, c, row, column);
+            if (bias)
+              sum += load(ld, bias, row, 0);
             store(ld, d, row, column, sum);
           }
       });

@@ -12,6 +12,7 @@
 //   3, whole sums; proposed, and refused when it should run
 //   4, sums from the last product to the first: other bits
 //   5, whole sums
+// For few outputs it proposes 4 first, if a test says so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,8 @@ struct FakeCublasLt {
   int createStatus = 0; ///< of cublasLtCreate
   bool noProposals = false;
   bool slow = false; ///< algorithm 2 takes a millisecond
+  /// Layers of fewer outputs are best multiplied by algorithm 4.
+  uint64_t fewOutputs = 0;
 
   std::map<int, int> products; ///< run, by algorithm
   int objects = 0;             ///< handles, layouts and the like alive

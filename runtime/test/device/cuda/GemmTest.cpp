@@ -12,6 +12,7 @@
 #include "runtime/test/device/cuda/Fixture.h"
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 using namespace heddle;
@@ -44,7 +45,7 @@ protected:
     GemmOperands operands;
     DevicePtr workspace = 0;
     int64_t xStride = 0, yStride = 0;
-    Values x, weights, y;
+    Values x, weights, y, bias;
   };
   Problem make(const GemmShape &shape) {
     int64_t size = byteSize(shape.dtype);
@@ -54,6 +55,7 @@ protected:
     auto x = plan.add("x", shape.rows * xStride * size);
     auto weights = plan.add("weights", shape.outputs * shape.inputs * size);
     auto y = plan.add("y", shape.rows * yStride * size);
+    auto bias = plan.add("bias", shape.bias ? shape.outputs * size : 0);
     auto workspace = plan.add("workspace", Gemm::workspaceBytes);
     ArenaOptions options;
     options.poison = true;
@@ -66,9 +68,10 @@ protected:
                     yStride,
                     Values(shape.dtype, shape.rows * xStride, 1),
                     Values(shape.dtype, shape.outputs * shape.inputs, 2),
-                    Values(shape.dtype, shape.rows * yStride, 3)};
+                    Values(shape.dtype, shape.rows * yStride, 3),
+                    Values(shape.dtype, shape.bias ? shape.outputs : 0, 4)};
     problem.operands = {problem.arena[x], problem.arena[weights],
-                        problem.arena[y]};
+                        problem.arena[y], problem.arena[bias]};
     problem.workspace = problem.arena[workspace];
     return problem;
   }
@@ -76,6 +79,8 @@ protected:
     upload(problem.operands.x, problem.x.bytes);
     upload(problem.operands.weights, problem.weights.bytes);
     upload(problem.operands.y, problem.y.bytes);
+    if (problem.operands.bias)
+      upload(problem.operands.bias, problem.bias.bytes);
   }
   std::unique_ptr<Gemm> gemm(const Problem &problem, GemmOptions options = {}) {
     std::shared_ptr<const CublasLt> library = cublasLt();
@@ -112,6 +117,10 @@ protected:
           sum += product;
           magnitude += std::abs(product);
         }
+        if (shape.bias) {
+          sum += problem.bias.floats[column];
+          magnitude += std::abs(problem.bias.floats[column]);
+        }
         // One rounding of the result, fp32 sums before it.
         double bound = unit * std::abs(sum) +
                        magnitude * 0x1p-23 * std::sqrt(double(shape.inputs));
@@ -130,6 +139,22 @@ TEST_P(GemmTest, IsTheDefinition) {
       {DType::F32, 9, 64, 64},
       {DType::BF16, 24, 64, 128, /*xStride=*/192, /*yStride=*/160},
       {DType::F16, 24, 64, 128, /*xStride=*/192, /*yStride=*/160},
+      {.dtype = DType::BF16,
+       .rows = 40,
+       .inputs = 64,
+       .outputs = 96,
+       .bias = true},
+      {.dtype = DType::F16,
+       .rows = 1,
+       .inputs = 64,
+       .outputs = 48,
+       .yStride = 56,
+       .bias = true},
+      {.dtype = DType::F32,
+       .rows = 9,
+       .inputs = 96,
+       .outputs = 72,
+       .bias = true},
   };
   for (const GemmShape &shape : shapes) {
     Problem problem = make(shape);
@@ -202,6 +227,60 @@ TEST_P(GemmTest, GivesARowTheSameBitsInEveryBatch) {
   }
 }
 
+// Query, key and value heads at once, and each by themselves.
+TEST_P(GemmTest, GivesAPartTheBitsOfTheWhole) {
+  const int64_t inputs = real() ? 3584 : 64;
+  const int64_t widths[] = {real() ? 3584 : 32, real() ? 512 : 8,
+                            real() ? 512 : 8};
+  const int64_t outputs = widths[0] + widths[1] + widths[2];
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32})
+    for (bool bias : {false, true}) {
+      SCOPED_TRACE(std::string(name(dtype)) + (bias ? " with bias" : ""));
+      const int64_t size = byteSize(dtype);
+      GemmShape whole{.dtype = dtype,
+                      .rows = real() ? 2048 : 24,
+                      .inputs = inputs,
+                      .outputs = outputs,
+                      .bias = bias,
+                      .layerOutputs = outputs};
+      Problem problem = make(whole);
+      std::unique_ptr<Gemm> products = gemm(problem);
+      if (!products)
+        return;
+      uploadAll(problem);
+      ASSERT_OK(products->prepare(stream, whole, problem.operands));
+      uploadAll(problem);
+      ASSERT_OK(products->multiply(stream, whole, problem.operands));
+      check(whole, problem);
+      std::vector<char> expected =
+          download<char>(problem.operands.y, whole.rows * outputs * size);
+      int64_t first = 0;
+      for (int64_t width : widths) {
+        GemmOperands operands = problem.operands;
+        operands.weights += first * inputs * size;
+        operands.bias += bias ? first * size : 0;
+        for (int64_t rows : {whole.rows, real() ? int64_t(128) : int64_t(3)}) {
+          GemmShape part = whole;
+          part.rows = rows;
+          part.outputs = width;
+          ASSERT_OK(products->prepare(stream, part, operands));
+          uploadAll(problem);
+          ASSERT_OK(products->multiply(stream, part, operands));
+          std::vector<char> y = download<char>(operands.y, rows * width * size);
+          for (int64_t row = 0; row < rows; ++row)
+            ASSERT_EQ(std::memcmp(&y[row * width * size],
+                                  &expected[(row * outputs + first) * size],
+                                  width * size),
+                      0)
+                << products->algorithm(part) << " instead of "
+                << products->algorithm(whole) << ", outputs from " << first
+                << ", row " << row << " of " << rows;
+        }
+        first += width;
+      }
+    }
+}
+
 TEST_P(GemmTest, TimesAllProposals) {
   GemmShape shape{DType::BF16, 256, 256, 128};
   if (!real())
@@ -248,10 +327,22 @@ TEST_P(GemmTest, RefusesWhatWasNotPrepared) {
   EXPECT_ERROR(products->multiply(stream, shape, shifted),
                "prepared for addresses that are multiples of 256, these are of "
                "16");
+  GemmOperands biased = problem.operands;
+  biased.bias = problem.operands.weights;
+  EXPECT_ERROR(products->multiply(stream, shape, biased),
+               "has no bias, but one was given");
+  shape.bias = true;
+  EXPECT_ERROR(products->prepare(stream, shape, problem.operands),
+               "has a bias, but none was given");
   for (GemmShape impossible :
        {GemmShape{DType::BF16, 0, 16, 16}, GemmShape{DType::BF16, 8, -1, 16},
         GemmShape{DType::BF16, 8, 16, 16, 15},
-        GemmShape{DType::BF16, 8, 16, int64_t(1) << 31}})
+        GemmShape{DType::BF16, 8, 16, int64_t(1) << 31},
+        GemmShape{.dtype = DType::BF16,
+                  .rows = 8,
+                  .inputs = 16,
+                  .outputs = 16,
+                  .layerOutputs = 8}})
     EXPECT_ERROR(products->prepare(stream, impossible, problem.operands),
                  "is outside of what cuBLASLt takes");
 }
@@ -307,6 +398,22 @@ TEST_P(GemmChoiceTest, TakesTheFastestThatGivesTheLayersBits) {
   int before = fakeCublasLt().products[5];
   ASSERT_OK((*gemm)->prepare(stream, shape, {0, 0, 0})); // known: at once
   EXPECT_EQ(fakeCublasLt().products[5], before);
+}
+
+TEST_P(GemmChoiceTest, PartsHaveTheWholeLayersAlgorithm) {
+  fakeCublasLt().fewOutputs = 8;
+  Result<std::unique_ptr<Gemm>> gemm = prepared();
+  ASSERT_OK(gemm);
+  GemmShape alone{DType::F32, 4, 8, 4};
+  GemmOperands operands{arena[0], arena[0] + 1024, arena[0] + 2048};
+  ASSERT_OK((*gemm)->prepare(stream, alone, operands));
+  EXPECT_EQ((*gemm)->algorithm(alone).substr(0, 11), "algorithm 4");
+  GemmShape part = alone;
+  part.layerOutputs = 8;
+  operands.weights += 16 * 3; // as aligned as parts are
+  ASSERT_OK((*gemm)->prepare(stream, part, operands));
+  EXPECT_EQ((*gemm)->algorithm(part).substr(0, 11), "algorithm 5");
+  EXPECT_EQ(fakeCublasLt().alignment, 16u);
 }
 
 TEST_P(GemmChoiceTest, ReportsBitsOfAllProposals) {

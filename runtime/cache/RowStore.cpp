@@ -8,44 +8,35 @@
 #include "runtime/cache/RowStore.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
+#include <utility>
 
 using namespace heddle;
 using namespace heddle::rt;
 
-/// Bytes of one layer's rows of a sequence, in whole cache lines.
-static __int128 regionBytes(int64_t places, int64_t rowBytes) {
-  return (static_cast<__int128>(places) * rowBytes + 63) / 64 * 64;
+/// Bytes of one layer's rows, in whole cache lines.
+static __int128 layerBytesFor(const std::vector<int64_t> &places,
+                              int64_t rowBytes) {
+  __int128 rows = 0;
+  for (int64_t count : places)
+    rows += count;
+  return (rows * rowBytes + 63) / 64 * 64;
 }
 
 int64_t RowStore::bytesFor(int64_t layers, const std::vector<int64_t> &places,
                            int64_t rowBytes) {
   constexpr __int128 most = std::numeric_limits<int64_t>::max();
-  __int128 layer = 0;
-  for (int64_t count : places)
-    layer = std::min(layer + regionBytes(count, rowBytes), most);
+  __int128 layer = std::min(layerBytesFor(places, rowBytes), most);
   return static_cast<int64_t>(std::min(layer * layers, most));
 }
 
-Result<RowStore> RowStore::allocate(int64_t layers,
-                                    const std::vector<int64_t> &places,
-                                    int64_t rowBytes, const std::string &what) {
-  assert(layers >= 1 && rowBytes >= 1);
-  RowStore store;
-  store.width = rowBytes;
-  int64_t bytes = bytesFor(layers, places, rowBytes);
-  if (bytes == 0)
-    return store;
-  Result<Buffer> memory = Buffer::allocate(bytes);
-  if (!memory)
-    return memory.takeError().withContext(what);
-  store.memory = std::move(*memory);
-  store.layerBytes = bytes / layers;
+RowStore::RowStore(const std::vector<int64_t> &places, int64_t rowBytes,
+                   std::shared_ptr<std::byte> memory)
+    : memory(std::move(memory)), width(rowBytes),
+      layerBytes(static_cast<int64_t>(layerBytesFor(places, rowBytes))) {
   int64_t start = 0;
   for (int64_t count : places) {
-    store.starts.push_back(start);
-    start += static_cast<int64_t>(regionBytes(count, rowBytes));
+    starts.push_back(start);
+    start += count;
   }
-  return store;
 }

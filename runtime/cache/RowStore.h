@@ -7,23 +7,22 @@
 //
 // One block of memory holds, for every layer and sequence, a row for each
 // visible place of the sequence: keys, values, attention contexts or outputs of
-// the FFN. Rows follow each other without gaps; those of a layer and sequence
-// start on a 64-byte boundary.
+// the FFN. Rows follow each other without gaps, so that within a layer a row
+// has a number; a layer starts on a 64-byte boundary.
 //
 // Worked example: 2 layers, sequences that see at most 3 and 2 places, rows of
-// 24 bytes: layer 0 has its sequences at 0 (72 bytes) and 128, layer 1 at 192
-// and 320; 384 bytes in all. Place 1 of sequence 1 in layer 1 is at 344.
+// 24 bytes: layer 0 has rows 0 to 2 of sequence 0 at 0, 24 and 48, rows 3 and 4
+// of sequence 1 at 72 and 96; layer 1 begins at 128; 256 bytes in all. Place 1
+// of sequence 1 is row 4, in layer 1 at 224.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RUNTIME_CACHE_ROWSTORE_H
 #define HEDDLE_RUNTIME_CACHE_ROWSTORE_H
 
-#include "bundle/Result.h"
-#include "runtime/base/Buffer.h"
-
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
 namespace heddle::rt {
@@ -33,29 +32,39 @@ public:
   /// Keeps nothing.
   RowStore() = default;
 
-  /// Bytes that allocate() takes; INT64_MAX when the true number is larger.
+  /// Bytes of the memory; INT64_MAX when the true number is larger.
   static int64_t bytesFor(int64_t layers, const std::vector<int64_t> &places,
                           int64_t rowBytes);
 
-  /// `places` [sequences]: the most rows of each. `what` is for the error.
-  /// Contents start undefined: who reads a row knows that it was written.
-  static Result<RowStore> allocate(int64_t layers,
-                                   const std::vector<int64_t> &places,
-                                   int64_t rowBytes, const std::string &what);
+  /// `places` [sequences]: the most rows of each, together less than 2^31.
+  /// `memory`: bytesFor() bytes, which may be a device's: only addresses are
+  /// computed. Contents count as undefined: who reads a row knows that it was
+  /// written.
+  RowStore(const std::vector<int64_t> &places, int64_t rowBytes,
+           std::shared_ptr<std::byte> memory);
 
-  bool empty() const { return memory.size() == 0; }
+  bool empty() const { return !memory; }
   int64_t rowBytes() const { return width; }
 
-  std::byte *row(int64_t layer, int64_t sequence, int64_t place) {
-    return memory.data() + layer * layerBytes + starts[sequence] +
-           place * width;
+  /// The number of a row within its layer.
+  int32_t index(int64_t sequence, int64_t place) const {
+    return static_cast<int32_t>(starts[sequence] + place);
+  }
+
+  /// Where a layer's rows begin.
+  std::byte *layer(int64_t layer) const {
+    return memory.get() + layer * layerBytes;
+  }
+
+  std::byte *row(int64_t layer, int64_t sequence, int64_t place) const {
+    return this->layer(layer) + index(sequence, place) * width;
   }
 
 private:
-  Buffer memory;
+  std::shared_ptr<std::byte> memory;
   int64_t width = 0;
   int64_t layerBytes = 0;
-  std::vector<int64_t> starts; ///< [sequences], within a layer
+  std::vector<int64_t> starts; ///< [sequences], rows within a layer
 };
 
 } // namespace heddle::rt

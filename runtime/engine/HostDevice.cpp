@@ -7,7 +7,7 @@
 
 #include "runtime/engine/HostDevice.h"
 
-#include "runtime/denoise/HostEngine.h"
+#include "runtime/denoise/ModelEngine.h"
 
 namespace heddle::rt {
 
@@ -51,7 +51,7 @@ public:
                   const GenerateOptions &options) override {
     if (!device.model)
       return Error("a run was begun before its model was loaded");
-    inner = makeHostEngine(*device.model, *executor);
+    inner = makeModelEngine(*device.model, *executor);
     return inner->beginRun(prompts, options);
   }
   Status step(const StepPlace &place, StepOutcome *outcome) override {

@@ -26,6 +26,7 @@
 #include "bundle/Result.h"
 #include "runtime/tensor/DType.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -67,7 +68,8 @@ struct RowSet {
 
 /// Q, K (both after RoPE), V and the output of one layer for the live rows.
 /// Strides count elements between consecutive rows. Rows that the player did
-/// not ask for hold anything.
+/// not ask for hold anything. The memory is the player's kind: the host's, or a
+/// device's.
 struct AttentionTensors {
   const void *query = nullptr; ///< [rows x queryHeads x headDim]
   const void *key = nullptr;   ///< [rows x kvHeads x headDim]
@@ -125,10 +127,17 @@ public:
   /// earlier steps.
   struct Cached {
     RowSet computed;
-    /// Empty: all live rows are computed and nothing is kept. Else for each
-    /// live row where its output, of the run's dtype, is kept: the model writes
-    /// those that it computes and then takes every live row's from there.
-    std::span<void *const> cache;
+    /// Null: all live rows are computed and nothing is kept. Else the output of
+    /// live row r, of the run's dtype, is kept at cache + index[r] * rowBytes:
+    /// the model writes those that it computes and then takes every live row's
+    /// from there.
+    void *cache = nullptr;
+    int64_t rowBytes = 0;
+    std::span<const int32_t> index; ///< [rows]
+
+    void *row(int64_t live) const {
+      return static_cast<std::byte *>(cache) + index[live] * rowBytes;
+    }
   };
   /// The rows whose attention output is projected, and the projections.
   virtual Result<Cached> projected(int64_t layer) {

@@ -46,7 +46,7 @@ struct LogitRequest {
       consume;
 };
 
-/// A transformer on the host: RMSNorm, rotate-half RoPE, bidirectional
+/// A transformer: RMSNorm, rotate-half RoPE, bidirectional
 /// attention with grouped key heads, SwiGLU, and what ModelConfig says beside
 /// (biases, the rotation's precision). Sources: Nie et al. 2025 (LLaDA), Ye et
 /// al. 2025 (Dream). Weights are constant after loading. One forward at a time
@@ -75,6 +75,12 @@ public:
   /// (kept and reused between calls), with the logit tiles.
   virtual int64_t activationBytes(int64_t rows) const = 0;
 
+  /// Refuses a need that the memory of a pass's tensors, the host's or a
+  /// device's, does not cover: "`what` needs 16.1 GB, 7.9 GB are available:
+  /// `advice`".
+  virtual Status checkMemory(int64_t bytes, const std::string &what,
+                             const std::string &advice) const;
+
   /// One pass of the live rows through the layers. `tokens` [batch.rows()],
   /// each in [0, config().vocabSize). Every row's result is bit for bit
   /// independent of the other sequences in the batch and of the thread count.
@@ -82,6 +88,13 @@ public:
                          std::span<const int32_t> tokens, LayerPlayer &player,
                          const LogitRequest &logits) = 0;
 };
+
+/// What every forward pass refuses: batches that do not fit together, tokens
+/// and positions that the model does not have, logits of rows that are not
+/// live.
+Status checkForward(const ModelConfig &config, const PackedBatch &batch,
+                    std::span<const int32_t> tokens,
+                    const LogitRequest &logits);
 
 } // namespace heddle::rt
 

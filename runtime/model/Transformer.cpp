@@ -100,8 +100,6 @@ private:
   int64_t logitWaveRows(int64_t rows, int64_t unit) const;
   int64_t logitWaveBytes(int64_t waveRows) const;
 
-  Status check(const PackedBatch &batch, std::span<const int32_t> tokens,
-               const LogitRequest &logits) const;
   Status reserve(int64_t rows, int64_t waveRows);
   void normRows(const std::vector<float> &weight, const RowSet &rows);
   AttentionTensors attentionTensors();
@@ -229,43 +227,6 @@ Status HostTransformer::reserve(int64_t rows, int64_t waveRows) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-Status HostTransformer::check(const PackedBatch &batch,
-                              std::span<const int32_t> tokens,
-                              const LogitRequest &logits) const {
-  if (batch.offsets.size() < 2 || batch.offsets.front() != 0)
-    return Error("a packed batch needs offsets that start at 0 and at least "
-                 "one sequence");
-  if (static_cast<int64_t>(tokens.size()) != batch.rows() ||
-      static_cast<int64_t>(batch.positions.size()) != batch.rows())
-    return Error("the batch has " + std::to_string(batch.rows()) +
-                 " rows but " + std::to_string(tokens.size()) + " tokens and " +
-                 std::to_string(batch.positions.size()) + " positions");
-  for (int32_t position : batch.positions)
-    if (position < 0 || position >= info.maxSequenceLength)
-      return Error("a row stands at position " + std::to_string(position) +
-                   " of its sequence, expected 0 to " +
-                   std::to_string(info.maxSequenceLength - 1) +
-                   " (the model's max_sequence_length)");
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] < 0 || tokens[i] >= info.vocabSize)
-      return Error("row " + std::to_string(i) + ": token id " +
-                   std::to_string(tokens[i]) +
-                   " is not in the vocabulary, 0 "
-                   "to " +
-                   std::to_string(info.vocabSize - 1));
-  if (logits.unit < 1 ||
-      static_cast<int64_t>(logits.rows.size()) % logits.unit != 0)
-    return Error("logits of " + std::to_string(logits.rows.size()) +
-                 " rows were asked for in units of " +
-                 std::to_string(logits.unit));
-  for (int64_t row : logits.rows)
-    if (row < 0 || row >= batch.rows())
-      return Error("logits of row " + std::to_string(row) +
-                   " were asked for, the batch has " +
-                   std::to_string(batch.rows()) + " rows");
-  return Status::success();
-}
-
 /// normed[k] = rmsNorm(hidden[rows[k]]); the rest of the last tile is zero.
 void HostTransformer::normRows(const std::vector<float> &weight,
                                const RowSet &rows) {
@@ -342,7 +303,7 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
                                     Activation &from,
                                     const LayerPlayer::Cached &output) {
   const int64_t size = byteSize(type), total = count(output.computed);
-  const bool cached = !output.cache.empty();
+  const bool cached = output.cache;
   auto add = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
                  const float *y, int) {
     int64_t n = linear.outputs(chunk);
@@ -351,7 +312,7 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
       int64_t row = rowAt(output.computed, firstRow + i);
       if (cached)
         kernels.store(y + i * n,
-                      static_cast<std::byte *>(output.cache[row]) + offset, n);
+                      static_cast<std::byte *>(output.row(row)) + offset, n);
       else
         kernels.addTo(y + i * n, hidden.row(row) + offset, n);
     }
@@ -364,7 +325,7 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
   if (cached)
     parallelFor(live, [&](int64_t row, int worker) {
       float *wide = widened.data() + worker * info.hidden;
-      kernels.widen(output.cache[row], wide, info.hidden);
+      kernels.widen(output.row(row), wide, info.hidden);
       kernels.addTo(wide, hidden.row(row), info.hidden);
     });
   return Status::success();
@@ -486,7 +447,7 @@ Status HostTransformer::forward(const PackedBatch &batch,
                                 std::span<const int32_t> tokens,
                                 LayerPlayer &player,
                                 const LogitRequest &logits) {
-  if (Status s = check(batch, tokens, logits); !s)
+  if (Status s = checkForward(info, batch, tokens, logits); !s)
     return s;
   live = batch.rows();
   if (live == 0)

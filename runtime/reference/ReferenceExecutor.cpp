@@ -29,7 +29,10 @@ ReferenceExecutor::create(const bundle::Manifest &manifest,
 Status ReferenceExecutor::adopt(int64_t layer, int64_t sequence,
                                 int64_t selection,
                                 std::span<const int32_t> indices) {
-  for (const SelectionView &view : selections(layer, sequence)) {
+  Result<std::vector<SelectionView>> views = selections(layer, sequence);
+  if (!views)
+    return views.takeError();
+  for (const SelectionView &view : *views) {
     if (view.selection != selection || !view.indices ||
         static_cast<size_t>(view.lists * view.groups * view.keep) !=
             indices.size())
@@ -45,7 +48,10 @@ Status ReferenceExecutor::adopt(int64_t layer, int64_t sequence,
 std::span<const double> ReferenceExecutor::scores(int64_t layer,
                                                   int64_t sequence,
                                                   int64_t selection) const {
-  for (const SelectionView &view : selections(layer, sequence))
+  Result<std::vector<SelectionView>> views = selections(layer, sequence);
+  if (!views)
+    return {};
+  for (const SelectionView &view : *views)
     if (view.selection == selection && view.indices)
       return kernels->scores(view.indices);
   return {};

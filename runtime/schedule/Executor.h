@@ -119,8 +119,9 @@ public:
   /// The visible positions of a sequence at this step, by place.
   virtual std::span<const int32_t> visible(int64_t sequence) const = 0;
 
-  virtual std::vector<SelectionView> selections(int64_t layer,
-                                                int64_t sequence) const = 0;
+  /// Until the next call or step. An error when a list is damaged.
+  virtual Result<std::vector<SelectionView>>
+  selections(int64_t layer, int64_t sequence) const = 0;
 };
 
 } // namespace heddle::rt

@@ -51,24 +51,6 @@ Status HostKernels::reserveWorkers() {
   return Status::success();
 }
 
-/// The first row of each tile, and the number of rows. Tiles of kernels with
-/// lists are places, those of others are rows.
-static void fillFirstRows(const abi::AttentionArgs &args, bool byPlace,
-                          int64_t tileRows, std::vector<int32_t> &firstRow) {
-  firstRow.clear();
-  if (!byPlace) {
-    for (int64_t row = 0; row < args.rows; row += tileRows)
-      firstRow.push_back(static_cast<int32_t>(row));
-  } else {
-    const int32_t *row = args.place;
-    for (int64_t place = 0; place < args.n; place += tileRows) {
-      row = std::lower_bound(row, args.place + args.rows, place);
-      firstRow.push_back(static_cast<int32_t>(row - args.place));
-    }
-  }
-  firstRow.push_back(static_cast<int32_t>(args.rows));
-}
-
 Status HostKernels::attend(size_t kernel,
                            std::span<abi::AttentionArgs> blocks) {
   if (Status status = reserveWorkers(); !status)

@@ -9,19 +9,40 @@
 #define HEDDLE_RUNTIME_SCHEDULE_KERNELRUNNER_H
 
 #include "bundle/Abi.h"
+#include "bundle/Manifest.h"
 #include "bundle/Result.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace heddle::rt {
 
-/// Runs the kernels of a manifest on arguments in host memory: compiled code,
-/// or the definitions that it is judged by.
+/// Runs the kernels of a manifest on tensors in the player's memory: compiled
+/// code, or the definitions that it is judged by. Places and positions are in
+/// host memory.
 class KernelRunner {
 public:
   virtual ~KernelRunner() = default;
+
+  /// How index lists say positions of sequences of at most `longest` keys.
+  virtual bundle::Encoding encoding(int64_t longest) const {
+    (void)longest;
+    return bundle::Encoding::Int32;
+  }
+
+  /// A list's entries as int32 [lists x groups x keep] in host memory, of
+  /// `lists` query heads (or key/value heads that share one) over `n` keys. May
+  /// keep them in `memory`, which must outlive the result. An error when the
+  /// list is damaged.
+  virtual Result<std::span<const int32_t>> read(const abi::IndexList &list,
+                                                int64_t n, int64_t lists,
+                                                std::vector<int32_t> &memory) {
+    (void)n, (void)memory;
+    return std::span(static_cast<const int32_t *>(list.indices),
+                     static_cast<size_t>(lists * list.groups * list.keep));
+  }
 
   /// Bytes that reserve() takes.
   virtual int64_t bytes(int64_t longest) const = 0;

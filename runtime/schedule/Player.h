@@ -1,14 +1,15 @@
-//===- Player.h - A step program over host memory ---------------*- C++ -*-===//
+//===- Player.h - Plays a step program -------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One player, two ways to run a kernel: compiled code (Executor.cpp) and the
-// definitions (reference/ReferenceExecutor). PlayerRun.cpp has what a run and a
-// step need, PlayerLayer.cpp which rows a layer computes, PlayerAttend.cpp its
-// attention.
+// One player decides; how a kernel is run (KernelRunner) and where rows are
+// kept (RowMemory) are its creator's: compiled code in this machine's memory
+// (Executor.cpp), the definitions (reference/ReferenceExecutor), a device.
+// PlayerRun.cpp has what a run and a step need, PlayerLayer.cpp which rows a
+// layer computes, PlayerAttend.cpp its attention.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
@@ -22,11 +23,11 @@
 #define HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
 
 #include "bundle/Manifest.h"
-#include "runtime/base/Buffer.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/cache/RowStore.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/schedule/KernelRunner.h"
+#include "runtime/schedule/RowMemory.h"
 #include "runtime/schedule/SequenceRows.h"
 #include "runtime/schedule/StepProgram.h"
 
@@ -51,8 +52,8 @@ public:
   std::span<const int32_t> visible(int64_t sequence) const override {
     return sequences[sequence]->rows.positions();
   }
-  std::vector<SelectionView> selections(int64_t layer,
-                                        int64_t sequence) const override;
+  Result<std::vector<SelectionView>>
+  selections(int64_t layer, int64_t sequence) const override;
 
   Result<RowSet> values(int64_t layer) override;
   bool choosesByValues(int64_t layer) const override;
@@ -64,7 +65,9 @@ public:
   Result<Cached> ffn(int64_t layer) override;
 
 protected:
-  Player(bundle::Manifest manifest, const ModelConfig &config, DType dtype);
+  /// `memory`: where rows of `dtype` are kept; this machine's if null.
+  Player(bundle::Manifest manifest, const ModelConfig &config, DType dtype,
+         std::unique_ptr<RowMemory> memory = nullptr);
   Player(const Player &) = delete;
 
   /// Fits the program to the model; an error when it does not fit, or its
@@ -104,6 +107,16 @@ private:
     int64_t pairs = 0;             ///< computed in this layer
   };
 
+  /// Rows of one table that go to rows of another.
+  struct Moves {
+    std::vector<int32_t> from, to;
+
+    void add(int64_t source, int64_t target) {
+      from.push_back(static_cast<int32_t>(source));
+      to.push_back(static_cast<int32_t>(target));
+    }
+  };
+
   /// The argument blocks of one attention kernel.
   struct Launch {
     size_t kernel = 0;
@@ -123,11 +136,13 @@ private:
   Status enter(int64_t layer, Stage stage);
   Status checkTensors(const PackedBatch &batch,
                       const AttentionTensors &tensors) const;
-  void pickLeastSimilar(int64_t layer, int64_t sequence,
-                        const AttentionTensors &tensors);
+  Status pickLeastSimilar(int64_t layer, const AttentionTensors &tensors);
+  void pickLeastSimilarOf(Sequence &sequence,
+                          std::span<const float> similarity) const;
   RowSet rowSet(std::vector<int32_t> &memory,
                 const std::function<const Picked &(Sequence &)> &of);
-  void fillPointers(RowStore &store, int64_t layer);
+  Cached cachedIn(const RowStore &store, int64_t layer,
+                  const RowSet &computed) const;
   const Picked &valueRows(Sequence &sequence) const;
   const Picked &queryRows(Sequence &sequence) const;
   const Picked &ffnRows(Sequence &sequence) const;
@@ -139,21 +154,32 @@ private:
     return schedule.rules[rule].phases[sequence.phases[rule]];
   }
   Status checkLists(int64_t layer) const;
-  void storeKeysAndValues(int64_t layer, const AttentionTensors &tensors);
-  void gather(int64_t sequence, const AttentionTensors &tensors);
+  /// Some rows of a layer of a store.
+  RowTable tableOf(const RowStore &store, int64_t layer,
+                   std::span<const int32_t> index) const {
+    return {store.layer(layer), store.rowBytes() / byteSize(dtype), index};
+  }
+  Status storeKeysAndValues(int64_t layer, const AttentionTensors &tensors);
+  void gather(int64_t sequence, Moves &queries);
   abi::AttentionArgs argsOf(int64_t layer, int64_t sequence, size_t kernel,
                             const AttentionTensors &tensors);
-  void planLaunches(int64_t layer, const AttentionTensors &tensors);
-  int64_t pairsOf(int64_t layer, int64_t sequence, size_t kernel,
-                  const abi::AttentionArgs &args);
-  void combine(int64_t layer, int64_t sequence,
-               const AttentionTensors &tensors);
-  void clearDelta(int64_t sequence);
+  Status planLaunches(int64_t layer, const AttentionTensors &tensors);
+  Status countPairs(int64_t layer, int64_t sequence, size_t kernel,
+                    const abi::AttentionArgs &args);
+  Result<int64_t> pairsOf(int64_t layer, int64_t sequence, size_t kernel,
+                          abi::AttentionArgs args);
+  Status combine(int64_t layer, const AttentionTensors &tensors);
+  void pickSalient(std::span<const float> similarity,
+                   std::span<const int32_t> similarityAt);
+  Status clearDelta();
   Status refresh(int64_t layer);
   Status scoringLse(const bundle::Selection &selection, size_t kernel,
                     abi::AttentionArgs args, abi::SelectArgs &select,
                     int64_t start);
 
+  float *lseOf(int64_t row) const {
+    return reinterpret_cast<float *>(lse.get()) + row * queryHeads;
+  }
   int64_t attentionWidth() const { return queryHeads * headDim; }
   int64_t kvWidth() const { return kvHeads * headDim; }
   bool keepsContext() const {
@@ -167,6 +193,7 @@ private:
   const DType dtype;
   StepProgram program;
   std::unique_ptr<KernelRunner> runner;
+  const std::unique_ptr<RowMemory> memory;
   std::vector<std::vector<int64_t>> listsOf;  ///< [kernel]: selections read
   std::vector<std::vector<int64_t>> groupsOf; ///< [kernel]: their group sizes
   bool needsLse = false;                      ///< some phase writes it
@@ -176,19 +203,24 @@ private:
   // The run.
   bool running = false;
   std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<int64_t> starts; ///< first row of each in the buffers by row
+  std::vector<int64_t> starts; ///< first row of each in stores and buffers
+  std::shared_ptr<std::byte> listMemory;
   IndexLists lists;
   RowStore keyStore, valueStore, contextStore, outputStore, ffnStore;
-  RowStore delta;  ///< V new - V cached of one layer; 0 where not exact
-  Buffer lse;      ///< [rows x query heads] floats
-  Buffer gatherQ;  ///< [rows x attention width]
-  Buffer gatherO;  ///< likewise
-  Buffer scoringO; ///< likewise, of attention run for its log-sum-exp
-  Buffer scoringL; ///< 2 x lse: of another scale, and of one span
+  RowStore delta; ///< V new - V cached of one layer; 0 where not exact
+  std::shared_ptr<std::byte> lse;      ///< [rows x query heads] floats
+  std::shared_ptr<std::byte> gatherQ;  ///< [rows x attention width]
+  std::shared_ptr<std::byte> gatherO;  ///< likewise
+  std::shared_ptr<std::byte> scoringO; ///< likewise, of attention run for its
+                                       ///< log-sum-exp
+  std::shared_ptr<std::byte> scoringL; ///< 2 x lse: of another scale, and of
+                                       ///< one span
+  mutable std::vector<std::vector<int32_t>> viewed; ///< selections()'s memory
   std::vector<int64_t> knownPairs; ///< [layer][sequence][kernel], whole rows
 
   // The step.
   PackedBatch batch;
+  std::vector<int32_t> keptRow; ///< [batch rows]: the row of a store's layer
   StepCounters counted;
   bool tracing = false;
   std::vector<LayerTrace> traced;
@@ -199,7 +231,6 @@ private:
   std::vector<std::vector<int64_t>> renewedNow; ///< [sequence], this layer
   std::vector<int32_t> valueMemory, queryMemory, keyMemory, projectMemory,
       ffnMemory;
-  std::vector<void *> pointers;
 };
 
 } // namespace heddle::rt

@@ -9,12 +9,9 @@
 #include "runtime/base/Parallel.h"
 #include "runtime/schedule/PairCount.h"
 #include "runtime/schedule/Player.h"
-#include "runtime/schedule/Similarity.h"
-#include "runtime/tensor/Convert.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 
 using namespace heddle;
@@ -34,22 +31,6 @@ const std::byte *rowOf(const void *tensor, int64_t row, int64_t stride,
 }
 std::byte *rowOf(void *tensor, int64_t row, int64_t stride, DType dtype) {
   return static_cast<std::byte *>(tensor) + row * stride * byteSize(dtype);
-}
-
-/// body(row) for each of `rows` rows, some at a time to a thread.
-void forRows(int64_t rows, const std::function<void(int64_t row)> &body) {
-  constexpr int64_t some = 16;
-  parallelFor((rows + some - 1) / some, [&](int64_t task, int) {
-    for (int64_t row = task * some; row < std::min(rows, (task + 1) * some);
-         ++row)
-      body(row);
-  });
-}
-
-/// Memory for a row in fp32.
-float *rowBuffer(std::vector<float> &memory, int64_t n) {
-  memory.resize(static_cast<size_t>(n));
-  return memory.data();
 }
 
 } // namespace
@@ -78,58 +59,48 @@ Status Player::checkLists(int64_t layer) const {
 
 /// Renews the cached K of exact rows and the cached V of all rows whose V was
 /// computed; keeps what V changed by where it will be propagated.
-void Player::storeKeysAndValues(int64_t layer,
-                                const AttentionTensors &tensors) {
+Status Player::storeKeysAndValues(int64_t layer,
+                                  const AttentionTensors &tensors) {
   const int64_t width = kvWidth(), bytes = width * byteSize(dtype);
-  for (size_t at = 0; at < sequences.size(); ++at) {
-    auto s = static_cast<int64_t>(at);
-    Sequence &sequence = *sequences[at];
-    const std::vector<int32_t> &places = sequence.rows.livePlaces();
-    if (places.empty())
+  Moves keys, values, changed; // rows of the batch to rows of the stores
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    const Sequence &sequence = *sequences[s];
+    const int64_t rows = sequence.rows.rows();
+    if (rows == 0)
       continue;
-    const Picked &exact = sequence.exact, &valued = valueRows(sequence);
-    int64_t exactCount = exact.count(sequence.rows.rows());
-    int64_t valueCount = valued.count(sequence.rows.rows());
-    auto rowAt = [&](const Picked &picked, int64_t i) {
-      return picked.all ? i : picked.rows[i];
+    const Picked &exact = sequence.exact, &valued = valueRows(*sequences[s]);
+    auto add = [&](const Picked &picked, Moves &moves) {
+      for (int64_t i = 0; i < picked.count(rows); ++i) {
+        int64_t row = batch.offsets[s] + (picked.all ? i : picked.rows[i]);
+        moves.add(row, keptRow[row]);
+      }
     };
-    forRows(exactCount, [&](int64_t i) {
-      int64_t row = rowAt(exact, i);
-      std::memcpy(
-          keyStore.row(layer, s, places[row]),
-          rowOf(tensors.key, batch.offsets[at] + row, tensors.keyStride, dtype),
-          bytes);
-      if (!sequence.propagates)
-        return;
-      thread_local std::vector<float> nowMemory, beforeMemory;
-      float *now = rowBuffer(nowMemory, width);
-      float *before = rowBuffer(beforeMemory, width);
-      convert(dtype,
-              rowOf(tensors.value, batch.offsets[at] + row, tensors.valueStride,
-                    dtype),
-              DType::F32, now, width);
-      convert(dtype, valueStore.row(layer, s, places[row]), DType::F32, before,
-              width);
-      for (int64_t e = 0; e < width; ++e)
-        now[e] -= before[e];
-      convert(DType::F32, now, dtype, delta.row(0, s, places[row]), width);
-    });
-    forRows(valueCount, [&](int64_t i) {
-      int64_t row = rowAt(valued, i);
-      std::memcpy(valueStore.row(layer, s, places[row]),
-                  rowOf(tensors.value, batch.offsets[at] + row,
-                        tensors.valueStride, dtype),
-                  bytes);
-    });
-    counted.cacheBytesWritten += (exactCount + valueCount) * bytes;
-    counted.cacheBytesRead +=
-        (2 * sequence.rows.n() - exactCount - valueCount) * bytes;
+    add(exact, keys);
+    if (sequence.propagates)
+      add(exact, changed);
+    if (!sequence.propagates || &valued != &exact)
+      add(valued, values);
+    int64_t written = exact.count(rows) + valued.count(rows);
+    counted.cacheBytesWritten += written * bytes;
+    counted.cacheBytesRead += (2 * sequence.rows.n() - written) * bytes;
   }
+  if (Status status = memory->copy({tensors.key, tensors.keyStride, keys.from},
+                                   tableOf(keyStore, layer, keys.to), width);
+      !status)
+    return status;
+  if (!changed.to.empty())
+    if (Status status = memory->replace(
+            {tensors.value, tensors.valueStride, changed.from},
+            tableOf(valueStore, layer, changed.to), delta.layer(0), width);
+        !status)
+      return status;
+  return memory->copy({tensors.value, tensors.valueStride, values.from},
+                      tableOf(valueStore, layer, values.to), width);
 }
 
-/// Brings the queries of exact rows together and, behind them, those of rows
-/// to correct.
-void Player::gather(int64_t s, const AttentionTensors &tensors) {
+/// Lays out a sequence's gathered rows, the exact ones first and behind them
+/// those to correct; adds their queries to `queries`.
+void Player::gather(int64_t s, Moves &queries) {
   Sequence &sequence = *sequences[s];
   sequence.gathered = sequence.exact.rows;
   if (sequence.propagates) {
@@ -141,14 +112,11 @@ void Player::gather(int64_t s, const AttentionTensors &tensors) {
         sequence.gathered.push_back(row);
   }
   sequence.places.clear();
-  for (int32_t row : sequence.gathered)
+  int64_t to = starts[s];
+  for (int32_t row : sequence.gathered) {
     sequence.places.push_back(sequence.rows.livePlaces()[row]);
-  forRows(static_cast<int64_t>(sequence.gathered.size()), [&](int64_t i) {
-    std::memcpy(rowOf(gatherQ.data(), starts[s] + i, attentionWidth(), dtype),
-                rowOf(tensors.query, batch.offsets[s] + sequence.gathered[i],
-                      tensors.queryStride, dtype),
-                attentionWidth() * byteSize(dtype));
-  });
+    queries.add(batch.offsets[s] + row, to++);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +143,7 @@ abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
     args.keyStride = tensors.keyStride;
     args.valueStride = tensors.valueStride;
   }
-  args.lse = needsLse ? lse.as<float>() + starts[s] * queryHeads : nullptr;
+  args.lse = needsLse ? lseOf(starts[s]) : nullptr;
   args.n = rows.n();
   args.kvGroup = queryHeads / kvHeads;
   args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim)));
@@ -188,8 +156,10 @@ abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
   return args;
 }
 
-/// Fills in `launches`: one for each attention kernel that some sequence runs.
-void Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
+/// Fills in `launches`, one for each attention kernel that some sequence runs,
+/// and brings the queries of rows together that are not all of a sequence's.
+Status Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
+  Moves queries; // rows of the batch to rows of the gathered ones
   launches.clear();
   for (size_t at = 0; at < sequences.size(); ++at) {
     auto s = static_cast<int64_t>(at);
@@ -209,36 +179,53 @@ void Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
     sequence.exactBlock = static_cast<int64_t>(launch->blocks.size());
     if (sequence.exact.all) {
       launch->blocks.push_back(args);
-      sequence.pairs += pairsOf(layer, s, kernel, args);
+      if (Status status = countPairs(layer, s, kernel, args); !status)
+        return status;
       continue;
     }
-    gather(s, tensors);
-    auto addPart = [&](int64_t first, int64_t count) {
+    gather(s, queries);
+    auto addPart = [&](int64_t first, int64_t count) -> Status {
       args.query =
-          rowOf(gatherQ.data(), starts[s] + first, attentionWidth(), dtype);
+          rowOf(gatherQ.get(), starts[s] + first, attentionWidth(), dtype);
       args.output =
-          rowOf(gatherO.data(), starts[s] + first, attentionWidth(), dtype);
+          rowOf(gatherO.get(), starts[s] + first, attentionWidth(), dtype);
       args.queryStride = args.outputStride = attentionWidth();
       if (needsLse)
-        args.lse = lse.as<float>() + (starts[s] + first) * queryHeads;
+        args.lse = lseOf(starts[s] + first);
       args.rows = count;
       args.place = sequence.places.data() + first;
       launch->blocks.push_back(args);
-      sequence.pairs += pairsOf(layer, s, kernel, args);
+      return countPairs(layer, s, kernel, args);
     };
-    addPart(0, exact);
+    if (Status status = addPart(0, exact); !status)
+      return status;
     auto rest = static_cast<int64_t>(sequence.gathered.size()) - exact;
     if (rest > 0) {
       args.value = delta.row(0, s, 0);
       args.valueStride = kvWidth();
-      addPart(exact, rest);
+      if (Status status = addPart(exact, rest); !status)
+        return status;
     }
   }
+  return memory->copy({tensors.query, tensors.queryStride, queries.from},
+                      {gatherQ.get(), attentionWidth(), queries.to},
+                      attentionWidth());
 }
 
-/// Pairs that a kernel computes for the rows of `args`, all heads.
-int64_t Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
-                        const abi::AttentionArgs &args) {
+/// Counts what a kernel computes for the rows of `args` of a sequence.
+Status Player::countPairs(int64_t layer, int64_t s, size_t kernel,
+                          const abi::AttentionArgs &args) {
+  Result<int64_t> pairs = pairsOf(layer, s, kernel, args);
+  if (!pairs)
+    return pairs.takeError().withContext("layer " + std::to_string(layer) +
+                                         ", sequence " + std::to_string(s));
+  sequences[s]->pairs += *pairs;
+  return Status::success();
+}
+
+/// Pairs of all heads.
+Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
+                                abi::AttentionArgs args) {
   const std::vector<bundle::Term> &terms = schedule.kernels[kernel].terms;
   if (terms.empty())
     return queryHeads * args.rows * args.n;
@@ -254,6 +241,16 @@ int64_t Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
   bool whole = args.rows == args.n;
   if (whole && known >= 0)
     return known;
+  std::vector<std::vector<int32_t>> memories(listsOf[kernel].size());
+  for (size_t c = 0; c < memories.size(); ++c) {
+    abi::IndexList &list = args.lists[c];
+    Result<std::span<const int32_t>> read =
+        runner->read(list, args.n, queryHeads / list.headsPerList, memories[c]);
+    if (!read)
+      return read.takeError();
+    list.indices = const_cast<int32_t *>(read->data());
+    list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
+  }
   std::vector<int64_t> ofHead(static_cast<size_t>(queryHeads));
   parallelFor(queryHeads, [&](int64_t head, int) {
     std::vector<int32_t> merged(
@@ -272,85 +269,140 @@ int64_t Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
 // What rows that are not exact contribute
 //===----------------------------------------------------------------------===//
 
-/// Completes the output of a sequence's rows from what was gathered and cached,
-/// renews the cached contexts and finds the next layer's salient rows.
+/// Completes the output of all rows from what was gathered and cached, renews
+/// the cached contexts and finds the next layer's salient rows.
 /// Source: DyLLM, algorithm 1 and released code.
-void Player::combine(int64_t layer, int64_t s,
-                     const AttentionTensors &tensors) {
-  Sequence &sequence = *sequences[s];
-  const SequenceRows &rows = sequence.rows;
-  const int64_t live = rows.rows(), width = attentionWidth();
-  const int64_t bytes = width * byteSize(dtype);
-  const bool compare = rows.pass().exact == Pass::Exact::Salient;
-  if (!keepsContext() && sequence.exact.all)
-    return;
-
-  // Of each live row the gathered row, -1: none.
-  std::vector<int32_t> gatheredAt(static_cast<size_t>(live), -1);
-  if (!sequence.exact.all && sequence.exactBlock >= 0)
-    for (size_t i = 0; i < sequence.gathered.size(); ++i)
-      gatheredAt[sequence.gathered[i]] = static_cast<int32_t>(i);
-  auto exactRows = static_cast<int32_t>(sequence.exact.count(live));
-  std::vector<float> similarity(compare ? live : 0);
-  forRows(live, [&](int64_t row) {
-    std::byte *output = rowOf(tensors.output, batch.offsets[s] + row,
-                              tensors.outputStride, dtype);
-    int32_t at = gatheredAt[row];
-    const std::byte *from =
-        at < 0 ? nullptr : rowOf(gatherO.data(), starts[s] + at, width, dtype);
-    bool exact = sequence.exact.all || (at >= 0 && at < exactRows);
-    if (exact && from)
-      std::memcpy(output, from, bytes);
+Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
+  const int64_t width = attentionWidth(), bytes = width * byteSize(dtype);
+  Moves placed;    // gathered rows to those of the output
+  Moves unchanged; // kept rows to those of the output
+  Moves renewed;   // rows of the output to kept ones
+  Moves compared;  // likewise, and compared
+  Moves added;     // gathered rows to kept ones, which they add to
+  std::vector<int32_t> addedOutput; // their rows of the output
+  // Of each row of the batch the place among the similarities, -1: unchanged;
+  // those of added rows come after all others.
+  std::vector<int32_t> similarityAt(static_cast<size_t>(batch.rows()), -1);
+  bool anyCompares = false;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    const Sequence &sequence = *sequences[s];
+    const int64_t live = sequence.rows.rows(), first = batch.offsets[s];
+    const bool compares =
+        live > 0 && sequence.rows.pass().exact == Pass::Exact::Salient;
+    if (live == 0 || (!keepsContext() && sequence.exact.all))
+      continue;
+    anyCompares |= compares;
+    const int64_t exact = sequence.exact.count(live);
+    std::vector<bool> gathered(static_cast<size_t>(live), sequence.exact.all);
+    if (!sequence.exact.all && sequence.exactBlock >= 0)
+      for (size_t i = 0; i < sequence.gathered.size(); ++i) {
+        int64_t row = sequence.gathered[i];
+        int64_t at = starts[s] + static_cast<int64_t>(i);
+        gathered[row] = true;
+        if (static_cast<int64_t>(i) < exact) {
+          placed.add(at, first + row);
+        } else { // what the changed values add
+          added.add(at, keptRow[first + row]);
+          addedOutput.push_back(static_cast<int32_t>(first + row));
+        }
+      }
     if (!keepsContext())
-      return; // attention's projected output is what is kept
-    std::byte *cached = contextStore.row(layer, s, rows.livePlaces()[row]);
-    if (!exact && !from) { // nothing has changed
-      std::memcpy(output, cached, bytes);
-      if (compare)
-        similarity[row] = 1;
-      return;
+      continue; // attention's projected output is what is kept
+    for (int64_t i = 0; i < exact; ++i) {
+      int64_t row = first + (sequence.exact.all ? i : sequence.exact.rows[i]);
+      if (compares)
+        similarityAt[row] = static_cast<int32_t>(compared.from.size());
+      (compares ? compared : renewed).add(row, keptRow[row]);
     }
-    if (exact && !compare) {
-      std::memcpy(cached, output, bytes);
-      return;
-    }
-    thread_local std::vector<float> nowMemory, beforeMemory;
-    float *now = rowBuffer(nowMemory, width);
-    float *before = rowBuffer(beforeMemory, width);
-    convert(dtype, cached, DType::F32, before, width);
-    convert(dtype, exact ? output : from, DType::F32, now, width);
-    if (!exact) { // `from` is what the changed values add
-      for (int64_t e = 0; e < width; ++e)
-        now[e] += before[e];
-      convert(DType::F32, now, dtype, output, width);
-    }
-    if (compare)
-      similarity[row] = cosine(now, before, width);
-    std::memcpy(cached, output, bytes);
-  });
-  if (keepsContext()) {
+    for (int64_t row = 0; row < live; ++row)
+      if (!gathered[row])
+        unchanged.add(keptRow[first + row], first + row);
     counted.cacheBytesWritten += live * bytes;
-    counted.cacheBytesRead += (compare ? live : live - exactRows) * bytes;
+    counted.cacheBytesRead += (compares ? live : live - exact) * bytes;
   }
-  if (!compare)
-    return;
-  const bundle::Ratio below = rows.pass().below;
-  double limit =
-      static_cast<double>(below.num) / static_cast<double>(below.den);
-  sequence.salient = {false, {}};
-  for (int64_t row = 0; row < live; ++row)
-    if (!(static_cast<double>(similarity[row]) >= limit)) // NaN is salient
-      sequence.salient.rows.push_back(static_cast<int32_t>(row));
+  auto outputRows = [&](std::span<const int32_t> rows) {
+    return RowTable{tensors.output, tensors.outputStride, rows};
+  };
+  auto gatheredRows = [&](std::span<const int32_t> rows) {
+    return RowTable{gatherO.get(), width, rows};
+  };
+  if (Status status =
+          memory->copy(gatheredRows(placed.from), outputRows(placed.to), width);
+      !status)
+    return status;
+  if (!keepsContext())
+    return Status::success();
+  if (Status status = memory->copy(tableOf(contextStore, layer, unchanged.from),
+                                   outputRows(unchanged.to), width);
+      !status)
+    return status;
+  if (Status status =
+          memory->copy(outputRows(renewed.from),
+                       tableOf(contextStore, layer, renewed.to), width);
+      !status)
+    return status;
+  if (Status status =
+          memory->compare({.now = outputRows(compared.from),
+                           .kept = tableOf(contextStore, layer, compared.to),
+                           .output = {},
+                           .writes = true},
+                          width, 0);
+      !status)
+    return status;
+  auto behind = static_cast<int64_t>(compared.from.size());
+  if (Status status =
+          memory->compare({.now = gatheredRows(added.from),
+                           .kept = tableOf(contextStore, layer, added.to),
+                           .output = outputRows(addedOutput),
+                           .adds = true,
+                           .writes = true},
+                          width, behind);
+      !status)
+    return status;
+  if (!anyCompares)
+    return Status::success();
+  for (size_t i = 0; i < addedOutput.size(); ++i)
+    similarityAt[addedOutput[i]] =
+        static_cast<int32_t>(behind + static_cast<int64_t>(i));
+  Result<std::span<const float>> similarity =
+      memory->similarities(behind + static_cast<int64_t>(addedOutput.size()));
+  if (!similarity)
+    return similarity.takeError();
+  pickSalient(*similarity, similarityAt);
+  return Status::success();
+}
+
+/// `similarityAt` [batch rows]: the place of each row's similarity; -1: the row
+/// is as it was.
+void Player::pickSalient(std::span<const float> similarity,
+                         std::span<const int32_t> similarityAt) {
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    Sequence &sequence = *sequences[s];
+    const int64_t live = sequence.rows.rows();
+    if (live == 0 || sequence.rows.pass().exact != Pass::Exact::Salient)
+      continue;
+    const bundle::Ratio below = sequence.rows.pass().below;
+    double limit =
+        static_cast<double>(below.num) / static_cast<double>(below.den);
+    sequence.salient = {false, {}};
+    for (int64_t row = 0; row < live; ++row) {
+      int32_t at = similarityAt[batch.offsets[s] + row];
+      double value = at < 0 ? 1 : static_cast<double>(similarity[at]);
+      if (!(value >= limit)) // NaN is salient
+        sequence.salient.rows.push_back(static_cast<int32_t>(row));
+    }
+  }
 }
 
 /// The changes of V of this layer are no longer needed.
-void Player::clearDelta(int64_t s) {
-  const Sequence &sequence = *sequences[s];
-  if (!sequence.propagates)
-    return;
-  for (int32_t row : sequence.exact.rows)
-    std::memset(delta.row(0, s, sequence.rows.livePlaces()[row]), 0,
-                delta.rowBytes());
+Status Player::clearDelta() {
+  std::vector<int32_t> rows;
+  for (size_t s = 0; s < sequences.size(); ++s)
+    if (sequences[s]->rows.rows() > 0 && sequences[s]->propagates)
+      for (int32_t row : sequences[s]->exact.rows)
+        rows.push_back(keptRow[batch.offsets[s] + row]);
+  return rows.empty() ? Status::success()
+                      : memory->clear(tableOf(delta, 0, rows), kvWidth());
 }
 
 //===----------------------------------------------------------------------===//
@@ -365,10 +417,11 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
                           int64_t start) {
   if (!needsScoring)
     return Status::success();
-  args.output = rowOf(scoringO.data(), start, attentionWidth(), dtype);
+  args.output = rowOf(scoringO.get(), start, attentionWidth(), dtype);
   args.outputStride = attentionWidth();
   args.scale = select.scale;
-  float *scratch = scoringL.as<float>() + 2 * start * queryHeads;
+  float *scratch =
+      reinterpret_cast<float *>(scoringL.get()) + 2 * start * queryHeads;
   if (selection.scale != Selection::Scale::HeadDim) {
     args.lse = scratch;
     select.lse = scratch;
@@ -480,22 +533,23 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
   for (std::vector<int64_t> &renewed : renewedNow)
     renewed.clear();
   if (schedule.reuse.kv)
-    storeKeysAndValues(layer, tensors);
-  planLaunches(layer, tensors);
+    if (Status status = storeKeysAndValues(layer, tensors); !status)
+      return status;
+  if (Status status = planLaunches(layer, tensors); !status)
+    return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     counted.pairs += sequence->pairs;
   for (Launch &launch : launches)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
       return status;
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    const SequenceRows &rows = sequences[s]->rows;
-    if (rows.active())
-      counted.densePairs +=
-          queryHeads * rows.shape().length * rows.shape().length;
-    if (rows.rows() == 0)
-      continue;
-    combine(layer, static_cast<int64_t>(s), tensors);
-    clearDelta(static_cast<int64_t>(s));
+  for (const std::unique_ptr<Sequence> &sequence : sequences) {
+    int64_t length = sequence->rows.shape().length;
+    if (sequence->rows.active())
+      counted.densePairs += queryHeads * length * length;
   }
+  if (Status status = combine(layer, tensors); !status)
+    return status;
+  if (Status status = clearDelta(); !status)
+    return status;
   return refresh(layer);
 }

@@ -5,10 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Parallel.h"
 #include "runtime/schedule/Player.h"
 #include "runtime/schedule/Similarity.h"
-#include "runtime/tensor/Convert.h"
 
 #include <algorithm>
 #include <array>
@@ -113,12 +111,10 @@ const Player::Picked &Player::ffnRows(Sequence &sequence) const {
                                                             : sequence.exact;
 }
 
-/// Where a store keeps each row of the batch.
-void Player::fillPointers(RowStore &store, int64_t layer) {
-  pointers.clear();
-  for (size_t s = 0; s < sequences.size(); ++s)
-    for (int32_t place : sequences[s]->rows.livePlaces())
-      pointers.push_back(store.row(layer, static_cast<int64_t>(s), place));
+/// Outputs of which some are `computed`, kept in a layer of a store.
+LayerPlayer::Cached Player::cachedIn(const RowStore &store, int64_t layer,
+                                     const RowSet &computed) const {
+  return {computed, store.layer(layer), store.rowBytes(), keptRow};
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,28 +158,45 @@ bool Player::choosesByValues(int64_t layer) const {
          });
 }
 
-/// Finds the rows of a sequence whose V is least like the cached one.
+/// Finds the rows whose V is least like the cached one.
 /// Source: dLLM-Cache (released code), adaptive partial updating.
-void Player::pickLeastSimilar(int64_t layer, int64_t s,
-                              const AttentionTensors &tensors) {
-  Sequence &sequence = *sequences[s];
+Status Player::pickLeastSimilar(int64_t layer,
+                                const AttentionTensors &tensors) {
+  auto chooses = [](const Sequence &sequence) {
+    return sequence.rows.rows() > 0 &&
+           sequence.rows.pass().exact == Pass::Exact::LeastSimilar;
+  };
+  Moves compared; // of all sequences, one after the other
+  for (size_t s = 0; s < sequences.size(); ++s)
+    if (chooses(*sequences[s]))
+      for (int32_t row : sequences[s]->rows.amongRows())
+        compared.add(batch.offsets[s] + row, keptRow[batch.offsets[s] + row]);
+  auto count = static_cast<int64_t>(compared.from.size());
+  if (Status status = memory->compare(
+          {.now = {tensors.value, tensors.valueStride, compared.from},
+           .kept = tableOf(valueStore, layer, compared.to),
+           .output = {}},
+          kvWidth(), 0);
+      !status)
+    return status;
+  Result<std::span<const float>> similarity = memory->similarities(count);
+  if (!similarity)
+    return similarity.takeError();
+  size_t first = 0;
+  for (const std::unique_ptr<Sequence> &sequence : sequences)
+    if (chooses(*sequence)) {
+      size_t among = sequence->rows.amongRows().size();
+      pickLeastSimilarOf(*sequence, similarity->subspan(first, among));
+      first += among;
+    }
+  return Status::success();
+}
+
+/// `similarity`: of the rows among which the pass chooses.
+void Player::pickLeastSimilarOf(Sequence &sequence,
+                                std::span<const float> similarity) const {
   const Pass &pass = sequence.rows.pass();
   const std::vector<int32_t> &among = sequence.rows.amongRows();
-  std::vector<float> similarity(among.size());
-  parallelFor(static_cast<int64_t>(among.size()), [&](int64_t i, int) {
-    thread_local std::vector<float> now, before;
-    now.resize(static_cast<size_t>(kvWidth()));
-    before.resize(static_cast<size_t>(kvWidth()));
-    int64_t row = batch.offsets[s] + among[i];
-    convert(dtype,
-            static_cast<const std::byte *>(tensors.value) +
-                row * tensors.valueStride * byteSize(dtype),
-            DType::F32, now.data(), kvWidth());
-    convert(dtype,
-            valueStore.row(layer, s, sequence.rows.livePlaces()[among[i]]),
-            DType::F32, before.data(), kvWidth());
-    similarity[i] = cosine(now.data(), before.data(), kvWidth());
-  });
   auto count =
       static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                            static_cast<int64_t>(among.size()) / pass.keep.den);
@@ -208,12 +221,13 @@ Player::queriesAndKeys(int64_t layer, const PackedBatch &given,
     return status.takeError();
   if (Status status = checkTensors(given, tensors); !status)
     return status.takeError();
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    Sequence &sequence = *sequences[s];
+  if (choosesByValues(layer))
+    if (Status status = pickLeastSimilar(layer, tensors); !status)
+      return status.takeError();
+  for (const std::unique_ptr<Sequence> &each : sequences) {
+    Sequence &sequence = *each;
     if (sequence.rows.rows() == 0)
       continue;
-    if (sequence.rows.pass().exact == Pass::Exact::LeastSimilar && layer > 0)
-      pickLeastSimilar(layer, static_cast<int64_t>(s), tensors);
     // Without exact rows nothing has changed that could be propagated.
     sequence.propagates =
         schedule.reuse.attention == Reuse::Attention::Propagated &&
@@ -236,11 +250,10 @@ Result<LayerPlayer::Cached> Player::projected(int64_t layer) {
     return Cached{};
   RowSet rows = rowSet(projectMemory,
                        [](Sequence &s) -> const Picked & { return s.exact; });
-  fillPointers(outputStore, layer);
   counted.cacheBytesWritten += sizeOf(rows, batch) * outputStore.rowBytes();
   counted.cacheBytesRead +=
       (batch.rows() - sizeOf(rows, batch)) * outputStore.rowBytes();
-  return Cached{rows, pointers};
+  return cachedIn(outputStore, layer, rows);
 }
 
 Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
@@ -252,8 +265,7 @@ Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
   int64_t computed = sizeOf(result.computed, batch);
   counted.ffnRows += computed;
   if (schedule.reuse.ffn) {
-    fillPointers(ffnStore, layer);
-    result.cache = pointers;
+    result = cachedIn(ffnStore, layer, result.computed);
     counted.cacheBytesWritten += computed * ffnStore.rowBytes();
     counted.cacheBytesRead += (batch.rows() - computed) * ffnStore.rowBytes();
   }

@@ -20,11 +20,12 @@ using bundle::Reuse;
 using bundle::Selection;
 
 Player::Player(bundle::Manifest manifest, const ModelConfig &config,
-               DType dtype)
+               DType dtype, std::unique_ptr<RowMemory> rows)
     : schedule(std::move(manifest)), layers(config.layers),
       hidden(config.hidden), queryHeads(config.queryHeads),
       kvHeads(config.kvHeads), headDim(config.headDim),
-      shifted(config.shiftedLogits), dtype(dtype) {}
+      shifted(config.shiftedLogits), dtype(dtype),
+      memory(rows ? std::move(rows) : std::make_unique<HostRowMemory>(dtype)) {}
 
 /// What a pass with rows that are not exact takes from caches.
 static Status checkPass(const Pass &pass, const Reuse &reuse) {
@@ -83,7 +84,7 @@ Status Player::fit() {
 Status Player::checkShapes(const std::vector<SequenceShape> &shapes) const {
   if (shapes.empty())
     return Error("a run needs at least one sequence");
-  __int128 pairs = 0;
+  __int128 pairs = 0, rows = 0;
   for (size_t s = 0; s < shapes.size(); ++s) {
     int64_t n = shapes[s].length, prompt = shapes[s].promptLength;
     if (n < 1 || n > std::numeric_limits<int32_t>::max())
@@ -96,7 +97,13 @@ Status Player::checkShapes(const std::vector<SequenceShape> &shapes) const {
                    std::to_string(n) + " tokens has a prompt of " +
                    std::to_string(prompt));
     pairs += static_cast<__int128>(n) * n * queryHeads * layers;
+    rows += n;
   }
+  if (rows > std::numeric_limits<int32_t>::max())
+    return Error(
+        "the sequences have " + std::to_string(static_cast<int64_t>(rows)) +
+        " tokens in all; at most " +
+        std::to_string(std::numeric_limits<int32_t>::max()) + " run together");
   if (pairs > std::numeric_limits<int64_t>::max() / 4)
     return Error("the sequences have more (query, key) pairs than a 64-bit "
                  "counter holds; split the batch");
@@ -114,8 +121,12 @@ Player::placesOf(const std::vector<SequenceShape> &shapes) const {
 }
 
 IndexListShape Player::listShape(const std::vector<int64_t> &places) const {
-  return {schedule.selections, program.keeps(),         places,
-          queryHeads,          bundle::Encoding::Int32, kvHeads};
+  return {schedule.selections,
+          program.keeps(),
+          places,
+          queryHeads,
+          runner->encoding(*std::max_element(places.begin(), places.end())),
+          kvHeads};
 }
 
 int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
@@ -152,18 +163,20 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
   running = underWay = false;
   sequences.clear();
   lists = IndexLists();
+  listMemory.reset();
   for (RowStore *store :
        {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore, &delta})
     *store = RowStore();
-  for (Buffer *buffer : {&lse, &gatherQ, &gatherO, &scoringO, &scoringL})
-    *buffer = Buffer();
+  for (std::shared_ptr<std::byte> *buffer :
+       {&lse, &gatherQ, &gatherO, &scoringO, &scoringL})
+    buffer->reset();
   counted = {};
   traced.clear();
   if (Status status = checkShapes(shapes); !status)
     return status;
   if (Status status = program.beginRun(totalSteps, blockSteps); !status)
     return status;
-  if (Status status = checkMemory(
+  if (Status status = memory->check(
           runBytes(shapes),
           "the index lists, caches and scratch memory of this run",
           "use shorter or fewer sequences, keep fewer columns or take larger "
@@ -175,10 +188,23 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
   starts.assign(1, 0);
   for (int64_t n : places)
     starts.push_back(starts.back() + n);
-  Result<IndexLists> allocated = IndexLists::allocate(listShape(places));
-  if (!allocated)
-    return allocated.takeError();
-  lists = std::move(*allocated);
+  auto allocate = [&](std::shared_ptr<std::byte> &to, int64_t bytes,
+                      const char *what) -> Status {
+    Result<std::shared_ptr<std::byte>> allocated = memory->allocate(bytes);
+    if (!allocated)
+      return allocated.takeError().withContext(what);
+    to = std::move(*allocated);
+    return Status::success();
+  };
+  const IndexListShape shape = listShape(places);
+  const int64_t listBytes = IndexLists::bytesFor(shape);
+  if (Status status = allocate(listMemory, listBytes, "index lists"); !status)
+    return status;
+  // Bits of bitmaps behind the last key stay zero.
+  if (listBytes > 0)
+    if (Status status = memory->clear(listMemory.get(), listBytes); !status)
+      return status;
+  lists = IndexLists::at(shape, listMemory.get());
 
   int64_t size = byteSize(dtype), rows = starts.back();
   const Reuse &reuse = schedule.reuse;
@@ -201,18 +227,22 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
            {delta, propagates, 1, kvWidth(), "changes of values"}}) {
     if (!each.kept)
       continue;
-    Result<RowStore> store =
-        RowStore::allocate(each.layers, places, each.width * size, each.what);
-    if (!store)
-      return store.takeError();
-    each.store = std::move(*store);
+    std::shared_ptr<std::byte> kept;
+    if (Status status = allocate(
+            kept, RowStore::bytesFor(each.layers, places, each.width * size),
+            each.what);
+        !status)
+      return status;
+    each.store = RowStore(places, each.width * size, std::move(kept));
   }
-  if (propagates) // combine() leaves it so
-    std::memset(delta.row(0, 0, 0), 0,
-                RowStore::bytesFor(1, places, kvWidth() * size));
+  if (propagates) // clearDelta() leaves it so
+    if (Status status = memory->clear(
+            delta.layer(0), RowStore::bytesFor(1, places, kvWidth() * size));
+        !status)
+      return status;
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   struct Scratch {
-    Buffer &buffer;
+    std::shared_ptr<std::byte> &buffer;
     bool needed;
     int64_t rowBytes;
   };
@@ -224,11 +254,13 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
            {scoringL, needsScoring, 2 * lseRow}}) {
     if (!each.needed)
       continue;
-    Result<Buffer> buffer = Buffer::allocate(rows * each.rowBytes);
-    if (!buffer)
-      return buffer.takeError().withContext("scratch memory of the schedule");
-    each.buffer = std::move(*buffer);
+    if (Status status = allocate(each.buffer, rows * each.rowBytes,
+                                 "scratch memory of the schedule");
+        !status)
+      return status;
   }
+  if (Status status = memory->reserve(rows); !status)
+    return status;
   if (Status status =
           runner->reserve(*std::max_element(places.begin(), places.end()));
       !status)
@@ -268,6 +300,7 @@ Player::beginStep(std::span<const SequenceState> states) {
                  std::to_string(sequences.size()));
   batch.offsets.assign(1, 0);
   batch.positions.clear();
+  keptRow.clear();
   for (size_t s = 0; s < sequences.size(); ++s) {
     if (Status status = beginSequence(static_cast<int64_t>(s), states[s]);
         !status)
@@ -275,8 +308,10 @@ Player::beginStep(std::span<const SequenceState> states) {
           "step " + std::to_string(states[s].place.step) + " of sequence " +
           std::to_string(s));
     const SequenceRows &rows = sequences[s]->rows;
-    for (int32_t place : rows.livePlaces())
+    for (int32_t place : rows.livePlaces()) {
       batch.positions.push_back(rows.positions()[place]);
+      keptRow.push_back(static_cast<int32_t>(starts[s] + place));
+    }
     batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));
   }
   counted.liveRows = batch.rows();
@@ -332,22 +367,29 @@ bool Player::inCommitSet(int64_t sequence, int64_t position) const {
   return within < 0 || sequences[sequence]->rows.sets().holds(within, position);
 }
 
-std::vector<SelectionView> Player::selections(int64_t layer,
-                                              int64_t sequence) const {
+Result<std::vector<SelectionView>> Player::selections(int64_t layer,
+                                                      int64_t sequence) const {
   std::vector<SelectionView> views;
   if (!running || layer < 0 || layer >= layers || sequence < 0 ||
       sequence >= static_cast<int64_t>(sequences.size()))
     return views;
+  viewed.resize(schedule.selections.size());
   for (size_t s = 0; s < schedule.selections.size(); ++s) {
     if (!program.keeps()[layer][s])
       continue;
     const abi::IndexList &list =
         lists.list(layer, sequence, static_cast<int64_t>(s));
-    views.push_back({static_cast<int64_t>(s), schedule.selections[s].group,
-                     queryHeads / list.headsPerList, list.groups, list.keep,
-                     lists.filled(layer, sequence, static_cast<int64_t>(s))
-                         ? static_cast<const int32_t *>(list.indices)
-                         : nullptr});
+    const int64_t heads = queryHeads / list.headsPerList;
+    SelectionView &view = views.emplace_back(
+        SelectionView{static_cast<int64_t>(s), schedule.selections[s].group,
+                      heads, list.groups, list.keep, nullptr});
+    if (!lists.filled(layer, sequence, static_cast<int64_t>(s)))
+      continue;
+    Result<std::span<const int32_t>> read =
+        runner->read(list, sequences[sequence]->rows.n(), heads, viewed[s]);
+    if (!read)
+      return read.takeError();
+    view.indices = read->data();
   }
   return views;
 }

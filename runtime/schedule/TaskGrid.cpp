@@ -44,3 +44,20 @@ TaskGrid::Task TaskGrid::operator[](int64_t task) const {
   int64_t inside = task - first[at];
   return {order[at], inside / tiles[at], inside % tiles[at]};
 }
+
+void heddle::rt::fillFirstRows(const abi::AttentionArgs &args, bool byPlace,
+                               int64_t tileRows,
+                               std::vector<int32_t> &firstRow) {
+  firstRow.clear();
+  if (!byPlace) {
+    for (int64_t row = 0; row < args.rows; row += tileRows)
+      firstRow.push_back(static_cast<int32_t>(row));
+  } else {
+    const int32_t *row = args.place;
+    for (int64_t place = 0; place < args.n; place += tileRows) {
+      row = std::lower_bound(row, args.place + args.rows, place);
+      firstRow.push_back(static_cast<int32_t>(row - args.place));
+    }
+  }
+  firstRow.push_back(static_cast<int32_t>(args.rows));
+}

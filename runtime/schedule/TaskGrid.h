@@ -8,6 +8,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
 #define HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
 
+#include "bundle/Abi.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -50,6 +52,12 @@ private:
   std::vector<int64_t> first; // first task of each, and the number of all
   std::vector<int64_t> tiles; // tiles a head of each
 };
+
+/// The first row of each tile of `tileRows` rows, and the number of rows:
+/// abi::AttentionArgs::firstRow. Tiles of kernels with lists are places
+/// (`byPlace`), those of others are rows.
+void fillFirstRows(const abi::AttentionArgs &args, bool byPlace,
+                   int64_t tileRows, std::vector<int32_t> &firstRow);
 
 } // namespace heddle::rt
 

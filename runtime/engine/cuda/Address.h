@@ -20,6 +20,11 @@ template <typename T> T *at(DevicePtr address) {
   return reinterpret_cast<T *>(static_cast<uintptr_t>(address));
 }
 
+/// The device address that such a pointer stands for.
+inline DevicePtr addressOf(const void *pointer) {
+  return static_cast<DevicePtr>(reinterpret_cast<uintptr_t>(pointer));
+}
+
 } // namespace heddle::rt::cuda
 
 #endif // HEDDLE_RUNTIME_ENGINE_CUDA_ADDRESS_H

@@ -10,6 +10,7 @@
 #include "runtime/base/Machine.h"
 #include "runtime/device/cuda/CublasLt.h"
 #include "runtime/engine/cuda/Engine.h"
+#include "runtime/engine/cuda/PlayedEngine.h"
 
 namespace heddle::rt::cuda {
 
@@ -29,38 +30,47 @@ public:
 
   Result<std::unique_ptr<StepEngine>>
   engine(const bundle::Bundle &bundle) override {
-    auto engine = CudaEngine::create(*context, weights, bundle, config, dtype);
-    if (!engine)
-      return engine.takeError();
-    return std::unique_ptr<StepEngine>(std::move(*engine));
+    auto made = [](auto engine) -> Result<std::unique_ptr<StepEngine>> {
+      if (!engine)
+        return engine.takeError();
+      return std::unique_ptr<StepEngine>(std::move(*engine));
+    };
+    if (CudaEngine::plays(bundle.manifest(), config))
+      return made(CudaEngine::create(*context, weights, bundle, config, dtype));
+    return made(PlayedEngine::create(*context, weights, bundle, config, dtype));
   }
 
   Result<MemoryUse> checkRun(StepEngine &engine,
                              const std::vector<int64_t> &promptLengths,
                              const GenerateOptions &options) override {
-    auto &cuda = static_cast<CudaEngine &>(engine);
-    Result<ArenaPlan> plan = cuda.planRun(promptLengths, options);
-    if (!plan)
-      return plan.takeError();
-    Result<int64_t> run = plan->layout();
-    if (!run)
-      return run.takeError();
     MemoryUse use;
     use.weights = DeviceWeights::bytesFor(config, dtype);
-    use.run = *run;
-    use.indexLayouts = cuda.listBytes();
-    use.table = plan->describe();
+    if (auto *played = dynamic_cast<PlayedEngine *>(&engine)) {
+      use.run = played->runBytes(promptLengths, options);
+    } else {
+      auto &captured = static_cast<CudaEngine &>(engine);
+      Result<ArenaPlan> plan = captured.planRun(promptLengths, options);
+      if (!plan)
+        return plan.takeError();
+      Result<int64_t> run = plan->layout();
+      if (!run)
+        return run.takeError();
+      use.run = *run;
+      use.indexLayouts = captured.listBytes();
+      use.table = plan->describe();
+    }
     Result<MemoryInfo> memory = context->memory();
     if (!memory)
       return memory.takeError();
     int64_t room = memory->free - ArenaOptions().reserve - use.run;
     if (room < (weights.bytes() ? 0 : use.weights))
-      return Error(description() + " has " + formatBytes(memory->free) +
-                   " free, but the model needs " + formatBytes(use.weights) +
-                   " and this run " + formatBytes(use.run) +
-                   " beside it; use shorter or fewer sequences, keep fewer "
-                   "columns or take larger groups. The run's memory:\n" +
-                   use.table);
+      return Error(
+          description() + " has " + formatBytes(memory->free) +
+          " free, but the model needs " + formatBytes(use.weights) +
+          " and this run " + formatBytes(use.run) +
+          " beside it; use shorter or fewer sequences, keep fewer "
+          "columns or take larger groups" +
+          (use.table.empty() ? "" : ". The run's memory:\n" + use.table));
     return use;
   }
 
@@ -97,9 +107,6 @@ private:
 Result<std::unique_ptr<Device>> openDevice(const DeviceOptions &options,
                                            int ordinal,
                                            const ModelConfig &config) {
-  if (config.qkvBias || config.shiftedLogits)
-    return Error("models of the architecture '" + config.architecture +
-                 "' run on the host only so far; use --device=cpu");
   Result<std::unique_ptr<Context>> context = Context::open(ordinal);
   if (!context)
     return context.takeError();

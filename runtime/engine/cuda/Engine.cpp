@@ -11,43 +11,27 @@
 
 namespace heddle::rt::cuda {
 
-/// What the engine plays: all rows of whole sequences, at steps that are known
-/// before the run.
-static Status checkPlayable(const bundle::Manifest &manifest) {
-  bool more = !manifest.computesAll();
+bool CudaEngine::plays(const bundle::Manifest &manifest,
+                       const ModelConfig &config) {
+  if (config.shiftedLogits || config.qkvBias || !manifest.computesAll())
+    return false;
   for (const bundle::Selection &each : manifest.selections)
-    more |= each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||
-            each.cadence.inBlock;
+    if (each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||
+        each.cadence.inBlock)
+      return false;
   for (const bundle::Rule &rule : manifest.rules)
     for (const bundle::Phase &phase : rule.phases)
-      more |= phase.when.cadence.inBlock;
-  if (more)
-    return Error("the schedule '" + manifest.schedule +
-                 "' uses rows, keys, reuse, a commit rule, blocks, per_kv_head "
-                 "or cadences in a block, which run on the host only so far; "
-                 "use --device=cpu");
-  return Status::success();
+      if (phase.when.cadence.inBlock)
+        return false;
+  return true;
 }
 
 Result<std::unique_ptr<CudaEngine>>
 CudaEngine::create(const Context &context, const DeviceWeights &weights,
                    const bundle::Bundle &bundle, const ModelConfig &config,
                    DType dtype, const GemmOptions &products) {
-  if (Status s = checkPlayable(bundle.manifest()); !s)
+  if (Status s = RowKernels::checkWidths(config); !s)
     return s.takeError();
-  // Rows of activations start on 16-byte boundaries,
-  // and byte counts stay within 64 bits.
-  constexpr int64_t widest = int64_t(1) << 24;
-  for (int64_t width : {config.hidden, config.mlpHidden, config.headDim,
-                        config.queryHeads * config.headDim}) {
-    if (width > widest)
-      return Error("the model has rows of " + std::to_string(width) +
-                   " elements; at most " + std::to_string(widest) +
-                   " are possible on a GPU");
-    if (width % 8 != 0)
-      return Error("the model has rows of " + std::to_string(width) +
-                   " elements; on a GPU all sizes must be multiples of 8");
-  }
   std::unique_ptr<CudaEngine> engine(
       new CudaEngine(context, weights, config, dtype, products));
   Result<Stream> stream = Stream::create(context);

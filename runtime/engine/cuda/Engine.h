@@ -30,6 +30,11 @@ namespace heddle::rt::cuda {
 /// inside a step; its results are, in one small piece, if somebody looks.
 class CudaEngine final : public StepEngine {
 public:
+  /// Whether it plays a schedule with a model: all rows of whole sequences, at
+  /// steps that are known before the run. PlayedEngine has the others.
+  static bool plays(const bundle::Manifest &manifest,
+                    const ModelConfig &config);
+
   /// Everything passed by reference must outlive the engine; the weights may be
   /// loaded later, before the first run.
   static Result<std::unique_ptr<CudaEngine>>

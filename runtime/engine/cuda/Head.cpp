@@ -23,9 +23,8 @@ constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Rows of the LM head's product come in multiples of the first of these, and
-/// many in multiples of the second, so that few shapes are planned.
-constexpr int64_t headRows = 128, manyHeadRows = 1024;
+/// The number of candidates, and with it waves of them, is a multiple of this.
+constexpr int64_t headRows = 128;
 
 // Before the arrays of a step's results: status and number of candidates.
 constexpr int64_t statusOffset = 0, countOffset = 8, resultHeader = 16;
@@ -219,9 +218,7 @@ int64_t Head::logitRows() const {
 
 /// Rows of the product for `count` candidates.
 int64_t Head::productRows(int64_t count) const {
-  return std::min(
-      roundUp(count, count <= manyHeadRows ? headRows : manyHeadRows),
-      waveRows);
+  return std::min(plannedRows(count), waveRows);
 }
 
 /// Logits of candidates [first, first + count), `shift` rows further on.

@@ -11,6 +11,21 @@
 
 namespace heddle::rt::cuda {
 
+Status RowKernels::checkWidths(const ModelConfig &config) {
+  constexpr int64_t widest = int64_t(1) << 24;
+  for (int64_t width : {config.hidden, config.mlpHidden, config.headDim,
+                        config.queryHeads * config.headDim}) {
+    if (width > widest)
+      return Error("the model has rows of " + std::to_string(width) +
+                   " elements; at most " + std::to_string(widest) +
+                   " are possible on a GPU");
+    if (width % 8 != 0)
+      return Error("the model has rows of " + std::to_string(width) +
+                   " elements; on a GPU all sizes must be multiples of 8");
+  }
+  return Status::success();
+}
+
 Result<RowKernels> RowKernels::bind(const bundle::Manifest &manifest,
                                     const Module &module, DType dtype) {
   RowKernels result;

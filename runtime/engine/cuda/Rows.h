@@ -11,6 +11,7 @@
 #include "bundle/Manifest.h"
 #include "bundle/RowAbi.h"
 #include "runtime/device/cuda/Module.h"
+#include "runtime/model/Config.h"
 #include "runtime/tensor/DType.h"
 
 #include <array>
@@ -22,6 +23,10 @@ namespace heddle::rt::cuda {
 class RowKernels {
 public:
   RowKernels() = default;
+
+  /// Refuses a model whose rows don't start on 16-byte boundaries, or are so
+  /// long that byte counts could leave 64 bits.
+  static Status checkWidths(const ModelConfig &config);
 
   /// Looks up all row operations of the module's target. An error when the
   /// bundle has them not for `dtype`.

@@ -24,13 +24,6 @@ namespace heddle::rt::cuda {
 
 using bundle::Phase;
 
-namespace {
-
-/// Positions that fit index lists on a device.
-constexpr int64_t longestSequence = int64_t(1) << 30;
-
-} // namespace
-
 //===----------------------------------------------------------------------===//
 // Loading
 //===----------------------------------------------------------------------===//
@@ -52,54 +45,13 @@ DeviceSchedule::create(const Context &context, const bundle::Bundle &bundle,
   if (!steps)
     return steps.takeError();
   schedule->steps = std::move(*steps);
-  if (Status status = schedule->bind(); !status)
-    return status.takeError();
+  Result<ScheduleKernels> kernels =
+      ScheduleKernels::bind(context, *schedule->module, schedule->program,
+                            schedule->steps, config, dtype);
+  if (!kernels)
+    return kernels.takeError();
+  schedule->kernels = std::move(*kernels);
   return schedule;
-}
-
-/// Finds what does not depend on a run; forms for its encoding come later.
-Status DeviceSchedule::bind() {
-  int64_t target = module->choice().target;
-  for (size_t k = 0; k < program.kernels.size(); ++k) {
-    Bound &bound = kernels.emplace_back();
-    bound.kernel = &program.kernels[k];
-    if (!steps.uses(k))
-      continue;
-    for (const bundle::Term &term : bound.kernel->terms)
-      if (term.kind == bundle::Term::Kind::Columns) {
-        bound.columns.push_back(term.selection);
-        bound.groups.push_back(program.selections[term.selection].group);
-      }
-    if (static_cast<int64_t>(bound.columns.size()) > abi::maxIndexLists)
-      return Error("kernel " + bound.kernel->name + " reads " +
-                   std::to_string(bound.columns.size()) +
-                   " selections; at most " +
-                   std::to_string(abi::maxIndexLists) + " are possible");
-    bound.listed = pairsDependOnLists(bound.kernel->terms);
-    bool found = false;
-    std::set<std::string> forms;
-    for (const bundle::KernelVariant &variant : bound.kernel->variants)
-      if (variant.target == target) {
-        found |=
-            variant.dtype == name(dtype) && variant.headDim == config.headDim;
-        forms.insert(variant.dtype + " with head dim " +
-                     std::to_string(variant.headDim));
-      }
-    if (found)
-      continue;
-    std::string all;
-    for (const std::string &form : forms)
-      all += (all.empty() ? "" : ", ") + form;
-    return Error("kernel " + bound.kernel->name + " has no form for " +
-                 std::string(name(dtype)) + " and head dim " +
-                 std::to_string(config.headDim) + " on " +
-                 toString(program.targets[target]) + ", it has " + all +
-                 "; run with a --dtype that it has, or compile the schedule "
-                 "with --dtype=" +
-                 std::string(name(dtype)) +
-                 " --head-dim=" + std::to_string(config.headDim));
-  }
-  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -131,19 +83,8 @@ Status DeviceSchedule::checkLengths() const {
 }
 
 IndexListShape DeviceSchedule::listShape() const {
-  return {program.selections, steps.keeps(), lengths, config.queryHeads, form};
-}
-
-int64_t DeviceSchedule::selectScratchRow(const Bound &select) const {
-  return bundle::scratchRowBytes(*select.variant, longest);
-}
-
-/// Blocks of a launch for each sequence: as many as the device holds at once,
-/// since each does its share of the tasks and has scratch memory of its own.
-int64_t DeviceSchedule::selectBlocks(const Bound &select) const {
-  int64_t resident = int64_t(context->device().multiprocessors) *
-                     select.code->residentBlocks();
-  return std::max<int64_t>(1, resident / int64_t(lengths.size()));
+  return {program.selections, steps.keeps(), lengths, config.queryHeads,
+          encoding()};
 }
 
 Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
@@ -158,49 +99,22 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   offsets = {0};
   for (int64_t n : lengths)
     offsets.push_back(offsets.back() + n);
-  const bundle::Target &target = program.targets[module->choice().target];
-  std::optional<bundle::Encoding> fits = encodingFor(target, longest);
-  if (!fits)
-    return Error("the bundle's index lists do not hold positions up to " +
-                 std::to_string(longest) +
-                 "; compile the schedule with --index-encoding=auto");
-  form = *fits;
+  if (Status status = kernels.fit(longest); !status)
+    return status;
 
   int64_t sequences = static_cast<int64_t>(lengths.size());
-  int64_t scratchBytes = 0;
   // A select kernel may serve several selections, each with its own blocks.
   int64_t argumentBytes = config.layers * sequences *
                           static_cast<int64_t>(program.selections.size()) *
                           int64_t(sizeof(abi::SelectArgs));
-  for (Bound &bound : kernels) {
-    bound.variant = nullptr;
-    size_t index = static_cast<size_t>(&bound - kernels.data());
-    if (!steps.uses(index))
+  fixedPairs.assign(kernels.size(), 0);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const DeviceKernel &bound = kernels[k];
+    if (!bound.variant || bound.kernel->kind == bundle::Kernel::Kind::Select)
       continue;
-    for (const bundle::KernelVariant &variant : bound.kernel->variants)
-      if (variant.target == module->choice().target &&
-          variant.dtype == name(dtype) && variant.headDim == config.headDim &&
-          (!bound.kernel->hasLists() || variant.encoding == form))
-        bound.variant = &variant;
-    if (!bound.variant)
-      return Error("kernel " + bound.kernel->name + " has no form for " +
-                   std::string(nameOf(form)) + " index lists");
-    bound.code = module->find(bound.variant->symbol);
-    bool select = bound.kernel->kind == bundle::Kernel::Kind::Select;
-    if (!select &&
-        bound.variant->scratchBytes + bound.variant->scratchBytesPerKey > 0)
-      return Error("kernel " + bound.variant->symbol +
-                   " asks for scratch memory, which attention has none of; "
-                   "compile the schedule with this version of heddlec");
-    if (select)
-      scratchBytes =
-          std::max(scratchBytes,
-                   selectScratchRow(bound) * selectBlocks(bound) * sequences);
-    if (!select)
-      argumentBytes +=
-          config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
-    bound.fixedPairs = 0;
-    if (select || bound.listed)
+    argumentBytes +=
+        config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
+    if (bound.listed)
       continue;
     for (int64_t n : lengths) {
       int64_t keep = 0;
@@ -209,8 +123,8 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
             program.selections[bound.columns.front()];
         keep = bundle::keepCount(selection.keep, selection.rule, n);
       }
-      bound.fixedPairs +=
-          config.queryHeads * fixedPairs(bound.kernel->terms, n, keep);
+      fixedPairs[k] +=
+          config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);
     }
   }
   listTotal = IndexLists::bytesFor(listShape());
@@ -218,7 +132,8 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   lseSlot =
       plan.add("log-sum-exp", offsets.back() * config.queryHeads * int64_t(4),
                moment, moment);
-  scratchSlot = plan.add("scores", scratchBytes, moment, moment);
+  scratchSlot =
+      plan.add("scores", kernels.scratchBytes(sequences), moment, moment);
   argumentSlot = plan.add("arguments", argumentBytes);
   return Status::success();
 }
@@ -253,6 +168,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
     args.kvGroup = config.queryHeads / config.kvHeads;
     args.scale = scale;
     args.heads = static_cast<uint32_t>(config.queryHeads);
+    args.rows = lengths[s]; // all, so neither places nor tiles
     return args;
   };
 
@@ -269,7 +185,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
     for (const Phase &phase : steps.phasesOf(layer)) {
       DevicePtr &attention = attentionArguments[layer][phase.attention];
       if (!attention) {
-        const Bound &bound = kernels[phase.attention];
+        const DeviceKernel &bound = kernels[phase.attention];
         attention = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
           abi::AttentionArgs args = attentionOf(s);
@@ -335,24 +251,19 @@ std::string DeviceSchedule::describe(int64_t step) const {
 Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
                               int64_t step) const {
   const Phase &phase = steps.phase(layer, step);
-  const Bound &attention = kernels[phase.attention];
   const int64_t sequences = static_cast<int64_t>(lengths.size());
-  const int64_t rows = attention.variant->queryRows;
-  Grid grid{
-      .x = (longest + rows - 1) / rows, .y = config.queryHeads, .z = sequences};
-  if (Status s = attention.code->launch(
-          stream, grid, attentionArguments[layer][phase.attention],
-          DevicePtr(0), int64_t(0));
+  const int64_t rows = kernels[phase.attention].variant->queryRows;
+  if (Status s = kernels.attend(stream, phase.attention,
+                                attentionArguments[layer][phase.attention],
+                                sequences, (longest + rows - 1) / rows);
       !s)
     return s;
   for (const Phase::Refresh &refresh : phase.refreshes) {
     if (!steps.renews(refresh.selection, step))
       continue;
-    const Bound &select = kernels[refresh.kernel];
-    if (Status s = select.code->launch(
-            stream, Grid{.x = selectBlocks(select), .z = sequences},
-            selectArguments[layer][refresh.selection], scratch,
-            selectScratchRow(select));
+    if (Status s = kernels.select(stream, refresh.kernel,
+                                  selectArguments[layer][refresh.selection],
+                                  sequences, scratch);
         !s)
       return s;
   }
@@ -366,14 +277,14 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
 /// Pairs of a union with columns in one layer, from the lists themselves.
 Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
                                               int64_t layer, size_t kernel) {
-  const Bound &bound = kernels[kernel];
+  const DeviceKernel &bound = kernels[kernel];
   int64_t pairs = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
     std::vector<abi::IndexList> read;
     for (int64_t selection : bound.columns)
       read.push_back(lists.list(layer, static_cast<int64_t>(s), selection));
     Result<int64_t> counted =
-        counter.count(stream, bound.kernel->terms, form, lengths[s],
+        counter.count(stream, bound.kernel->terms, encoding(), lengths[s],
                       config.queryHeads, read, bound.groups);
     if (!counted)
       return counted.takeError().withContext("layer " + std::to_string(layer) +
@@ -386,14 +297,18 @@ Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
 Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
   StepCounters counters;
   int64_t dense = 0;
-  for (int64_t n : lengths)
+  for (int64_t n : lengths) {
     dense += n * n * config.queryHeads;
+    counters.liveRows += n;
+  }
+  counters.queryRows = counters.keyRows = counters.valueRows =
+      counters.ffnRows = counters.liveRows * config.layers;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Phase &phase = steps.phase(layer, step);
-    const Bound &bound = kernels[phase.attention];
+    const DeviceKernel &bound = kernels[phase.attention];
     counters.densePairs += dense;
-    counters.pairs +=
-        bound.listed ? listed[layer][phase.attention] : bound.fixedPairs;
+    counters.pairs += bound.listed ? listed[layer][phase.attention]
+                                   : fixedPairs[phase.attention];
     bool renewed = false;
     for (const Phase::Refresh &refresh : phase.refreshes) {
       if (!steps.renews(refresh.selection, step))

@@ -18,6 +18,7 @@
 #include "runtime/cache/IndexLists.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
+#include "runtime/engine/cuda/Kernels.h"
 #include "runtime/engine/cuda/ListCount.h"
 #include "runtime/model/Config.h"
 #include "runtime/schedule/Executor.h"
@@ -87,26 +88,12 @@ public:
   int64_t listBytes() const { return listTotal; }
 
   /// Shared form of the lists in this run.
-  bundle::Encoding encoding() const { return form; }
+  bundle::Encoding encoding() const { return kernels.encoding(); }
 
 private:
-  /// A kernel of the manifest in the form that fits model, target and encoding.
-  struct Bound {
-    const bundle::Kernel *kernel = nullptr;
-    const bundle::KernelVariant *variant = nullptr;
-    const Kernel *code = nullptr;
-    std::vector<int64_t> columns; ///< selections read, in the order of terms
-    std::vector<int64_t> groups;  ///< their group sizes
-    int64_t fixedPairs = 0;       ///< all heads and sequences; of this run
-    bool listed = false;          ///< pairs depend on the contents of lists
-  };
-
   DeviceSchedule() = default;
-  Status bind();
   Status checkLengths() const;
   IndexListShape listShape() const;
-  int64_t selectScratchRow(const Bound &select) const;
-  int64_t selectBlocks(const Bound &select) const;
   Result<int64_t> listedPairsOf(const Stream &stream, int64_t layer,
                                 size_t kernel);
 
@@ -116,8 +103,7 @@ private:
   StepProgram steps;
   ModelConfig config;
   DType dtype = DType::BF16;
-  std::vector<Bound> kernels;
-  bundle::Encoding form = bundle::Encoding::Int32;
+  ScheduleKernels kernels;
 
   // The run.
   std::vector<int64_t> lengths;
@@ -131,6 +117,8 @@ private:
   std::vector<std::vector<DevicePtr>> attentionArguments;
   /// [layer][selection]: likewise for the kernel that renews it.
   std::vector<std::vector<DevicePtr>> selectArguments;
+  std::vector<int64_t> fixedPairs; ///< [kernel]: of all heads and sequences,
+                                   ///< where no list is counted
   std::vector<std::vector<int64_t>> listed; ///< [layer][kernel]: pairs
   ListCounter counter;
 };

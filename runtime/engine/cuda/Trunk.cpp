@@ -175,7 +175,8 @@ Status Trunk::run(const Stream &stream, const DeviceSchedule &schedule,
                                    .position = at<int32_t>(positions),
                                    .heads = config.queryHeads + config.kvHeads,
                                    .half = config.headDim / 2,
-                                   .stride = attentionWidth() + 2 * kvWidth()});
+                                   .stride = attentionWidth() + 2 * kvWidth(),
+                                   .inElements = !config.fullPrecisionRope});
         !s)
       return s;
     if (parts.attention)

@@ -70,6 +70,12 @@ DeviceWeights::Parts::Parts(const ModelConfig &config, DType dtype,
              layer ? Sources{layer->query, layer->key, layer->value}
                    : Sources{},
              &LayerAddresses::qkv);
+    if (config.qkvBias)
+      addLayer("attention biases", attention + 2 * keys,
+               layer
+                   ? Sources{layer->queryBias, layer->keyBias, layer->valueBias}
+                   : Sources{},
+               &LayerAddresses::qkvBias);
     addLayer("attention weights", hidden * attention,
              {layer ? layer->attentionOut : nullptr},
              &LayerAddresses::attentionOut);

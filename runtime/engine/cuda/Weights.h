@@ -24,6 +24,7 @@ namespace heddle::rt::cuda {
 struct LayerAddresses {
   DevicePtr attentionNorm = 0; ///< [hidden]
   DevicePtr qkv = 0;           ///< outputs: query, key, then value heads
+  DevicePtr qkvBias = 0;       ///< [outputs of qkv]; 0 without biases
   DevicePtr attentionOut = 0;  ///< [hidden x queryHeads * headDim]
   DevicePtr mlpNorm = 0;       ///< [hidden]
   DevicePtr gateUp = 0;        ///< outputs: gate's, then up's

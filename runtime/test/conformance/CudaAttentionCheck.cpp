@@ -21,14 +21,23 @@ namespace {
 
 class AttentionCase : public CudaCase {
 public:
+  /// The kernel is told the places of the rows of sequences that are `placed`;
+  /// of the others it is to compute all.
   AttentionCase(const CudaUnderTest &gpu, const bundle::Kernel &kernel,
                 const bundle::KernelVariant &variant,
                 std::vector<std::shared_ptr<Inputs>> sequences, int64_t apart,
-                Finding &finding)
+                const std::vector<bool> &placed, Finding &finding)
       : CudaCase(gpu, variant, std::move(sequences), apart, finding),
-        kernel(kernel) {
+        kernel(kernel), placed(placed) {
     arguments =
         plan.add("arguments", sizeof(abi::AttentionArgs) * inputs.size());
+    for (size_t s = 0; s < inputs.size(); ++s) {
+      placeSlots.push_back(plan.add("places", placed[s] ? rows(s) * 4 : 0));
+      firstRows.push_back(cutRows(s));
+      firstRowSlots.push_back(plan.add("tiles", wordBytes(firstRows.back())));
+      if (placed[s])
+        name += (s ? ", rows=" : " rows=") + std::to_string(rows(s));
+    }
     for (const std::shared_ptr<Inputs> &each : inputs)
       for (const std::unique_ptr<RandomLists> &list : each->lists)
         encode(each->problem.shape, list->list);
@@ -48,6 +57,58 @@ public:
   }
 
 private:
+  int64_t rows(size_t sequence) const { return problem(sequence).args.rows; }
+
+  static int64_t wordBytes(const std::vector<int32_t> &words) {
+    return static_cast<int64_t>(words.size() * sizeof(int32_t));
+  }
+
+  static int64_t tilesOf(int64_t rows, int64_t tileRows) {
+    return (rows + tileRows - 1) / tileRows;
+  }
+
+  /// The first row of each tile, and the number of rows; nothing where tiles
+  /// are as many rows each.
+  std::vector<int32_t> cutRows(size_t sequence) const {
+    if (!placed[sequence] || !kernel.hasLists())
+      return {};
+    const int32_t *place = problem(sequence).args.place;
+    const int64_t n = problem(sequence).shape.n;
+    std::vector<int32_t> first(1, 0);
+    for (int64_t tile = 1; tile <= tilesOf(n, variant.queryRows); ++tile)
+      first.push_back(
+          static_cast<int32_t>(std::lower_bound(place, place + rows(sequence),
+                                                tile * variant.queryRows) -
+                               place));
+    return first;
+  }
+
+  /// The most tiles of any sequence.
+  int64_t tiles() const {
+    int64_t most = 1;
+    for (size_t s = 0; s < inputs.size(); ++s)
+      most =
+          std::max(most, firstRows[s].empty()
+                             ? tilesOf(rows(s), variant.queryRows)
+                             : static_cast<int64_t>(firstRows[s].size()) - 1);
+    return most;
+  }
+
+  /// Tells the kernel which rows there are.
+  bool uploadRows(size_t sequence, abi::AttentionArgs &args) {
+    if (!placed[sequence])
+      return true;
+    const std::vector<int32_t> &first = firstRows[sequence];
+    if (!upload(placeSlots[sequence], problem(sequence).place.data(),
+                rows(sequence) * 4) ||
+        !upload(firstRowSlots[sequence], first.data(), wordBytes(first)))
+      return false;
+    args.place = address<int32_t>(placeSlots[sequence]);
+    if (!first.empty())
+      args.firstRow = address<int32_t>(firstRowSlots[sequence]);
+    return true;
+  }
+
   /// `list` on the host, in int32.
   void encode(const Shape &shape, const abi::IndexList &list) {
     const int64_t rowBytes =
@@ -71,6 +132,8 @@ private:
       abi::AttentionArgs args = argumentsOf(s);
       if (!kernel.writesLse)
         args.lse = nullptr;
+      if (!uploadRows(s, args))
+        return false;
       for (size_t c = 0; c < inputs[s]->lists.size(); ++c, ++next) {
         if (!upload(listSlots[next], encoded[next].data(),
                     static_cast<int64_t>(encoded[next].size())))
@@ -85,17 +148,16 @@ private:
     if (!upload(arguments, blocks.data(),
                 static_cast<int64_t>(blocks.size() * sizeof(blocks[0]))))
       return false;
-    rt::cuda::Grid grid{.x = (longest() + variant.queryRows - 1) /
-                             variant.queryRows,
-                        .y = heads(),
-                        .z = static_cast<int64_t>(inputs.size())};
+    rt::cuda::Grid grid{
+        .x = tiles(), .y = heads(), .z = static_cast<int64_t>(inputs.size())};
     return good(gpu.module[variant.symbol].launch(gpu.stream, grid,
                                                   memory[arguments],
                                                   DevicePtr(0), int64_t(0))) &&
            good(gpu.stream.synchronize());
   }
 
-  /// Every element of a row is no longer poison, all between rows still is.
+  /// Every element of a row is no longer poison, all between and behind them
+  /// still is.
   void checkWritten(size_t sequence) {
     Problem &p = problem(sequence);
     const int64_t size = byteSize(p.shape.dtype);
@@ -111,23 +173,32 @@ private:
       int64_t first = row * p.args.outputStride;
       int64_t end = row + 1 < p.shape.n ? first + p.args.outputStride
                                         : p.output.size() / size;
+      const int64_t written = row < rows(sequence) ? width : 0;
       for (int64_t e = first; e < end; ++e)
-        if (poisoned(e) != (e - first >= width)) {
+        if (poisoned(e) != (e - first >= written)) {
           finding.fail(name + ": sequence " + std::to_string(sequence) +
                        ", row " + std::to_string(row) + ", element " +
                        std::to_string(e - first) + " of " +
                        std::to_string(width) +
                        (poisoned(e) ? " was not written"
-                                    : " lies between rows and was written"));
+                                    : " is in no row and was written"));
           break;
         }
     }
+    const int64_t sums = kernel.writesLse ? heads() * rows(sequence) : 0;
+    for (int64_t byte = sums * 4; byte < p.lse.size(); ++byte)
+      if (p.lse.data()[byte] != std::byte{0xff})
+        finding.fail(name + ": sequence " + std::to_string(sequence) +
+                     ", log-sum-exp " + std::to_string(byte / 4) +
+                     " is no row's and was written");
   }
 
   void compare(size_t sequence, std::mt19937_64 &random) {
     Problem &p = problem(sequence);
-    const int64_t n = p.shape.n;
-    const double rowWork = 2.0 * n * p.shape.headDim;
+    const int64_t n = rows(sequence);
+    if (n == 0)
+      return;
+    const double rowWork = 2.0 * p.shape.n * p.shape.headDim;
     std::vector<int64_t> picked =
         sample(heads() * n,
                std::max<int64_t>(int64_t(referenceWork / rowWork), 8), random);
@@ -150,6 +221,9 @@ private:
   }
 
   const bundle::Kernel &kernel;
+  const std::vector<bool> placed;
+  std::vector<ArenaPlan::Slot> placeSlots, firstRowSlots;
+  std::vector<std::vector<int32_t>> firstRows;
   ArenaPlan::Slot arguments;
   std::vector<std::vector<std::byte>> encoded; ///< lists of all sequences
   std::vector<ArenaPlan::Slot> listSlots;
@@ -167,10 +241,25 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
   rules.longest = longSequence;
   Finding *current = nullptr;
   std::mt19937_64 *draws = nullptr;
-  Batches batches([&](std::vector<std::shared_ptr<Inputs>> sequences) {
+  auto judge = [&](const std::vector<std::shared_ptr<Inputs>> &sequences,
+                   const std::vector<bool> &placed) {
     if (current->ok())
-      AttentionCase(gpu, kernel, variant, std::move(sequences), 0, *current)
+      AttentionCase(gpu, kernel, variant, sequences, 0, placed, *current)
           .check(*draws);
+  };
+  // All rows; then some of one sequence at least, beside others that are whole.
+  Batches batches([&](const std::vector<std::shared_ptr<Inputs>> &sequences) {
+    std::vector<bool> placed(sequences.size(), false);
+    judge(sequences, placed);
+    const size_t certain = (*draws)() % sequences.size();
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      placed[s] = s == certain || (*draws)() % 2;
+      if (placed[s])
+        sequences[s]->problem.sampleRows(*draws);
+    }
+    judge(sequences, placed);
+    for (const std::shared_ptr<Inputs> &each : sequences)
+      each->problem.takeAllRows();
   });
   Finding finding = forEachCase(manifest, kernel, variant, options, rules,
                                 [&](std::shared_ptr<Inputs> inputs,
@@ -187,7 +276,7 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
     return finding;
   AttentionCase(gpu, kernel, variant,
                 {makeInputs(manifest, kernel, variant, shape, 100, random)},
-                wideStride(shape.n, shape.dtype), finding)
+                wideStride(shape.n, shape.dtype), {false}, finding)
       .check(random);
   return finding;
 }

@@ -89,8 +89,7 @@ Problem::Problem(const Shape &shape, std::mt19937_64 &random)
   args.valueStride = shape.kvHeads * shape.headDim + shape.padding;
   args.outputStride = shape.queryHeads() * shape.headDim + 3 * shape.padding;
   args.kvGroup = shape.ratio;
-  args.rows = shape.n;
-  std::iota(place.as<int32_t>(), place.as<int32_t>() + shape.n, 0);
+  takeAllRows();
   std::iota(position.as<int32_t>(), position.as<int32_t>() + shape.n, 0);
   args.place = place.as<int32_t>();
   args.position = position.as<int32_t>();
@@ -141,19 +140,29 @@ Problem::Problem(const Shape &shape, std::mt19937_64 &random)
   value.protect(true);
 }
 
-void Problem::thinOut(std::mt19937_64 &random) {
-  auto below = [&](int64_t bound) {
-    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
-  };
-  int64_t counts[] = {0, 1, shape.n - 1, shape.n, below(shape.n + 1)};
-  args.rows = counts[below(std::size(counts))];
+static int64_t below(std::mt19937_64 &random, int64_t bound) {
+  return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+}
+
+void Problem::takeAllRows() {
+  args.rows = shape.n;
+  std::iota(place.as<int32_t>(), place.as<int32_t>() + shape.n, 0);
+}
+
+void Problem::sampleRows(std::mt19937_64 &random) {
+  int64_t counts[] = {0, 1, shape.n - 1, shape.n, below(random, shape.n + 1)};
+  args.rows = counts[below(random, std::size(counts))];
   std::vector<int32_t> all(static_cast<size_t>(shape.n));
   std::iota(all.begin(), all.end(), 0);
   std::sample(all.begin(), all.end(), place.as<int32_t>(), args.rows, random);
-  auto next = static_cast<int32_t>(below(3));
+}
+
+void Problem::thinOut(std::mt19937_64 &random) {
+  sampleRows(random);
+  auto next = static_cast<int32_t>(below(random, 3));
   for (int64_t key = 0; key < shape.n; ++key) {
     position.as<int32_t>()[key] = next;
-    next += static_cast<int32_t>(below(2) ? 1 : 1 + below(6));
+    next += static_cast<int32_t>(below(random, 2) ? 1 : 1 + below(random, 6));
   }
 }
 

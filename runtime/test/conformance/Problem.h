@@ -60,7 +60,11 @@ public:
   abi::AttentionArgs args{};
   GuardedBuffer query, key, value, output, lse, place, position;
 
-  /// Leaves out rows (none, some, all but one or all of them) and positions.
+  /// Leaves out rows: none, some, all but one or all of them.
+  void sampleRows(std::mt19937_64 &random);
+  /// All rows again.
+  void takeAllRows();
+  /// Leaves out rows and positions.
   void thinOut(std::mt19937_64 &random);
 
   void poisonOutputs() {

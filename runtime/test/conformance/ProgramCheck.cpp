@@ -152,8 +152,12 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
       }
       finding.measure(tensors.distance(found, expected), allowed, where);
       for (int64_t s = 0; s < batch.sequences(); ++s) {
-        for (const rt::SelectionView &view :
-             (*executor)->selections(layer, s)) {
+        auto views = (*executor)->selections(layer, s);
+        if (!views) {
+          finding.fail(where + ": " + views.error().text());
+          return finding;
+        }
+        for (const rt::SelectionView &view : *views) {
           if (!view.indices)
             continue;
           if (bundle.manifest().selections[view.selection].isolation ==

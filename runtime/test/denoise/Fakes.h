@@ -10,7 +10,7 @@
 
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/Denoise.h"
-#include "runtime/denoise/HostEngine.h"
+#include "runtime/denoise/ModelEngine.h"
 
 #include <algorithm>
 #include <functional>
@@ -146,8 +146,9 @@ public:
   void setTracing(bool) override {}
   std::span<const LayerTrace> trace() const override { return {}; }
   std::span<const int32_t> visible(int64_t) const override { return {}; }
-  std::vector<SelectionView> selections(int64_t, int64_t) const override {
-    return {};
+  Result<std::vector<SelectionView>> selections(int64_t,
+                                                int64_t) const override {
+    return std::vector<SelectionView>();
   }
 
   bundle::Manifest program;
@@ -166,7 +167,7 @@ inline Result<Generation>
 generate(Model &model, ScheduleExecutor &executor,
          std::span<const std::vector<int32_t>> prompts,
          const GenerateOptions &options, const StepObserver &observer) {
-  return rt::generate(*makeHostEngine(model, executor), prompts, options,
+  return rt::generate(*makeModelEngine(model, executor), prompts, options,
                       observer);
 }
 

@@ -10,6 +10,7 @@
 #include "bundle/RowAbi.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/Similarity.h"
 #include "runtime/test/device/cuda/Fixture.h"
 
 #include <algorithm>
@@ -27,6 +28,11 @@ float get(const void *array, int64_t index, DType dtype) {
 }
 void put(void *array, int64_t index, DType dtype, float value) {
   reference::store(array, index, dtype, value);
+}
+float roundTo(DType dtype, float value) {
+  float stored = 0;
+  put(&stored, 0, dtype, value);
+  return get(&stored, 0, dtype);
 }
 
 /// The parameter block as a struct: each parameter at its natural alignment.
@@ -90,8 +96,12 @@ void rotate(const abi::RotateArgs &a, int64_t blocks, DType t) {
         float cosine = a.cos[a.position[r] * a.half + j];
         float sine = a.sin[a.position[r] * a.half + j];
         float x = get(a.x, at, t), y = get(a.x, at + a.half, t);
-        put(a.x, at, t, x * cosine - y * sine);
-        put(a.x, at + a.half, t, y * cosine + x * sine);
+        auto product = [&](float factor, float angle) {
+          return a.inElements ? roundTo(t, factor * roundTo(t, angle))
+                              : factor * angle;
+        };
+        put(a.x, at, t, product(x, cosine) - product(y, sine));
+        put(a.x, at + a.half, t, product(y, cosine) + product(x, sine));
       }
 }
 
@@ -104,6 +114,52 @@ void swiGlu(const abi::SwiGluArgs &a, int64_t blocks, DType t) {
       put(a.y, r * a.width + c, t,
           get(&silu, 0, t) * get(a.x, r * 2 * a.width + a.width + c, t));
     }
+}
+
+/// The row that an index names for block i.
+int64_t rowOf(const int32_t *index, int64_t i) { return index ? index[i] : i; }
+
+void copy(const abi::CopyArgs &a, int64_t blocks, DType t) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t from = rowOf(a.from, i), to = rowOf(a.to, i);
+    for (int64_t c = 0; c < a.width; ++c)
+      put(a.y, to * a.yStride + c, t,
+          from < 0 ? 0 : get(a.x, from * a.xStride + c, t));
+  }
+}
+
+void change(const abi::ChangeArgs &a, int64_t blocks, DType t) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t from = rowOf(a.from, i), to = rowOf(a.to, i);
+    EXPECT_GE(from, 0);
+    for (int64_t c = 0; c < a.width; ++c) {
+      float now = get(a.x, from * a.xStride + c, t);
+      put(a.change, to * a.width + c, t, now - get(a.y, to * a.width + c, t));
+      put(a.y, to * a.width + c, t, now);
+    }
+  }
+}
+
+void compare(const abi::CompareArgs &a, int64_t blocks, DType t) {
+  std::vector<float> now(a.width), before(a.width);
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t from = rowOf(a.from, i), at = rowOf(a.at, i), to = rowOf(a.to, i);
+    EXPECT_GE(from, 0);
+    for (int64_t c = 0; c < a.width; ++c) {
+      before[c] = get(a.cache, at * a.width + c, t);
+      now[c] = get(a.x, from * a.xStride + c, t);
+      if (a.flags & abi::compareAdds)
+        now[c] += before[c];
+    }
+    if (a.similarity)
+      a.similarity[i] = cosine(now.data(), before.data(), a.width);
+    for (int64_t c = 0; c < a.width; ++c) {
+      if (a.flags & abi::compareStores)
+        put(a.cache, at * a.width + c, t, now[c]);
+      if (a.y)
+        put(a.y, to * a.yStride + c, t, now[c]);
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,9 +175,12 @@ void maskedCount(const abi::MaskedCountArgs &a, int64_t blocks, DType) {
 void candidates(const abi::CandidatesArgs &a, int64_t blocks, DType) {
   EXPECT_EQ(blocks, 1);
   int64_t found = 0;
+  auto listed = [&] {
+    return static_cast<int32_t>(std::min(found, a.capacity));
+  };
   std::fill_n(a.rows, a.capacity, -1);
   for (int64_t s = 0; s < a.sequences; ++s) {
-    a.offsets[s] = static_cast<int32_t>(found);
+    a.offsets[s] = listed();
     for (int64_t row = a.first[s]; row < a.end[s]; ++row) {
       if (a.tokens[row] != a.maskToken)
         continue;
@@ -132,7 +191,8 @@ void candidates(const abi::CandidatesArgs &a, int64_t blocks, DType) {
       ++found;
     }
   }
-  a.offsets[a.sequences] = *a.count = static_cast<int32_t>(found);
+  a.offsets[a.sequences] = listed();
+  *a.count = static_cast<int32_t>(found);
 }
 
 void draw(const abi::DrawArgs &a, int64_t blocks, DType t) {
@@ -199,11 +259,33 @@ struct Compiled {
   DType dtype = DType::F32;
 };
 
+/// The rows of a tile, as the kernel finds them: [first, second).
+std::pair<int64_t, int64_t>
+rowsOfTile(const Compiled &code, const abi::AttentionArgs &args, int64_t tile) {
+  const int64_t tileRows = code.variant.queryRows, start = tile * tileRows;
+  if (!code.kernel.hasLists() || !args.firstRow)
+    return {start, std::min(start + tileRows, args.rows)};
+  if (start >= args.n)
+    return {0, 0};
+  const int64_t first = args.firstRow[tile], end = args.firstRow[tile + 1];
+  for (int64_t row = first; row < end; ++row)
+    EXPECT_EQ(args.place[row] / tileRows, tile)
+        << "row " << row << " is in a tile with other lists";
+  return {first, end};
+}
+
 void attend(const Compiled &code, const Launch &launch) {
   const auto *all = launch.parameter<const abi::AttentionArgs *>(0);
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
     const abi::AttentionArgs &args = all[z];
-    EXPECT_GE(launch.grid[0] * code.variant.queryRows, args.n);
+    const bool byPlace = code.kernel.hasLists() && args.firstRow;
+    EXPECT_GE(launch.grid[0] * code.variant.queryRows,
+              byPlace ? args.n : args.rows);
+    EXPECT_LE(args.rows, args.n);
+    EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n)
+        << args.rows << " of " << args.n << " rows without their places";
+    EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
+        << "rows of a kernel with lists that are not cut by place";
     EXPECT_EQ(launch.grid[1], args.heads);
     std::vector<std::vector<int32_t>> keys(code.groups.size());
     std::vector<abi::IndexList> lists;
@@ -223,15 +305,18 @@ void attend(const Compiled &code, const Launch &launch) {
       reference::Head head =
           reference::headOf(args, h, code.variant.headDim, code.dtype);
       auto keeps = reference::pairsOf(code.kernel.terms, h, lists, code.groups);
-      for (int64_t row = 0; row < args.n; ++row) {
-        reference::RowResult result = attendRow(head, row, keeps);
-        for (int64_t e = 0; e < code.variant.headDim; ++e)
-          reference::store(args.output,
-                           row * args.outputStride + h * code.variant.headDim +
-                               e,
-                           code.dtype, result.output[e]);
-        if (code.kernel.writesLse)
-          args.lse[h * args.n + row] = static_cast<float>(result.lse);
+      for (int64_t tile = 0; tile < launch.grid[0]; ++tile) {
+        auto [first, end] = rowsOfTile(code, args, tile);
+        for (int64_t row = first; row < end; ++row) {
+          reference::RowResult result = attendRow(head, row, keeps);
+          for (int64_t e = 0; e < code.variant.headDim; ++e)
+            reference::store(args.output,
+                             row * args.outputStride +
+                                 h * code.variant.headDim + e,
+                             code.dtype, result.output[e]);
+          if (code.kernel.writesLse)
+            args.lse[h * args.rows + row] = static_cast<float>(result.lse);
+        }
       }
     }
   }
@@ -304,6 +389,15 @@ void installKernels(const bundle::Manifest &manifest) {
       case bundle::RowOp::SwiGlu:
         install(swiGlu);
         break;
+      case bundle::RowOp::Copy:
+        install(copy);
+        break;
+      case bundle::RowOp::Change:
+        install(change);
+        break;
+      case bundle::RowOp::Compare:
+        install(compare);
+        break;
       case bundle::RowOp::MaskedCount:
         install(maskedCount);
         break;
@@ -316,9 +410,6 @@ void installKernels(const bundle::Manifest &manifest) {
       case bundle::RowOp::Commit:
         install(commit);
         break;
-      case bundle::RowOp::Gather:
-      case bundle::RowOp::Scatter:
-        break; // no engine launches them
       }
     }
   for (const bundle::Kernel &kernel : manifest.kernels)

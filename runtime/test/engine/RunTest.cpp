@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/denoise/HostEngine.h"
+#include "runtime/denoise/ModelEngine.h"
+#include "runtime/engine/cuda/PlayedEngine.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/test/engine/EngineFixture.h"
 
@@ -58,17 +59,45 @@ protected:
     EXPECT_OK(model);
     auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
     EXPECT_OK(executor);
-    return record(*makeHostEngine(**model, **executor), prompts, options);
+    return record(*makeModelEngine(**model, **executor), prompts, options);
+  }
+
+  /// The engine that plays a schedule step by step.
+  void startPlayed(const bundle::Manifest &manifest) {
+    installKernels(manifest);
+    played.reset();
+    Result<DeviceWeights> loaded =
+        DeviceWeights::load(device(), config, folder->path, {});
+    ASSERT_OK(loaded);
+    weights = std::move(*loaded);
+    auto made = PlayedEngine::create(device(), weights, gpuBundle(manifest),
+                                     config, DType::F32);
+    ASSERT_OK(made);
+    played = std::move(*made);
+  }
+
+  void TearDown() override {
+    played.reset();
+    EngineTest::TearDown();
   }
 
   /// Both, step by step.
   void compare(const bundle::Manifest &manifest, const Prompts &prompts,
                const GenerateOptions &options) {
     start(manifest);
-    if (HasFatalFailure())
-      return;
+    if (!HasFatalFailure())
+      compare(*engine, manifest, prompts, options);
+  }
+  void comparePlayed(const bundle::Manifest &manifest, const Prompts &prompts,
+                     const GenerateOptions &options) {
+    startPlayed(manifest);
+    if (!HasFatalFailure())
+      compare(*played, manifest, prompts, options);
+  }
+  void compare(StepEngine &on, const bundle::Manifest &manifest,
+               const Prompts &prompts, const GenerateOptions &options) {
     Trace host = onHost(manifest, prompts, options);
-    Trace gpu = record(*engine, prompts, options);
+    Trace gpu = record(on, prompts, options);
     EXPECT_EQ(gpu.generation.sequences, host.generation.sequences);
     ASSERT_EQ(gpu.steps.size(), host.steps.size());
     for (size_t i = 0; i < gpu.steps.size(); ++i) {
@@ -81,6 +110,9 @@ protected:
                 host.steps[i].counters.scorePairs);
       EXPECT_EQ(gpu.steps[i].counters.refreshes,
                 host.steps[i].counters.refreshes);
+      EXPECT_EQ(gpu.steps[i].counters.queryRows,
+                host.steps[i].counters.queryRows);
+      EXPECT_EQ(gpu.steps[i].counters.ffnRows, host.steps[i].counters.ffnRows);
       const std::vector<Commit> &a = gpu.steps[i].commits;
       const std::vector<Commit> &b = host.steps[i].commits;
       ASSERT_EQ(a.size(), b.size());
@@ -92,11 +124,57 @@ protected:
       }
     }
     // Without an observer nothing is copied back, and the tokens are the same.
-    Result<Generation> unseen = generate(*engine, prompts, options, nullptr);
+    Result<Generation> unseen = generate(on, prompts, options, nullptr);
     ASSERT_OK(unseen);
     EXPECT_EQ(unseen->sequences, gpu.generation.sequences);
   }
+
+  std::unique_ptr<PlayedEngine> played;
 };
+
+bundle::Cadence cadence(bundle::Cadence::Kind kind, int64_t number,
+                        bool inBlock = false) {
+  bundle::Cadence result;
+  result.kind = kind;
+  result.period = result.count = number;
+  result.inBlock = inBlock;
+  return result;
+}
+
+bundle::Pass passOn(const bundle::Cadence &when) {
+  bundle::Pass pass;
+  pass.when.push_back({bundle::When::Kind::On, when});
+  return pass;
+}
+
+bundle::Positions positions(bundle::Positions::Kind kind, int64_t count = 0) {
+  bundle::Positions result;
+  result.kind = kind;
+  result.count = count;
+  return result;
+}
+
+/// Dense attention alone: no selection is kept or renewed.
+bundle::Manifest denseManifest() {
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections.clear();
+  manifest.kernels.resize(1);
+  return manifest;
+}
+
+/// Every fourth step all rows, else those whose context changed, in the
+/// response.
+bundle::Manifest salient(bundle::Manifest manifest,
+                         bundle::Reuse::Attention attention) {
+  manifest.positions = {positions(bundle::Positions::Kind::Response)};
+  bundle::Pass some;
+  some.rows = 0;
+  some.exact = bundle::Pass::Exact::Salient;
+  some.below = {999, 1000};
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 4)), some};
+  manifest.reuse = {true, attention, true};
+  return manifest;
+}
 
 TEST_F(RunTest, DenseOfOneSequence) {
   makeModel(tiny);
@@ -237,6 +315,122 @@ TEST_F(RunTest, RunsFollowEachOther) {
   EXPECT_EQ(std::count(kept.begin(), kept.end(), config.maskToken), 5);
   Trace again = record(*engine, prompts, lengthsOf(16, 8, 8));
   EXPECT_EQ(again.generation.sequences, first.generation.sequences);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps that are decided as they come
+//===----------------------------------------------------------------------===//
+
+TEST_F(RunTest, PlayedSalientRows) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  for (bundle::Reuse::Attention attention :
+       {bundle::Reuse::Attention::Propagated,
+        bundle::Reuse::Attention::Context})
+    comparePlayed(salient(denseManifest(), attention), promptsOf({5, 20, 9}),
+                  lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, PlayedSalientRowsOverColumns) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  bundle::Manifest manifest =
+      salient(gpuManifest(), bundle::Reuse::Attention::Propagated);
+  setRule(manifest, "columns", {0});
+  comparePlayed(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, PlayedSalientRowsOverUnions) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  bundle::Manifest manifest =
+      salient(gpuManifest({.encodings = {bundle::Encoding::Bitmap}}),
+              bundle::Reuse::Attention::Propagated);
+  setRule(manifest, "union", {2});
+  comparePlayed(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, PlayedLeastSimilarRows) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Response)};
+  bundle::Pass some;
+  some.rows = some.among = 0;
+  some.exact = bundle::Pass::Exact::LeastSimilar;
+  some.keep = {1, 4};
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 5)), some};
+  manifest.reuse = {true, bundle::Reuse::Attention::Output, true};
+  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, PlayedBlocksCommittedByConfidence) {
+  makeModel({.layers = 2,
+             .hidden = 256,
+             .queryHeads = 4,
+             .kvHeads = 2,
+             .mlpHidden = 40,
+             .vocab = 61});
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Block)};
+  bundle::Pass some;
+  some.rows = 0;
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::First, 1, true)),
+                     some};
+  manifest.reuse.kv = true;
+  manifest.commit.kind = bundle::CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 20};
+  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+}
+
+TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
+  makeModel(tiny);
+  bundle::Manifest manifest = denseManifest();
+  bundle::Cadence phase = cadence(bundle::Cadence::Kind::Every, 3);
+  bundle::Positions seen = positions(bundle::Positions::Kind::Union);
+  seen.of = {0, 1};
+  bundle::Positions fixed = positions(bundle::Positions::Kind::Fixed);
+  fixed.of = {2};
+  fixed.cadence = phase;
+  manifest.positions = {positions(bundle::Positions::Kind::Decoded),
+                        positions(bundle::Positions::Kind::Undecoded, 6), seen,
+                        fixed,
+                        positions(bundle::Positions::Kind::Undecoded, 4)};
+  manifest.visible = 3;
+  bundle::Pass some;
+  some.rows = 4;
+  manifest.passes = {passOn(phase), some};
+  manifest.reuse.kv = true;
+  manifest.commit.within = 4;
+  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+}
+
+TEST_F(RunTest, PlayedShiftedLogitsAndBiases) {
+  makeModel({.layers = 2,
+             .hidden = 256,
+             .queryHeads = 4,
+             .kvHeads = 2,
+             .mlpHidden = 40,
+             .vocab = 61,
+             .dream = true});
+  ASSERT_TRUE(config.shiftedLogits && config.qkvBias);
+  comparePlayed(denseManifest(), promptsOf({5, 20, 9}), lengthsOf(16, 16, 8));
+  comparePlayed(salient(denseManifest(), bundle::Reuse::Attention::Propagated),
+                promptsOf({5, 20}), lengthsOf(16, 16, 8));
+}
+
+TEST_F(RunTest, PlayedIsCaptured) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  comparePlayed(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, WhatCannotBePlayedIsRefused) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections.front().perKvHead = true;
+  auto made = PlayedEngine::create(device(), weights, gpuBundle(manifest),
+                                   config, DType::F32);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().text().find("lists that query heads share"),
+            std::string::npos);
 }
 
 } // namespace

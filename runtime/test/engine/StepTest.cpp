@@ -331,4 +331,21 @@ TEST_F(StepTest, ParametersOfRowKernelsAreTheFieldsOfTheirStruct) {
   EXPECT_EQ(seen[1].parameter<double>(7), 1e-5);
 }
 
+TEST_F(StepTest, RotatesInTheTypeThatTheModelRotatesIn) {
+  for (bool full : {true, false}) {
+    config.fullPrecisionRope = full;
+    start(gpuManifest());
+    std::string symbol = rowSymbol(bundle::RowOp::Rotate, "f32");
+    auto rotate = fakeDriver().kernels[symbol];
+    std::vector<int64_t> seen;
+    fakeDriver().kernels[symbol] = [&](const FakeDriver::Launch &launch) {
+      rotate(launch);
+      seen.push_back(launch.parameter<int64_t>(7));
+    };
+    ASSERT_OK(generate(*engine, promptsOf({7}), lengthsOf(2, 2, 2), {}));
+    ASSERT_FALSE(seen.empty());
+    EXPECT_EQ(seen, std::vector<int64_t>(seen.size(), full ? 0 : 1));
+  }
+}
+
 } // namespace

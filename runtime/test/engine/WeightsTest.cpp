@@ -41,13 +41,17 @@ protected:
     for (int64_t i = 0; i < layers; ++i) {
       const LayerAddresses &layer = loaded.layers[i];
       std::string block = "blocks." + std::to_string(i) + ".";
-      auto expect = [&](DevicePtr at, std::vector<std::string> names) {
+      auto expect = [&](DevicePtr at, std::vector<std::string> names,
+                        const char *what = ".weight") {
         for (std::string &name : names)
-          name = block + name + ".weight";
+          name = block + name + what;
         expectTensors(at, dtype, model, names);
       };
       expect(layer.attentionNorm, {"attn_norm"});
       expect(layer.qkv, {"q_proj", "k_proj", "v_proj"});
+      EXPECT_EQ(layer.qkvBias != 0, config.qkvBias);
+      if (config.qkvBias)
+        expect(layer.qkvBias, {"q_proj", "k_proj", "v_proj"}, ".bias");
       expect(layer.attentionOut, {"attn_out"});
       expect(layer.mlpNorm, {"ff_norm"});
       expect(layer.gateUp, {"ff_proj", "up_proj"});
@@ -90,6 +94,34 @@ TEST_F(WeightsTest, EveryTensorInEveryType) {
       EXPECT_EQ(fakeDriver().pinned, 0);
     }
   }
+}
+
+TEST_F(WeightsTest, BiasesOfAllHeadsLieTogether) {
+  for (DType stored : {DType::F32, DType::BF16}) {
+    TinyModel model = writeModel({.layers = 3,
+                                  .hidden = 256,
+                                  .queryHeads = 4,
+                                  .kvHeads = 2,
+                                  .mlpHidden = 104,
+                                  .dream = true},
+                                 stored);
+    for (DType dtype : {DType::F32, DType::BF16}) {
+      Result<DeviceWeights> loaded = load(dtype);
+      ASSERT_OK(loaded);
+      expectModel(*loaded, dtype, model, 3);
+      EXPECT_EQ(loaded->bytes(), DeviceWeights::bytesFor(config, dtype));
+    }
+  }
+  Result<DeviceWeights> made =
+      DeviceWeights::random(device(), config, DType::F32, 5);
+  ASSERT_OK(made);
+  double squares = 0;
+  for (int64_t i = 0; i < 512; ++i) {
+    double bias = reference::load(
+        reinterpret_cast<void *>(made->layers[2].qkvBias), i, DType::F32);
+    squares += bias * bias;
+  }
+  EXPECT_NEAR(std::sqrt(squares / 512), 0.02, 0.004);
 }
 
 TEST_F(WeightsTest, TiedEmbeddingsAreThereOnce) {

@@ -94,11 +94,11 @@ public:
   }
 
   Result<Cached> projected(int64_t layer) override {
-    return Cached{view(outputRows), cacheOf(outputs[layer])};
+    return cached(view(outputRows), outputs[layer]);
   }
   Result<Cached> ffn(int64_t layer) override {
     ffnRows = draw(3);
-    return Cached{view(ffnRows), cacheOf(ffns[layer])};
+    return cached(view(ffnRows), ffns[layer]);
   }
 
   void begin(const PackedBatch &batch, bool everything) {
@@ -122,11 +122,8 @@ private:
   RowSet view(const std::vector<int32_t> &rows) const {
     return whole ? RowSet() : RowSet{false, rows};
   }
-  std::span<void *const> cacheOf(std::vector<std::byte> &memory) {
-    pointers.clear();
-    for (int32_t position : live)
-      pointers.push_back(memory.data() + position * config.hidden * size);
-    return pointers;
+  Cached cached(RowSet rows, std::vector<std::byte> &memory) const {
+    return {rows, memory.data(), config.hidden * size, live};
   }
 
   const ModelConfig config;
@@ -136,7 +133,6 @@ private:
   bool whole = true;
   std::vector<int32_t> live, valueRows, keyRows, outputRows, ffnRows;
   Memory heads, outputs, ffns; ///< [layer]
-  std::vector<void *> pointers;
 };
 
 class PartialRows : public testing::TestWithParam<DType> {};

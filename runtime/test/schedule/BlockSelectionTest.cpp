@@ -171,7 +171,7 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
                                    ? double(config.queryHeads)
                                    : double(config.headDim));
   int64_t shared = selection.perKvHead ? 2 : 1;
-  SelectionView view = (*executor)->selections(0, 0).at(0);
+  SelectionView view = (*executor)->selections(0, 0)->at(0);
   ASSERT_TRUE(view.indices);
   ASSERT_EQ(view.lists, config.queryHeads / shared);
   ASSERT_EQ(view.groups, (n + size - 1) / size);

@@ -161,10 +161,10 @@ TEST(Executor, ShowsSelections) {
   auto executor = make(columnsOn(first), config);
   ASSERT_TRUE(executor);
   ASSERT_TRUE(executor->beginRun({{40, 0}}, 4, 4));
-  ASSERT_EQ(executor->selections(0, 0).size(), 1u); // selection 1 is not kept
-  EXPECT_EQ(executor->selections(0, 0)[0].indices, nullptr);
+  ASSERT_EQ(executor->selections(0, 0)->size(), 1u); // selection 1 is not kept
+  EXPECT_EQ(executor->selections(0, 0)->at(0).indices, nullptr);
   play(*executor, config, {40}, 4);
-  SelectionView view = executor->selections(0, 0).at(0);
+  SelectionView view = executor->selections(0, 0)->at(0);
   EXPECT_EQ(view.group, 16);
   EXPECT_EQ(view.groups, 3);
   EXPECT_EQ(view.keep, 20);
@@ -175,8 +175,8 @@ TEST(Executor, ShowsSelections) {
       EXPECT_TRUE(key >= 0 && key < 40);
       EXPECT_TRUE(k == 0 || view.indices[list * 20 + k - 1] < key);
     }
-  EXPECT_TRUE(executor->selections(1, 0).empty());
-  EXPECT_TRUE(executor->selections(0, 1).empty());
+  EXPECT_TRUE(executor->selections(1, 0)->empty());
+  EXPECT_TRUE(executor->selections(0, 1)->empty());
 }
 
 TEST(Executor, RefusesModelsThatTheBundleDoesNotFit) {

@@ -223,7 +223,9 @@ void playBoth(uint32_t seed, int64_t &played) {
           << "step " << step << " layer " << layer;
 
       for (int64_t s = 0; s < batch.sequences(); ++s) {
-        for (const SelectionView &view : (*one)->selections(layer, s)) {
+        auto views = (*one)->selections(layer, s);
+        ASSERT_TRUE(views);
+        for (const SelectionView &view : *views) {
           if (!view.indices)
             continue;
           size_t size = config.queryHeads * view.groups * view.keep;

@@ -115,16 +115,15 @@ ToyModel::forward(LayerPlayer &player, const PackedBatch &batch,
     auto add = [&](const LayerPlayer::Cached &cached, auto outputOf) {
       for (int32_t row : listOf(cached.computed, rows)) {
         std::vector<float> y = outputOf(row);
-        if (cached.cache.empty())
+        if (!cached.cache)
           for (int64_t e = 0; e < hidden; ++e)
             x[row][e] += y[e];
         else
-          std::copy(y.begin(), y.end(),
-                    static_cast<float *>(cached.cache[row]));
+          std::copy(y.begin(), y.end(), static_cast<float *>(cached.row(row)));
       }
-      for (size_t row = 0; row < cached.cache.size(); ++row)
+      for (size_t row = 0; cached.cache && row < x.size(); ++row)
         for (int64_t e = 0; e < hidden; ++e)
-          x[row][e] += static_cast<const float *>(cached.cache[row])[e];
+          x[row][e] += static_cast<const float *>(cached.row(row))[e];
     };
     auto projected = player.projected(l);
     if (!projected)

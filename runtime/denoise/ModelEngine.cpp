@@ -1,13 +1,12 @@
-//===- HostEngine.cpp - Steps on the host ---------------------------------===//
+//===- ModelEngine.cpp - Steps of a model that is played ------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/denoise/HostEngine.h"
+#include "runtime/denoise/ModelEngine.h"
 
-#include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
@@ -18,9 +17,9 @@ namespace heddle::rt {
 
 namespace {
 
-class HostEngine final : public StepEngine {
+class ModelEngine final : public StepEngine {
 public:
-  HostEngine(Model &model, ScheduleExecutor &executor)
+  ModelEngine(Model &model, ScheduleExecutor &executor)
       : model(model), executor(executor) {}
 
   const ModelConfig &config() const override { return model.config(); }
@@ -54,7 +53,7 @@ private:
   Status checkDraws() const;
   double orderOf(const Candidate &candidate, const Draw &draw) const;
   void commit();
-  void fillTraces(std::vector<SequenceTrace> &traces) const;
+  Status fillTraces(std::vector<SequenceTrace> &traces) const;
   Status checkMemory() const;
 
   int64_t count() const { return static_cast<int64_t>(runs.size()); }
@@ -80,21 +79,21 @@ private:
   std::vector<Commit> commits;
 };
 
-Status HostEngine::checkMemory() const {
+Status ModelEngine::checkMemory() const {
   int64_t rows = 0;
   for (const SequenceShape &shape : shapes)
     rows += shape.length;
   int64_t samplerRows =
       model.config().vocabSize * int64_t(sizeof(float)) * threadCount();
-  return rt::checkMemory(
+  return model.checkMemory(
       model.activationBytes(rows) + executor.runBytes(shapes) + samplerRows,
       "generating " + std::to_string(shapes.size() / (guided ? 2 : 1)) +
           " sequences of " + std::to_string(rows) + " positions in all",
       "use a shorter gen-length or prompt, or fewer prompts at a time");
 }
 
-Status HostEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
-                            const GenerateOptions &runOptions) {
+Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
+                             const GenerateOptions &runOptions) {
   options = runOptions;
   rule = executor.manifest().commit;
   // A block that lasts until it is full must not draw masks for ever.
@@ -132,7 +131,7 @@ Status HostEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
 }
 
 /// What the schedule is told of the sequences, guidance's included.
-std::vector<SequenceState> HostEngine::states() const {
+std::vector<SequenceState> ModelEngine::states() const {
   std::vector<SequenceState> result;
   for (size_t s = 0; s < shapes.size(); ++s) {
     const SequenceRun &run = runs[s % runs.size()];
@@ -146,7 +145,7 @@ std::vector<SequenceState> HostEngine::states() const {
   return result;
 }
 
-Status HostEngine::step(const StepPlace &, StepOutcome *outcome) {
+Status ModelEngine::step(const StepPlace &, StepOutcome *outcome) {
   Result<const PackedBatch *> live = executor.beginStep(states());
   if (!live)
     return live.takeError();
@@ -169,7 +168,8 @@ Status HostEngine::step(const StepPlace &, StepOutcome *outcome) {
     outcome->commits = commits;
     outcome->counters = executor.counters();
     if (options.trace)
-      fillTraces(outcome->traces);
+      if (Status status = fillTraces(outcome->traces); !status)
+        return status;
   }
   for (SequenceRun &run : runs)
     if (!run.done())
@@ -177,7 +177,7 @@ Status HostEngine::step(const StepPlace &, StepOutcome *outcome) {
   return Status::success();
 }
 
-void HostEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
+Status ModelEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
   for (int64_t s = 0; s < count(); ++s) {
     const SequenceRun &run = runs[s];
     if (run.done())
@@ -194,7 +194,11 @@ void HostEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
       trace.layers.push_back(layer);
       if (layer.renewed.empty())
         continue;
-      for (const SelectionView &view : executor.selections(layer.layer, s)) {
+      Result<std::vector<SelectionView>> views =
+          executor.selections(layer.layer, s);
+      if (!views)
+        return views.takeError();
+      for (const SelectionView &view : *views) {
         if (std::find(layer.renewed.begin(), layer.renewed.end(),
                       view.selection) == layer.renewed.end())
           continue;
@@ -218,10 +222,11 @@ void HostEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
     trace.logits.erase(std::unique(trace.logits.begin(), trace.logits.end()),
                        trace.logits.end());
   }
+  return Status::success();
 }
 
 /// Draws of rows whose logits were not finite have no token.
-Status HostEngine::checkDraws() const {
+Status ModelEngine::checkDraws() const {
   for (size_t c = 0; c < candidates.size(); ++c)
     if (draws[c].token < 0)
       return Error(
@@ -234,7 +239,7 @@ Status HostEngine::checkDraws() const {
 }
 
 /// The live row at a position of a sequence, or -1.
-int64_t HostEngine::liveRow(int64_t sequence, int64_t position) const {
+int64_t ModelEngine::liveRow(int64_t sequence, int64_t position) const {
   auto first = batch->positions.begin() + batch->offsets[sequence];
   auto last = batch->positions.begin() + batch->offsets[sequence + 1];
   auto found = std::lower_bound(first, last, position);
@@ -242,7 +247,7 @@ int64_t HostEngine::liveRow(int64_t sequence, int64_t position) const {
                                              : -1;
 }
 
-Status HostEngine::collectCandidates() {
+Status ModelEngine::collectCandidates() {
   candidates.clear();
   for (int64_t s = 0; s < count(); ++s) {
     const SequenceRun &run = runs[s];
@@ -278,7 +283,7 @@ Status HostEngine::collectCandidates() {
   return Status::success();
 }
 
-Status HostEngine::forward() {
+Status ModelEngine::forward() {
   packed.clear();
   for (int64_t s = 0; s < batch->sequences(); ++s) {
     const SequenceRun &run = runs[s % count()];
@@ -322,7 +327,8 @@ Status HostEngine::forward() {
 
 /// What candidates of a sequence are ordered by. Only the model's own rule adds
 /// noise: a threshold is one of the confidence itself.
-double HostEngine::orderOf(const Candidate &candidate, const Draw &draw) const {
+double ModelEngine::orderOf(const Candidate &candidate,
+                            const Draw &draw) const {
   if (!options.sampling.timesteps ||
       rule.kind != bundle::CommitRule::Kind::Quota)
     return draw.confidence;
@@ -330,7 +336,7 @@ double HostEngine::orderOf(const Candidate &candidate, const Draw &draw) const {
                      runs[candidate.sequence].place().step, candidate.position);
 }
 
-void HostEngine::commit() {
+void ModelEngine::commit() {
   commits.clear();
   std::vector<double> confidence;
   for (size_t first = 0, end; first < candidates.size(); first = end) {
@@ -351,9 +357,9 @@ void HostEngine::commit() {
 
 } // namespace
 
-std::unique_ptr<StepEngine> makeHostEngine(Model &model,
-                                           ScheduleExecutor &executor) {
-  return std::make_unique<HostEngine>(model, executor);
+std::unique_ptr<StepEngine> makeModelEngine(Model &model,
+                                            ScheduleExecutor &executor) {
+  return std::make_unique<ModelEngine>(model, executor);
 }
 
 } // namespace heddle::rt

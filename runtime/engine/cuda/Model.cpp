@@ -1,0 +1,647 @@
+//===- Model.cpp - A transformer on a device, layer by layer -------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/Model.h"
+
+#include "runtime/base/Machine.h"
+#include "runtime/base/Parallel.h"
+#include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Drain.h"
+#include "runtime/engine/cuda/Head.h"
+#include "runtime/engine/cuda/Trunk.h"
+#include "runtime/model/Rope.h"
+#include "runtime/tensor/Convert.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <limits>
+
+namespace heddle::rt::cuda {
+
+CudaModel::CudaModel(const Context &context, const Stream &stream,
+                     const DeviceWeights &weights, const RowKernels &rows,
+                     RowUploads &uploads, ModelConfig config, DType dtype,
+                     const CudaModelOptions &options)
+    : context(&context), stream(&stream), weights(&weights), kernels(&rows),
+      uploads(&uploads), info(std::move(config)), type(dtype),
+      options(options) {}
+
+/// A pass that failed may have left copies from and to pinned memory.
+CudaModel::~CudaModel() {
+  if (heldBytes() > 0)
+    (void)stream->synchronize();
+}
+
+std::string CudaModel::description() const {
+  return context->device().describe();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Logits of a wave, at most: whole units of plannedRows().
+int64_t CudaModel::mostLogitRows() const {
+  const int64_t rowBytes = bytesOf(headProduct(info, type, 1).yStride);
+  const int64_t rows = options.logitBytes / rowBytes;
+  const int64_t unit = rows >= 1024 ? 1024 : 128;
+  return std::max(rows / unit, int64_t(1)) * unit;
+}
+
+CudaModel::Capacity CudaModel::capacityFor(int64_t rows, int64_t logitRows,
+                                           int64_t unit,
+                                           int64_t positionCount) const {
+  Capacity result;
+  result.rows = plannedRows(rows);
+  result.logitRows =
+      logitRows == 0
+          ? 0
+          : std::max(std::min(plannedRows(logitRows), mostLogitRows()),
+                     plannedRows(unit));
+  // They grow block by block in some schedules.
+  result.positions = std::min<int64_t>(
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(positionCount))),
+      info.maxSequenceLength);
+  return result;
+}
+
+std::pair<ArenaPlan, CudaModel::Slots>
+CudaModel::plan(const Capacity &of) const {
+  ArenaPlan plan;
+  Slots to;
+  const int64_t rows = of.rows, hidden = info.hidden;
+  auto add = [&](const char *name, int64_t width, int first, int last) {
+    return plan.add(name, bytesOf(rows * width), first, last);
+  };
+  to.x = plan.add("residual stream", bytesOf(rows * hidden));
+  to.delta = plan.add("residual update", bytesOf(rows * hidden));
+  to.normed = add("normed rows", hidden, moment::norm, moment::qkv);
+  to.qkvIn = add("rows of the heads", hidden, moment::qkv, moment::qkv);
+  to.qkvOut = add("heads of some rows", qkvWidth(), moment::qkv, moment::qkv);
+  // A player may look at both from the first part to the last question.
+  to.qkv =
+      add("queries, keys and values", qkvWidth(), moment::qkv, moment::output);
+  to.attended =
+      add("attention output", attentionWidth(), moment::qkv, moment::output);
+  to.outputIn = add("rows of the attention output", attentionWidth(),
+                    moment::output, moment::output);
+  to.outputOut = add("projected rows", hidden, moment::output, moment::output);
+  to.mlpNormed =
+      add("normed rows of the MLP", hidden, moment::mlpNorm, moment::gateUp);
+  to.mlpIn = add("rows of the MLP", hidden, moment::gateUp, moment::gateUp);
+  to.gateUp = add("gate and up projection", 2 * info.mlpHidden, moment::gateUp,
+                  moment::activation);
+  to.activated =
+      add("MLP activation", info.mlpHidden, moment::activation, moment::down);
+  to.downOut =
+      add("rows of the MLP's output", hidden, moment::down, moment::down);
+  to.headIn = plan.add("rows of the LM head", bytesOf(of.logitRows * hidden),
+                       moment::head, moment::head);
+  to.logits = plan.add(
+      "logits", bytesOf(of.logitRows * headProduct(info, type, 1).yStride),
+      moment::head, moment::head);
+  const int64_t table = of.positions * (info.headDim / 2) * int64_t(4);
+  to.cos = plan.add("rotation tables", table);
+  to.sin = plan.add("rotation tables", table);
+  return {std::move(plan), to};
+}
+
+int64_t CudaModel::heldBytes() const {
+  return arena.bytes() + workspace.bytes();
+}
+
+int64_t CudaModel::activationBytes(int64_t rows) const {
+  Result<int64_t> bytes = plan(capacityFor(rows, rows, 1, rows)).first.layout();
+  if (!bytes)
+    return std::numeric_limits<int64_t>::max();
+  return *bytes + Gemm::workspaceBytes;
+}
+
+Status CudaModel::checkMemory(int64_t bytes, const std::string &what,
+                              const std::string &advice) const {
+  return checkDeviceMemory(*context, bytes, what, advice, heldBytes());
+}
+
+Status CudaModel::reserve(int64_t rows) {
+  if (rows == 0)
+    return Status::success();
+  return reserve(capacityFor(rows, rows, 1, rows));
+}
+
+Status CudaModel::reserve(const Capacity &needed) {
+  if (!gemm) {
+    ArenaPlan space;
+    space.add("workspace of products", Gemm::workspaceBytes);
+    Result<Arena> memory = Arena::allocate(*context, std::move(space));
+    if (!memory)
+      return memory.takeError();
+    workspace = std::move(*memory);
+    Result<std::unique_ptr<Gemm>> products =
+        Gemm::create(*context, workspace[0], options.products);
+    if (!products)
+      return products.takeError();
+    gemm = std::move(*products);
+  }
+  if (needed.rows <= capacity.rows && needed.logitRows <= capacity.logitRows &&
+      needed.positions <= capacity.positions)
+    return Status::success();
+  const Capacity larger{std::max(needed.rows, capacity.rows),
+                        std::max(needed.logitRows, capacity.logitRows),
+                        std::max(needed.positions, capacity.positions)};
+  // The old memory goes before the new one comes, after the work on it.
+  if (Status s = stream->synchronize(); !s)
+    return s;
+  capacity = {};
+  arena = Arena();
+  auto [names, places] = plan(larger);
+  Result<Arena> memory =
+      Arena::allocate(*context, std::move(names), options.memory);
+  if (!memory)
+    return memory.takeError().withContext(
+        "a forward pass over " + std::to_string(larger.rows) + " rows");
+  arena = std::move(*memory);
+  slots = places;
+  capacity = larger;
+  return fillTables();
+}
+
+Status CudaModel::fillTables() {
+  RopeTable table(info.ropeTheta, info.headDim,
+                  info.fullPrecisionRope ? DType::F32 : type);
+  table.grow(capacity.positions);
+  const int64_t bytes = capacity.positions * (info.headDim / 2) * int64_t(4);
+  const Drain drain(*stream);
+  if (Status s =
+          stream->copyToDevice((*this)[&Slots::cos], table.cos(0), bytes);
+      !s)
+    return s;
+  if (Status s =
+          stream->copyToDevice((*this)[&Slots::sin], table.sin(0), bytes);
+      !s)
+    return s;
+  return stream->synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of a pass
+//===----------------------------------------------------------------------===//
+
+Result<CudaModel::Rows> CudaModel::rowsOf(const RowSet &set) {
+  const auto count = static_cast<int64_t>(set.rows.size());
+  if (set.all || count == live) // ascending, so all of them
+    return Rows{.count = live};
+  Rows rows{.count = count, .all = false, .rows = set.rows};
+  Result<DevicePtr> index = uploads->put(*stream, set.rows);
+  if (!index)
+    return index.takeError();
+  rows.index = *index;
+  return rows;
+}
+
+/// x += d where `addDelta`; y = rmsNorm(x), all live rows.
+Status CudaModel::norm(bool addDelta, DevicePtr weight, DevicePtr y) {
+  return (*kernels)(
+      *stream, live,
+      abi::RmsNormArgs{.x = at<void>((*this)[&Slots::x]),
+                       .delta = at<void>(addDelta ? (*this)[&Slots::delta] : 0),
+                       .weight = at<void>(weight),
+                       .y = at<void>(y),
+                       .index = nullptr,
+                       .shift = 0,
+                       .width = info.hidden,
+                       .eps = info.rmsNormEps});
+}
+
+Status CudaModel::copy(const abi::CopyArgs &args, int64_t rows) {
+  return rows == 0 ? Status::success() : (*kernels)(*stream, rows, args);
+}
+
+GemmShape CudaModel::shapeOf(int64_t rows, int64_t inputs,
+                             int64_t outputs) const {
+  return {.dtype = type,
+          .rows = plannedRows(rows),
+          .inputs = inputs,
+          .outputs = outputs};
+}
+
+AttentionTensors CudaModel::attentionTensors() const {
+  const DevicePtr qkv = (*this)[&Slots::qkv];
+  AttentionTensors tensors;
+  tensors.query = at<void>(qkv);
+  tensors.key = at<void>(qkv + bytesOf(attentionWidth()));
+  tensors.value = at<void>(qkv + bytesOf(attentionWidth() + kvWidth()));
+  tensors.output = at<void>((*this)[&Slots::attended]);
+  tensors.queryStride = tensors.keyStride = tensors.valueStride = qkvWidth();
+  tensors.outputStride = attentionWidth();
+  tensors.queryHeads = info.queryHeads;
+  tensors.kvHeads = info.kvHeads;
+  tensors.headDim = info.headDim;
+  tensors.dtype = type;
+  return tensors;
+}
+
+/// Parts [firstPart, endPart) of query (0), key (1) and value (2) heads of some
+/// rows, from `normed` to `qkv`; query and key heads are rotated.
+Status CudaModel::projectHeads(const LayerAddresses &layer, int firstPart,
+                               int endPart, const RowSet &set) {
+  const bool whole = firstPart == 0 && endPart == 3;
+  Result<Rows> rows = rowsOf(set);
+  if (!rows)
+    return rows.takeError();
+  if (rows->count == 0)
+    return Status::success();
+  const int64_t columns[] = {0, attentionWidth(), attentionWidth() + kvWidth(),
+                             qkvWidth()};
+  const int64_t first = columns[firstPart];
+  const int64_t width = columns[endPart] - first;
+  const DevicePtr qkv = (*this)[&Slots::qkv], in = (*this)[&Slots::qkvIn],
+                  out = (*this)[&Slots::qkvOut];
+  GemmShape shape = shapeOf(rows->count, info.hidden, width);
+  shape.bias = info.qkvBias;
+  shape.layerOutputs = qkvWidth();
+  GemmOperands operands{in, layer.qkv + bytesOf(first * info.hidden), out,
+                        info.qkvBias ? layer.qkvBias + bytesOf(first) : 0};
+  if (Status s = gemm->prepare(*stream, shape, operands); !s)
+    return s;
+
+  DevicePtr rowPositions = positions;
+  if (rows->all) {
+    operands.x = (*this)[&Slots::normed];
+    if (whole)
+      operands.y = qkv;
+  } else {
+    if (Status s = copy({.x = at<void>((*this)[&Slots::normed]),
+                         .from = at<int32_t>(rows->index),
+                         .xStride = info.hidden,
+                         .y = at<void>(in),
+                         .to = nullptr,
+                         .yStride = info.hidden,
+                         .width = info.hidden},
+                        rows->count);
+        !s)
+      return s;
+    scratch.clear();
+    for (int32_t row : rows->rows)
+      scratch.push_back(hostPositions[row]);
+    Result<DevicePtr> there = uploads->put(*stream, scratch);
+    if (!there)
+      return there.takeError();
+    rowPositions = *there;
+  }
+  if (Status s = gemm->multiply(*stream, shape, operands); !s)
+    return s;
+  const int64_t heads = (firstPart == 0 ? info.queryHeads : 0) +
+                        (firstPart <= 1 && endPart >= 2 ? info.kvHeads : 0);
+  if (heads > 0)
+    if (Status s =
+            (*kernels)(*stream, rows->count,
+                       abi::RotateArgs{.x = at<void>(operands.y),
+                                       .cos = at<float>((*this)[&Slots::cos]),
+                                       .sin = at<float>((*this)[&Slots::sin]),
+                                       .position = at<int32_t>(rowPositions),
+                                       .heads = heads,
+                                       .half = info.headDim / 2,
+                                       .stride = width,
+                                       .inElements = !info.fullPrecisionRope});
+        !s)
+      return s;
+  if (operands.y == qkv)
+    return Status::success();
+  return copy({.x = at<void>(out),
+               .from = nullptr,
+               .xStride = width,
+               .y = at<void>(qkv + bytesOf(first)),
+               .to = at<int32_t>(rows->index),
+               .yStride = qkvWidth(),
+               .width = width},
+              rows->count);
+}
+
+/// d = x W^T in the rows of `output`, through the cache if there is one; x
+/// [rows.count x inputs], compact; `out` takes the product of some rows. Rows
+/// that are neither computed nor kept add nothing, as on the host.
+Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
+                               DevicePtr weight, DevicePtr out,
+                               const Rows &rows,
+                               const LayerPlayer::Cached &output) {
+  const DevicePtr delta = (*this)[&Slots::delta];
+  const int64_t hidden = info.hidden;
+  if (rows.count > 0)
+    if (Status s =
+            gemm->multiply(*stream, shape, {x, weight, rows.all ? delta : out});
+        !s)
+      return s;
+  auto rowCopy = [&](DevicePtr from, DevicePtr fromIndex, int64_t fromStride,
+                     DevicePtr to, DevicePtr toIndex, int64_t toStride) {
+    return abi::CopyArgs{.x = at<void>(from),
+                         .from = at<int32_t>(fromIndex),
+                         .xStride = fromStride,
+                         .y = at<void>(to),
+                         .to = at<int32_t>(toIndex),
+                         .yStride = toStride,
+                         .width = hidden};
+  };
+  if (!output.cache) {
+    if (rows.all)
+      return Status::success();
+    if (Status s = stream->fillBytes(delta, 0, bytesOf(live * hidden)); !s)
+      return s;
+    return copy(rowCopy(out, 0, hidden, delta, rows.index, hidden), rows.count);
+  }
+  const DevicePtr cache = addressOf(output.cache);
+  const int64_t stride = output.rowBytes / byteSize(type);
+  assert(static_cast<int64_t>(output.index.size()) == live);
+  Result<DevicePtr> kept = uploads->put(*stream, output.index);
+  if (!kept)
+    return kept.takeError();
+  if (rows.all)
+    return copy(rowCopy(delta, 0, hidden, cache, *kept, stride), live);
+  scratch.clear();
+  for (int32_t row : rows.rows)
+    scratch.push_back(output.index[row]);
+  Result<DevicePtr> computed = uploads->put(*stream, scratch);
+  if (!computed)
+    return computed.takeError();
+  if (Status s =
+          copy(rowCopy(out, 0, hidden, cache, *computed, stride), rows.count);
+      !s)
+    return s;
+  return copy(rowCopy(cache, *kept, stride, delta, 0, hidden), live);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+// Products of new shapes are tried out on memory that nothing is in at that
+// moment (plan()): before the rows of a product are brought together.
+
+Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
+                               LayerPlayer &player) {
+  const LayerAddresses &layer = weights->layers[index];
+  const AttentionTensors tensors = attentionTensors();
+  if (Status s = norm(hasDelta, layer.attentionNorm, (*this)[&Slots::normed]);
+      !s)
+    return s;
+  Result<RowSet> values = player.values(index);
+  if (!values)
+    return values.takeError();
+  LayerPlayer::Exact exact;
+  auto choose = [&]() -> Status {
+    auto chosen = player.queriesAndKeys(index, batch, tensors);
+    if (!chosen)
+      return chosen.takeError();
+    exact = *chosen;
+    return Status::success();
+  };
+  const bool byValues = player.choosesByValues(index);
+  if (!byValues)
+    if (Status s = choose(); !s)
+      return s;
+  auto same = [](const RowSet &a, const RowSet &b) {
+    return a.all == b.all && std::ranges::equal(a.rows, b.rows);
+  };
+  if (!byValues && same(*values, exact.keys) &&
+      same(exact.queries, exact.keys)) {
+    if (Status s = projectHeads(layer, 0, 3, *values); !s)
+      return s;
+  } else {
+    if (Status s = projectHeads(layer, 2, 3, *values); !s)
+      return s;
+    if (byValues)
+      if (Status s = choose(); !s)
+        return s;
+    if (Status s = projectHeads(layer, 0, 1, exact.queries); !s)
+      return s;
+    if (Status s = projectHeads(layer, 1, 2, exact.keys); !s)
+      return s;
+  }
+  if (Status s = player.attend(index, batch, tensors); !s)
+    return s;
+  auto output = player.projected(index);
+  if (!output)
+    return output.takeError();
+  Result<Rows> rows = rowsOf(output->computed);
+  if (!rows)
+    return rows.takeError();
+  const GemmShape shape = shapeOf(rows->count, attentionWidth(), info.hidden);
+  const DevicePtr in = (*this)[&Slots::outputIn],
+                  out = (*this)[&Slots::outputOut];
+  DevicePtr x = (*this)[&Slots::attended];
+  if (rows->count > 0)
+    if (Status s = gemm->prepare(*stream, shape, {in, layer.attentionOut, out});
+        !s)
+      return s;
+  if (!rows->all) {
+    if (Status s = copy({.x = at<void>(x),
+                         .from = at<int32_t>(rows->index),
+                         .xStride = attentionWidth(),
+                         .y = at<void>(in),
+                         .to = nullptr,
+                         .yStride = attentionWidth(),
+                         .width = attentionWidth()},
+                        rows->count);
+        !s)
+      return s;
+    x = in;
+  }
+  return takeProducts(shape, x, layer.attentionOut, out, *rows, *output);
+}
+
+Status CudaModel::runFfn(const LayerAddresses &layer,
+                         const LayerPlayer::Cached &output) {
+  Result<Rows> rows = rowsOf(output.computed);
+  if (!rows)
+    return rows.takeError();
+  const DevicePtr in = (*this)[&Slots::mlpIn], gateUp = (*this)[&Slots::gateUp],
+                  activated = (*this)[&Slots::activated],
+                  out = (*this)[&Slots::downOut];
+  const GemmShape up = shapeOf(rows->count, info.hidden, 2 * info.mlpHidden);
+  const GemmShape down = shapeOf(rows->count, info.mlpHidden, info.hidden);
+  if (rows->count > 0) {
+    if (Status s = gemm->prepare(*stream, up, {in, layer.gateUp, gateUp}); !s)
+      return s;
+    if (Status s = gemm->prepare(*stream, down, {activated, layer.down, out});
+        !s)
+      return s;
+  }
+  DevicePtr x = (*this)[&Slots::mlpNormed];
+  if (Status s = norm(true, layer.mlpNorm, x); !s)
+    return s;
+  if (!rows->all) {
+    if (Status s = copy({.x = at<void>(x),
+                         .from = at<int32_t>(rows->index),
+                         .xStride = info.hidden,
+                         .y = at<void>(in),
+                         .to = nullptr,
+                         .yStride = info.hidden,
+                         .width = info.hidden},
+                        rows->count);
+        !s)
+      return s;
+    x = in;
+  }
+  if (rows->count > 0) {
+    if (Status s = gemm->multiply(*stream, up, {x, layer.gateUp, gateUp}); !s)
+      return s;
+    if (Status s = (*kernels)(*stream, rows->count,
+                              abi::SwiGluArgs{.x = at<void>(gateUp),
+                                              .y = at<void>(activated),
+                                              .width = info.mlpHidden});
+        !s)
+      return s;
+  }
+  return takeProducts(down, activated, layer.down, out, *rows, output);
+}
+
+/// Brings logits [rows x yStride] of a wave, the request's from `first` on, to
+/// the host and hands them out.
+Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
+                              int64_t rows) {
+  const int64_t unit = logits.unit, vocab = info.vocabSize;
+  const int64_t rowBytes = bytesOf(headProduct(info, type, 1).yStride);
+  const int64_t pieceRows =
+      std::clamp(options.pieceBytes / rowBytes / unit * unit, unit, rows);
+  for (Piece &piece : pieces) {
+    if (piece.memory.size() < pieceRows * rowBytes) {
+      piece.memory = PinnedBuffer();
+      Result<PinnedBuffer> memory =
+          PinnedBuffer::allocate(*context, pieceRows * rowBytes);
+      if (!memory)
+        return memory.takeError();
+      piece.memory = std::move(*memory);
+    }
+    if (!piece.copied.handle()) {
+      Result<Event> event = Event::create(*context);
+      if (!event)
+        return event.takeError();
+      piece.copied = std::move(*event);
+    }
+  }
+  if (static_cast<int64_t>(widened.size()) < threadCount() * unit * vocab)
+    widened.resize(threadCount() * unit * vocab);
+
+  const int64_t count = (rows + pieceRows - 1) / pieceRows;
+  for (int64_t next = 0; next <= count; ++next) {
+    if (next < count) {
+      Piece &piece = pieces[next % 2];
+      const int64_t row = next * pieceRows;
+      if (Status s = stream->copyToHost(
+              piece.memory.data(), (*this)[&Slots::logits] + row * rowBytes,
+              std::min(pieceRows, rows - row) * rowBytes);
+          !s)
+        return s;
+      if (Status s = stream->record(piece.copied); !s)
+        return s;
+    }
+    if (next == 0)
+      continue;
+    Piece &piece = pieces[(next - 1) % 2];
+    if (Status s = piece.copied.synchronize(); !s)
+      return s;
+    const int64_t row = (next - 1) * pieceRows;
+    parallelFor(
+        std::min(pieceRows, rows - row) / unit, [&](int64_t task, int worker) {
+          float *wide = widened.data() + worker * unit * vocab;
+          for (int64_t i = 0; i < unit; ++i)
+            convert(type, piece.memory.data() + (task * unit + i) * rowBytes,
+                    DType::F32, wide + i * vocab, vocab);
+          logits.consume(first + row + task * unit, unit, wide);
+        });
+  }
+  return Status::success();
+}
+
+Status CudaModel::runLogits(const LogitRequest &logits) {
+  const auto total = static_cast<int64_t>(logits.rows.size());
+  const int64_t waveRows = capacity.logitRows / logits.unit * logits.unit;
+  scratch.assign(logits.rows.begin(), logits.rows.end());
+  Result<DevicePtr> index = uploads->put(*stream, scratch);
+  if (!index)
+    return index.takeError();
+  for (int64_t first = 0; first < total; first += waveRows) {
+    const int64_t rows = std::min(waveRows, total - first);
+    const GemmShape shape = headProduct(info, type, plannedRows(rows));
+    const GemmOperands operands{(*this)[&Slots::headIn], weights->head,
+                                (*this)[&Slots::logits]};
+    if (Status s = gemm->prepare(*stream, shape, operands); !s)
+      return s;
+    if (Status s = (*kernels)(
+            *stream, rows,
+            abi::RmsNormArgs{
+                .x = at<void>((*this)[&Slots::x]),
+                .delta = at<void>(hasDelta ? (*this)[&Slots::delta] : 0),
+                .weight = at<void>(weights->finalNorm),
+                .y = at<void>(operands.x),
+                .index = at<int32_t>(*index) + first,
+                .shift = 0,
+                .width = info.hidden,
+                .eps = info.rmsNormEps});
+        !s)
+      return s;
+    if (Status s = gemm->multiply(*stream, shape, operands); !s)
+      return s;
+    if (Status s = bringLogits(logits, first, rows); !s)
+      return s;
+  }
+  return Status::success();
+}
+
+Status CudaModel::forward(const PackedBatch &batch,
+                          std::span<const int32_t> tokens, LayerPlayer &player,
+                          const LogitRequest &logits) {
+  if (Status s = checkForward(info, batch, tokens, logits); !s)
+    return s;
+  if (!weights->embedding)
+    return Error("a forward pass was asked for before the model was loaded");
+  live = batch.rows();
+  if (live == 0)
+    return Status::success();
+  hostPositions = batch.positions;
+  if (Status s = uploads->reset(*stream); !s)
+    return s;
+  if (Status s = reserve(capacityFor(
+          live, static_cast<int64_t>(logits.rows.size()), logits.unit,
+          *std::max_element(hostPositions.begin(), hostPositions.end()) + 1));
+      !s)
+    return s;
+  Result<DevicePtr> there = uploads->put(*stream, hostPositions);
+  if (!there)
+    return there.takeError();
+  positions = *there;
+  Result<DevicePtr> ids = uploads->put(*stream, tokens);
+  if (!ids)
+    return ids.takeError();
+  if (Status s =
+          (*kernels)(*stream, live,
+                     abi::EmbedArgs{.tokens = at<int32_t>(*ids),
+                                    .table = at<void>(weights->embedding),
+                                    .y = at<void>((*this)[&Slots::x]),
+                                    .width = info.hidden});
+      !s)
+    return s;
+  hasDelta = false;
+  for (int64_t i = 0; i < info.layers; ++i) {
+    auto run = [&]() -> Status {
+      if (Status s = runAttention(i, batch, player); !s)
+        return s;
+      auto output = player.ffn(i);
+      if (!output)
+        return output.takeError();
+      return runFfn(weights->layers[i], *output);
+    };
+    if (Status s = run(); !s)
+      return s.takeError().withContext("layer " + std::to_string(i));
+    hasDelta = true;
+  }
+  if (logits.rows.empty())
+    return Status::success();
+  return runLogits(logits);
+}
+
+} // namespace heddle::rt::cuda

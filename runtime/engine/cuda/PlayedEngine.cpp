@@ -1,0 +1,163 @@
+//===- PlayedEngine.cpp - Steps that are decided as they come -------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/PlayedEngine.h"
+
+#include "runtime/denoise/ModelEngine.h"
+#include "runtime/engine/cuda/Model.h"
+#include "runtime/engine/cuda/RowMemory.h"
+#include "runtime/engine/cuda/Runner.h"
+#include "runtime/schedule/Player.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace heddle::rt::cuda {
+
+namespace {
+
+/// What the player's kernels can't do on a GPU yet. heddlec refuses the same.
+Status checkPlayable(const bundle::Manifest &manifest) {
+  auto refuse = [&](const std::string &what) {
+    return Error("the schedule '" + manifest.schedule + "' has " + what +
+                 ", which runs on the host only so far; use --device=cpu");
+  };
+  for (const bundle::Selection &each : manifest.selections) {
+    if (each.kind != bundle::Selection::Kind::Columns)
+      return refuse("a selection of blocks");
+    if (each.perKvHead)
+      return refuse("lists that query heads share");
+  }
+  for (const bundle::Kernel &kernel : manifest.kernels)
+    for (const bundle::Term &term : kernel.terms)
+      if (!bundle::readsList(term) && manifest.visible >= 0)
+        return refuse("a window or sinks over some of the positions");
+  return Status::success();
+}
+
+class DevicePlayer final : public Player {
+public:
+  static Result<std::unique_ptr<DevicePlayer>>
+  create(const Context &context, const Stream &stream, const Module &module,
+         const RowKernels &rows, RowUploads &uploads,
+         const bundle::Manifest &manifest, const ModelConfig &config,
+         DType dtype) {
+    std::unique_ptr<DevicePlayer> player(new DevicePlayer(
+        manifest, config, dtype,
+        std::make_unique<DeviceRowMemory>(context, stream, rows, uploads)));
+    if (Status s = player->fit(); !s)
+      return s.takeError();
+    Result<ScheduleKernels> kernels =
+        ScheduleKernels::bind(context, module, player->manifest(),
+                              player->stepProgram(), config, dtype);
+    if (!kernels)
+      return kernels.takeError();
+    player->setRunner(std::make_unique<DeviceRunner>(
+        context, stream, uploads,
+        player->manifest().targets[module.choice().target],
+        std::move(*kernels)));
+    return player;
+  }
+
+private:
+  using Player::Player;
+};
+
+class Engine final : public PlayedEngine {
+public:
+  Engine(const DeviceWeights &weights, const ModelConfig &config, DType dtype)
+      : weights(weights), info(config), type(dtype) {}
+
+  Status open(const Context &context, const bundle::Bundle &bundle);
+
+  const ModelConfig &config() const override { return info; }
+  DType dtype() const override { return type; }
+  Status beginRun(std::span<const std::vector<int32_t>> prompts,
+                  const GenerateOptions &options) override {
+    if (!weights.embedding)
+      return Error("a run was begun before its model was loaded");
+    return loop->beginRun(prompts, options);
+  }
+  Status step(const StepPlace &place, StepOutcome *outcome) override {
+    return loop->step(place, outcome);
+  }
+  bool finished() const override { return loop->finished(); }
+  Result<std::vector<std::vector<int32_t>>> tokens() override {
+    return loop->tokens();
+  }
+  int64_t runBytes(const std::vector<int64_t> &promptLengths,
+                   const GenerateOptions &options) const override;
+
+private:
+  const DeviceWeights &weights;
+  const ModelConfig info;
+  const DType type;
+  Stream stream;
+  std::unique_ptr<Module> module;
+  RowKernels rows;
+  // What uses them goes before them.
+  RowUploads uploads;
+  std::unique_ptr<CudaModel> model;
+  std::unique_ptr<DevicePlayer> player;
+  std::unique_ptr<StepEngine> loop;
+};
+
+Status Engine::open(const Context &context, const bundle::Bundle &bundle) {
+  Result<Stream> queue = Stream::create(context);
+  if (!queue)
+    return queue.takeError();
+  stream = std::move(*queue);
+  Result<std::unique_ptr<Module>> code = Module::load(context, bundle);
+  if (!code)
+    return code.takeError();
+  module = std::move(*code);
+  Result<RowKernels> bound = RowKernels::bind(bundle.manifest(), *module, type);
+  if (!bound)
+    return bound.takeError();
+  rows = *bound;
+  uploads = RowUploads(context);
+  Result<std::unique_ptr<DevicePlayer>> made = DevicePlayer::create(
+      context, stream, *module, rows, uploads, bundle.manifest(), info, type);
+  if (!made)
+    return made.takeError();
+  player = std::move(*made);
+  model = std::make_unique<CudaModel>(context, stream, weights, rows, uploads,
+                                      info, type);
+  loop = makeModelEngine(*model, *player);
+  return Status::success();
+}
+
+int64_t Engine::runBytes(const std::vector<int64_t> &promptLengths,
+                         const GenerateOptions &options) const {
+  std::vector<SequenceShape> shapes;
+  int64_t rowCount = 0;
+  for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
+    for (int64_t prompt : promptLengths) {
+      shapes.push_back({prompt + options.genLength, prompt});
+      rowCount += shapes.back().length;
+    }
+  return player->runBytes(shapes) + model->activationBytes(rowCount);
+}
+
+} // namespace
+
+Result<std::unique_ptr<PlayedEngine>>
+PlayedEngine::create(const Context &context, const DeviceWeights &weights,
+                     const bundle::Bundle &bundle, const ModelConfig &config,
+                     DType dtype) {
+  if (Status s = checkPlayable(bundle.manifest()); !s)
+    return s.takeError();
+  if (Status s = RowKernels::checkWidths(config); !s)
+    return s.takeError();
+  auto engine = std::make_unique<Engine>(weights, config, dtype);
+  if (Status s = engine->open(context, bundle); !s)
+    return s.takeError();
+  return std::unique_ptr<PlayedEngine>(std::move(engine));
+}
+
+} // namespace heddle::rt::cuda

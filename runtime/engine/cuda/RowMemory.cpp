@@ -1,0 +1,163 @@
+//===- RowMemory.cpp - Kept rows in a device's memory ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/RowMemory.h"
+
+#include "runtime/engine/cuda/Address.h"
+
+#include <utility>
+
+namespace heddle::rt::cuda {
+
+static void *base(const RowTable &table) {
+  return const_cast<void *>(table.base);
+}
+
+static int64_t count(std::span<const int32_t> index) {
+  return static_cast<int64_t>(index.size());
+}
+
+Status DeviceRowMemory::check(int64_t bytes, const std::string &what,
+                              const std::string &advice) const {
+  return checkDeviceMemory(context, bytes, what, advice);
+}
+
+Result<std::shared_ptr<std::byte>> DeviceRowMemory::allocate(int64_t bytes) {
+  if (bytes == 0)
+    return std::shared_ptr<std::byte>();
+  ArenaPlan plan;
+  ArenaPlan::Slot slot = plan.add("rows", bytes);
+  Result<Arena> arena = Arena::allocate(context, std::move(plan));
+  if (!arena)
+    return arena.takeError();
+  auto owner = std::make_shared<Arena>(std::move(*arena));
+  auto *data = at<std::byte>((*owner)[slot]);
+  return std::shared_ptr<std::byte>(std::move(owner), data);
+}
+
+Status DeviceRowMemory::reserve(int64_t rows) {
+  const int64_t bytes = rows * int64_t(sizeof(float));
+  if (pinned.size() >= bytes)
+    return Status::success();
+  // Copies to the old memory may be on their way.
+  if (Status s = stream.synchronize(); !s)
+    return s;
+  Result<std::shared_ptr<std::byte>> memory = allocate(bytes);
+  if (!memory)
+    return memory.takeError();
+  similarity = std::move(*memory);
+  Result<PinnedBuffer> host = PinnedBuffer::allocate(context, bytes);
+  if (!host)
+    return host.takeError();
+  pinned = std::move(*host);
+  return Status::success();
+}
+
+Result<const int32_t *>
+DeviceRowMemory::upload(std::span<const int32_t> index) {
+  Result<DevicePtr> address = uploads.put(stream, index);
+  if (!address)
+    return address.takeError();
+  return at<const int32_t>(*address);
+}
+
+Status DeviceRowMemory::clear(void *memory, int64_t bytes) {
+  return stream.fillBytes(addressOf(memory), 0, bytes);
+}
+
+Status DeviceRowMemory::clear(const RowTable &rows, int64_t width) {
+  // A row of number -1 is one of zeros.
+  const std::vector<int32_t> none(rows.index.size(), -1);
+  return copy({rows.base, rows.stride, none}, rows, width);
+}
+
+Status DeviceRowMemory::copy(const RowTable &from, const RowTable &to,
+                             int64_t width) {
+  if (to.index.empty())
+    return Status::success();
+  Result<const int32_t *> source = upload(from.index);
+  if (!source)
+    return source.takeError();
+  Result<const int32_t *> target = upload(to.index);
+  if (!target)
+    return target.takeError();
+  return kernels(stream, count(to.index),
+                 abi::CopyArgs{.x = from.base,
+                               .from = *source,
+                               .xStride = from.stride,
+                               .y = base(to),
+                               .to = *target,
+                               .yStride = to.stride,
+                               .width = width});
+}
+
+Status DeviceRowMemory::replace(const RowTable &from, const RowTable &to,
+                                void *change, int64_t width) {
+  if (to.index.empty())
+    return Status::success();
+  Result<const int32_t *> source = upload(from.index);
+  if (!source)
+    return source.takeError();
+  Result<const int32_t *> target = upload(to.index);
+  if (!target)
+    return target.takeError();
+  return kernels(stream, count(to.index),
+                 abi::ChangeArgs{.x = from.base,
+                                 .from = *source,
+                                 .xStride = from.stride,
+                                 .y = base(to),
+                                 .change = change,
+                                 .to = *target,
+                                 .width = width});
+}
+
+Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
+                                int64_t first) {
+  if (rows.kept.index.empty())
+    return Status::success();
+  Result<const int32_t *> source = upload(rows.now.index);
+  if (!source)
+    return source.takeError();
+  Result<const int32_t *> kept = upload(rows.kept.index);
+  if (!kept)
+    return kept.takeError();
+  const int32_t *output = nullptr;
+  if (rows.output.base) {
+    Result<const int32_t *> uploaded = upload(rows.output.index);
+    if (!uploaded)
+      return uploaded.takeError();
+    output = *uploaded;
+  }
+  return kernels(
+      stream, count(rows.kept.index),
+      abi::CompareArgs{.x = rows.now.base,
+                       .from = *source,
+                       .xStride = rows.now.stride,
+                       .cache = base(rows.kept),
+                       .at = *kept,
+                       .y = base(rows.output),
+                       .to = output,
+                       .yStride = rows.output.stride,
+                       .similarity =
+                           reinterpret_cast<float *>(similarity.get()) + first,
+                       .width = width,
+                       .flags = (rows.adds ? abi::compareAdds : 0) |
+                                (rows.writes ? abi::compareStores : 0)});
+}
+
+Result<std::span<const float>> DeviceRowMemory::similarities(int64_t rows) {
+  if (rows > 0)
+    if (Status s = stream.copyToHost(pinned.data(), addressOf(similarity.get()),
+                                     rows * int64_t(sizeof(float)));
+        !s)
+      return s.takeError();
+  if (Status s = stream.synchronize(); !s)
+    return s.takeError();
+  return std::span<const float>(pinned.as<float>(), static_cast<size_t>(rows));
+}
+
+} // namespace heddle::rt::cuda

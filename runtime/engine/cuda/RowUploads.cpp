@@ -1,0 +1,85 @@
+//===- RowUploads.cpp - Indices of a step on their way -------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/RowUploads.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+namespace heddle::rt::cuda {
+
+/// Arrays begin on multiples of this.
+static constexpr int64_t alignment = 64;
+
+Status RowUploads::reset(const Stream &stream) {
+  copies.clear();
+  Status status = stream.synchronize();
+  if (chunks.size() > 1) {
+    chunkBytes = 0;
+    for (const Chunk &chunk : chunks)
+      chunkBytes += chunk.host.size();
+    chunks.clear(); // the next put() takes one of all their sizes
+  }
+  for (Chunk &chunk : chunks)
+    chunk.used = 0;
+  return status;
+}
+
+Status RowUploads::grow(int64_t bytes) {
+  if (!chunks.empty())
+    chunkBytes = std::max(chunkBytes, 2 * chunks.back().host.size());
+  chunkBytes = std::max(chunkBytes, bytes);
+  Chunk chunk;
+  ArenaPlan plan;
+  plan.add("rows and arguments of a step", chunkBytes);
+  Result<Arena> device = Arena::allocate(*context, std::move(plan));
+  if (!device)
+    return device.takeError();
+  chunk.device = std::move(*device);
+  Result<PinnedBuffer> host = PinnedBuffer::allocate(*context, chunkBytes);
+  if (!host)
+    return host.takeError();
+  chunk.host = std::move(*host);
+  chunks.push_back(std::move(chunk));
+  return Status::success();
+}
+
+Result<DevicePtr> RowUploads::putBytes(const Stream &stream,
+                                       std::span<const std::byte> bytes) {
+  if (bytes.empty())
+    return DevicePtr(0);
+  const size_t hash = std::hash<std::string_view>()(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  for (auto [at, end] = copies.equal_range(hash); at != end; ++at)
+    if (std::ranges::equal(at->second.host, bytes))
+      return at->second.device;
+  const auto size = static_cast<int64_t>(bytes.size());
+  const int64_t room = (size + alignment - 1) / alignment * alignment;
+  if (chunks.empty() || chunks.back().used + room > chunks.back().host.size())
+    if (Status status = grow(room); !status)
+      return status.takeError();
+  Chunk &chunk = chunks.back();
+  std::byte *host = chunk.host.data() + chunk.used;
+  const DevicePtr device = chunk.device[0] + chunk.used;
+  std::memcpy(host, bytes.data(), bytes.size());
+  if (Status status = stream.copyToDevice(device, host, size); !status)
+    return status.takeError();
+  chunk.used += room;
+  copies.emplace(hash, Copy{{host, bytes.size()}, device});
+  return device;
+}
+
+int64_t RowUploads::bytes() const {
+  int64_t total = 0;
+  for (const Chunk &chunk : chunks)
+    total += chunk.device.bytes();
+  return total;
+}
+
+} // namespace heddle::rt::cuda

@@ -1,0 +1,141 @@
+//===- Runner.cpp - A player's kernels on a device ------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/cuda/Runner.h"
+
+#include "bundle/IndexLayout.h"
+#include "runtime/base/Parallel.h"
+#include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Drain.h"
+#include "runtime/schedule/TaskGrid.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace heddle::rt::cuda {
+
+bundle::Encoding DeviceRunner::encoding(int64_t longest) const {
+  // reserve() refuses a length that no encoding of the bundle holds.
+  return encodingFor(target, longest).value_or(bundle::Encoding::Int32);
+}
+
+int64_t DeviceRunner::bytes(int64_t longest) const {
+  ScheduleKernels fitted = kernels;
+  return fitted.fit(longest) ? fitted.scratchBytes(1) : 0;
+}
+
+Status DeviceRunner::reserve(int64_t longest) {
+  scratch = Arena();
+  if (longest > longestSequence)
+    return Error("a sequence has " + std::to_string(longest) +
+                 " visible tokens; at most " + std::to_string(longestSequence) +
+                 " are possible");
+  if (Status s = kernels.fit(longest); !s)
+    return s;
+  ArenaPlan plan;
+  plan.add("scores", kernels.scratchBytes(1));
+  Result<Arena> arena = Arena::allocate(context, std::move(plan));
+  if (!arena)
+    return arena.takeError();
+  scratch = std::move(*arena);
+  return Status::success();
+}
+
+Result<std::span<const int32_t>>
+DeviceRunner::read(const abi::IndexList &list, int64_t n, int64_t lists,
+                   std::vector<int32_t> &memory) {
+  const int64_t rows = lists * list.groups;
+  std::vector<std::byte> encoded(static_cast<size_t>(rows * list.rowBytes));
+  const Drain drain(stream);
+  if (Status s = stream.copyToHost(encoded.data(), addressOf(list.indices),
+                                   static_cast<int64_t>(encoded.size()));
+      !s)
+    return s.takeError();
+  if (Status s = stream.synchronize(); !s)
+    return s.takeError();
+  memory.resize(static_cast<size_t>(rows * list.keep));
+  std::atomic<bool> whole = true;
+  parallelFor(rows, [&](int64_t row, int) {
+    if (!bundle::decodeList(
+            kernels.encoding(), n, encoded.data() + row * list.rowBytes,
+            std::span(memory).subspan(row * list.keep, list.keep)))
+      whole = false;
+  });
+  if (!whole)
+    return Error("an index list on the device is damaged");
+  return std::span<const int32_t>(memory);
+}
+
+Result<const int32_t *> DeviceRunner::upload(std::span<const int32_t> values) {
+  Result<DevicePtr> address = uploads.put(stream, values);
+  if (!address)
+    return address.takeError();
+  return at<const int32_t>(*address);
+}
+
+Status DeviceRunner::attend(size_t kernel,
+                            std::span<abi::AttentionArgs> blocks) {
+  const DeviceKernel &bound = kernels[kernel];
+  const int64_t tileRows = bound.variant->queryRows;
+  int64_t tiles = 1; // a grid needs one, even if no block has rows
+  for (abi::AttentionArgs &args : blocks) {
+    const bool whole = args.rows == args.n;
+    int64_t own = (args.rows + tileRows - 1) / tileRows;
+    if (!whole && bound.kernel->hasLists()) {
+      fillFirstRows(args, /*byPlace=*/true, tileRows, firstRow);
+      own = static_cast<int64_t>(firstRow.size()) - 1;
+      Result<const int32_t *> uploaded = upload(firstRow);
+      if (!uploaded)
+        return uploaded.takeError();
+      args.firstRow = *uploaded;
+    } else {
+      args.firstRow = nullptr;
+    }
+    if (!whole) {
+      Result<const int32_t *> uploaded =
+          upload({args.place, static_cast<size_t>(args.rows)});
+      if (!uploaded)
+        return uploaded.takeError();
+      args.place = *uploaded;
+    } else {
+      args.place = nullptr;
+    }
+    args.position = nullptr;
+    tiles = std::max(tiles, own);
+  }
+  Result<DevicePtr> arguments =
+      uploads.putBytes(stream, std::as_bytes(std::span(blocks)));
+  if (!arguments)
+    return arguments.takeError();
+  // Grids have at most 65,535 blocks in z.
+  constexpr size_t most = 65535;
+  for (size_t first = 0; first < blocks.size(); first += most)
+    if (Status s = kernels.attend(
+            stream, kernel, *arguments + first * sizeof(abi::AttentionArgs),
+            static_cast<int64_t>(std::min(most, blocks.size() - first)), tiles);
+        !s)
+      return s;
+  return Status::success();
+}
+
+/// One sequence at a time: each has lists enough for all of the device, and
+/// scratch memory is enough for one.
+Status DeviceRunner::select(size_t kernel,
+                            std::span<const abi::SelectArgs> blocks) {
+  Result<DevicePtr> arguments = uploads.putBytes(stream, std::as_bytes(blocks));
+  if (!arguments)
+    return arguments.takeError();
+  for (size_t b = 0; b < blocks.size(); ++b)
+    if (Status s = kernels.select(stream, kernel,
+                                  *arguments + b * sizeof(abi::SelectArgs), 1,
+                                  scratch.bytes() ? scratch[0] : 0);
+        !s)
+      return s;
+  return Status::success();
+}
+
+} // namespace heddle::rt::cuda

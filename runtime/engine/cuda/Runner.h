@@ -1,0 +1,55 @@
+//===- Runner.h - A player's kernels on a device ----------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_ENGINE_CUDA_RUNNER_H
+#define HEDDLE_RUNTIME_ENGINE_CUDA_RUNNER_H
+
+#include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/Stream.h"
+#include "runtime/engine/cuda/Kernels.h"
+#include "runtime/engine/cuda/RowUploads.h"
+#include "runtime/schedule/KernelRunner.h"
+
+#include <vector>
+
+namespace heddle::rt::cuda {
+
+/// Puts a player's attention and selections into a stream. Everything passed by
+/// reference must outlive it.
+class DeviceRunner final : public KernelRunner {
+public:
+  DeviceRunner(const Context &context, const Stream &stream,
+               RowUploads &uploads, const bundle::Target &target,
+               ScheduleKernels kernels)
+      : context(context), stream(stream), uploads(uploads), target(target),
+        kernels(std::move(kernels)) {}
+
+  bundle::Encoding encoding(int64_t longest) const override;
+  int64_t bytes(int64_t longest) const override;
+  Status reserve(int64_t longest) override;
+  Result<std::span<const int32_t>> read(const abi::IndexList &list, int64_t n,
+                                        int64_t lists,
+                                        std::vector<int32_t> &memory) override;
+  Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;
+  Status select(size_t kernel,
+                std::span<const abi::SelectArgs> blocks) override;
+
+private:
+  Result<const int32_t *> upload(std::span<const int32_t> values);
+
+  const Context &context;
+  const Stream &stream;
+  RowUploads &uploads;
+  const bundle::Target &target;
+  ScheduleKernels kernels;
+  Arena scratch;
+  std::vector<int32_t> firstRow;
+};
+
+} // namespace heddle::rt::cuda
+
+#endif // HEDDLE_RUNTIME_ENGINE_CUDA_RUNNER_H

@@ -1,0 +1,56 @@
+//===- Model.cpp - What all forward passes have in common ----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/model/Model.h"
+
+#include "runtime/base/Machine.h"
+
+namespace heddle::rt {
+
+Status Model::checkMemory(int64_t bytes, const std::string &what,
+                          const std::string &advice) const {
+  return rt::checkMemory(bytes, what, advice);
+}
+
+Status checkForward(const ModelConfig &config, const PackedBatch &batch,
+                    std::span<const int32_t> tokens,
+                    const LogitRequest &logits) {
+  if (batch.offsets.size() < 2 || batch.offsets.front() != 0)
+    return Error("a packed batch needs offsets that start at 0 and at least "
+                 "one sequence");
+  if (static_cast<int64_t>(tokens.size()) != batch.rows() ||
+      static_cast<int64_t>(batch.positions.size()) != batch.rows())
+    return Error("the batch has " + std::to_string(batch.rows()) +
+                 " rows but " + std::to_string(tokens.size()) + " tokens and " +
+                 std::to_string(batch.positions.size()) + " positions");
+  for (int32_t position : batch.positions)
+    if (position < 0 || position >= config.maxSequenceLength)
+      return Error("a row stands at position " + std::to_string(position) +
+                   " of its sequence, expected 0 to " +
+                   std::to_string(config.maxSequenceLength - 1) +
+                   " (the model's max_sequence_length)");
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= config.vocabSize)
+      return Error("row " + std::to_string(i) + ": token id " +
+                   std::to_string(tokens[i]) +
+                   " is not in the vocabulary, 0 "
+                   "to " +
+                   std::to_string(config.vocabSize - 1));
+  if (logits.unit < 1 ||
+      static_cast<int64_t>(logits.rows.size()) % logits.unit != 0)
+    return Error("logits of " + std::to_string(logits.rows.size()) +
+                 " rows were asked for in units of " +
+                 std::to_string(logits.unit));
+  for (int64_t row : logits.rows)
+    if (row < 0 || row >= batch.rows())
+      return Error("logits of row " + std::to_string(row) +
+                   " were asked for, the batch has " +
+                   std::to_string(batch.rows()) + " rows");
+  return Status::success();
+}
+
+} // namespace heddle::rt

@@ -106,28 +106,23 @@ void remarkTilings(ModuleOp module) {
 
 /// What of a plan op GPUs can't do yet, "" if they can do it.
 std::string lackingOnGpus(Operation *op) {
-  auto inBlock = [](CadenceAttr cadence) {
-    return cadence && cadence.getInBlock();
-  };
-  if (isa<PassOp>(op))
-    return "computing some of the rows";
-  if (isa<VisibleSetOp>(op))
-    return "positions that are not visible";
-  if (auto commit = dyn_cast<CommitRuleOp>(op))
-    if (commit.getKind() != CommitKind::Quota || commit.getWithinAttr() ||
-        commit.getStopAtEos())
-      return "a commit rule of the schedule";
+  if (auto visible = dyn_cast<VisibleSetOp>(op)) {
+    // Kernels for GPUs count windows and sinks by place.
+    auto byPosition = [](KernelOp kernel) {
+      return llvm::any_of(kernel.getTerms(), [](Attribute term) {
+        return isa<WindowTermAttr, SinksTermAttr>(term);
+      });
+    };
+    auto plan = op->getParentOfType<PlanOp>();
+    if (llvm::any_of(plan.getOps<KernelOp>(), byPosition))
+      return "a window or sinks over some of the positions";
+  }
   if (auto selection = dyn_cast<SelectionOp>(op)) {
     if (selection.getKind() == SelectionKind::Blocks)
       return "a selection of blocks";
     if (selection.getPerKvHead())
       return "lists that query heads share";
-    if (inBlock(selection.getCadence()))
-      return "a cadence in blocks";
   }
-  if (auto phase = dyn_cast<PhaseOp>(op))
-    if (inBlock(phase.getCadenceAttr()))
-      return "a cadence in blocks";
   return "";
 }
 

@@ -59,13 +59,6 @@ void expectFailure(const std::string &arguments, const std::string &message,
   EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
 }
 
-TEST(Device, DreamRunsOnTheHostOnly) {
-  TinySetup setup(/*withTokenizer=*/false, /*dream=*/true);
-  expectFailure(setup.dense() + "--prompt-ids 1 --device=cuda",
-                "models of the architecture 'dream' run on the host only so "
-                "far; use --device=cpu");
-}
-
 TEST(DeviceOption, WithoutADriver) {
   if (dlopen("libcuda.so.1", RTLD_LAZY))
     GTEST_SKIP() << "this machine has an NVIDIA driver";

@@ -302,6 +302,17 @@ Status ModelEngine::forward() {
     if (guided) // its row stands as far behind as all conditional rows
       request.rows.push_back(candidate.row + batch->offsets[count()]);
   }
+  // Where the most probable token and its probability are all that counts.
+  const SampleOptions &sampling = options.sampling;
+  if (model.givesBest() && !guided && !sampling.timesteps &&
+      sampling.temperature == 0 &&
+      sampling.remasking == Remasking::LowConfidence &&
+      !sampling.logitsEosInf && !sampling.confidenceEosEotInf &&
+      sampling.forbiddenToken < 0)
+    request.best = [&](int64_t first, int64_t count, const Best *rows) {
+      for (int64_t i = 0; i < count; ++i)
+        draws[first + i] = {rows[i].token, rows[i].probability};
+    };
   const int64_t vocab = model.config().vocabSize;
   request.consume = [&](int64_t first, int64_t count, const float *logits) {
     // The sampler edits its row; the model's memory is not ours to edit.

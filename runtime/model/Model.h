@@ -31,6 +31,13 @@ struct LoadOptions {
   std::function<bool()> interrupted;
 };
 
+/// What a row of logits says first of all.
+struct Best {
+  int32_t token = -1;     ///< of the largest logit, the lowest of equals; -1:
+                          ///< the logits were not all finite
+  double probability = 0; ///< softmax(logits)[token]
+};
+
 /// Which rows' logits a forward pass computes, and who takes them.
 struct LogitRequest {
   /// Live rows, any order, repeats allowed: the model's own rows. Which row
@@ -44,6 +51,10 @@ struct LogitRequest {
   /// several threads at once, each row once. The memory is gone on return.
   std::function<void(int64_t first, int64_t count, const float *logits)>
       consume;
+  /// Called in place of `consume`, if set, by models that givesBest(), so that
+  /// no logits are brought to the host; by one thread. `unit` must be 1.
+  std::function<void(int64_t first, int64_t count, const Best *rows)> best =
+      nullptr;
 };
 
 /// A transformer: RMSNorm, rotate-half RoPE, bidirectional
@@ -80,6 +91,9 @@ public:
   /// `advice`".
   virtual Status checkMemory(int64_t bytes, const std::string &what,
                              const std::string &advice) const;
+
+  /// Whether LogitRequest::best is called, and logits stay where they are.
+  virtual bool givesBest() const { return false; }
 
   /// One pass of the live rows through the layers. `tokens` [batch.rows()],
   /// each in [0, config().vocabSize). Every row's result is bit for bit

@@ -501,28 +501,90 @@ Status CudaModel::runFfn(const LayerAddresses &layer,
 
 /// Brings logits [rows x yStride] of a wave, the request's from `first` on, to
 /// the host and hands them out.
+/// Makes room for a copy of so many bytes.
+Status CudaModel::reservePiece(Piece &piece, int64_t bytes) const {
+  if (piece.memory.size() < bytes) {
+    piece.memory = PinnedBuffer();
+    Result<PinnedBuffer> memory = PinnedBuffer::allocate(*context, bytes);
+    if (!memory)
+      return memory.takeError();
+    piece.memory = std::move(*memory);
+  }
+  if (!piece.copied.handle()) {
+    Result<Event> event = Event::create(*context);
+    if (!event)
+      return event.takeError();
+    piece.copied = std::move(*event);
+  }
+  return Status::success();
+}
+
+/// Hands on the best token of each row of a wave, which the kernel of draws
+/// finds: without noise it looks at no position, sequence or clock.
+Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
+                            int64_t rows) {
+  // The product has been made, so its input's place is free for the results: a
+  // status, then [rows] probabilities, then [rows] tokens.
+  constexpr int64_t header = 16;
+  const int64_t tokens = header + rows * int64_t(sizeof(double));
+  const int64_t bytes = tokens + rows * int64_t(sizeof(int32_t));
+  const DevicePtr results = (*this)[&Slots::headIn];
+  assert(bytes <= arena.bytes(slots.headIn));
+  Piece &piece = pieces.front();
+  if (Status s = reservePiece(piece, bytes); !s)
+    return s;
+  scratch.assign(static_cast<size_t>(std::max<int64_t>(rows, 4)), 0);
+  Result<DevicePtr> zeros = uploads->put(*stream, scratch);
+  if (!zeros)
+    return zeros.takeError();
+  if (Status s = stream->fillBytes(results, 0, header); !s)
+    return s;
+  if (Status s = (*kernels)(
+          *stream, rows,
+          abi::DrawArgs{.logits = at<void>((*this)[&Slots::logits]),
+                        .unconditional = nullptr,
+                        .vocab = info.vocabSize,
+                        .rowStride = headProduct(info, type, 1).yStride,
+                        .first = 0,
+                        .rows = at<int32_t>(*zeros),
+                        .sequenceOf = at<int32_t>(*zeros),
+                        .sequenceStart = at<int64_t>(*zeros),
+                        .clock = at<int64_t>(*zeros),
+                        .temperature = 0,
+                        .cfgScale = 0,
+                        .seed = 0,
+                        .flags = 0,
+                        .eosToken = -1,
+                        .eotToken = -1,
+                        .token = at<int32_t>(results + tokens),
+                        .confidence = at<double>(results + header),
+                        .status = at<int32_t>(results)});
+      !s)
+    return s;
+  if (Status s = stream->copyToHost(piece.memory.data(), results, bytes); !s)
+    return s;
+  if (Status s = stream->synchronize(); !s)
+    return s;
+  std::vector<Best> found(static_cast<size_t>(rows));
+  const auto *probability =
+      reinterpret_cast<const double *>(piece.memory.data() + header);
+  const auto *token =
+      reinterpret_cast<const int32_t *>(piece.memory.data() + tokens);
+  for (int64_t row = 0; row < rows; ++row)
+    found[row] = {token[row], probability[row]};
+  logits.best(first, rows, found.data());
+  return Status::success();
+}
+
 Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
                               int64_t rows) {
   const int64_t unit = logits.unit, vocab = info.vocabSize;
   const int64_t rowBytes = bytesOf(headProduct(info, type, 1).yStride);
   const int64_t pieceRows =
       std::clamp(options.pieceBytes / rowBytes / unit * unit, unit, rows);
-  for (Piece &piece : pieces) {
-    if (piece.memory.size() < pieceRows * rowBytes) {
-      piece.memory = PinnedBuffer();
-      Result<PinnedBuffer> memory =
-          PinnedBuffer::allocate(*context, pieceRows * rowBytes);
-      if (!memory)
-        return memory.takeError();
-      piece.memory = std::move(*memory);
-    }
-    if (!piece.copied.handle()) {
-      Result<Event> event = Event::create(*context);
-      if (!event)
-        return event.takeError();
-      piece.copied = std::move(*event);
-    }
-  }
+  for (Piece &piece : pieces)
+    if (Status s = reservePiece(piece, pieceRows * rowBytes); !s)
+      return s;
   if (static_cast<int64_t>(widened.size()) < threadCount() * unit * vocab)
     widened.resize(threadCount() * unit * vocab);
 
@@ -586,7 +648,9 @@ Status CudaModel::runLogits(const LogitRequest &logits) {
       return s;
     if (Status s = gemm->multiply(*stream, shape, operands); !s)
       return s;
-    if (Status s = bringLogits(logits, first, rows); !s)
+    if (Status s = logits.best ? bringBest(logits, first, rows)
+                               : bringLogits(logits, first, rows);
+        !s)
       return s;
   }
   return Status::success();

@@ -93,6 +93,8 @@ public:
   /// to `rows`, which forward() otherwise does when they come.
   Status reserve(int64_t rows);
 
+  bool givesBest() const override { return true; }
+
   /// Returns when the last logits were consumed, or without waiting when none
   /// were asked for.
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
@@ -110,6 +112,11 @@ private:
     ArenaPlan::Slot x, delta, normed, qkvIn, qkvOut, qkv, attended, outputIn,
         outputOut, mlpNormed, mlpIn, gateUp, activated, downOut, headIn, logits,
         cos, sin;
+  };
+  /// Pieces of logits on their way to the host, one read while the other comes.
+  struct Piece {
+    PinnedBuffer memory;
+    Event copied;
   };
   /// Some live rows, on the host and on the device.
   struct Rows {
@@ -150,6 +157,8 @@ private:
                       const LayerPlayer::Cached &output);
   Status runLogits(const LogitRequest &logits);
   Status bringLogits(const LogitRequest &logits, int64_t first, int64_t rows);
+  Status bringBest(const LogitRequest &logits, int64_t first, int64_t rows);
+  Status reservePiece(Piece &piece, int64_t bytes) const;
 
   const Context *context;
   const Stream *stream;
@@ -166,11 +175,6 @@ private:
   Capacity capacity;
   Arena arena;
   Slots slots = {};
-  /// Pieces of logits on their way to the host, one read while the other comes.
-  struct Piece {
-    PinnedBuffer memory;
-    Event copied;
-  };
   std::array<Piece, 2> pieces;
   std::vector<float> widened; ///< [workers x unit x vocab]
 

@@ -415,6 +415,20 @@ TEST_F(RunTest, PlayedShiftedLogitsAndBiases) {
                 promptsOf({5, 20}), lengthsOf(16, 16, 8));
 }
 
+// What is not the most probable token alone is drawn on the host.
+TEST_F(RunTest, PlayedGuidanceAndNoise) {
+  makeModel(tiny);
+  bundle::Manifest manifest =
+      salient(denseManifest(), bundle::Reuse::Attention::Propagated);
+  GenerateOptions options = lengthsOf(16, 8, 8);
+  options.sampling.cfgScale = 1.5;
+  comparePlayed(manifest, promptsOf({7, 20}), options);
+  options.sampling.cfgScale = 0;
+  options.sampling.temperature = 0.7;
+  options.sampling.seed = 42;
+  comparePlayed(manifest, promptsOf({7, 20}), options);
+}
+
 TEST_F(RunTest, PlayedIsCaptured) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();

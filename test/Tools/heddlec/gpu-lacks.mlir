@@ -2,7 +2,7 @@
 // What GPUs can't do yet is refused where the schedule asks for it.
 
 // RUN: not heddlec %s --schedule=keys --target=host,cuda:sm_90a -o %t.hdl 2>&1 | FileCheck %s --check-prefix=KEYS
-// KEYS: gpu-lacks.mlir:[[#@LINE+6]]:3: error: a window or sinks over some of the positions is not possible on sm_90a yet; compile for --target=host
+// KEYS: gpu-lacks.mlir:[[#@LINE+5]]:3: error: a window or sinks over some of the positions is not possible on sm_90a yet; compile for --target=host
 heddle.schedule @keys {
   %phase = heddle.cadence every(8)
   %masked = heddle.positions undecoded

@@ -76,8 +76,10 @@ def run(args, prompts, bundle, device, dtype, folder):
                f"--device={device}", f"--dtype={dtype}", f"--gen-length={args.gen_length}",
                f"--steps={args.steps}", f"--block-length={args.block_length}",
                f"--temperature={args.temperature}", f"--seed={args.seed}",
-               f"--cfg-scale={args.cfg_scale}", f"--threads={args.threads}",
+               f"--threads={args.threads}",
                "--steps-json", steps, "--json", "--quiet"]
+    if args.cfg_scale:  # not every model has guidance
+        command.append(f"--cfg-scale={args.cfg_scale}")
     begin = time.time()
     done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
     seconds = time.time() - begin

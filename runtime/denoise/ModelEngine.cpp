@@ -120,6 +120,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
       int64_t length = static_cast<int64_t>(prompt.size());
       shapes.push_back({length + options.genLength, length});
     }
+  executor.endRun(); // its memory is free again
   if (Status status = checkMemory(); !status)
     return status;
   for (const std::vector<int32_t> &prompt : prompts)
@@ -307,12 +308,13 @@ Status ModelEngine::forward() {
   if (model.givesBest() && !guided && !sampling.timesteps &&
       sampling.temperature == 0 &&
       sampling.remasking == Remasking::LowConfidence &&
-      !sampling.logitsEosInf && !sampling.confidenceEosEotInf &&
-      sampling.forbiddenToken < 0)
+      !sampling.logitsEosInf && !sampling.confidenceEosEotInf) {
+    request.barred = sampling.forbiddenToken;
     request.best = [&](int64_t first, int64_t count, const Best *rows) {
       for (int64_t i = 0; i < count; ++i)
         draws[first + i] = {rows[i].token, rows[i].probability};
     };
+  }
   const int64_t vocab = model.config().vocabSize;
   request.consume = [&](int64_t first, int64_t count, const float *logits) {
     // The sampler edits its row; the model's memory is not ours to edit.

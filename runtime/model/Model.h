@@ -55,6 +55,8 @@ struct LogitRequest {
   /// no logits are brought to the host; by one thread. `unit` must be 1.
   std::function<void(int64_t first, int64_t count, const Best *rows)> best =
       nullptr;
+  /// A token that is never the best, as if its logit were -infinity; -1: none.
+  int32_t barred = -1;
 };
 
 /// A transformer: RMSNorm, rotate-half RoPE, bidirectional

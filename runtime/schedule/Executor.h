@@ -81,6 +81,9 @@ public:
 
   virtual const bundle::Manifest &manifest() const = 0;
 
+  /// Ends the run at hand: frees its lists and caches.
+  virtual void endRun() {}
+
   /// Starts a run over these sequences, planned for `totalSteps` steps with
   /// `blockSteps` in each block; forgets all selections and caches of the run
   /// before and allocates new ones. An error when the planned steps would read

@@ -40,9 +40,12 @@ namespace heddle::rt {
 class Player : public ScheduleExecutor {
 public:
   const bundle::Manifest &manifest() const override { return schedule; }
+  void endRun() override;
   Status beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
                   int64_t blockSteps) override;
   int64_t runBytes(const std::vector<SequenceShape> &shapes) const override;
+  /// Of runBytes(), those of the index lists.
+  int64_t listBytes(const std::vector<SequenceShape> &shapes) const;
   Result<const PackedBatch *>
   beginStep(std::span<const SequenceState> states) override;
   bool inCommitSet(int64_t sequence, int64_t position) const override;

@@ -129,6 +129,11 @@ IndexListShape Player::listShape(const std::vector<int64_t> &places) const {
           kvHeads};
 }
 
+int64_t Player::listBytes(const std::vector<SequenceShape> &shapes) const {
+  return checkShapes(shapes) ? IndexLists::bytesFor(listShape(placesOf(shapes)))
+                             : 0;
+}
+
 int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
   if (!checkShapes(shapes))
     return 0; // beginRun refuses them before it allocates
@@ -158,8 +163,7 @@ int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
-Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
-                        int64_t blockSteps) {
+void Player::endRun() {
   running = underWay = false;
   sequences.clear();
   lists = IndexLists();
@@ -170,6 +174,11 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
   for (std::shared_ptr<std::byte> *buffer :
        {&lse, &gatherQ, &gatherO, &scoringO, &scoringL})
     buffer->reset();
+}
+
+Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
+                        int64_t blockSteps) {
+  endRun();
   counted = {};
   traced.clear();
   if (Status status = checkShapes(shapes); !status)
@@ -200,8 +209,8 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
   const int64_t listBytes = IndexLists::bytesFor(shape);
   if (Status status = allocate(listMemory, listBytes, "index lists"); !status)
     return status;
-  // Bits of bitmaps behind the last key stay zero.
-  if (listBytes > 0)
+  // Bits of bitmaps behind the last key are zero.
+  if (listBytes > 0 && shape.encoding == bundle::Encoding::Bitmap)
     if (Status status = memory->clear(listMemory.get(), listBytes); !status)
       return status;
   lists = IndexLists::at(shape, listMemory.get());

@@ -62,7 +62,7 @@ public:
                        const std::string &advice) const = 0;
 
   /// Memory of undefined contents, aligned for every kernel; freed with the
-  /// last reference. Null for no bytes.
+  /// last reference, after the work on it. Null for no bytes.
   virtual Result<std::shared_ptr<std::byte>> allocate(int64_t bytes) = 0;
 
   /// Makes ready to compare up to `rows` rows before similarities() is asked.

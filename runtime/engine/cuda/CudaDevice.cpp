@@ -47,6 +47,7 @@ public:
     use.weights = DeviceWeights::bytesFor(config, dtype);
     if (auto *played = dynamic_cast<PlayedEngine *>(&engine)) {
       use.run = played->runBytes(promptLengths, options);
+      use.indexLayouts = played->listBytes(promptLengths, options);
     } else {
       auto &captured = static_cast<CudaEngine &>(engine);
       Result<ArenaPlan> plan = captured.planRun(promptLengths, options);

@@ -30,6 +30,11 @@ Result<std::unique_ptr<CudaEngine>>
 CudaEngine::create(const Context &context, const DeviceWeights &weights,
                    const bundle::Bundle &bundle, const ModelConfig &config,
                    DType dtype, const GemmOptions &products) {
+  if (!plays(bundle.manifest(), config))
+    return Error("the schedule '" + bundle.manifest().schedule +
+                 "' with a model of the architecture '" + config.architecture +
+                 "' is not one of steps that compute all rows and are known "
+                 "before the run; only these are captured and timed in parts");
   if (Status s = RowKernels::checkWidths(config); !s)
     return s.takeError();
   std::unique_ptr<CudaEngine> engine(

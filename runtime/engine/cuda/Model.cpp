@@ -167,7 +167,10 @@ Status CudaModel::reserve(const Capacity &needed) {
   arena = std::move(*memory);
   slots = places;
   capacity = larger;
-  return fillTables();
+  Status filled = fillTables();
+  if (!filled)
+    capacity = {};
+  return filled;
 }
 
 Status CudaModel::fillTables() {
@@ -499,8 +502,6 @@ Status CudaModel::runFfn(const LayerAddresses &layer,
   return takeProducts(down, activated, layer.down, out, *rows, output);
 }
 
-/// Brings logits [rows x yStride] of a wave, the request's from `first` on, to
-/// the host and hands them out.
 /// Makes room for a copy of so many bytes.
 Status CudaModel::reservePiece(Piece &piece, int64_t bytes) const {
   if (piece.memory.size() < bytes) {
@@ -553,8 +554,8 @@ Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
                         .temperature = 0,
                         .cfgScale = 0,
                         .seed = 0,
-                        .flags = 0,
-                        .eosToken = -1,
+                        .flags = logits.barred < 0 ? 0 : abi::drawBarEos,
+                        .eosToken = logits.barred,
                         .eotToken = -1,
                         .token = at<int32_t>(results + tokens),
                         .confidence = at<double>(results + header),
@@ -576,6 +577,8 @@ Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
   return Status::success();
 }
 
+/// Brings logits [rows x yStride] of a wave, the request's from `first` on, to
+/// the host and hands them out.
 Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
                               int64_t rows) {
   const int64_t unit = logits.unit, vocab = info.vocabSize;

@@ -34,6 +34,10 @@ public:
   /// Device bytes of a run beside the weights, at their peak.
   virtual int64_t runBytes(const std::vector<int64_t> &promptLengths,
                            const GenerateOptions &options) const = 0;
+
+  /// Of these, the index layouts'.
+  virtual int64_t listBytes(const std::vector<int64_t> &promptLengths,
+                            const GenerateOptions &options) const = 0;
 };
 
 } // namespace heddle::rt::cuda

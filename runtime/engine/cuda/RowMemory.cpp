@@ -31,7 +31,9 @@ Result<std::shared_ptr<std::byte>> DeviceRowMemory::allocate(int64_t bytes) {
     return std::shared_ptr<std::byte>();
   ArenaPlan plan;
   ArenaPlan::Slot slot = plan.add("rows", bytes);
-  Result<Arena> arena = Arena::allocate(context, std::move(plan));
+  // check() has left room for code.
+  Result<Arena> arena =
+      Arena::allocate(context, std::move(plan), {.reserve = 0});
   if (!arena)
     return arena.takeError();
   auto owner = std::make_shared<Arena>(std::move(*arena));

@@ -38,7 +38,8 @@ Status RowUploads::grow(int64_t bytes) {
   Chunk chunk;
   ArenaPlan plan;
   plan.add("rows and arguments of a step", chunkBytes);
-  Result<Arena> device = Arena::allocate(*context, std::move(plan));
+  Result<Arena> device = Arena::allocate(
+      *context, std::move(plan), {.reserve = 0}); // of what is kept free
   if (!device)
     return device.takeError();
   chunk.device = std::move(*device);

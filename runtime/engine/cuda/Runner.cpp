@@ -78,7 +78,9 @@ Result<const int32_t *> DeviceRunner::upload(std::span<const int32_t> values) {
 }
 
 Status DeviceRunner::attend(size_t kernel,
-                            std::span<abi::AttentionArgs> blocks) {
+                            std::span<abi::AttentionArgs> given) {
+  launched.assign(given.begin(), given.end());
+  const std::span<abi::AttentionArgs> blocks = launched;
   const DeviceKernel &bound = kernels[kernel];
   const int64_t tileRows = bound.variant->queryRows;
   int64_t tiles = 1; // a grid needs one, even if no block has rows

@@ -48,6 +48,7 @@ private:
   ScheduleKernels kernels;
   Arena scratch;
   std::vector<int32_t> firstRow;
+  std::vector<abi::AttentionArgs> launched; ///< with the device's addresses
 };
 
 } // namespace heddle::rt::cuda

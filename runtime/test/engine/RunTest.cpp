@@ -429,11 +429,39 @@ TEST_F(RunTest, PlayedGuidanceAndNoise) {
   comparePlayed(manifest, promptsOf({7, 20}), options);
 }
 
-TEST_F(RunTest, PlayedIsCaptured) {
+TEST_F(RunTest, PlayedWholeRows) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
   comparePlayed(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, WhatCannotBeCapturedIsRefused) {
+  makeModel(tiny);
+  auto made = CudaEngine::create(
+      device(), weights,
+      gpuBundle(salient(denseManifest(), bundle::Reuse::Attention::Context)),
+      config, DType::F32);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().text().find("compute all rows"), std::string::npos);
+}
+
+// Lists and caches of the run before are not held against the next one.
+TEST_F(RunTest, PlayedRunsFollowEachOther) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  bundle::Manifest manifest =
+      salient(gpuManifest(), bundle::Reuse::Attention::Propagated);
+  setRule(manifest, "columns", {0});
+  startPlayed(manifest);
+  Prompts prompts = promptsOf({7, 20});
+  Trace first = record(*played, prompts, lengthsOf(16, 8, 8));
+  Result<Generation> ended =
+      generate(*played, promptsOf({30}), lengthsOf(8, 8, 8),
+               [](const StepRecord &step) { return step.step < 3; });
+  ASSERT_OK(ended);
+  EXPECT_FALSE(ended->complete);
+  Trace again = record(*played, prompts, lengthsOf(16, 8, 8));
+  EXPECT_EQ(again.generation.sequences, first.generation.sequences);
 }
 
 TEST_F(RunTest, WhatCannotBePlayedIsRefused) {

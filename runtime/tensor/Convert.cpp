@@ -60,6 +60,8 @@ void convertEach(const void *source, void *target, int64_t count,
 
 void convert(DType sourceType, const void *source, DType targetType,
              void *target, int64_t count) {
+  if (count == 0)
+    return; // there may be no memory
   if (sourceType == targetType) {
     std::memcpy(target, source,
                 static_cast<size_t>(count * byteSize(sourceType)));

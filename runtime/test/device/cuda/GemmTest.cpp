@@ -233,8 +233,12 @@ TEST_P(GemmTest, GivesAPartTheBitsOfTheWhole) {
   const int64_t widths[] = {real() ? 3584 : 32, real() ? 512 : 8,
                             real() ? 512 : 8};
   const int64_t outputs = widths[0] + widths[1] + widths[2];
-  for (DType dtype : {DType::BF16, DType::F16, DType::F32})
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16})
     for (bool bias : {false, true}) {
+      // In half types so few sums round alike in whatever order they are added,
+      // so that algorithms of other bits can't be told apart.
+      if (!real() && dtype != DType::F32)
+        continue;
       SCOPED_TRACE(std::string(name(dtype)) + (bias ? " with bias" : ""));
       const int64_t size = byteSize(dtype);
       GemmShape whole{.dtype = dtype,

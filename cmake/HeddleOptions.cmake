@@ -14,10 +14,20 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 get_filename_component(HEDDLE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
+# Files that include precompiled headers are cached too: ccache asks for these.
 find_program(HEDDLE_CCACHE ccache)
 if(HEDDLE_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${HEDDLE_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEDDLE_CCACHE})
+  set(HEDDLE_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${HEDDLE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${HEDDLE_LAUNCHER})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEDDLE_LAUNCHER})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+  # Programs and libraries, compiled alike, share precompiled headers.
+  set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+else()
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
@@ -39,14 +49,36 @@ function(heddle_add_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
 endfunction()
 
-# heddle_add_gtest(name SOURCES... LINK ...): a GoogleTest program, each of its tests
-# known to ctest.
-function(heddle_add_gtest name)
+# heddle_precompile(name HEADERS... LINK ...): a target that reads headers once for
+# all targets that reuse it (target_precompile_headers' REUSE_FROM) and have its
+# compiler flags. A file still includes what it uses: GCC builds read none ahead.
+function(heddle_precompile name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  target_precompile_headers(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
+endfunction()
+
+# heddle_add_gtest(name SOURCES... LINK ... [HEADERS target] [LABEL label]): a
+# GoogleTest program, each of its tests known to ctest. HEADERS: what holds its
+# precompiled headers, if not the one that most tests share.
+function(heddle_add_gtest name)
+  cmake_parse_arguments(ARG "" "HEADERS;LABEL" "LINK" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS HeddleTestHeaders)
+    if(NOT TARGET HeddleTestHeaders)
+      find_package(nlohmann_json 3.11 REQUIRED)
+      heddle_precompile(HeddleTestHeaders <gtest/gtest.h> <nlohmann/json.hpp>
+                        LINK GTest::gtest nlohmann_json::nlohmann_json)
+    endif()
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${HEDDLE_ROOT})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  target_precompile_headers(${name} REUSE_FROM ${ARG_HEADERS})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 600 LABELS "${ARG_LABEL}")
 endfunction()

@@ -120,13 +120,51 @@ reference::pairsOf(std::span<const Term> terms, int64_t head,
   };
 }
 
+/// Calls `f` with a function that reads an element of arrays of `dtype` as a
+/// double: what the type is is asked once, not at every element.
+template <typename F> static auto withReader(DType dtype, F f) {
+  switch (dtype) {
+  case DType::BF16:
+    return f([](const void *array, int64_t index) -> double {
+      return fromBF16(static_cast<const uint16_t *>(array)[index]);
+    });
+  case DType::F16:
+    return f([](const void *array, int64_t index) -> double {
+      return fromF16(static_cast<const uint16_t *>(array)[index]);
+    });
+  default:
+    return f([](const void *array, int64_t index) -> double {
+      return static_cast<const float *>(array)[index];
+    });
+  }
+}
+
 /// The scaled logit of (row, key) times log2(e).
 static double logit2(const reference::Head &head, int64_t row, int64_t key) {
-  double dot = 0;
-  for (int64_t e = 0; e < head.headDim; ++e)
-    dot += reference::load(head.query, row * head.queryStride + e, head.dtype) *
-           reference::load(head.key, key * head.keyStride + e, head.dtype);
-  return dot * head.scale * std::numbers::log2e;
+  return withReader(head.dtype, [&](auto read) {
+    int64_t q = row * head.queryStride, k = key * head.keyStride;
+    // Sums that do not wait for each other.
+    constexpr int64_t lanes = 8;
+    double sums[lanes] = {};
+    int64_t e = 0;
+    for (; e + lanes <= head.headDim; e += lanes)
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        sums[lane] +=
+            read(head.query, q + e + lane) * read(head.key, k + e + lane);
+    for (; e < head.headDim; ++e)
+      sums[0] += read(head.query, q + e) * read(head.key, k + e);
+    double dot = std::accumulate(sums, sums + lanes, 0.0);
+    return dot * head.scale * std::numbers::log2e;
+  });
+}
+
+/// output += weight * the values of `key`.
+static void addValues(const reference::Head &head, int64_t key, double weight,
+                      std::span<double> output) {
+  withReader(head.dtype, [&](auto read) {
+    for (int64_t e = 0; e < head.headDim; ++e)
+      output[e] += weight * read(head.value, key * head.valueStride + e);
+  });
 }
 
 reference::RowResult reference::attendRow(const Head &head, int64_t row,
@@ -150,13 +188,8 @@ reference::RowResult reference::attendRow(const Head &head, int64_t row,
   for (double logit : logits)
     sum += std::exp2(logit - top);
   result.lse = top + std::log2(sum);
-  for (size_t k = 0; k < keys.size(); ++k) {
-    double probability = std::exp2(logits[k] - top) / sum;
-    for (int64_t e = 0; e < head.headDim; ++e)
-      result.output[e] +=
-          probability *
-          load(head.value, keys[k] * head.valueStride + e, head.dtype);
-  }
+  for (size_t k = 0; k < keys.size(); ++k)
+    addValues(head, keys[k], std::exp2(logits[k] - top) / sum, result.output);
   return result;
 }
 

@@ -188,9 +188,15 @@ void Sequence::thinOut(std::mt19937 &random) {
 }
 
 double Sequence::logit(int64_t r, int64_t j, int64_t h) const {
-  double sum = 0;
-  for (int64_t c = 0; c < headDim; ++c)
-    sum += static_cast<double>(q(r, h, c)) * k(j, h, c);
+  const float *q = &query[r * queryStride + h * headDim];
+  const float *k = &key[j * kvStride + h / (heads / kvHeads) * headDim];
+  // Sums that do not wait for each other; head dims are multiples of eight.
+  constexpr int64_t lanes = 8;
+  double sums[lanes] = {};
+  for (int64_t c = 0; c < headDim; c += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      sums[lane] += static_cast<double>(q[c + lane]) * k[c + lane];
+  double sum = std::accumulate(sums, sums + lanes, 0.0);
   return sum * scale * 1.4426950408889634;
 }
 

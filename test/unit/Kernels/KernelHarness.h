@@ -71,12 +71,6 @@ struct Sequence {
   int64_t rows() const { return static_cast<int64_t>(place.size()); }
   /// Leaves none, one, some or all of the rows, and some positions out.
   void thinOut(std::mt19937 &random);
-  float q(int64_t r, int64_t h, int64_t c) const {
-    return query[r * queryStride + h * headDim + c];
-  }
-  float k(int64_t j, int64_t h, int64_t c) const {
-    return key[j * kvStride + h / (heads / kvHeads) * headDim + c];
-  }
   float v(int64_t j, int64_t h, int64_t c) const {
     return value[j * kvStride + h / (heads / kvHeads) * headDim + c];
   }

@@ -114,12 +114,10 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   }
   runs.clear();
   idle.assign(prompts.size(), 0);
-  shapes.clear();
-  for (int half = 0; half < (guided ? 2 : 1); ++half)
-    for (const std::vector<int32_t> &prompt : prompts) {
-      int64_t length = static_cast<int64_t>(prompt.size());
-      shapes.push_back({length + options.genLength, length});
-    }
+  std::vector<int64_t> lengths;
+  for (const std::vector<int32_t> &prompt : prompts)
+    lengths.push_back(static_cast<int64_t>(prompt.size()));
+  shapes = sequenceShapes(lengths, options);
   executor.endRun(); // its memory is free again
   if (Status status = checkMemory(); !status)
     return status;
@@ -369,6 +367,16 @@ void ModelEngine::commit() {
 }
 
 } // namespace
+
+std::vector<SequenceShape>
+sequenceShapes(const std::vector<int64_t> &promptLengths,
+               const GenerateOptions &options) {
+  std::vector<SequenceShape> shapes;
+  for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
+    for (int64_t prompt : promptLengths)
+      shapes.push_back({prompt + options.genLength, prompt});
+  return shapes;
+}
 
 std::unique_ptr<StepEngine> makeModelEngine(Model &model,
                                             ScheduleExecutor &executor) {

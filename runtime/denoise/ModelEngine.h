@@ -11,9 +11,17 @@
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Model.h"
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace heddle::rt {
+
+/// The sequences that a player plays for these prompts: with guidance the
+/// unconditional ones behind the others.
+std::vector<SequenceShape>
+sequenceShapes(const std::vector<int64_t> &promptLengths,
+               const GenerateOptions &options);
 
 /// Joins a model and a schedule's executor, of the host or of one device, with
 /// the sampler, which runs on the host. Both must outlive the result; one

@@ -85,12 +85,9 @@ Result<MemoryUse>
 HostDevice::checkRun(StepEngine &engine,
                      const std::vector<int64_t> &promptLengths,
                      const GenerateOptions &options) {
-  std::vector<SequenceShape> shapes;
-  for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
-    for (int64_t prompt : promptLengths)
-      shapes.push_back({prompt + options.genLength, prompt});
   MemoryUse use;
-  use.run = static_cast<Engine &>(engine).schedule().runBytes(shapes);
+  use.run = static_cast<Engine &>(engine).schedule().runBytes(
+      sequenceShapes(promptLengths, options));
   return use;
 }
 

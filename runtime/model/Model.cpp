@@ -9,6 +9,8 @@
 
 #include "runtime/base/Machine.h"
 
+#include <algorithm>
+
 namespace heddle::rt {
 
 Status Model::checkMemory(int64_t bytes, const std::string &what,
@@ -51,6 +53,46 @@ Status checkForward(const ModelConfig &config, const PackedBatch &batch,
                    " were asked for, the batch has " +
                    std::to_string(batch.rows()) + " rows");
   return Status::success();
+}
+
+Status playAttention(LayerPlayer &player, int64_t layer,
+                     const PackedBatch &batch, const AttentionTensors &tensors,
+                     const std::function<Status(int firstPart, int endPart,
+                                                const RowSet &rows)> &project) {
+  Result<RowSet> values = player.values(layer);
+  if (!values)
+    return values.takeError();
+  LayerPlayer::Exact exact;
+  auto choose = [&]() -> Status {
+    auto chosen = player.queriesAndKeys(layer, batch, tensors);
+    if (!chosen)
+      return chosen.takeError();
+    exact = *chosen;
+    return Status::success();
+  };
+  const bool byValues = player.choosesByValues(layer);
+  if (!byValues)
+    if (Status s = choose(); !s)
+      return s;
+  auto same = [](const RowSet &a, const RowSet &b) {
+    return a.all == b.all && std::ranges::equal(a.rows, b.rows);
+  };
+  if (!byValues && same(*values, exact.keys) &&
+      same(exact.queries, exact.keys)) {
+    if (Status s = project(0, 3, *values); !s)
+      return s;
+  } else {
+    if (Status s = project(2, 3, *values); !s)
+      return s;
+    if (byValues)
+      if (Status s = choose(); !s)
+        return s;
+    if (Status s = project(0, 1, exact.queries); !s)
+      return s;
+    if (Status s = project(1, 2, exact.keys); !s)
+      return s;
+  }
+  return player.attend(layer, batch, tensors);
 }
 
 } // namespace heddle::rt

@@ -112,6 +112,14 @@ Status checkForward(const ModelConfig &config, const PackedBatch &batch,
                     std::span<const int32_t> tokens,
                     const LogitRequest &logits);
 
+/// A layer's projections and attention, in the order of a player's calls.
+/// `project` computes parts [firstPart, endPart) of query (0), key (1) and
+/// value (2) heads of some rows, into `tensors`.
+Status playAttention(LayerPlayer &player, int64_t layer,
+                     const PackedBatch &batch, const AttentionTensors &tensors,
+                     const std::function<Status(int firstPart, int endPart,
+                                                const RowSet &rows)> &project);
+
 } // namespace heddle::rt
 
 #endif // HEDDLE_RUNTIME_MODEL_MODEL_H

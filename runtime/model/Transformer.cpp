@@ -335,40 +335,12 @@ Status HostTransformer::runAttention(int64_t index, const PackedBatch &batch,
                                      LayerPlayer &player) {
   const LayerWeights &layer = weights.layers[index];
   const AttentionTensors tensors = attentionTensors();
-  Result<RowSet> values = player.values(index);
-  if (!values)
-    return values.takeError();
-  LayerPlayer::Exact exact;
-  auto choose = [&]() -> Status {
-    auto chosen = player.queriesAndKeys(index, batch, tensors);
-    if (!chosen)
-      return chosen.takeError();
-    exact = *chosen;
-    return Status::success();
-  };
-  const bool byValues = player.choosesByValues(index);
-  if (!byValues)
-    if (Status s = choose(); !s)
-      return s;
-  auto same = [](const RowSet &a, const RowSet &b) {
-    return a.all == b.all && std::ranges::equal(a.rows, b.rows);
-  };
-  if (!byValues && same(*values, exact.keys) &&
-      same(exact.queries, exact.keys)) {
-    if (Status s = projectHeads(layer, 0, 3, *values); !s)
-      return s;
-  } else {
-    if (Status s = projectHeads(layer, 2, 3, *values); !s)
-      return s;
-    if (byValues)
-      if (Status s = choose(); !s)
-        return s;
-    if (Status s = projectHeads(layer, 0, 1, exact.queries); !s)
-      return s;
-    if (Status s = projectHeads(layer, 1, 2, exact.keys); !s)
-      return s;
-  }
-  if (Status s = player.attend(index, batch, tensors); !s)
+  if (Status s =
+          playAttention(player, index, batch, tensors,
+                        [&](int firstPart, int endPart, const RowSet &rows) {
+                          return projectHeads(layer, firstPart, endPart, rows);
+                        });
+      !s)
     return s;
   auto output = player.projected(index);
   if (!output)

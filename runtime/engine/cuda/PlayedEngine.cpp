@@ -68,16 +68,6 @@ private:
   using Player::Player;
 };
 
-/// The sequences of a run, guidance's behind the others.
-std::vector<SequenceShape> shapesOf(const std::vector<int64_t> &promptLengths,
-                                    const GenerateOptions &options) {
-  std::vector<SequenceShape> shapes;
-  for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
-    for (int64_t prompt : promptLengths)
-      shapes.push_back({prompt + options.genLength, prompt});
-  return shapes;
-}
-
 class Engine final : public PlayedEngine {
 public:
   Engine(const DeviceWeights &weights, const ModelConfig &config, DType dtype)
@@ -104,7 +94,7 @@ public:
                    const GenerateOptions &options) const override;
   int64_t listBytes(const std::vector<int64_t> &promptLengths,
                     const GenerateOptions &options) const override {
-    return player->listBytes(shapesOf(promptLengths, options));
+    return player->listBytes(sequenceShapes(promptLengths, options));
   }
 
 private:
@@ -148,7 +138,8 @@ Status Engine::open(const Context &context, const bundle::Bundle &bundle) {
 
 int64_t Engine::runBytes(const std::vector<int64_t> &promptLengths,
                          const GenerateOptions &options) const {
-  const std::vector<SequenceShape> shapes = shapesOf(promptLengths, options);
+  const std::vector<SequenceShape> shapes =
+      sequenceShapes(promptLengths, options);
   int64_t rowCount = 0;
   for (const SequenceShape &shape : shapes)
     rowCount += shape.length;

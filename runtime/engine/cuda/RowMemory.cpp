@@ -67,6 +67,17 @@ DeviceRowMemory::upload(std::span<const int32_t> index) {
   return at<const int32_t>(*address);
 }
 
+Result<DeviceRowMemory::Moved> DeviceRowMemory::upload(const RowTable &from,
+                                                       const RowTable &to) {
+  Result<const int32_t *> source = upload(from.index);
+  if (!source)
+    return source.takeError();
+  Result<const int32_t *> target = upload(to.index);
+  if (!target)
+    return target.takeError();
+  return Moved{*source, *target};
+}
+
 Status DeviceRowMemory::clear(void *memory, int64_t bytes) {
   return stream.fillBytes(addressOf(memory), 0, bytes);
 }
@@ -81,18 +92,15 @@ Status DeviceRowMemory::copy(const RowTable &from, const RowTable &to,
                              int64_t width) {
   if (to.index.empty())
     return Status::success();
-  Result<const int32_t *> source = upload(from.index);
-  if (!source)
-    return source.takeError();
-  Result<const int32_t *> target = upload(to.index);
-  if (!target)
-    return target.takeError();
+  Result<Moved> moved = upload(from, to);
+  if (!moved)
+    return moved.takeError();
   return kernels(stream, count(to.index),
                  abi::CopyArgs{.x = from.base,
-                               .from = *source,
+                               .from = moved->from,
                                .xStride = from.stride,
                                .y = base(to),
-                               .to = *target,
+                               .to = moved->to,
                                .yStride = to.stride,
                                .width = width});
 }
@@ -101,19 +109,16 @@ Status DeviceRowMemory::replace(const RowTable &from, const RowTable &to,
                                 void *change, int64_t width) {
   if (to.index.empty())
     return Status::success();
-  Result<const int32_t *> source = upload(from.index);
-  if (!source)
-    return source.takeError();
-  Result<const int32_t *> target = upload(to.index);
-  if (!target)
-    return target.takeError();
+  Result<Moved> moved = upload(from, to);
+  if (!moved)
+    return moved.takeError();
   return kernels(stream, count(to.index),
                  abi::ChangeArgs{.x = from.base,
-                                 .from = *source,
+                                 .from = moved->from,
                                  .xStride = from.stride,
                                  .y = base(to),
                                  .change = change,
-                                 .to = *target,
+                                 .to = moved->to,
                                  .width = width});
 }
 
@@ -121,12 +126,9 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
                                 int64_t first) {
   if (rows.kept.index.empty())
     return Status::success();
-  Result<const int32_t *> source = upload(rows.now.index);
-  if (!source)
-    return source.takeError();
-  Result<const int32_t *> kept = upload(rows.kept.index);
-  if (!kept)
-    return kept.takeError();
+  Result<Moved> compared = upload(rows.now, rows.kept);
+  if (!compared)
+    return compared.takeError();
   const int32_t *output = nullptr;
   if (rows.output.base) {
     Result<const int32_t *> uploaded = upload(rows.output.index);
@@ -137,10 +139,10 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
   return kernels(
       stream, count(rows.kept.index),
       abi::CompareArgs{.x = rows.now.base,
-                       .from = *source,
+                       .from = compared->from,
                        .xStride = rows.now.stride,
                        .cache = base(rows.kept),
-                       .at = *kept,
+                       .at = compared->to,
                        .y = base(rows.output),
                        .to = output,
                        .yStride = rows.output.stride,

@@ -39,7 +39,13 @@ public:
   Result<std::span<const float>> similarities(int64_t count) override;
 
 private:
+  /// Rows of two tables, on the device.
+  struct Moved {
+    const int32_t *from = nullptr;
+    const int32_t *to = nullptr;
+  };
   Result<const int32_t *> upload(std::span<const int32_t> index);
+  Result<Moved> upload(const RowTable &from, const RowTable &to);
 
   const Context &context;
   const Stream &stream;

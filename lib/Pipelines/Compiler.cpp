@@ -145,7 +145,7 @@ LogicalResult Compilation::runPasses(ModuleOp module, Level level,
                                      TimingScope &parent,
                                      PopulatePasses populate) {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
-  if (failed(applyPassManagerCLOptions(pm)))
+  if (options.configure && failed(options.configure(pm)))
     return failure();
   pm.enableVerifier(options.verifyEach);
   TimingScope scope = parent.nest(stringifyLevel(level));

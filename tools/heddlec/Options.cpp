@@ -310,6 +310,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;
   options.compiler.verifyEach = flags.verifyEach;
+  options.compiler.configure = applyPassManagerCLOptions;
   options.compiler.producer = producerName();
   if (flags.dtypes.getNumOccurrences())
     options.compiler.elementTypes.assign(flags.dtypes.begin(),

@@ -19,6 +19,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/Support/Error.h"
 
@@ -68,6 +69,9 @@ struct CompilerOptions {
   Level level = Level::Bundle;
   /// Verify the IR after each pass, not only at the end of a level.
   bool verifyEach = false;
+  /// Called with each pass manager before it runs; may be null. A tool that has
+  /// registered MLIR's options gives applyPassManagerCLOptions.
+  std::function<LogicalResult(PassManager &)> configure;
   /// Goes into the manifest: "heddlec 0.1.0 (LLVM 22.1.8)".
   std::string producer;
   /// Called with everything that is reached: IR, code, the bundle; may be null.

@@ -1,0 +1,311 @@
+//===- RandomScheduleTest.cpp - The algebra's laws, and what is compiled --===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Over random schedules of all axes: the laws of unions hold for the step
+// programs that they become, and what is compiled for this machine plays like
+// the reference executor. HEDDLE_SEED repeats one schedule, HEDDLE_SCHEDULES
+// says how many are compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomSchedule.h"
+
+#include "bundle/Bundle.h"
+#include "bundle/Explain.h"
+#include "bundle/Program.h"
+#include "heddle/Pipelines/Compiler.h"
+#include "runtime/test/conformance/Conformance.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+using namespace heddle;
+using heddle::test::RandomSchedule;
+
+namespace {
+
+constexpr int64_t layers = 4;
+constexpr int64_t blockSteps = 5; ///< of a block of decoding
+
+/// What a layer does in a step, whatever the kernels and selections are called.
+struct Action {
+  std::multiset<std::string> pattern; ///< terms; none: dense
+  std::set<std::string> renewed;
+  bool operator==(const Action &) const = default;
+};
+
+std::string describe(const bundle::Selection &selection) {
+  bundle::Manifest alone;
+  alone.selections.push_back(selection);
+  alone.selections.front().name = "s";
+  return bundle::toJson(alone);
+}
+
+/// The actions of each layer at each of `totalSteps` steps.
+std::vector<Action> actions(const bundle::Manifest &manifest,
+                            int64_t totalSteps) {
+  std::vector<Action> all;
+  auto rules = bundle::rulesOfLayers(manifest, layers);
+  EXPECT_TRUE(rules);
+  if (!rules)
+    return all;
+  for (size_t rule : *rules) {
+    std::vector<size_t> phases =
+        bundle::phasesOfSteps(manifest.rules[rule], totalSteps, blockSteps);
+    for (int64_t t = 1; t <= totalSteps; ++t) {
+      const bundle::Phase &phase = manifest.rules[rule].phases[phases[t - 1]];
+      Action &action = all.emplace_back();
+      for (const bundle::Term &term : manifest.kernels[phase.attention].terms)
+        action.pattern.insert(
+            bundle::readsList(term)
+                ? describe(manifest.selections[term.selection])
+                : (term.kind == bundle::Term::Kind::Window ? "window "
+                                                           : "sinks ") +
+                      std::to_string(term.size));
+      for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
+        const bundle::Selection &selection =
+            manifest.selections[refresh.selection];
+        if (bundle::includes(selection.cadence,
+                             bundle::plannedPlace(t, totalSteps, blockSteps)))
+          action.renewed.insert(describe(selection));
+      }
+    }
+  }
+  return all;
+}
+
+/// What a step program says of rows, keys, reuse and commit at each of
+/// `totalSteps` steps, whatever condition made a pass run.
+std::string rowsOf(const bundle::Manifest &manifest, int64_t totalSteps) {
+  bundle::Manifest rows;
+  rows.positions = manifest.positions;
+  rows.visible = manifest.visible;
+  rows.reuse = manifest.reuse;
+  rows.commit = manifest.commit;
+  if (!manifest.passes.empty())
+    for (size_t pass : bundle::passesOfSteps(manifest, totalSteps, blockSteps))
+      rows.passes.emplace_back(manifest.passes[pass]).when.clear();
+  return bundle::toJson(rows);
+}
+
+/// The share of all pairs that a run computes, and a sentence if it is no
+/// share.
+double shareOf(const bundle::Manifest &manifest, bool &exact) {
+  bundle::ExplainRequest request;
+  request.steps = 12;
+  request.length = 100;
+  request.prompt = 30;
+  request.layers = layers;
+  request.heads = request.kvHeads = 2;
+  auto explanation = bundle::explain(manifest, request);
+  EXPECT_TRUE(explanation) << explanation.error().text();
+  if (!explanation)
+    return 0;
+  exact = explanation->exact;
+  return explanation->share;
+}
+
+class RandomSchedules : public testing::Test {
+protected:
+  RandomSchedules() {
+    mlir::DialectRegistry registry;
+    mlir::heddle::registerCompilerDialects(registry);
+    context.appendDialectRegistry(registry);
+    if (const char *seed = std::getenv("HEDDLE_SEED"))
+      first = last = static_cast<uint32_t>(std::strtoul(seed, nullptr, 10));
+  }
+
+  /// What `text` becomes, or nothing if it is refused.
+  std::optional<mlir::heddle::Compiled>
+  compile(const std::string &text, mlir::heddle::CompilerOptions options) {
+    refusal.clear();
+    mlir::ScopedDiagnosticHandler quiet(&context, [&](mlir::Diagnostic &d) {
+      if (d.getSeverity() == mlir::DiagnosticSeverity::Error)
+        refusal += d.str() + "\n";
+      return mlir::success();
+    });
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, "s"),
+                               llvm::SMLoc());
+    auto module = mlir::heddle::parseSchedule(sources, "", &context);
+    if (!module)
+      return std::nullopt;
+    mlir::DefaultTimingManager manager;
+    mlir::TimingScope timing = manager.getRootScope();
+    auto compiled = mlir::heddle::compile(*module, text, options, timing);
+    if (mlir::failed(compiled))
+      return std::nullopt;
+    return *compiled;
+  }
+
+  /// The step program alone; one that cannot be made is a failure.
+  bundle::Manifest plan(const std::string &text) {
+    mlir::heddle::CompilerOptions options;
+    options.level = mlir::heddle::Level::Plan;
+    auto compiled = compile(text, options);
+    EXPECT_TRUE(compiled) << text << refusal;
+    return compiled ? compiled->manifest : bundle::Manifest();
+  }
+
+  mlir::MLIRContext context;
+  std::string refusal;
+  uint32_t first = 1, last = 400;
+};
+
+} // namespace
+
+TEST_F(RandomSchedules, NearlyAllVerify) {
+  int refused = 0;
+  std::string why;
+  for (uint32_t seed = first; seed <= last; ++seed) {
+    std::mt19937 random(seed);
+    mlir::heddle::CompilerOptions options;
+    options.level = mlir::heddle::Level::Plan;
+    std::string text = test::drawSchedule(random).text();
+    if (!compile(text, options)) {
+      ++refused;
+      why += text + refusal;
+    }
+  }
+  EXPECT_LE(refused, static_cast<int>(last - first) / 10) << why;
+}
+
+TEST_F(RandomSchedules, UnionsCommuteAndTakeNoTermTwice) {
+  int united = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    std::mt19937 random(seed);
+    RandomSchedule schedule = test::drawSchedule(random);
+    mlir::heddle::CompilerOptions options;
+    options.level = mlir::heddle::Level::Plan;
+    auto compiled = compile(schedule.text(), options);
+    if (!compiled || schedule.terms.empty())
+      continue;
+    ++united;
+    std::vector<std::string> parts = schedule.terms;
+    parts.push_back(parts[random() % parts.size()]);
+    std::shuffle(parts.begin(), parts.end(), random);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + schedule.text(parts));
+    bundle::Manifest other = plan(schedule.text(parts));
+    for (int64_t steps : {1, 2, 7, 12, 40}) {
+      EXPECT_EQ(actions(compiled->manifest, steps), actions(other, steps));
+      EXPECT_EQ(rowsOf(compiled->manifest, steps), rowsOf(other, steps));
+    }
+    EXPECT_EQ(compiled->manifest.kernels.size(), other.kernels.size());
+  }
+  EXPECT_TRUE(first == last || united > 150) << united;
+}
+
+TEST_F(RandomSchedules, DenseAbsorbs) {
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    std::mt19937 random(seed);
+    RandomSchedule schedule = test::drawSchedule(random);
+    mlir::heddle::CompilerOptions options;
+    options.level = mlir::heddle::Level::Plan;
+    if (!compile(schedule.text(), options))
+      continue;
+    schedule.lines.push_back("%everything = heddle.dense");
+    std::vector<std::string> parts = schedule.terms;
+    parts.insert(parts.begin() +
+                     static_cast<long>(random() % (parts.size() + 1)),
+                 "%everything");
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + schedule.text(parts));
+    bundle::Manifest absorbed = plan(schedule.text(parts));
+    bundle::Manifest dense = plan(schedule.text({}));
+    for (int64_t steps : {1, 2, 7, 12, 40}) {
+      EXPECT_EQ(actions(absorbed, steps), actions(dense, steps));
+      EXPECT_EQ(rowsOf(absorbed, steps), rowsOf(dense, steps));
+    }
+  }
+}
+
+/// More pairs change nothing but the kernels that compute pairs, and never make
+/// a run cheaper.
+TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
+  int widened = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    std::mt19937 random(seed);
+    RandomSchedule schedule = test::drawSchedule(random);
+    mlir::heddle::CompilerOptions options;
+    options.level = mlir::heddle::Level::Plan;
+    auto compiled = compile(schedule.text(), options);
+    if (!compiled || schedule.terms.empty() ||
+        (schedule.window && schedule.sinks))
+      continue;
+    ++widened;
+    schedule.lines.push_back(schedule.window ? "%more = heddle.sinks(7)"
+                                             : "%more = heddle.window(20)");
+    std::vector<std::string> parts = schedule.terms;
+    parts.push_back("%more");
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + schedule.text(parts));
+    bundle::Manifest wider = plan(schedule.text(parts));
+    for (int64_t steps : {1, 7, 40}) {
+      EXPECT_EQ(rowsOf(compiled->manifest, steps), rowsOf(wider, steps));
+      std::vector<Action> before = actions(compiled->manifest, steps);
+      std::vector<Action> after = actions(wider, steps);
+      ASSERT_EQ(before.size(), after.size());
+      for (size_t i = 0; i < before.size(); ++i) {
+        EXPECT_EQ(before[i].renewed, after[i].renewed);
+        EXPECT_TRUE(
+            std::includes(after[i].pattern.begin(), after[i].pattern.end(),
+                          before[i].pattern.begin(), before[i].pattern.end()));
+        EXPECT_EQ(before[i].pattern.empty(), after[i].pattern.empty());
+      }
+    }
+    auto otherKernels = [](const bundle::Manifest &manifest) {
+      std::set<std::string> names;
+      for (const bundle::Kernel &kernel : manifest.kernels)
+        if (kernel.kind == bundle::Kernel::Kind::Select || kernel.terms.empty())
+          names.insert(kernel.name);
+      return names;
+    };
+    EXPECT_EQ(otherKernels(compiled->manifest), otherKernels(wider));
+    bool exact = true, alsoExact = true;
+    double share = shareOf(compiled->manifest, exact);
+    double more = shareOf(wider, alsoExact);
+    EXPECT_LE(share, more);
+    EXPECT_LE(more, 1.0);
+  }
+  EXPECT_TRUE(first == last || widened > 100) << widened;
+}
+
+TEST_F(RandomSchedules, CompiledOnesPlayLikeTheReference) {
+  if (const char *count = std::getenv("HEDDLE_SCHEDULES"))
+    last = static_cast<uint32_t>(std::strtoul(count, nullptr, 10));
+  else if (first != last)
+    last = 200;
+  int64_t played = 0, cases = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    std::mt19937 random(seed);
+    RandomSchedule schedule = test::drawSchedule(random);
+    bool bf16 = seed % 4 == 0;
+    mlir::heddle::CompilerOptions options;
+    options.elementTypes = {bf16 ? "bf16" : "f32"};
+    options.headDims = {64};
+    auto compiled = compile(schedule.text(), options);
+    if (!compiled)
+      continue;
+    ++played;
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + schedule.text());
+    auto bundle = bundle::Bundle::parse(compiled->output, "compiled");
+    ASSERT_TRUE(bundle) << bundle.error().text();
+    conformance::Options how;
+    how.seed = seed;
+    conformance::Finding finding = conformance::checkProgram(
+        *bundle, bf16 ? rt::DType::BF16 : rt::DType::F32, 64, how);
+    EXPECT_TRUE(finding.ok()) << conformance::lineOf("program", finding);
+    cases += finding.cases;
+  }
+  EXPECT_TRUE(first == last || played > (last - first) * 8 / 10) << played;
+  EXPECT_GT(cases, 5 * played);
+}

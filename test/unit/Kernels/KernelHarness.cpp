@@ -479,8 +479,8 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
 }
 
 double heddle::test::relativeError(const std::vector<float> &a,
-                                   const std::vector<float> &b) {
-  double worst = 0, largest = 0;
+                                   const std::vector<float> &b, double least) {
+  double worst = 0, largest = least;
   for (size_t i = 0; i < b.size(); ++i) {
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
       if (a[i] != b[i])

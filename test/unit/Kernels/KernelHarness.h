@@ -133,8 +133,10 @@ struct SelectResult {
 SelectResult runSelect(const KernelSet::Entry &kernel, const Sequence &sequence,
                        const std::vector<float> &lse, const Choice &choice);
 
-/// max |a - b| / max |b|; infinity if a NaN or infinity differs.
-double relativeError(const std::vector<float> &a, const std::vector<float> &b);
+/// max |a - b| / max(least, max |b|); infinity if a NaN or infinity differs.
+/// `least` is for sums that may cancel: one logit may be close to nothing.
+double relativeError(const std::vector<float> &a, const std::vector<float> &b,
+                     double least = 0);
 
 /// The seed of this run, new each time unless HEDDLE_SEED is set.
 uint32_t testSeed();

@@ -107,6 +107,9 @@ static std::string exactText(const Manifest &manifest, const Pass &pass) {
     return rows;
   case Pass::Exact::Salient:
     return "salient(below = " + detail::toString(pass.below) + ") in " + rows;
+  case Pass::Exact::SalientFfn:
+    return "salient_ffn(below = " + detail::toString(pass.below) + ") in " +
+           rows;
   case Pass::Exact::LeastSimilar:
     return "least_similar(keep = " + detail::toString(pass.keep) +
            ", among = " + toString(manifest, pass.among) + ") in " + rows;

@@ -96,7 +96,7 @@ ordered_json toJson(const Pass &pass) {
     json["when"].push_back(toJson(when));
   json["rows"] = pass.rows;
   json["exact"]["kind"] = nameOf(exactNames, pass.exact);
-  if (pass.exact == Pass::Exact::Salient) {
+  if (pass.comparesContexts()) {
     json["exact"]["below"] = detail::toString(pass.below);
   } else if (pass.exact == Pass::Exact::LeastSimilar) {
     json["exact"]["keep"] = detail::toString(pass.keep);

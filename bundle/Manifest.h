@@ -382,6 +382,10 @@ struct Pass {
                   ///< (V is computed and cached for all of them), and all rows
                   ///< that are not in `among`; in layer 0, where V depends on
                   ///< the token alone, all rows. Source: dLLM-Cache.
+    SalientFfn,   ///< all of them, but the FFN of those rows alone that Salient
+                  ///< would find: whose context in this layer has a cosine
+                  ///< below `below`. Source: DyLLM, table 1 ("salient token
+                  ///< selection" without approximate attention).
   };
   std::vector<When> when; ///< On and Before only; all must hold
   int64_t rows =
@@ -389,9 +393,14 @@ struct Pass {
           ///< With a model that predicts position i in row i - 1, row
           ///< i - 1 of each position i of the set is computed as well
   Exact exact = Exact::All;
-  Ratio below;        ///< Salient: in (0, 2]
+  Ratio below;        ///< Salient, SalientFfn: in (0, 2]
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
   int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
+
+  /// Whether attention contexts are compared with cached ones.
+  bool comparesContexts() const {
+    return exact == Exact::Salient || exact == Exact::SalientFfn;
+  }
 };
 
 /// What is kept, per layer and visible row, for steps that do not compute the

@@ -64,6 +64,7 @@ inline constexpr Named<Pass::Exact> exactNames[] = {
     {"all", Pass::Exact::All},
     {"salient", Pass::Exact::Salient},
     {"least_similar", Pass::Exact::LeastSimilar},
+    {"salient_ffn", Pass::Exact::SalientFfn},
 };
 inline constexpr Named<Reuse::Attention> reuseNames[] = {
     {"none", Reuse::Attention::None},

@@ -576,6 +576,7 @@ Pass readPass(Reader &in, const ordered_json &json, const std::string &path,
     in.fields(exact, here, {"kind"});
     break;
   case Pass::Exact::Salient:
+  case Pass::Exact::SalientFfn:
     if (in.fields(exact, here, {"kind", "below"}))
       pass.below = in.ratio(exact["below"], here + ".below", maxBelow);
     break;

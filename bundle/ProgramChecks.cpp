@@ -331,7 +331,7 @@ void Checker::checkPasses() {
       fail(At::Pass, i,
            "computes some rows, which attend to the others' keys and values: "
            "these must be kept, by `heddle.reuse kv`");
-    else if (pass.exact == Pass::Exact::Salient && !(kept && context))
+    else if (pass.comparesContexts() && !(kept && context))
       fail(At::Pass, i,
            "compares attention contexts with cached ones and goes on with "
            "cached FFN outputs: it needs `heddle.reuse kv, context, ffn`");

@@ -101,7 +101,7 @@ private:
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
     Picked exact;               ///< rows that this layer computes exactly
-    Picked salient;             ///< Pass::Exact::Salient: those of the next
+    Picked salient;             ///< Pass::comparesContexts(): those of the next
     bool propagates = false;    ///< this layer corrects the rows that are not
     std::vector<int32_t> gathered; ///< not all exact: the live row of each
                                    ///< gathered row, exact ones first

@@ -287,8 +287,7 @@ Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     const Sequence &sequence = *sequences[s];
     const int64_t live = sequence.rows.rows(), first = batch.offsets[s];
-    const bool compares =
-        live > 0 && sequence.rows.pass().exact == Pass::Exact::Salient;
+    const bool compares = live > 0 && sequence.rows.pass().comparesContexts();
     if (live == 0 || (!keepsContext() && sequence.exact.all))
       continue;
     anyCompares |= compares;
@@ -379,7 +378,7 @@ void Player::pickSalient(std::span<const float> similarity,
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
     const int64_t live = sequence.rows.rows();
-    if (live == 0 || sequence.rows.pass().exact != Pass::Exact::Salient)
+    if (live == 0 || !sequence.rows.pass().comparesContexts())
       continue;
     const bundle::Ratio below = sequence.rows.pass().below;
     double limit =

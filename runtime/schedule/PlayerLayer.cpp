@@ -107,8 +107,8 @@ const Player::Picked &Player::ffnRows(Sequence &sequence) const {
   static const Picked all;
   if (!schedule.reuse.ffn)
     return all;
-  return sequence.rows.pass().exact == Pass::Exact::Salient ? sequence.salient
-                                                            : sequence.exact;
+  return sequence.rows.pass().comparesContexts() ? sequence.salient
+                                                 : sequence.exact;
 }
 
 /// Outputs of which some are `computed`, kept in a layer of a store.

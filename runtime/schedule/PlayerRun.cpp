@@ -31,7 +31,7 @@ Player::Player(bundle::Manifest manifest, const ModelConfig &config,
 static Status checkPass(const Pass &pass, const Reuse &reuse) {
   if (pass.exact == Pass::Exact::All)
     return Status::success();
-  bool salient = pass.exact == Pass::Exact::Salient;
+  bool salient = pass.comparesContexts();
   std::string name = salient ? "salient" : "least similar";
   if (!reuse.kv || reuse.attention == Reuse::Attention::None)
     return Error("the schedule recomputes " + name +
@@ -58,7 +58,8 @@ Status Player::fit() {
   for (const Pass &pass : schedule.passes) {
     if (Status status = checkPass(pass, schedule.reuse); !status)
       return status;
-    needsGather |= pass.exact != Pass::Exact::All;
+    needsGather |= pass.exact == Pass::Exact::Salient ||
+                   pass.exact == Pass::Exact::LeastSimilar;
   }
   listsOf.resize(schedule.kernels.size());
   groupsOf.resize(schedule.kernels.size());

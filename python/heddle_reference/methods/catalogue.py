@@ -229,12 +229,12 @@ CACHES = [
 ]
 
 
-def dyllm_schedule(name, tau, whole):
+def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)"):
     return schedule(name, "%full = heddle.cadence first(4)", f"%whole = heddle.cadence every(4, {whole})",
                     "%response = heddle.positions response",
-                    "heddle.reuse kv, context(propagating), ffn", "heddle.recompute all on %full",
-                    f"heddle.recompute salient(below = {tau}) in all on %whole",
-                    f"heddle.recompute salient(below = {tau}) in %response", "heddle.attend dense")
+                    f"heddle.reuse kv, {context}, ffn", "heddle.recompute all on %full",
+                    f"heddle.recompute {exact}(below = {tau}) in all on %whole",
+                    f"heddle.recompute {exact}(below = {tau}) in %response", "heddle.attend dense")
 
 
 def dyllm_of(tau, **options):
@@ -246,7 +246,8 @@ DYLLM = [
     Method("dyllm-tight", dyllm_of(0.9), dyllm_schedule("dyllm_tight", 0.9, "from = 5")),
     Method("dyllm.code", dyllm_of(0.99, whole="code"), dyllm_schedule("dyllm_code", 0.99, "from = 8"), LLADA),
     Method("dyllm-dream.code", dyllm_of(0.99, whole="code", own_first=True), None, DREAM),
-    Method("dyllm-ffn-only", dyllm_of(0.99, approximate=False), None),
+    Method("dyllm-ffn-only", dyllm_of(0.99, approximate=False),
+           dyllm_schedule("dyllm_ffn_only", 0.99, "from = 5", "salient_ffn", "context")),
 ]
 
 

@@ -164,12 +164,13 @@ bundle::Manifest denseManifest() {
 
 /// Every fourth step all rows, else those whose context changed, in the
 /// response.
-bundle::Manifest salient(bundle::Manifest manifest,
-                         bundle::Reuse::Attention attention) {
+bundle::Manifest
+salient(bundle::Manifest manifest, bundle::Reuse::Attention attention,
+        bundle::Pass::Exact exact = bundle::Pass::Exact::Salient) {
   manifest.positions = {positions(bundle::Positions::Kind::Response)};
   bundle::Pass some;
   some.rows = 0;
-  some.exact = bundle::Pass::Exact::Salient;
+  some.exact = exact;
   some.below = {999, 1000};
   manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 4)), some};
   manifest.reuse = {true, attention, true};
@@ -328,6 +329,13 @@ TEST_F(RunTest, PlayedSalientRows) {
         bundle::Reuse::Attention::Context})
     comparePlayed(salient(denseManifest(), attention), promptsOf({5, 20, 9}),
                   lengthsOf(16, 8, 10));
+}
+
+TEST_F(RunTest, PlayedSalientRowsOfTheFfnAlone) {
+  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+  comparePlayed(salient(denseManifest(), bundle::Reuse::Attention::Context,
+                        bundle::Pass::Exact::SalientFfn),
+                promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
 TEST_F(RunTest, PlayedSalientRowsOverColumns) {

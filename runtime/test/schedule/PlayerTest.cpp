@@ -171,9 +171,11 @@ void expectTruth(
       const ToyTruth::Rows &rows = truth.rows[layer.layer];
       EXPECT_EQ(setOf(layer.keyRows), rows.exact) << "layer " << layer.layer;
       if (manifest.reuse.ffn)
-        EXPECT_EQ(setOf(layer.ffnRows), what.exact == Pass::Exact::Salient
-                                            ? rows.salient
-                                            : rows.exact)
+        EXPECT_EQ(setOf(layer.ffnRows),
+                  what.exact == Pass::Exact::Salient ||
+                          what.exact == Pass::Exact::SalientFfn
+                      ? rows.salient
+                      : rows.exact)
             << "layer " << layer.layer;
       exactRows += static_cast<int64_t>(rows.exact.size());
     }
@@ -266,13 +268,14 @@ TEST(Player, SeesOnlyVisiblePositions) {
 
 /// Two full steps, then salient rows: of all positions every third step, else
 /// of the response.
-static void playSalient(Reuse reuse, bundle::Ratio below, double limit) {
+static void playSalient(Reuse reuse, bundle::Ratio below, double limit,
+                        Pass::Exact exact = Pass::Exact::Salient) {
   bundle::Manifest manifest = denseManifest();
   manifest.reuse = reuse;
   manifest.positions = {set(Positions::Kind::Response)};
   manifest.passes = {passOn(first(2)), passOn(every(3)), Pass()};
   for (int64_t pass : {1, 2}) {
-    manifest.passes[pass].exact = Pass::Exact::Salient;
+    manifest.passes[pass].exact = exact;
     manifest.passes[pass].below = below;
   }
   manifest.passes[2].rows = 0;
@@ -286,7 +289,7 @@ static void playSalient(Reuse reuse, bundle::Ratio below, double limit) {
           return what;
         if (step % 3 != 1)
           what.live = range(8, 22);
-        what.exact = Pass::Exact::Salient;
+        what.exact = exact;
         what.committed = decoding.committedAt(step - 1);
         what.below = limit;
         return what;
@@ -303,6 +306,13 @@ TEST(Player, FindsSalientRowsAndPropagatesWhatChanged) {
 
 TEST(Player, FindsSalientRowsWithoutPropagation) {
   playSalient({true, Reuse::Attention::Context, true}, {9999, 10000}, 0.9999);
+}
+
+TEST(Player, FindsRowsWhoseFfnAloneIsComputed) {
+  for (Reuse::Attention attention :
+       {Reuse::Attention::Context, Reuse::Attention::Propagated})
+    playSalient({true, attention, true}, {9999, 10000}, 0.9999,
+                Pass::Exact::SalientFfn);
 }
 
 TEST(Player, RecomputesTheRowsWhoseValuesChangedMost) {

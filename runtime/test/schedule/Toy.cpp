@@ -190,6 +190,8 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
       x[i].push_back(model.embed(tokens[i], i, e));
   rows.assign(model.layers.size(), {});
   Set exact = step.live;
+  const bool compares = step.exact == Pass::Exact::Salient ||
+                        step.exact == Pass::Exact::SalientFfn;
   if (step.exact == Pass::Exact::Salient) {
     exact.clear();
     for (int32_t i : step.live)
@@ -244,11 +246,10 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
             context[i][e] += more[e];
         }
       }
-      if (step.exact == Pass::Exact::Salient &&
-          cosineOf(context[i], cache.context[i]) < step.below)
+      if (compares && cosineOf(context[i], cache.context[i]) < step.below)
         salient.insert(i);
     }
-    Set computesFfn = step.exact == Pass::Exact::Salient ? salient : exact;
+    Set computesFfn = compares ? salient : exact;
     for (int32_t i : step.live) {
       cache.context[i] = context[i];
       if (exact.count(i) || reuse.attention != Reuse::Attention::Output)

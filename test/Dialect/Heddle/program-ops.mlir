@@ -51,6 +51,8 @@ heddle.schedule @forms {
   heddle.recompute all on %often
   // CHECK: heddle.recompute all on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
   heddle.recompute all on %start and %late
+  // CHECK: heddle.recompute salient_ffn(below = 0.9) in all on %
+  heddle.recompute salient_ffn(below = 0.9) in all on %some
   // CHECK: heddle.recompute salient(below = 1.5) in all on %
   heddle.recompute salient(below = 3/2) in all on %some
   // CHECK: heddle.recompute %[[FEW]]{{$}}
@@ -119,6 +121,8 @@ heddle.plan @plan {
   heddle.pass on first(1) in block and every(3) computes @both
   // CHECK: heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
   heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
+  // CHECK: heddle.pass on at(step 3) computes salient_ffn(below = 0.5) in all
+  heddle.pass on at(step 3) computes salient_ffn(below = 0.5) in all
   // CHECK: heddle.pass computes salient(below = 0.99) in @rows
   heddle.pass computes salient(below = 0.99) in @rows
   // CHECK: heddle.reuse kv, context, ffn

@@ -131,8 +131,9 @@ private:
     std::string rows = value("p", positions);
     // Rounding must not decide: either nearly all rows are salient, or few.
     std::string salient =
-        "heddle.recompute salient(below = " + oneOf({"1/2", "2", "1/100"}) +
-        ") in ";
+        std::string("heddle.recompute ") +
+        (below(3) ? "salient(below = " : "salient_ffn(below = ") +
+        oneOf({"1/2", "2", "1/100"}) + ") in ";
     add(std::string("heddle.reuse kv, context") +
         (below(2) ? "(propagating)" : "") + ", ffn");
     add("heddle.recompute all on " + start);

@@ -44,6 +44,7 @@ HEDDLE_SAME(PositionsKind::Committed, Positions::Kind::Committed);
 HEDDLE_SAME(PositionsKind::Fixed, Positions::Kind::Fixed);
 HEDDLE_SAME(Exact::Salient, Pass::Exact::Salient);
 HEDDLE_SAME(Exact::LeastSimilar, Pass::Exact::LeastSimilar);
+HEDDLE_SAME(Exact::SalientFfn, Pass::Exact::SalientFfn);
 HEDDLE_SAME(ReusedAttention::Context, Reuse::Attention::Context);
 HEDDLE_SAME(ReusedAttention::Output, Reuse::Attention::Output);
 HEDDLE_SAME(CommitKind::Factor, CommitRule::Kind::Factor);
@@ -109,7 +110,7 @@ static bundle::Reuse reuseOf(ReuseOp op) {
 template <typename OpTy> static void setExact(OpTy op, bundle::Pass &pass) {
   pass.exact = convert<bundle::Pass::Exact>(op.getExact());
   bundle::Ratio ratio = toBundle(op.getRatioAttr());
-  (pass.exact == bundle::Pass::Exact::Salient ? pass.below : pass.keep) = ratio;
+  (pass.comparesContexts() ? pass.below : pass.keep) = ratio;
 }
 template <typename OpTy> static bundle::CommitRule commitOf(OpTy op) {
   bundle::CommitRule rule;
@@ -246,8 +247,7 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   pass.among = *among;
   setExact(op, pass);
   // A cosine is never more than 1: every row is salient.
-  if (pass.exact == bundle::Pass::Exact::Salient &&
-      pass.below.num > pass.below.den) {
+  if (pass.comparesContexts() && pass.below.num > pass.below.den) {
     pass.exact = bundle::Pass::Exact::All;
     pass.below = {};
   }

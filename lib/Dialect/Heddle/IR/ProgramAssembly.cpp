@@ -220,26 +220,28 @@ void mlir::heddle::printPositionSet(AsmPrinter &printer, Operation *,
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// `salient(below = r) in`, `least_similar(keep = r, among = ...) in` or
-/// nothing, and then the rows. `among` and `rows` read a set of positions.
+/// `salient(below = r) in`, `salient_ffn(below = r) in`,
+/// `least_similar(keep = r, among = ...) in` or nothing, and then the rows.
+/// `among` and `rows` read a set of positions.
 static ParseResult parseExact(AsmParser &parser, ExactAttr &exact,
                               RatioAttr &ratio,
                               llvm::function_ref<ParseResult()> among,
                               llvm::function_ref<ParseResult()> rows) {
   Exact kind = Exact::All;
-  if (succeeded(parser.parseOptionalKeyword("salient"))) {
-    kind = Exact::Salient;
-    auto below = [&] { return parseRatio(parser, ratio, bundle::maxBelow); };
-    NamedArgument wanted[] = {{"below", below}};
-    if (parseNamedArguments(parser, "salient", wanted))
-      return failure();
-  } else if (succeeded(parser.parseOptionalKeyword("least_similar"))) {
-    kind = Exact::LeastSimilar;
-    auto keep = [&] { return parseRatio(parser, ratio); };
-    NamedArgument wanted[] = {{"keep", keep}, {"among", among}};
-    if (parseNamedArguments(parser, "least_similar", wanted))
-      return failure();
-  }
+  for (Exact form : {Exact::Salient, Exact::LeastSimilar, Exact::SalientFfn})
+    if (succeeded(parser.parseOptionalKeyword(stringifyExact(form)))) {
+      kind = form;
+      break;
+    }
+  auto below = [&] { return parseRatio(parser, ratio, bundle::maxBelow); };
+  auto keep = [&] { return parseRatio(parser, ratio); };
+  NamedArgument bound[] = {{"below", below}};
+  NamedArgument share[] = {{"keep", keep}, {"among", among}};
+  MutableArrayRef<NamedArgument> wanted =
+      kind == Exact::LeastSimilar ? share : MutableArrayRef(bound);
+  if (kind != Exact::All &&
+      parseNamedArguments(parser, stringifyExact(kind), wanted))
+    return failure();
   exact = ExactAttr::get(parser.getContext(), kind);
   if (kind != Exact::All && parser.parseKeyword("in"))
     return failure();
@@ -252,10 +254,11 @@ static void printExact(AsmPrinter &printer, ExactAttr exact, RatioAttr ratio,
                        llvm::function_ref<void()> among) {
   if (!exact || exact.getValue() == Exact::All)
     return;
-  bool salient = exact.getValue() == Exact::Salient;
-  printer << (salient ? "salient(below = " : "least_similar(keep = ");
+  bool share = exact.getValue() == Exact::LeastSimilar;
+  printer << stringifyExact(exact.getValue())
+          << (share ? "(keep = " : "(below = ");
   printRatio(printer, ratio);
-  if (!salient) {
+  if (share) {
     printer << ", among = ";
     among();
   }
@@ -271,8 +274,9 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
     SMLoc loc = parser.getCurrentLocation();
     OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
     if (!found.has_value())
-      return parser.emitError(loc, "expected all, %rows, salient(...) in rows "
-                                   "or least_similar(...) in rows");
+      return parser.emitError(loc, "expected all, %rows, salient(...), "
+                                   "salient_ffn(...) or least_similar(...) "
+                                   "in rows");
     return *found;
   };
   auto amongSet = [&] { return parser.parseOperand(among.emplace()); };

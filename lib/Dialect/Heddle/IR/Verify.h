@@ -50,22 +50,18 @@ template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
   RatioAttr ratio = op.getRatioAttr();
   StringRef name = stringifyExact(op.getExact());
   bool all = op.getExact() == Exact::All;
+  bool share = op.getExact() == Exact::LeastSimilar;
   if (all == static_cast<bool>(ratio))
     return op.emitOpError()
            << name << (all ? " has no ratio" : " needs a ratio");
-  if (hasAmong != (op.getExact() == Exact::LeastSimilar))
+  if (hasAmong != share)
     return op.emitOpError() << name
                             << (hasAmong ? " compares no set of positions"
                                          : " needs the positions to compare");
   // R7: a cosine's bound, or a share.
   return all ? success()
-             : checkRatio(
-                   error,
-                   op.getExact() == Exact::Salient ? "the bound of a cosine"
-                                                   : "a share",
-                   ratio,
-                   op.getExact() == Exact::Salient ? ::heddle::bundle::maxBelow
-                                                   : 1);
+             : checkRatio(error, share ? "a share" : "the bound of a cosine",
+                          ratio, share ? 1 : ::heddle::bundle::maxBelow);
 }
 
 /// heddle.commit and heddle.commit_rule.

@@ -271,7 +271,7 @@ void Planner::planProgram() {
     auto exact = static_cast<Exact>(pass.exact);
     PassOp::create(builder, op->getLoc(), builder.getArrayAttr(cadences),
                    nameOf(pass.rows), ExactAttr::get(context, exact),
-                   ratioOf(exact == Exact::Salient ? pass.below : pass.keep),
+                   ratioOf(pass.comparesContexts() ? pass.below : pass.keep),
                    nameOf(pass.among));
   }
   // What is kept for nobody is not kept.

@@ -94,6 +94,7 @@ def Heddle_Exact : Heddle_Enum<"Exact", "which of a step's rows a layer computes
   I32EnumAttrCase<"All", 0, "all">,
   I32EnumAttrCase<"Salient", 1, "salient">,
   I32EnumAttrCase<"LeastSimilar", 2, "least_similar">,
+  I32EnumAttrCase<"SalientFfn", 3, "salient_ffn">,
 ]>;
 def Heddle_ExactAttr : Heddle_EnumAttr<Heddle_Exact, "exact">;
 

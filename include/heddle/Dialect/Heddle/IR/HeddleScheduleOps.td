@@ -283,6 +283,7 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     heddle.recompute all on %prompt and %response
     heddle.recompute %rows
     heddle.recompute salient(below = 0.99) in %rows on %whole
+    heddle.recompute salient_ffn(below = 0.99) in %rows
     heddle.recompute least_similar(keep = 0.25, among = %response) in all
     ```
 
@@ -290,6 +291,9 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     heads together, had a cosine below the bound against the cached one in the
     layer before (in layer 0: what became a token in the last step). A layer's
     own finding says whose FFN it computes. Source: DyLLM, algorithm 1.
+
+    `salient_ffn`: a layer computes all of the rows but for their FFN, of which
+    it computes the salient rows'. Source: DyLLM, table 1.
 
     `least_similar`: of the rows in `among` a layer computes the share `keep`
     whose new V, all heads together, has the lowest cosine against the cached

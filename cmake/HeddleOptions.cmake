@@ -60,11 +60,11 @@ function(heddle_precompile name)
   target_precompile_headers(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
 endfunction()
 
-# heddle_add_gtest(name SOURCES... LINK ... [HEADERS target] [LABEL label]): a
-# GoogleTest program, each of its tests known to ctest. HEADERS: what holds its
-# precompiled headers, if not the one that most tests share.
+# heddle_add_gtest(name SOURCES... LINK ... [HEADERS target]): a GoogleTest program,
+# each of its tests known to ctest. HEADERS: what holds its precompiled headers, if
+# not the one that most tests share.
 function(heddle_add_gtest name)
-  cmake_parse_arguments(ARG "" "HEADERS;LABEL" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "LINK" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   if(NOT ARG_HEADERS)
@@ -79,6 +79,5 @@ function(heddle_add_gtest name)
   target_include_directories(${name} PRIVATE ${HEDDLE_ROOT})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM ${ARG_HEADERS})
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 LABELS "${ARG_LABEL}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()

@@ -219,26 +219,51 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 
 } // namespace
 
-Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
-                                            const ExplainRequest &request) {
+Status heddle::bundle::check(const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
       {"the number of steps", {request.steps, maxSteps}},
       {"the length", {request.length, 1 << 27}},
       {"the number of layers", {request.layers, 1 << 16}},
       {"the number of heads", {request.heads, 1 << 16}},
-      {"the number of key/value heads", {request.kvHeads, 1 << 16}},
       {"the head dim", {request.headDim, 1 << 16}},
   };
   for (const auto &[what, range] : ranges)
     if (Status status = checkRange(what, range.first, range.second); !status)
-      return status.takeError();
+      return status;
   if (request.prompt < 0 || request.prompt >= request.length)
     return Error("the prompt has " + std::to_string(request.prompt) +
                  " tokens, expected 0 to one less than the length, " +
                  std::to_string(request.length));
+  if (request.kvHeads < 0 ||
+      (request.kvHeads > 0 && request.heads % request.kvHeads != 0))
+    return Error("there are " + std::to_string(request.kvHeads) +
+                 " key/value heads, expected a divisor of the " +
+                 std::to_string(request.heads) + " heads, or 0 for as many");
   if (request.blockLength < 0)
     return Error("the block length is " + std::to_string(request.blockLength) +
                  ", expected 0 (one block) or more");
+  int64_t response = request.length - request.prompt;
+  if (request.blockLength == 0 || request.blockLength >= response)
+    return Status::success();
+  int64_t blocks = response / request.blockLength;
+  if (response % request.blockLength != 0)
+    return Error("blocks of " + std::to_string(request.blockLength) +
+                 " tokens do not divide the response of " +
+                 std::to_string(response) + " (length without prompt)");
+  if (blocks > request.steps)
+    return Error("the response has " + std::to_string(blocks) +
+                 " blocks, which take a step each, but there are " +
+                 std::to_string(request.steps) + " steps");
+  return Status::success();
+}
+
+Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
+                                            const ExplainRequest &given) {
+  if (Status status = check(given); !status)
+    return status.takeError();
+  ExplainRequest request = given;
+  if (request.kvHeads == 0)
+    request.kvHeads = request.heads;
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, request.layers);
   if (!rules)
     return rules.takeError();

@@ -26,7 +26,7 @@ struct ExplainRequest {
   int64_t heads = 32;      ///< query heads
   int64_t prompt = 0;      ///< tokens of the prompt, below `length`
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
-  int64_t kvHeads = 32;
+  int64_t kvHeads = 0;     ///< 0: as many as `heads`
   int64_t headDim = 128;
   int64_t elementBytes = 2;
 
@@ -114,8 +114,12 @@ struct Explanation {
 };
 
 /// An error when a number is below 1 or above what the products hold (2^20
-/// steps, 2^27 tokens, 2^16 layers and heads) or the rules do not fit the
-/// number of layers.
+/// steps, 2^27 tokens, 2^16 layers and heads), the heads are no multiple of the
+/// key/value heads, or blocks do not divide the response or outnumber the
+/// steps.
+Status check(const ExplainRequest &request);
+
+/// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explain(const Manifest &manifest,
                             const ExplainRequest &request);
 

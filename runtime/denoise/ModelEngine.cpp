@@ -67,6 +67,7 @@ private:
   bool guided = false; ///< classifier-free guidance
   std::vector<SequenceRun> runs;
   std::vector<int64_t> idle; ///< steps without a candidate, one after the other
+  int64_t patience = 0;      ///< idle steps after which no candidate will come
 
   // The batch: conditional sequences, then, if guided, as many unconditional
   // ones.
@@ -92,6 +93,19 @@ Status ModelEngine::checkMemory() const {
       "use a shorter gen-length or prompt, or fewer prompts at a time");
 }
 
+/// Steps for which a set of positions may stay as it is, while what it fixes is
+/// used up: the next step of an `every` renews it, also after the planned ones
+/// (docs/Spec/Plan.md, "Why a run ends"). Nobody waits for more than a few
+/// thousand, of which each computes its rows again.
+static int64_t longestWait(const bundle::Manifest &manifest) {
+  constexpr int64_t most = 4096;
+  int64_t wait = 0;
+  for (const bundle::Positions &set : manifest.positions)
+    if (set.cadence.kind == bundle::Cadence::Kind::Every)
+      wait = std::max(wait, std::max(set.cadence.period, set.cadence.from));
+  return std::min(wait, most);
+}
+
 Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                              const GenerateOptions &runOptions) {
   options = runOptions;
@@ -114,6 +128,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   }
   runs.clear();
   idle.assign(prompts.size(), 0);
+  patience = options.steps + longestWait(executor.manifest());
   std::vector<int64_t> lengths;
   for (const std::vector<int32_t> &prompt : prompts)
     lengths.push_back(static_cast<int64_t>(prompt.size()));
@@ -266,13 +281,13 @@ Status ModelEngine::collectCandidates() {
     }
     // A later step may name other positions; but not for ever.
     idle[s] = open ? 0 : idle[s] + 1;
-    if (idle[s] > options.steps)
+    if (idle[s] > patience)
       return Error("sequence " + std::to_string(s) + " had " +
                    std::to_string(idle[s]) +
                    " steps in which none of the masked positions of block " +
                    std::to_string(run.place().block + 1) +
-                   " could be committed: the schedule computes none of the "
-                   "rows that predict them (" +
+                   " could be committed: they are not visible, or the schedule "
+                   "computes none of the rows that predict them (" +
                    (model.config().shiftedLogits
                         ? "in this model each position's is the row before it"
                         : "in this model each position's is its own") +

@@ -75,7 +75,8 @@ TokenTrie::Match TokenTrie::find(std::string_view text, size_t from) const {
 // Reading
 //===----------------------------------------------------------------------===//
 
-Result<AddedTokens> AddedTokens::create(const json &spec, const Bpe &bpe,
+Result<AddedTokens> AddedTokens::create(const json &spec,
+                                        const std::string &name, const Bpe &bpe,
                                         const Normalizer &normalizer) {
   AddedTokens added;
   if (spec.is_null())
@@ -89,12 +90,14 @@ Result<AddedTokens> AddedTokens::create(const json &spec, const Bpe &bpe,
     return word.takeError();
   added.wordCharacter = std::move(*word);
   Regex::Scratch scratch(0);
-  for (size_t i = 0; i < spec.size(); ++i)
-    if (Status status =
-            added.add(spec[i], "added_tokens[" + std::to_string(i) + "]", bpe,
-                      normalizer, scratch);
+  for (size_t i = 0; i < spec.size(); ++i) {
+    std::string place = name.empty()
+                            ? "added_tokens[" + std::to_string(i) + "]"
+                            : name + "[\"" + spec[i]["id"].dump() + "\"]";
+    if (Status status = added.add(spec[i], place, bpe, normalizer, scratch);
         !status)
       return status.takeError();
+  }
   return added;
 }
 

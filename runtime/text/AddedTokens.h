@@ -49,7 +49,8 @@ public:
     bool special, normalized, lstrip, rstrip, singleWord;
   };
 
-  static Result<AddedTokens> create(const nlohmann::json &spec, const Bpe &bpe,
+  static Result<AddedTokens> create(const nlohmann::json &spec,
+                                    const std::string &name, const Bpe &bpe,
                                     const Normalizer &normalizer);
 
   const std::vector<Token> &tokens() const { return list; }

@@ -198,7 +198,9 @@ heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
                    ": found true, only false is supported");
   }
   Result<json> added = json::array();
+  TokenizerFile file;
   if (config->contains("added_tokens_decoder")) {
+    file.addedName = "tokenizer_config.json: added_tokens_decoder";
     added = newerTokens((*config)["added_tokens_decoder"]);
   } else {
     Result<json> older = readObject(folder / "added_tokens.json");
@@ -207,6 +209,7 @@ heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
     Result<json> map = readObject(folder / "special_tokens_map.json");
     if (!map)
       return map.takeError();
+    file.addedName = "added_tokens.json";
     std::set<std::string> special = specialTokens(*config);
     special.merge(specialTokens(*map));
     added = olderTokens(older->is_null() ? json::object() : *older, special);
@@ -214,7 +217,6 @@ heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
   if (!added)
     return added.takeError();
 
-  TokenizerFile file;
   file.vocabName = "vocab.json";
   file.mergesAreLines = true;
   Result<std::string> vocab = readWholeFile(folder / "vocab.json");

@@ -135,8 +135,8 @@ ByteLevelTokenizer::create(TokenizerFile file) {
   if (byteLevels != 1)
     return Error("decoder: expected one ByteLevel, found " +
                  std::to_string(byteLevels));
-  Result<AddedTokens> added =
-      AddedTokens::create(member(document, "added_tokens"), **bpe, *normalizer);
+  Result<AddedTokens> added = AddedTokens::create(
+      member(document, "added_tokens"), file.addedName, **bpe, *normalizer);
   if (!added)
     return added.takeError();
 

@@ -52,6 +52,8 @@ struct TokenizerFile {
 
   /// What messages call the two.
   std::string vocabName = "model.vocab";
+  std::string addedName;       ///< of added_tokens, if from another file: its
+                               ///< tokens are told apart by their ids
   bool mergesAreLines = false; ///< of merges.txt; Merge::index is the line
 
   /// "model.merges[7]" or "merges.txt:7".

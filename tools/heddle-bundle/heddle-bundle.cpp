@@ -119,6 +119,8 @@ int dump(const DumpOptions &options) {
     return report(bundle.error());
   if (!options.section.empty())
     return dumpSection(*bundle, options);
+  if (Status status = check(options.request); !status)
+    return report(status.error());
   if (options.json) {
     print(bundle->section(manifestSection));
     return finish(Good);

@@ -85,10 +85,17 @@ Status printInfo(const RunOptions &options) {
     text += modelText(all["model"]);
     request.layers = config->layers;
     request.heads = config->queryHeads;
+    request.kvHeads = config->kvHeads;
+    request.headDim = config->headDim;
+    // Of the longest prompt that the model takes with this response.
     request.length = config->maxSequenceLength;
     rt::GenerateOptions lengths;
+    if (config->sampler == rt::SamplerFamily::Timesteps)
+      lengths.sampling.timesteps.emplace();
     resolveLengths(options, config->maxSequenceLength - 1, lengths);
+    request.prompt = request.length - lengths.genLength;
     request.steps = lengths.steps;
+    request.blockLength = lengths.blockLength;
   }
   if (!options.bundle.empty()) {
     Result<bundle::Bundle> read = bundle::Bundle::read(options.bundle);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Report.h"
 
 #include "runtime/engine/Device.h"
 
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -489,7 +491,10 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
   addOutputOptions(app, parsed);
   addMachineOptions(app, parsed);
 
-  auto refuse = [](const std::string &message) {
+  auto refuse = [&](const std::string &message) {
+    if (std::find(argv + 1, argv + argc, std::string_view("--json")) !=
+        argv + argc)
+      std::fputs(jsonFailure(message).c_str(), stdout);
     std::fprintf(
         stderr,
         "heddle-run: error: %s\nTry 'heddle-run --help' for all options.\n",

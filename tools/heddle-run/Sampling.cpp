@@ -47,21 +47,22 @@ Status checkRange(const char *option, double value, double least, double most,
                " is out of range; expected " + expected);
 }
 
+/// Less would divide logits beyond fp32; what differs is then drawn as at 0.
+/// More leaves nothing of the logits, and at last overflows.
+Status checkTemperature(const char *option, double value) {
+  return value == 0
+             ? Status::success()
+             : checkRange(option, value, 1e-6, 1e6, "0, or 1e-06 to 1e+06");
+}
+
 Status checkTimesteps(const rt::SampleOptions &sampling) {
-  // Less would divide logits beyond fp32; what differs is then drawn as at 0.
-  constexpr double least = 1e-6, most = 1e6;
   const rt::TimestepOptions &timesteps = *sampling.timesteps;
-  constexpr const char *temperatures = "0, or 1e-06 to 1e+06";
-  if (sampling.temperature != 0)
-    if (Status status = checkRange("--temperature", sampling.temperature, least,
-                                   most, temperatures);
-        !status)
-      return status;
-  if (timesteps.ruleTemperature != 0)
-    if (Status status = checkRange("--alg-temp", timesteps.ruleTemperature,
-                                   least, most, temperatures);
-        !status)
-      return status;
+  if (Status status = checkTemperature("--temperature", sampling.temperature);
+      !status)
+    return status;
+  if (Status status = checkTemperature("--alg-temp", timesteps.ruleTemperature);
+      !status)
+    return status;
   if (!(timesteps.eps > 0 && timesteps.eps < 1))
     return Error("--eps: " + text(timesteps.eps) +
                  " is out of range; expected a number between 0 and 1");
@@ -97,6 +98,9 @@ resolveSampling(const RunOptions &options, const rt::ModelConfig &config,
   rt::SampleOptions sampling = options.sampling;
   if (!byTimesteps) {
     sampling.temperature = options.temperature.value_or(0);
+    if (Status status = checkTemperature("--temperature", sampling.temperature);
+        !status)
+      return status.takeError();
     return sampling;
   }
   auto either = [](const auto &given, const auto &file, auto fallback) {

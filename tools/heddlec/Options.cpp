@@ -139,7 +139,9 @@ struct Flags {
                           cl::init(defaults.layers), cl::cat(category)};
   cl::opt<int64_t> heads{"heads", cl::desc("... query heads a layer"),
                          cl::init(defaults.heads), cl::cat(category)};
-  cl::opt<int64_t> kvHeads{"kv-heads", cl::desc("... key/value heads a layer"),
+  cl::opt<int64_t> kvHeads{"kv-heads",
+                           cl::desc("... key/value heads a layer, "
+                                    "0 for as many"),
                            cl::init(defaults.kvHeads), cl::cat(category)};
   cl::opt<int64_t> prompt{"prompt", cl::desc("... tokens of the prompt"),
                           cl::init(defaults.prompt), cl::cat(category)};
@@ -234,6 +236,10 @@ std::string checkOptions(const Options &options) {
   for (const std::string &target : compiler.targets)
     if (target.empty())
       return "--target is empty, expected host, a CPU's name or cuda";
+  if (options.explain != ExplainFormat::None)
+    if (::heddle::Status status = ::heddle::bundle::check(options.request);
+        !status)
+      return "--explain: " + status.error().text();
   bool oneTarget = compiler.level == Level::Shed ||
                    compiler.level == Level::Machine ||
                    compiler.level == Level::Code;

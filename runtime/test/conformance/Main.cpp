@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return finish(app.exit(error));
+    return finish(app.exit(error) == 0 ? 0 : 2);
   }
 
   conformance::describeFaults();

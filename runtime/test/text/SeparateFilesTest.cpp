@@ -197,6 +197,14 @@ TEST(SeparateFiles, BrokenConfigurationsNameTheField) {
   EXPECT_EQ(with([](json &c) { c["added_tokens_decoder"]["900"] = 1; }),
             "tokenizer_config.json: added_tokens_decoder[\"900\"]: found "
             "number; expected an object with \"content\"");
+  std::string flag =
+      with([](json &c) { c["added_tokens_decoder"].front()["lstrip"] = 7; });
+  EXPECT_TRUE(
+      flag.starts_with("tokenizer_config.json: added_tokens_decoder[\""))
+      << flag;
+  EXPECT_TRUE(
+      flag.ends_with("\"].lstrip: found number; expected true or false"))
+      << flag;
   EXPECT_NE(with([](json &c) {
               c["added_tokens_decoder"]["900"] = {{"content", "<x>"}};
             }).find("found 900 for \"<x>\"; expected "),

@@ -82,3 +82,16 @@ heddle.schedule @kinds {
   heddle.reuse kv
   heddle.attend dense until(%once) then pairs(%pairs)
 }
+
+// Passes that all compute all rows are none, and keep nothing for anybody.
+// CHECK-LABEL: heddle.plan @whole
+// CHECK-NOT: heddle.reuse
+// CHECK-NOT: heddle.pass
+// CHECK: heddle.phase otherwise
+heddle.schedule @whole {
+  %often = heddle.cadence every(2)
+  heddle.reuse kv
+  heddle.recompute all on %often
+  heddle.recompute all
+  heddle.attend dense
+}

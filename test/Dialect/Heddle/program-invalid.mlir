@@ -447,3 +447,11 @@ heddle.schedule @S6 {
   heddle.recompute %b
   heddle.attend pairs(%cols)
 }
+
+// -----
+
+heddle.schedule @braces {
+  // expected-error@+1 {{has no attributes in braces; write what it needs in its own words}}
+  %near = heddle.window(64) {size = 1}
+  heddle.attend pairs(%near)
+}

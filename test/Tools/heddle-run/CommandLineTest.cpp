@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "Report.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,10 @@ void expectUsageError(const std::string &arguments,
                       const std::string &message) {
   Outcome outcome = heddleRun(arguments);
   EXPECT_EQ(outcome.code, 2) << arguments;
-  EXPECT_EQ(outcome.out, "") << arguments;
+  if (arguments.find("--json") == std::string::npos)
+    EXPECT_EQ(outcome.out, "") << arguments;
+  else
+    EXPECT_EQ(outcome.out, heddle::run::jsonFailure(message)) << arguments;
   EXPECT_EQ(outcome.err, "heddle-run: error: " + message +
                              "\nTry 'heddle-run --help' for all options.\n");
 }

@@ -208,8 +208,8 @@ TEST(Run, LengthsThatDoNotDivide) {
                 "gen-length is 9223372036854775807; it must be at least 1 and "
                 "at most 1048576");
   expectFailure(heddleRun(setup.dense() + "abc --temperature nan"), 2,
-                "temperature is nan; it must be a finite number that is not "
-                "negative");
+                "--temperature: nan is out of range; expected 0, or 1e-06 to "
+                "1e+06");
 }
 
 TEST(Run, BadPrompts) {

@@ -134,6 +134,10 @@ TEST(ResolveSampling, RefusesWhatIsOutOfRange) {
               }).find("expected 0, or 1e-06 to 1e+06"),
               std::string::npos)
         << bad;
+    RunOptions inBlocks;
+    inBlocks.temperature = bad;
+    EXPECT_EQ(refusal(inBlocks, llada),
+              with([&](RunOptions &o) { o.temperature = bad; }));
     EXPECT_NE(with([&](RunOptions &o) {
                 o.algTemp = bad;
               }).find("expected 0, or 1e-06 to 1e+06"),

@@ -489,6 +489,16 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
   return success();
 }
 
+ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
+                                            NamedAttrList &) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalLBrace()))
+    return success();
+  return parser.emitError(loc, "has no attributes in braces; "
+                               "write what it needs in its own words, such as "
+                               "heddle.window(64)");
+}
+
 ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
                                       IsolationAttr &isolation,
                                       ScaleAttr &scale) {

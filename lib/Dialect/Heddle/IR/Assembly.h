@@ -51,6 +51,11 @@ struct NamedArgument {
 ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
                                 MutableArrayRef<NamedArgument> wanted);
 
+/// Nothing: an op of a schedule says all in its own words, and a dictionary
+/// behind it would say it otherwise, or nothing at all.
+ParseResult parseNoAttributes(OpAsmParser &parser, NamedAttrList &attributes);
+inline void printNoAttributes(OpAsmPrinter &, Operation *, DictionaryAttr) {}
+
 /// `1/5`, `0.2`, `20 percent`.
 ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio, int64_t most = 1);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);

@@ -264,7 +264,13 @@ void Planner::planProgram() {
   if (manifest.visible >= 0)
     VisibleSetOp::create(builder, program->visible->getLoc(),
                          nameOf(manifest.visible));
+  // All rows at every step is what a plan without passes means.
+  const bool all = llvm::all_of(manifest.passes, [](const bundle::Pass &pass) {
+    return pass.rows < 0 && pass.exact == bundle::Pass::Exact::All;
+  });
   for (auto [pass, op] : llvm::zip_equal(manifest.passes, program->passes)) {
+    if (all)
+      break;
     SmallVector<Attribute> cadences;
     for (const bundle::When &when : pass.when)
       cadences.push_back(fromBundle(context, when.cadence));
@@ -275,7 +281,7 @@ void Planner::planProgram() {
                    nameOf(pass.among));
   }
   // What is kept for nobody is not kept.
-  if (program->reuse && !manifest.passes.empty()) {
+  if (program->reuse && !all) {
     auto reuse = cast<ReuseOp>(program->reuse);
     ReuseOp::create(builder, reuse.getLoc(), reuse.getKvAttr(),
                     reuse.getAttentionAttr(), reuse.getFfnAttr(), UnitAttr());

@@ -27,7 +27,7 @@ namespace heddle::rt::cuda::test {
 struct FakeCublasLt {
   int createStatus = 0; ///< of cublasLtCreate
   bool noProposals = false;
-  bool slow = false; ///< algorithm 2 takes a millisecond
+  bool slow = false; ///< algorithm 2 takes 20 ms
   /// Layers of fewer outputs are best multiplied by algorithm 4.
   uint64_t fewOutputs = 0;
 

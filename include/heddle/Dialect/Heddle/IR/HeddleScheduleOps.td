@@ -68,7 +68,7 @@ def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   }];
   let arguments = (ins Heddle_CadenceAttr:$value);
   let results = (outs Heddle_CadenceType:$result);
-  let assemblyFormat = "custom<Cadence>($value) attr-dict";
+  let assemblyFormat = "custom<Cadence>($value) `` custom<NoAttributes>(attr-dict)";
 }
 
 def Heddle_SelectOp : Heddle_ValueOp<"select"> {
@@ -121,7 +121,8 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
   let assemblyFormat = [{
     `` custom<ResultName>($name)
     custom<Selected>($kind, $keep, $group, $rounding, $per_kv_head)
-    `by` custom<Scored>($scorer, $isolation, $scale) `on` $cadence attr-dict
+    `by` custom<Scored>($scorer, $isolation, $scale) `on` $cadence
+    `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }
@@ -134,7 +135,7 @@ def Heddle_DenseOp : Heddle_ValueOp<"dense"> {
     ```
   }];
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "`` custom<NoAttributes>(attr-dict)";
 }
 
 def Heddle_WindowOp : Heddle_ValueOp<"window"> {
@@ -149,7 +150,7 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
   }];
   let arguments = (ins I64Attr:$size);
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "`` `(` $size `)` attr-dict";
+  let assemblyFormat = "`` `(` $size `)` `` custom<NoAttributes>(attr-dict)";
   let hasVerifier = 1;
 }
 
@@ -162,7 +163,7 @@ def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
   }];
   let arguments = (ins I64Attr:$size);
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "`` `(` $size `)` attr-dict";
+  let assemblyFormat = "`` `(` $size `)` `` custom<NoAttributes>(attr-dict)";
   let hasVerifier = 1;
 }
 
@@ -182,7 +183,8 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
   let results = (outs Heddle_SetType:$result);
   let assemblyFormat = [{
-    custom<UnionOperands>($operands, type($operands), type($result)) attr-dict
+    custom<UnionOperands>($operands, type($operands), type($result))
+    `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
@@ -200,7 +202,7 @@ def Heddle_IntersectOp : Heddle_ValueOp<"intersect"> {
   }];
   let arguments = (ins Variadic<Heddle_PositionsType>:$operands);
   let results = (outs Heddle_PositionsType:$result);
-  let assemblyFormat = "$operands attr-dict";
+  let assemblyFormat = "$operands `` custom<NoAttributes>(attr-dict)";
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;
@@ -232,7 +234,9 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
                        DefaultValuedAttr<I64Attr, "0">:$count,
                        Optional<Heddle_CadenceType>:$since);
   let results = (outs Heddle_PositionsType:$result);
-  let assemblyFormat = "custom<Positions>($kind, $count, $since) attr-dict";
+  let assemblyFormat = [{
+    custom<Positions>($kind, $count, $since) `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
 }
 
@@ -249,7 +253,7 @@ def Heddle_FixOp : Heddle_ValueOp<"fix"> {
   let arguments = (ins Heddle_PositionsType:$positions,
                        Heddle_CadenceType:$cadence);
   let results = (outs Heddle_PositionsType:$result);
-  let assemblyFormat = "$positions `on` $cadence attr-dict";
+  let assemblyFormat = "$positions `on` $cadence `` custom<NoAttributes>(attr-dict)";
   let hasFolder = 1;
 }
 
@@ -266,7 +270,7 @@ def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
     ```
   }];
   let arguments = (ins Heddle_PositionsType:$positions);
-  let assemblyFormat = "$positions attr-dict";
+  let assemblyFormat = "$positions `` custom<NoAttributes>(attr-dict)";
   let hasCanonicalizeMethod = 1;
 }
 
@@ -306,8 +310,10 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
                        OptionalAttr<Heddle_RatioAttr>:$ratio);
-  let assemblyFormat =
-      "custom<Recomputed>($rows, $among, $on, $exact, $ratio) attr-dict";
+  let assemblyFormat = [{
+    custom<Recomputed>($rows, $among, $on, $exact, $ratio)
+    `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -337,7 +343,7 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
                        UnitAttr:$stop_at_eos);
   let assemblyFormat = [{
     custom<CommitKind>($kind, $ratio) (`within` `(` $within^ `)`)?
-    (`stop` `(` `eos` `)` $stop_at_eos^)? attr-dict
+    (`stop` `(` `eos` `)` $stop_at_eos^)? `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }
@@ -366,7 +372,8 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments
                        Optional<Heddle_PairsType>:$pairs,
                        OptionalAttr<Heddle_LayerRangeAttr>:$layers);
   let assemblyFormat = [{
-    custom<Attended>($until, $pairs) (`in` custom<Layers>($layers)^)? attr-dict
+    custom<Attended>($until, $pairs) (`in` custom<Layers>($layers)^)?
+    `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;

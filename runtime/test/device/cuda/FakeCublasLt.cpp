@@ -13,9 +13,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #define HEDDLE_FAKE_ENTRY extern "C" __attribute__((visibility("default")))
@@ -288,8 +286,9 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
       stream, "kernel",
       [=, la = *layoutA, lb = *layoutB, lc = *layoutC, ld = *layoutD] {
         ++state.products[id];
-        if (id == 2 && state.slow)
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (state.slow)
+          heddleFakeDriver()->clock =
+              heddleFakeDriver()->clock.value_or(0) + (id == 2 ? 1000 : 10);
         if (id == 1) // what a split sum does: partial results outside of y
           std::memset(workspace, 0, std::min<size_t>(workspaceBytes, 1024));
         const std::vector<float> wideA = widen(la, a), wideB = widen(lb, b);

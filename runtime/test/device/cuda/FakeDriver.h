@@ -24,6 +24,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct FakeDriver {
     int after = 0;
   };
   std::map<std::string, Failure> failures;
+  /// Microseconds that events record instead of the time, if there are any:
+  /// work that adds to them takes what it says on any machine.
+  std::optional<int64_t> clock;
   /// What the compiler of PTX says; a failure when not empty.
   std::string jitLog;
   /// Refuses machine code, as a driver that is older than it does.

@@ -283,6 +283,9 @@ HEDDLE_FAKE_ENTRY CUresult cuEventRecord(CUevent event, CUstream stream) {
     state->stream = nullptr;
     state->recorded = true;
     state->time = std::chrono::steady_clock::now();
+    if (auto clock = heddleFakeDriver()->clock)
+      state->time = std::chrono::steady_clock::time_point(
+          std::chrono::microseconds(*clock));
   });
 }
 

@@ -40,7 +40,7 @@ public:
       fixedRows();
       break;
     case 2:
-      salientRows("heddle.positions response");
+      salientRows();
       break;
     case 3:
       leastSimilarRows();
@@ -126,37 +126,32 @@ private:
     add("heddle.recompute " + masked());
   }
 
-  void salientRows(const std::string &positions) {
+  /// All rows now and then, else those of the response as `exact` says:
+  /// "salient(below = 2)".
+  void someExactRows(const std::string &reuse, const std::string &exact) {
     std::string start = fromStepOne();
-    std::string rows = value("p", positions);
-    // Rounding must not decide: either nearly all rows are salient, or few.
-    std::string salient =
-        std::string("heddle.recompute ") +
-        (below(3) ? "salient(below = " : "salient_ffn(below = ") +
-        oneOf({"1/2", "2", "1/100"}) + ") in ";
-    add(std::string("heddle.reuse kv, context") +
-        (below(2) ? "(propagating)" : "") + ", ffn");
+    add("heddle.reuse " + reuse);
     add("heddle.recompute all on " + start);
     if (below(2)) {
       std::string whole = sometimes();
-      add(salient + "all on " + whole);
+      add("heddle.recompute " + exact + " in all on " + whole);
     }
-    add(salient + rows);
+    add("heddle.recompute " + exact + " in %response");
+  }
+
+  void salientRows() {
+    add("%response = heddle.positions response");
+    // Rounding must not decide: either nearly all rows are salient, or few.
+    someExactRows(oneOf({"kv, context, ffn", "kv, context(propagating), ffn"}),
+                  oneOf({"salient", "salient", "salient_ffn"}) +
+                      "(below = " + oneOf({"1/2", "2", "1/100"}) + ")");
   }
 
   void leastSimilarRows() {
-    std::string start = fromStepOne();
-    std::string response = value("p", "heddle.positions response");
-    std::string some =
-        "heddle.recompute least_similar(keep = " + oneOf({"1/4", "0.6", "1"}) +
-        ", among = " + response + ") in ";
-    add("heddle.reuse kv, " + oneOf({"output", "context"}) + ", ffn");
-    add("heddle.recompute all on " + start);
-    if (below(2)) {
-      std::string whole = sometimes();
-      add(some + "all on " + whole);
-    }
-    add(some + response);
+    add("%response = heddle.positions response");
+    someExactRows(oneOf({"kv, output, ffn", "kv, context, ffn"}),
+                  "least_similar(keep = " + oneOf({"1/4", "0.6", "1"}) +
+                      ", among = %response)");
   }
 
   /// What is decoded and the next masks, as they were at a phase's begin.

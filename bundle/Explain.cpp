@@ -204,6 +204,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     cost.encoding = encodingFor(target, result.of);
     if (!cost.encoding)
       continue;
+    cost.encoding = listEncoding(selection, *cost.encoding);
     auto bytes = static_cast<double>(lists) *
                  static_cast<double>(result.groups) *
                  static_cast<double>(

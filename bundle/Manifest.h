@@ -225,11 +225,17 @@ struct Target {
   /// What the machine must have, LLVM's names. Host: "avx2", "avx512f",
   /// "amx-bf16", ... Cuda: the one PTX version that the code needs, "ptx80".
   std::vector<std::string> features;
-  /// The index encodings that its kernels come in, in the order of preference:
+  /// The encodings of lists of keys that its kernels come in (lists of blocks
+  /// are Int32 in each of them), in the order of preference:
   /// a run takes the first that holds its longest sequence. Host: Int32.
   std::vector<Encoding> encodings = {Encoding::Int32};
   bool operator==(const Target &) const = default;
 };
+
+/// The encoding of a selection's lists where those of keys are `ofKeys`.
+inline Encoding listEncoding(const Selection &selection, Encoding ofKeys) {
+  return selection.kind == Selection::Kind::Blocks ? Encoding::Int32 : ofKeys;
+}
 
 /// The encoding of index lists in a run on `target` whose longest sequence has
 /// `n` tokens; none when the target's kernels come in no encoding that holds n.

@@ -104,41 +104,6 @@ void remarkTilings(ModuleOp module) {
                .str();
 }
 
-/// What of a plan op GPUs can't do yet, "" if they can do it.
-std::string lackingOnGpus(Operation *op) {
-  if (auto visible = dyn_cast<VisibleSetOp>(op)) {
-    // Kernels for GPUs count windows and sinks by place.
-    auto byPosition = [](KernelOp kernel) {
-      return llvm::any_of(kernel.getTerms(), [](Attribute term) {
-        return isa<WindowTermAttr, SinksTermAttr>(term);
-      });
-    };
-    auto plan = op->getParentOfType<PlanOp>();
-    if (llvm::any_of(plan.getOps<KernelOp>(), byPosition))
-      return "a window or sinks over some of the positions";
-  }
-  if (auto selection = dyn_cast<SelectionOp>(op)) {
-    if (selection.getKind() == SelectionKind::Blocks)
-      return "a selection of blocks";
-    if (selection.getPerKvHead())
-      return "lists that query heads share";
-  }
-  return "";
-}
-
-/// The same of a whole plan, as an error where the schedule asks for it.
-LogicalResult checkGpuCanPlay(ModuleOp module, StringRef target) {
-  WalkResult result = module.walk([&](Operation *op) {
-    std::string what = lackingOnGpus(op);
-    if (what.empty())
-      return WalkResult::advance();
-    emitError(op->getLoc()) << what << " is not possible on " << target
-                            << " yet; compile for --target=host";
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 } // namespace
 
 LogicalResult Compilation::runPasses(ModuleOp module, Level level,
@@ -192,12 +157,6 @@ LogicalResult Compilation::runPlan() {
   for (const TargetJob &job : jobs)
     manifest.targets.push_back(
         describe(job, manifest.selections, options.encoding));
-  // Before the time that code for other machines takes.
-  for (const TargetJob &job : jobs)
-    if (options.level > Level::Plan &&
-        job.backend->description().kind == bundle::Target::Kind::Cuda &&
-        failed(checkGpuCanPlay(module, job.backend->name())))
-      return failure();
   plan = print(module);
   return reach(Level::Plan, "", ".mlir", plan);
 }

@@ -72,6 +72,13 @@ private:
   int64_t pairs = 0;
 };
 
+/// Entries that a list of `selection` may have over `n` keys.
+int64_t entriesOf(const bundle::Selection &selection, int64_t n) {
+  return selection.kind == bundle::Selection::Kind::Blocks
+             ? bundle::blockCount(n, selection.group, 0)
+             : n;
+}
+
 Status KernelSubject::prepare() {
   const bundle::Manifest &manifest = subject.bundle->manifest();
   const int64_t width = heads * variant.headDim, size = byteSize(dtype);
@@ -86,17 +93,21 @@ Status KernelSubject::prepare() {
   scratch = plan.add("scratch", selects() ? scratchRow * blocks : 0);
   std::vector<const bundle::Selection *> selections;
   for (const Term &term : kernel.terms)
-    if (term.kind == Term::Kind::Columns)
+    if (bundle::readsList(term))
       selections.push_back(&manifest.selections[term.selection]);
   if (selects())
     for (const bundle::Selection &selection : manifest.selections)
-      if (selection.group == kernel.group && selections.empty())
+      if (selection.group == kernel.group && selections.empty() &&
+          (selection.kind == bundle::Selection::Kind::Blocks) == kernel.blocks)
         selections.push_back(&selection);
   for (const bundle::Selection *selection : selections) {
-    int64_t keep = bundle::keepCount(selection->keep, selection->rule, n);
-    lists.push_back(
-        plan.add("list", heads * ((n - 1) / selection->group + 1) *
-                             bundle::listRowBytes(variant.encoding, n, keep)));
+    const int64_t of = entriesOf(*selection, n);
+    int64_t keep = bundle::keepCount(selection->keep, selection->rule, of);
+    lists.push_back(plan.add(
+        "list",
+        heads * ((n - 1) / selection->group + 1) *
+            bundle::listRowBytes(
+                bundle::listEncoding(*selection, variant.encoding), of, keep)));
   }
   Result<Arena> made = Arena::allocate(*subject.context, std::move(plan));
   if (!made)
@@ -134,23 +145,26 @@ Status KernelSubject::prepare() {
   for (size_t c = 0; c < selections.size(); ++c) {
     const int64_t group = selections[c]->group;
     const int64_t count = (n - 1) / group + 1;
+    const bundle::Encoding encoding =
+        bundle::listEncoding(*selections[c], variant.encoding);
+    const int64_t of = entriesOf(*selections[c], n);
     const int64_t keep =
-        bundle::keepCount(selections[c]->keep, selections[c]->rule, n);
-    const int64_t rowBytes = bundle::listRowBytes(variant.encoding, n, keep);
+        bundle::keepCount(selections[c]->keep, selections[c]->rule, of);
+    const int64_t rowBytes = bundle::listRowBytes(encoding, of, keep);
     args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
     if (selects())
       break;
     std::vector<std::byte> encoded(heads * count * rowBytes);
     keys.emplace_back(heads * count * keep);
-    // Drawing in order of position: key j is taken with the probability that
+    // Drawing in order of position: entry j is taken with the probability that
     // fills the list.
     for (int64_t row = 0; row < heads * count; ++row) {
       int32_t *list = keys.back().data() + row * keep;
       int64_t taken = 0;
-      for (int64_t j = 0; j < n && taken < keep; ++j)
-        if (static_cast<int64_t>(random() % uint64_t(n - j)) < keep - taken)
+      for (int64_t j = 0; j < of && taken < keep; ++j)
+        if (static_cast<int64_t>(random() % uint64_t(of - j)) < keep - taken)
           list[taken++] = static_cast<int32_t>(j);
-      bundle::encodeList(variant.encoding, n,
+      bundle::encodeList(encoding, of,
                          std::span<const int32_t>(list, size_t(keep)),
                          encoded.data() + row * rowBytes);
     }
@@ -182,10 +196,9 @@ Status KernelSubject::prepare() {
     return stream.synchronize();
   }
   if (rt::pairsDependOnLists(kernel.terms)) {
-    int64_t merged = 0;
-    for (const abi::IndexList &list : decoded)
-      merged += list.keep;
-    std::vector<int32_t> room(merged);
+    abi::AttentionArgs read = args;
+    std::copy(decoded.begin(), decoded.end(), read.lists);
+    std::vector<int32_t> room(rt::mergedKeys(kernel.terms, read, groups));
     for (int64_t head = 0; head < heads; ++head)
       pairs += rt::listedPairs(kernel.terms, n, head, decoded, groups, room);
   } else {

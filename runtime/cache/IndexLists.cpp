@@ -79,8 +79,9 @@ static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
     list.split = spans.split;
     // Entries that a list does not need are -1, so it may have more than
     // blocks.
-    list.rowBytes = bundle::listRowBytes(
-        shape.encoding, std::max(spans.blocks, list.keep), list.keep);
+    list.rowBytes =
+        bundle::listRowBytes(bundle::listEncoding(selection, shape.encoding),
+                             std::max(spans.blocks, list.keep), list.keep);
     return list;
   }
   list.keep = bundle::keepCount(selection.keep, selection.rule, n);
@@ -100,7 +101,8 @@ static int64_t paddedBytes(const bundle::Selection &selection, int64_t n,
     int64_t blocks = list.groups + 1;
     int64_t keep =
         2 * bundle::keepCount(selection.keep, selection.rule, blocks);
-    list.rowBytes = bundle::listRowBytes(shape.encoding, 2 * blocks, keep);
+    list.rowBytes = bundle::listRowBytes(
+        bundle::listEncoding(selection, shape.encoding), 2 * blocks, keep);
   }
   constexpr int64_t line = 64;
   int64_t rows = times(shape.queryHeads / list.headsPerList, list.groups);

@@ -75,7 +75,7 @@ struct IndexListShape {
   std::vector<std::vector<bool>> keeps;
   std::vector<int64_t> lengths; ///< most places of each sequence, at least 1
   int64_t queryHeads = 0;
-  /// Holds the longest sequence, see bundle::encodingFor.
+  /// Of lists of keys. Holds the longest sequence, see bundle::encodingFor.
   bundle::Encoding encoding = bundle::Encoding::Int32;
   int64_t kvHeads = 0; ///< of selections that are shared by key/value head
 };

@@ -26,20 +26,20 @@ class KernelRunner {
 public:
   virtual ~KernelRunner() = default;
 
-  /// How index lists say positions of sequences of at most `longest` keys.
+  /// How lists of keys say positions of sequences of at most `longest` keys.
   virtual bundle::Encoding encoding(int64_t longest) const {
     (void)longest;
     return bundle::Encoding::Int32;
   }
 
   /// A list's entries as int32 [lists x groups x keep] in host memory, of
-  /// `lists` query heads (or key/value heads that share one) over `n` keys. May
-  /// keep them in `memory`, which must outlive the result. An error when the
-  /// list is damaged.
-  virtual Result<std::span<const int32_t>> read(const abi::IndexList &list,
-                                                int64_t n, int64_t lists,
-                                                std::vector<int32_t> &memory) {
-    (void)n, (void)memory;
+  /// `lists` query heads (or key/value heads that share one) over `n` keys,
+  /// made by `selection`. May keep them in `memory`, which must outlive the
+  /// result. An error when the list is damaged.
+  virtual Result<std::span<const int32_t>>
+  read(const bundle::Selection &selection, const abi::IndexList &list,
+       int64_t n, int64_t lists, std::vector<int32_t> &memory) {
+    (void)selection, (void)n, (void)memory;
     return std::span(static_cast<const int32_t *>(list.indices),
                      static_cast<size_t>(lists * list.groups * list.keep));
   }

@@ -245,7 +245,8 @@ Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
   for (size_t c = 0; c < memories.size(); ++c) {
     abi::IndexList &list = args.lists[c];
     Result<std::span<const int32_t>> read =
-        runner->read(list, args.n, queryHeads / list.headsPerList, memories[c]);
+        runner->read(schedule.selections[listsOf[kernel][c]], list, args.n,
+                     queryHeads / list.headsPerList, memories[c]);
     if (!read)
       return read.takeError();
     list.indices = const_cast<int32_t *>(read->data());

@@ -396,7 +396,8 @@ Result<std::vector<SelectionView>> Player::selections(int64_t layer,
     if (!lists.filled(layer, sequence, static_cast<int64_t>(s)))
       continue;
     Result<std::span<const int32_t>> read =
-        runner->read(list, sequences[sequence]->rows.n(), heads, viewed[s]);
+        runner->read(schedule.selections[s], list,
+                     sequences[sequence]->rows.n(), heads, viewed[s]);
     if (!read)
       return read.takeError();
     view.indices = read->data();

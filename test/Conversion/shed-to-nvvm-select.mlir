@@ -72,6 +72,50 @@ shed.kernel @passes select element(f32) head_dim(64) group(256) encoding(bitmap)
   shed.top_k %r
 }
 
+// Blocks: beside the rows of keys' scores as many for those of the second span,
+// and two for the means over blocks; a list for each span, behind -1s.
+// CHECK-LABEL: llvm.func @blocks(
+// CHECK-SAME: heddle.query_rows = 64 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64
+// CHECK: nvvm.mma.sync
+// CHECK: scf.if
+// CHECK: nvvm.mma.sync
+// CHECK: arith.divf
+// CHECK: llvm.store %c-1{{.*}} : i32, !llvm.ptr<1>
+// CHECK: nvvm.vote.sync ballot
+// CHECK: nvvm.vote.sync ballot
+// CHECK: llvm.return
+shed.kernel @blocks select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 128, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  %e = shed.mass_init : !shed.mass
+  %t = shed.for_queries span init(%e) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse span
+    %s = shed.for_keys over #shed.span init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r span %t blocks
+}
+
 //--- invalid.mlir
 
 // expected-error@+1 {{has groups of 24 rows; CUDA kernels select for a power of two from 16 rows on}}
@@ -148,4 +192,25 @@ shed.kernel @first_mass select element(bf16) head_dim(64) group(64) tiling(#shed
   }
   // expected-error@+1 {{'shed.top_k' op has an operand 0 that is not the mass of all queries}}
   shed.top_k %m
+}
+
+// -----
+
+shed.kernel @span_mass select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op has an operand 1 that is not the mass of the span}}
+  shed.top_k %r span %r blocks
 }

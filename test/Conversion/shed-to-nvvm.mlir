@@ -127,3 +127,28 @@ shed.kernel @window attention element(bf16) head_dim(64)
   }
   shed.store %r
 }
+
+// Of a list of blocks each thread finds the key of a rank and leaves -1 where a
+// block has none: gaps, which are marked as what a filter leaves out is. Query
+// heads share lists: the list's row is the head's by `headsPerList`.
+// CHECK-LABEL: llvm.func @blocks(
+// CHECK: arith.divui
+// CHECK: arith.divui
+// CHECK: arith.select %{{.+}}, %c-1_i32, %{{.+}} : i32
+// CHECK: nvvm.vote.sync ballot
+// CHECK: nvvm.mma.sync
+// CHECK: llvm.return
+shed.kernel @blocks attention element(bf16) head_dim(64) shared_lists
+    tiling(#shed.mma_tiling<query_rows = 32, warps = 2, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.blocks<0, size = 32> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}

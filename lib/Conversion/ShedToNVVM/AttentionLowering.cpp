@@ -55,11 +55,11 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
   auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
   bool gathers = false, filters = false;
   kernel.walk([&](shed::ForKeysOp loop) {
-    auto isList = [](Attribute set) { return isa<shed::ListAttr>(set); };
-    bool reads = isList(loop.getOver());
+    bool reads = shed::indexedSet(loop.getOver()).has_value();
     gathers |= reads;
-    filters |= llvm::any_of(loop.getSkip(), isList) ||
-               (reads && !loop.getSkip().empty());
+    filters |= llvm::any_of(loop.getSkip(), shed::indexedSet) ||
+               (reads && !loop.getSkip().empty()) ||
+               isa<shed::BlocksAttr>(loop.getOver());
   });
   int64_t at = 0;
   auto take = [&](int64_t bytes) {
@@ -75,9 +75,11 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
   layout.values = take(tiling.getStages() * layout.stageBytes);
   if (kernel.getElement().isF32())
     layout.weights = take(tiling.getQueryRows() * tiling.getKeys() * 4);
+  // Lists of blocks are Int32.
   if (gathers)
-    layout.source =
-        take(IndexSource::sharedBytes(encodingOf(kernel), tiling.getKeys()));
+    layout.source = take(std::max(
+        IndexSource::sharedBytes(encodingOf(kernel), tiling.getKeys()),
+        IndexSource::sharedBytes(shed::Encoding::Int32, tiling.getKeys())));
   if (filters)
     layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
   if (hasMasks(kernel))
@@ -184,15 +186,44 @@ Value AttentionLowering::placeOf(Value row) {
       })[0];
 }
 
-/// Leaves the places of the tile's rows, which masks compare with keys', in
+/// The positions of the keys at `places`, each in [0, n).
+Values AttentionLowering::positionsOf(ValueRange places) {
+  Value positions = field(v.global(), offsetof(abi::AttentionArgs, position));
+  return v.choose(
+      v.isNull(positions), SmallVector<Type>(places.size(), v.i32()),
+      [&] { return Values(places); },
+      [&] {
+        Values read;
+        for (Value place : places)
+          read.push_back(
+              v.loadConstant(v.i32(), v.at(positions, v.mul(place, 4)), 4));
+        return read;
+      });
+}
+
+/// How many keys have positions below `bound`: positions ascend.
+Value AttentionLowering::placesBelow(Value bound) {
+  Value positions = field(v.global(), offsetof(abi::AttentionArgs, position));
+  bound = v.greatest(bound, v.word(0));
+  return v.choose(
+      v.isNull(positions), v.i32(),
+      [&]() -> Values { return {v.least(bound, n)}; },
+      [&]() -> Values {
+        return {countBelow(v, n, bound, [&](Value place) {
+          return v.loadConstant(v.i32(), v.at(positions, v.mul(place, 4)), 4);
+        })};
+      })[0];
+}
+
+/// Leaves the positions of the tile's rows, which masks compare with keys', in
 /// shared memory: a thread's few would be in its registers throughout.
 void AttentionLowering::storePlaces() {
   v.when(v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()),
          [&] {
            Value row = v.add(taskRow, part.thread);
            Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
-           v.storeShared(place, v.add(shared, v.mul(part.thread, 4)),
-                         layout.places);
+           v.storeShared(positionsOf(place)[0],
+                         v.add(shared, v.mul(part.thread, 4)), layout.places);
          });
 }
 
@@ -219,11 +250,19 @@ void AttentionLowering::lowerBody() {
   }
 }
 
-KeyList AttentionLowering::list(shed::ListAttr attr) {
+KeyList AttentionLowering::list(Attribute set) {
+  shed::IndexedSet which = *shed::indexedSet(set);
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 attr.getIndex() * sizeof(abi::IndexList);
-  return loadKeyList(v, v.at(args, static_cast<int64_t>(entry)), head,
-                     v.quotient(tileStart, attr.getGroup()));
+                 which.index * sizeof(abi::IndexList);
+  Value row = head;
+  if (kernel.getSharedLists())
+    row = v.quotient(
+        head, v.narrow(field(v.i64(),
+                             entry + offsetof(abi::IndexList, headsPerList))));
+  auto blocks = dyn_cast<shed::BlocksAttr>(set);
+  return loadKeyList(v, encoding, blocks ? blocks.getSize() : 0,
+                     v.at(args, static_cast<int64_t>(entry)), row,
+                     v.quotient(tileStart, which.group));
 }
 
 KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
@@ -233,14 +272,19 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
     if (auto attr = dyn_cast<shed::SinksAttr>(set))
       sinks = std::max(sinks, attr.getSize());
     else
-      lists.push_back(list(cast<shed::ListAttr>(set)));
+      lists.push_back(list(set));
   }
+  auto keysOfSinks = [&](int64_t size) {
+    return placesBelow(
+        v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max())));
+  };
+  Value skipped = sinks ? keysOfSinks(sinks) : Value();
   KeyPass pass;
   Attribute over = loop.getOver();
   int64_t keys = tiling.getKeys();
-  if (auto attr = dyn_cast<shed::ListAttr>(over)) {
-    KeyList keyList = list(attr);
-    pass.source.emplace(v, encoding, keys);
+  if (shed::indexedSet(over)) {
+    KeyList keyList = list(over);
+    pass.source.emplace(v, keyList.encoding, keys);
     pass.source->open(keyList, n, part.thread, v.add(shared, layout.source));
     pass.count = pass.source->count();
   } else {
@@ -248,24 +292,21 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
     Value first = v.word(0), end = n;
     if (auto window = dyn_cast<shed::WindowAttr>(over)) {
       int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
-      Value last = placeOf(v.add(taskEnd, -1));
-      first = v.greatest(v.add(placeOf(taskRow), -half), v.word(0));
-      end = v.least(v.add(last, half + 1), n);
+      Values ends =
+          positionsOf({placeOf(taskRow), placeOf(v.add(taskEnd, -1))});
+      first = placesBelow(v.add(ends[0], -half));
+      end = placesBelow(v.add(ends[1], half + 1));
     } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-      end = v.least(v.word(std::min<int64_t>(
-                        attr.getSize(), std::numeric_limits<int32_t>::max())),
-                    n);
+      end = keysOfSinks(attr.getSize());
     }
-    if (sinks)
-      first =
-          v.greatest(first, v.word(std::min<int64_t>(
-                                sinks, std::numeric_limits<int32_t>::max())));
+    if (skipped)
+      first = v.greatest(first, skipped);
     pass.first = first;
     pass.count = v.greatest(v.sub(end, first), v.word(0));
-    sinks = 0;
+    skipped = {};
   }
-  if (sinks || !lists.empty())
-    pass.filter.emplace(v, encoding, lists, sinks, keys);
+  if (skipped || !lists.empty() || (pass.source && pass.source->hasGaps()))
+    pass.filter.emplace(v, lists, skipped, keys);
   pass.tiles = v.quotient(v.add(pass.count, keys - 1), keys);
   return pass;
 }
@@ -276,12 +317,17 @@ void AttentionLowering::bringTile(KeyPass &pass, Value tile, Value stage,
                                   Cursor cursor) {
   auto bring = [&] {
     copyTile(pass, tile, stage, cursor);
+    auto isGap = [&](Value rank) { return pass.source->isGap(rank); };
+    const bool gaps = pass.source && pass.source->hasGaps();
     if (pass.filter)
-      pass.filter->mark(tile, pass.count, part.thread,
-                        v.add(shared, layout.filter), [&](Value rank) {
-                          return pass.source ? pass.source->key(rank)
-                                             : v.add(pass.first, rank);
-                        });
+      pass.filter->mark(
+          tile, pass.count, part.thread, v.add(shared, layout.filter),
+          [&](Value rank) {
+            return pass.source ? pass.source->key(rank)
+                               : v.add(pass.first, rank);
+          },
+          gaps ? function_ref<Value(Value)>(isGap)
+               : function_ref<Value(Value)>());
     if (pass.source)
       pass.source->fill(v.add(tile, 1));
   };

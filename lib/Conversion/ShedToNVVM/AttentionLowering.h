@@ -111,6 +111,8 @@ private:
   void findRows();
   void loadArguments();
   Value placeOf(Value row);
+  Values positionsOf(ValueRange places);
+  Value placesBelow(Value bound);
   void storePlaces();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
@@ -119,7 +121,7 @@ private:
   void lowerTile(shed::ForKeysOp loop, KeyPass &pass, const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
   void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
-  KeyList list(shed::ListAttr attr);
+  KeyList list(Attribute set);
 
   //===--- Copies.cpp -------------------------------------------------------===
   CopyPart copyPart(Value thread);

@@ -49,13 +49,6 @@ private:
 //===----------------------------------------------------------------------===//
 
 static LogicalResult checkAttentionPass(shed::ForKeysOp loop, Value queries) {
-  SmallVector<Attribute> sets(loop.getSkip().getValue());
-  sets.push_back(loop.getOver());
-  for (Attribute set : sets)
-    if (!isa<shed::AllAttr, shed::WindowAttr, shed::SinksAttr, shed::ListAttr>(
-            set))
-      return loop.emitOpError()
-             << "has the set " << set << ", which GPU kernels don't pass over";
   BlockChecker check("an attention kernel's shed.for_keys");
   Value keys, values, logits, next;
   Block &body = loop.getBody().front();
@@ -118,10 +111,13 @@ static LogicalResult checkAttention(shed::KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult checkSelectPass(shed::ForKeysOp loop, Value queries,
-                                     Value lse) {
-  if (!isa<shed::AllAttr>(loop.getOver()) || !loop.getSkip().empty())
+                                     Value lse, bool span) {
+  bool all = span ? isa<shed::SpanAttr>(loop.getOver())
+                  : isa<shed::AllAttr>(loop.getOver());
+  if (!all || !loop.getSkip().empty())
     return loop.emitOpError() << "is not expected here: a CUDA select kernel "
-                                 "scores all keys, unmasked";
+                                 "scores all keys"
+                              << (span ? " of the span" : "") << ", unmasked";
   BlockChecker check("a select kernel's shed.for_keys");
   Value keys, logits, next;
   Block &body = loop.getBody().front();
@@ -155,13 +151,15 @@ static LogicalResult checkQueries(shed::ForQueriesOp loop) {
   auto checkOp = [&](Operation &op) {
     if (isa<shed::LoadQueriesOp>(op))
       return check.define(op, queries);
-    if (isa<shed::LoadLseOp>(op))
-      return check.define(op, lse);
+    if (auto load = dyn_cast<shed::LoadLseOp>(op))
+      return load.getSpan() == loop.getSpan() ? check.define(op, lse)
+                                              : check.refuse(op);
     if (auto pass = dyn_cast<shed::ForKeysOp>(op))
-      return success(succeeded(check.define(op, next)) &&
-                     succeeded(check.expect(op, 0, body.getArgument(0),
-                                            "what the loop carries")) &&
-                     succeeded(checkSelectPass(pass, queries, lse)));
+      return success(
+          succeeded(check.define(op, next)) &&
+          succeeded(check.expect(op, 0, body.getArgument(0),
+                                 "what the loop carries")) &&
+          succeeded(checkSelectPass(pass, queries, lse, loop.getSpan())));
     if (isa<shed::YieldOp>(op))
       return check.expect(op, 0, next, "the mass of the pass");
     return check.refuse(op);
@@ -172,19 +170,22 @@ static LogicalResult checkQueries(shed::ForQueriesOp loop) {
 
 static LogicalResult checkSelect(shed::KernelOp kernel) {
   BlockChecker check("a select kernel");
-  Value empty, mass;
+  Value empty, mass, span;
   auto checkOp = [&](Operation &op) {
-    if (isa<shed::MassInitOp>(op))
-      return check.define(op, empty);
+    if (isa<shed::MassInitOp>(op)) {
+      empty = op.getResult(0);
+      return success();
+    }
     if (auto loop = dyn_cast<shed::ForQueriesOp>(op))
       return success(
-          succeeded(check.define(op, mass)) &&
-          succeeded(check.expect(op, 0, empty, "the kernel's first mass")) &&
+          succeeded(check.define(op, loop.getSpan() ? span : mass)) &&
+          succeeded(check.expect(op, 0, empty, "the mass before the loop")) &&
           succeeded(checkQueries(loop)));
-    if (isa<shed::TopKOp>(op))
-      return op.getNumOperands() == 1
-                 ? check.expect(op, 0, mass, "the mass of all queries")
-                 : check.refuse(op);
+    if (auto choice = dyn_cast<shed::TopKOp>(op))
+      return success(
+          succeeded(check.expect(op, 0, mass, "the mass of all queries")) &&
+          (!choice.getSpan() ||
+           succeeded(check.expect(op, 1, span, "the mass of the span"))));
     return check.refuse(op);
   };
   return success(llvm::all_of(kernel.getBody().front(), [&](Operation &op) {

@@ -21,7 +21,8 @@ using arith::CmpIPredicate;
 /// Keys that one warp decodes from a bitmap at a time, a word a lane.
 static constexpr int64_t chunkKeys = 32 * 32;
 
-KeyList mlir::heddle::loadKeyList(NVVMBuilder &v, Value lists, Value head,
+KeyList mlir::heddle::loadKeyList(NVVMBuilder &v, shed::Encoding encoding,
+                                  int64_t blockKeys, Value lists, Value row,
                                   Value group) {
   auto field = [&](Type type, size_t offset) {
     return v.loadConstant(type, v.at(lists, static_cast<int64_t>(offset)), 8);
@@ -29,22 +30,63 @@ KeyList mlir::heddle::loadKeyList(NVVMBuilder &v, Value lists, Value head,
   Value indices = field(v.global(), offsetof(abi::IndexList, indices));
   Value groups = field(v.i64(), offsetof(abi::IndexList, groups));
   KeyList list;
+  list.encoding = blockKeys ? shed::Encoding::Int32 : encoding;
   list.keep = v.narrow(field(v.i64(), offsetof(abi::IndexList, keep)));
   list.rowBytes = field(v.i64(), offsetof(abi::IndexList, rowBytes));
-  Value row = v.add(v.mul(v.widen(head), groups), v.widen(group));
-  list.base = v.at(indices, v.mul(row, list.rowBytes));
+  Value at = v.add(v.mul(v.widen(row), groups), v.widen(group));
+  list.base = v.at(indices, v.mul(at, list.rowBytes));
+  list.blockKeys = blockKeys;
+  if (blockKeys)
+    list.split = v.narrow(field(v.i64(), offsetof(abi::IndexList, split)));
   return list;
 }
 
-Value mlir::heddle::containsKey(NVVMBuilder &v, shed::Encoding encoding,
-                                const KeyList &list, Value key) {
-  if (encoding == shed::Encoding::Bitmap) {
+Value mlir::heddle::blocksBefore(NVVMBuilder &v, Value split, int64_t size) {
+  return v.quotient(v.add(split, size - 1), size);
+}
+
+KeyRange mlir::heddle::keysOfBlock(NVVMBuilder &v, Value block, Value n,
+                                   Value split, int64_t size) {
+  Value before = blocksBefore(v, split, size);
+  Value second = v.compare(CmpIPredicate::sge, block, before);
+  Value first =
+      v.select(second, v.add(split, v.mul(v.sub(block, before), size)),
+               v.mul(block, size));
+  return {first, v.least(v.add(first, size), v.select(second, n, split))};
+}
+
+Value mlir::heddle::countBelow(NVVMBuilder &v, Value count, Value bound,
+                               function_ref<Value(Value)> wordAt) {
+  // The number is in [low, low + length].
+  return v.repeat({v.word(0), count}, [&](ValueRange carried) -> Values {
+    Value low = carried[0], length = carried[1];
+    Value half = v.quotient(v.add(length, 1), 2);
+    Value middle = v.add(low, half);
+    Value below =
+        v.compare(CmpIPredicate::ult, wordAt(v.add(middle, -1)), bound);
+    Value rest = v.select(below, v.sub(length, half), v.add(half, -1));
+    return {v.compare(CmpIPredicate::sgt, rest, int64_t(0)),
+            v.select(below, middle, low), rest};
+  })[0];
+}
+
+Value mlir::heddle::containsKey(NVVMBuilder &v, const KeyList &list,
+                                Value key) {
+  if (list.blockKeys) {
+    // Entries name blocks; those of -1, at the end, are the greatest.
+    Value second = v.compare(CmpIPredicate::sge, key, list.split);
+    Value inSpan = v.select(second, v.sub(key, list.split), key);
+    Value before = v.select(second, blocksBefore(v, list.split, list.blockKeys),
+                            v.word(0));
+    key = v.add(before, v.quotient(inSpan, list.blockKeys));
+  }
+  if (list.encoding == shed::Encoding::Bitmap) {
     Value word = v.loadConstant(
         v.i32(), v.at(list.base, v.mul(v.quotient(key, 32), 4)), 4);
     Value bit = v.both(v.shiftRight(word, v.both(key, 31)), 1);
     return v.compare(CmpIPredicate::ne, bit, int64_t(0));
   }
-  bool wide = encoding == shed::Encoding::Int32;
+  bool wide = list.encoding == shed::Encoding::Int32;
   auto entry = [&](Value place) {
     Value address = v.at(list.base, v.mul(place, wide ? 4 : 2));
     if (wide)
@@ -52,20 +94,9 @@ Value mlir::heddle::containsKey(NVVMBuilder &v, shed::Encoding encoding,
     return Value(arith::ExtUIOp::create(v.b, v.i32(),
                                         v.loadConstant(v.i16(), address, 2)));
   };
-  // The number of entries below `key` is in [low, low + length].
-  Values found =
-      v.repeat({v.word(0), list.keep}, [&](ValueRange carried) -> Values {
-        Value low = carried[0], length = carried[1];
-        Value half = v.quotient(v.add(length, 1), 2);
-        Value middle = v.add(low, half);
-        Value below =
-            v.compare(CmpIPredicate::slt, entry(v.add(middle, -1)), key);
-        Value rest = v.select(below, v.sub(length, half), v.add(half, -1));
-        return {v.compare(CmpIPredicate::sgt, rest, int64_t(0)),
-                v.select(below, middle, low), rest};
-      });
-  Value place = v.least(found[0], v.add(list.keep, -1));
-  return v.compare(CmpIPredicate::eq, entry(place), key);
+  Value found = countBelow(v, list.keep, key, entry);
+  return v.compare(CmpIPredicate::eq,
+                   entry(v.least(found, v.add(list.keep, -1))), key);
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,8 +124,11 @@ int64_t IndexSource::sharedBytes(shed::Encoding encoding, int64_t tileKeys) {
   llvm_unreachable("unknown encoding");
 }
 
-void IndexSource::open(const KeyList &of, Value n, Value threadId, Value at) {
+void IndexSource::open(const KeyList &of, Value count, Value threadId,
+                       Value at) {
   list = of;
+  n = count;
+  ranks = list.blockKeys ? v.mul(list.keep, list.blockKeys) : list.keep;
   thread = threadId;
   shared = at;
   if (encoding != shed::Encoding::Bitmap)
@@ -117,6 +151,8 @@ static void copyAsync(NVVMBuilder &v, Value to, Value from, int64_t bytes) {
 }
 
 void IndexSource::fill(Value tile) {
+  if (list.blockKeys)
+    return fillFromBlocks(tile);
   if (encoding == shed::Encoding::Bitmap)
     return fillFromBitmap(tile);
   bool wide = encoding == shed::Encoding::Int32;
@@ -131,6 +167,24 @@ void IndexSource::fill(Value tile) {
   v.when(mine, [&] {
     Value to = v.add(shared, v.mul(v.both(rank, ring - 1), keyBytes));
     copyAsync(v, to, v.at(list.base, v.mul(rank, keyBytes)), copyBytes);
+  });
+}
+
+/// Each thread finds the key of one rank, or leaves -1 where there is none.
+void IndexSource::fillFromBlocks(Value tile) {
+  Value rank = v.add(v.mul(tile, tileKeys), thread);
+  Value mine = v.both(v.compare(CmpIPredicate::ult, thread, tileKeys),
+                      v.compare(CmpIPredicate::slt, rank, ranks));
+  v.when(mine, [&] {
+    Value which = v.quotient(rank, list.blockKeys);
+    Value block = v.loadConstant(v.i32(), v.at(list.base, v.mul(which, 4)), 4);
+    KeyRange keys = keysOfBlock(v, block, n, list.split, list.blockKeys);
+    Value key = v.add(keys.first, v.both(rank, list.blockKeys - 1));
+    Value gap = v.either(v.compare(CmpIPredicate::slt, block, int64_t(0)),
+                         v.compare(CmpIPredicate::sge, key, keys.end));
+    Value place = v.both(rank, ringKeys(encoding, tileKeys) - 1);
+    v.storeShared(v.select(gap, v.word(-1), key),
+                  v.add(shared, v.mul(place, 4)));
   });
 }
 
@@ -197,8 +251,18 @@ void IndexSource::fillFromBitmap(Value tile) {
 }
 
 Value IndexSource::key(Value rank) {
+  Value key = entry(rank);
+  return list.blockKeys ? v.greatest(key, v.word(0)) : key;
+}
+
+Value IndexSource::isGap(Value rank) {
+  return v.compare(CmpIPredicate::slt, entry(rank), int64_t(0));
+}
+
+/// The ring's entry of rank `rank`, or of the last one.
+Value IndexSource::entry(Value rank) {
   int64_t ring = ringKeys(encoding, tileKeys);
-  Value place = v.both(v.least(rank, v.add(list.keep, -1)), ring - 1);
+  Value place = v.both(v.least(rank, v.add(ranks, -1)), ring - 1);
   if (encoding == shed::Encoding::Uint16)
     return arith::ExtUIOp::create(
         v.b, v.i32(),
@@ -220,15 +284,21 @@ Value KeyFilter::wordsOf(Value tile, Value shared) {
 }
 
 void KeyFilter::mark(Value tile, Value count, Value thread, Value shared,
-                     function_ref<Value(Value)> keyOf) {
+                     function_ref<Value(Value)> keyOf,
+                     function_ref<Value(Value)> isGap) {
   // A warp marks 32 keys.
   v.when(v.compare(CmpIPredicate::ult, thread, tileKeys), [&] {
     Value rank = v.add(v.mul(tile, tileKeys), thread);
     Value behind = v.compare(CmpIPredicate::sge, rank, count);
-    Value key = keyOf(v.least(rank, v.add(count, -1)));
-    Value out = v.either(behind, v.compare(CmpIPredicate::slt, key, sinks));
-    for (const KeyList &list : lists)
-      out = v.either(out, containsKey(v, encoding, list, key));
+    Value last = v.least(rank, v.add(count, -1));
+    Value out = isGap ? v.either(behind, isGap(last)) : behind;
+    if (sinks || !lists.empty()) {
+      Value key = keyOf(last);
+      if (sinks)
+        out = v.either(out, v.compare(CmpIPredicate::slt, key, sinks));
+      for (const KeyList &list : lists)
+        out = v.either(out, containsKey(v, list, key));
+    }
     Value word = v.ballot(out);
     v.when(v.compare(CmpIPredicate::eq, v.both(thread, 31), int64_t(0)), [&] {
       v.storeShared(

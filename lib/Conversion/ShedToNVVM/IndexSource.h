@@ -8,7 +8,9 @@
 // How a block walks the keys of an index list, whatever their encoding. The
 // keys of tile t are those of ranks [t * tileKeys, (t + 1) * tileKeys) in
 // ascending order; they go through a ring in shared memory, some tiles ahead of
-// the gathers that need them:
+// the gathers that need them. In a list of blocks of b keys, entry e has the
+// ranks [e * b, (e + 1) * b), of which those behind a shorter block's end have
+// no key; so has an entry that is missing (-1):
 //
 //   source.open(list, words, shared);
 //   source.fill(0);  commitCopies();  awaitCopies(0);  barrier();
@@ -34,20 +36,42 @@ namespace mlir::heddle {
 
 /// The list of one head and group.
 struct KeyList {
-  Value base;     ///< where it starts, in global memory
-  Value keep;     ///< i32: keys in it, at least 1
-  Value rowBytes; ///< i64: bytes up to the list of the next group
+  shed::Encoding encoding = shed::Encoding::Int32;
+  Value base;            ///< where it starts, in global memory
+  Value keep;            ///< i32: keys or blocks in it, at least 1
+  Value rowBytes;        ///< i64: bytes up to the list of the next group
+  int64_t blockKeys = 0; ///< of a list of blocks, else 0
+  Value split;           ///< i32: of a list of blocks, see abi::IndexList
 };
 
-/// The list of query head `head` and group `group` (both i32) in the
-/// abi::IndexList at `lists`.
-KeyList loadKeyList(NVVMBuilder &v, Value lists, Value head, Value group);
+/// The list of row `row` (of a query head, or of those that share it) and group
+/// `group` (both i32) in the abi::IndexList at `lists`; of blocks of
+/// `blockKeys` keys if that is not 0.
+KeyList loadKeyList(NVVMBuilder &v, shed::Encoding encoding, int64_t blockKeys,
+                    Value lists, Value row, Value group);
+
+/// Keys [first, end), i32.
+struct KeyRange {
+  Value first, end;
+};
+
+/// The number (i32) of blocks of `size` keys before `split`, the last of them
+/// maybe shorter.
+Value blocksBefore(NVVMBuilder &v, Value split, int64_t size);
+
+/// The keys of block `block` (i32) of a sequence of `n` (i32) tokens;
+/// bundle::keysOfBlock says which these are.
+KeyRange keysOfBlock(NVVMBuilder &v, Value block, Value n, Value split,
+                     int64_t size);
+
+/// How many of `count` (i32) words that ascend, taken as unsigned, are below
+/// `bound`; `wordAt` loads one. Some log2(count) dependent loads.
+Value countBelow(NVVMBuilder &v, Value count, Value bound,
+                 function_ref<Value(Value)> wordAt);
 
 /// Whether key `key` (i32) is in the list, of a sequence with more than `key`
-/// tokens. A load for a bitmap; a binary search of some 17 dependent loads for
-/// the other encodings.
-Value containsKey(NVVMBuilder &v, shed::Encoding encoding, const KeyList &list,
-                  Value key);
+/// tokens. A load for a bitmap; a binary search for the other encodings.
+Value containsKey(NVVMBuilder &v, const KeyList &list, Value key);
 
 /// The keys of one list, tile by tile.
 class IndexSource {
@@ -68,45 +92,52 @@ public:
   /// may still read.
   void open(const KeyList &list, Value n, Value thread, Value shared);
 
-  /// Keys in the list, i32.
-  Value count() const { return list.keep; }
+  /// Ranks, i32.
+  Value count() const { return ranks; }
 
   /// Fetches the keys of tile `tile` (i32). Nothing for tiles behind the last.
   void fill(Value tile);
 
-  /// The key of rank `rank` (i32); the last one for ranks behind it.
+  /// The key of rank `rank` (i32); the last one for ranks behind it, some key
+  /// for ranks that have none.
   Value key(Value rank);
+
+  /// Whether ranks may have no key, and whether rank `rank` (i32) has none.
+  bool hasGaps() const { return list.blockKeys != 0; }
+  Value isGap(Value rank);
 
 private:
   static int64_t ringKeys(shed::Encoding encoding, int64_t tileKeys);
+  Value entry(Value rank);
   void fillFromBitmap(Value tile);
+  void fillFromBlocks(Value tile);
 
   NVVMBuilder &v;
   const shed::Encoding encoding;
   const int64_t tileKeys;
   KeyList list;
-  Value words, thread, shared;
+  Value n, ranks, words, thread, shared;
 };
 
-/// Which keys of a tile a later pass of a union leaves out: those behind the
-/// pass's last key, sinks, and keys that earlier passes' lists have. One bit a
-/// key in shared memory, for as many tiles as an IndexSource's ring.
+/// Which ranks of a tile a pass leaves out: those behind its last key and those
+/// without a key, and of a union's later passes sinks and keys that earlier
+/// passes' lists have. One bit a rank in shared memory, for as many tiles as an
+/// IndexSource's ring.
 class KeyFilter {
 public:
-  /// Leaves out keys below `sinks` and those in `lists`.
-  KeyFilter(NVVMBuilder &v, shed::Encoding encoding, ArrayRef<KeyList> lists,
-            int64_t sinks, int64_t tileKeys)
-      : v(v), encoding(encoding), lists(lists), sinks(sinks),
-        tileKeys(tileKeys) {}
+  /// Leaves out keys below `sinks` (i32; null: none) and those in `lists`.
+  KeyFilter(NVVMBuilder &v, ArrayRef<KeyList> lists, Value sinks,
+            int64_t tileKeys)
+      : v(v), lists(lists), sinks(sinks), tileKeys(tileKeys) {}
 
   /// Shared memory that a filter takes, a multiple of 16 bytes.
   static int64_t sharedBytes(int64_t tileKeys);
 
   /// Marks the keys of tile `tile`, which `keyOf` gives for ranks below
-  /// `count` (both i32). All threads call it; other threads see the bits after
-  /// a barrier.
+  /// `count` (both i32); `isGap`, if there is one, tells the ranks without one.
+  /// All threads call it; other threads see the bits after a barrier.
   void mark(Value tile, Value count, Value thread, Value shared,
-            function_ref<Value(Value)> keyOf);
+            function_ref<Value(Value)> keyOf, function_ref<Value(Value)> isGap);
 
   /// The word (i32) whose bit b says that key 32 * `word` + b of tile `tile` is
   /// left out. `shared` is mark()'s.
@@ -116,9 +147,9 @@ private:
   Value wordsOf(Value tile, Value shared);
 
   NVVMBuilder &v;
-  const shed::Encoding encoding;
   SmallVector<KeyList> lists;
-  const int64_t sinks, tileKeys;
+  const Value sinks;
+  const int64_t tileKeys;
 };
 
 } // namespace mlir::heddle

@@ -200,6 +200,8 @@ Value NVVMBuilder::makeVector(ArrayRef<Value> elements) {
   return vector;
 }
 
+Value NVVMBuilder::null() { return LLVM::ZeroOp::create(b, global()); }
+
 Value NVVMBuilder::isNull(Value pointer) {
   return LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, pointer,
                               LLVM::ZeroOp::create(b, pointer.getType()));

@@ -157,6 +157,8 @@ public:
   Value extract(Value vector, int64_t i);
   Value makeVector(ArrayRef<Value> elements);
   Value isNull(Value pointer);
+  /// The null pointer to global memory.
+  Value null();
 
   /// Address of the block's dynamic shared memory, as an i32.
   Value sharedBase();

@@ -56,7 +56,9 @@ SelectLowering::SelectLowering(shed::KernelOp kernel)
       group(*kernel.getGroup()), rows(tiling.getQueryRows()),
       partRows(std::min(group, rows)), parts(rows / partRows),
       keySquares(tiling.getKeys() / warps / 16), tileKeys(16 * keySquares),
-      rowSquares(squaresTogether(partRows, exact)), layout(layOut()) {}
+      rowSquares(squaresTogether(partRows, exact)),
+      blocks(cast<shed::TopKOp>(kernel.getBody().front().back()).getBlocks()),
+      sharesLists(kernel.getSharedLists()), layout(layOut()) {}
 
 SelectLowering::SharedLayout SelectLowering::layOut() const {
   SharedLayout at;
@@ -100,27 +102,28 @@ LogicalResult SelectLowering::run() {
   facts.sharedBytes = layout.bytes;
   facts.blocks = tiling.getBlocks();
   facts.queryRows = group;
-  facts.scratchBytes = 16 * parts;
-  facts.scratchBytesPerKey = 4 * parts;
+  const int64_t scratchRows = blocks ? 2 * parts + 2 : parts;
+  facts.scratchBytes = 16 * scratchRows;
+  facts.scratchBytesPerKey = 4 * scratchRows;
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   Value block = v.blockId(NVVMBuilder::Axis::X);
-  Value blocks = v.gridSize(NVVMBuilder::Axis::X);
+  Value gridBlocks = v.gridSize(NVVMBuilder::Axis::X);
   args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
                                   int64_t(sizeof(abi::SelectArgs))));
-  Value row = v.widenUnsigned(v.add(v.mul(sequence, blocks), block));
+  Value row = v.widenUnsigned(v.add(v.mul(sequence, gridBlocks), block));
   scratch = v.at(arguments[1], v.mul(row, arguments[2]));
   loadArguments();
 
   int64_t taskRows = group * parts;
   Value together = v.quotient(v.add(n, taskRows - 1), taskRows);
-  v.loop(block, v.mul(heads, together), blocks, [&](Value task) {
-    Value head = v.quotient(task, together);
-    Value first = v.mul(v.sub(task, v.mul(head, together)), parts);
-    scoreGroups(head, first);
+  v.loop(block, v.mul(lists, together), gridBlocks, [&](Value task) {
+    Value list = v.quotient(task, together);
+    Value first = v.mul(v.sub(task, v.mul(list, together)), parts);
+    scoreLists(list, first);
     v.barrier();
-    choose(head, first);
+    choose(list, first);
   });
   v.closeEntry();
   return success();
@@ -128,7 +131,14 @@ LogicalResult SelectLowering::run() {
 
 void SelectLowering::loadArguments() {
   n = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, n)));
-  heads = field(v.i32(), offsetof(abi::SelectArgs, heads));
+  lists = field(v.i32(), offsetof(abi::SelectArgs, heads));
+  headsPerList = v.word(1);
+  if (sharesLists) {
+    headsPerList =
+        v.narrow(field(v.i64(), offsetof(abi::SelectArgs, list) +
+                                    offsetof(abi::IndexList, headsPerList)));
+    lists = v.quotient(lists, headsPerList);
+  }
   keyStride = stride(offsetof(abi::SelectArgs, keyStride));
   factor =
       v.mulf(field(v.f32(), offsetof(abi::SelectArgs, scale)), v.real(log2e));
@@ -162,8 +172,35 @@ std::pair<Value, int64_t> SelectLowering::chunkAt(ArrayRef<Value> places,
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// Scores of groups `first` to `first` + parts - 1.
-void SelectLowering::scoreGroups(Value head, Value first) {
+/// Scores of groups `first` to `first` + parts - 1 of a row of lists.
+void SelectLowering::scoreLists(Value list, Value first) {
+  auto scoreHeads = [&](bool span) {
+    if (!sharesLists)
+      return scoreGroups(list, first, span);
+    // All heads add to zeros. The list before has been made of these rows.
+    v.barrier();
+    Value to = scoresOf(v.word(0), span);
+    Value padded = v.both(v.add(n, 3), ~int64_t(3));
+    v.loop(thread, v.mul(padded, parts), threads, [&](Value i) {
+      v.store(v.real(0.0f), v.at(to, v.mul(v.widen(i), 4)), 4);
+    });
+    Value head = v.mul(list, headsPerList);
+    v.loop(head, v.add(head, headsPerList), 1,
+           [&](Value each) { scoreGroups(each, first, span); });
+  };
+  scoreHeads(false);
+  if (blocks)
+    v.when(isScoredBySpan(), [&] { scoreHeads(true); });
+}
+
+/// Of blocks (i1): whether the second span's are scored among its keys alone.
+Value SelectLowering::isScoredBySpan() {
+  return v.flip(v.isNull(field(v.global(), offsetof(abi::SelectArgs, spanLse))),
+                1);
+}
+
+/// Scores of one head; `span`: those among the keys of the second span.
+void SelectLowering::scoreGroups(Value head, Value first, bool span) {
   auto base = [&](size_t offset, Value which) {
     return v.at(field(v.global(), offset), v.mul(v.widen(which), rowBytes));
   };
@@ -171,8 +208,16 @@ void SelectLowering::scoreGroups(Value head, Value first) {
   // What is seldom needed is loaded where it is: scoring takes all registers.
   Value kvGroup = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, kvGroup)));
   Value keys = base(offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
-  Value lse = v.at(field(v.global(), offsetof(abi::SelectArgs, lse)),
-                   v.mul(v.mul(v.widen(head), v.widen(n)), 4));
+  Value sums = field(v.global(), span ? offsetof(abi::SelectArgs, spanLse)
+                                      : offsetof(abi::SelectArgs, lse));
+  Value firstTile = v.word(0);
+  if (span) {
+    // Blocks do not start anew where spans are scored apart.
+    Value boundary =
+        v.narrow(field(v.i64(), offsetof(abi::SelectArgs, boundary)));
+    firstTile = v.quotient(v.mul(boundary, group), tileKeys);
+  }
+  Value lse = v.at(sums, v.mul(v.mul(v.widen(head), v.widen(n)), 4));
   Value firstRow = v.mul(first, group);
   Value end = v.least(v.add(firstRow, parts * group), n);
   v.loop(firstRow, end, rows, [&](Value row) {
@@ -196,15 +241,18 @@ void SelectLowering::scoreGroups(Value head, Value first) {
       // Rows of the group that there are; none behind the last group.
       Value count = v.sub(n, v.add(firstRow, v.mul(thread, group)));
       count = v.greatest(v.least(count, v.word(group)), v.word(1));
+      if (sharesLists)
+        count = v.mul(count, headsPerList);
       v.storeShared(
           v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count)),
           v.add(shared, v.mul(thread, 4)), layout.inverses);
     });
-    copyKeys(keys, warp);
+    copyKeys(keys, v.add(firstTile, warp));
     v.commitCopies();
     v.awaitCopies(0);
     v.barrier();
-    scoreKeys(keys, row, firstRow);
+    scoreKeys(keys, firstTile, span,
+              v.compare(CmpIPredicate::eq, row, firstRow));
   });
 }
 
@@ -272,10 +320,12 @@ void SelectLowering::copyKeys(Value base, Value tile) {
   });
 }
 
-/// Adds the probability of the rows at hand to the scores of all keys.
-void SelectLowering::scoreKeys(Value keyBase, Value row, Value firstRow) {
+/// Adds the probability of the rows at hand to the scores of the keys from tile
+/// `firstTile` on; `first` (i1): there is nothing yet to add to.
+void SelectLowering::scoreKeys(Value keyBase, Value firstTile, bool span,
+                               Value first) {
   Value tiles = v.quotient(v.add(n, tileKeys - 1), tileKeys);
-  v.loop(warp, tiles, warps, [&](Value tile) {
+  v.loop(v.add(firstTile, warp), tiles, warps, [&](Value tile) {
     v.awaitCopies(0);
     v.warpBarrier();
     auto copyNext = [&] {
@@ -300,8 +350,7 @@ void SelectLowering::scoreKeys(Value keyBase, Value row, Value firstRow) {
                            });
       Value inverse =
           v.loadShared(v.f32(), v.add(shared, v.mul(part, 4)), layout.inverses);
-      storeScores(sums, tile, part, inverse,
-                  v.compare(CmpIPredicate::eq, row, firstRow));
+      storeScores(sums, tile, scoresOf(part, span), inverse, first);
     });
     if (exact) {
       v.warpBarrier();
@@ -410,15 +459,15 @@ Values SelectLowering::multiplyExact(Value row) {
       });
 }
 
-/// Writes the scores of tile `tile`, or adds to them if the group's rows are
-/// not at hand for the first time. A key is always the same lane's.
-void SelectLowering::storeScores(ValueRange sums, Value tile, Value part,
+/// Writes the scores of tile `tile`, or adds to them if they are not the
+/// group's first. A key is always the same lane's.
+void SelectLowering::storeScores(ValueRange sums, Value tile, Value to,
                                  Value inverse, Value first) {
   Values totals;
   for (Value sum : sums)
     totals.push_back(
         v.reduceLanes(sum, 4, [&](Value x, Value y) { return v.addf(x, y); }));
-  Value to = scoresOf(part), quarter = v.both(lane, 3);
+  Value quarter = v.both(lane, 3);
   Value padded = v.both(v.add(n, 3), ~int64_t(3));
   int64_t count = totals.size();
   for (int64_t at = 0; at < count; at += 4) {
@@ -438,7 +487,9 @@ void SelectLowering::storeScores(ValueRange sums, Value tile, Value part,
       Value score = v.select(v.compare(CmpIPredicate::slt, key, n),
                              v.mulf(mine, inverse), v.real(0.0f));
       Value address = v.at(to, v.mul(key, 4));
-      if (group > rows)
+      if (sharesLists)
+        score = v.addf(v.load(v.f32(), address, 4), score);
+      else if (group > rows)
         score = v.choose(
             first, v.f32(), [&]() -> Values { return {score}; },
             [&]() -> Values {
@@ -449,41 +500,139 @@ void SelectLowering::storeScores(ValueRange sums, Value tile, Value part,
   }
 }
 
-Value SelectLowering::scoresOf(Value part) {
-  if (parts == 1)
-    return scratch;
+/// Row `row` (i32) of the block's scratch.
+Value SelectLowering::scratchRow(Value row) {
   Value rowBytes = v.mul(v.quotient(v.add(n, 3), 4), 16);
-  return v.at(scratch, v.mul(v.widen(part), v.widen(rowBytes)));
+  return v.at(scratch, v.mul(v.widen(row), v.widen(rowBytes)));
+}
+
+Value SelectLowering::scoresOf(Value part, bool span) {
+  if (parts == 1 && !span)
+    return scratch;
+  return scratchRow(span ? v.add(part, parts) : part);
 }
 
 //===----------------------------------------------------------------------===//
 // Lists
 //===----------------------------------------------------------------------===//
 
-void SelectLowering::choose(Value head, Value first) {
+void SelectLowering::choose(Value row, Value first) {
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
     Value which = v.add(first, part);
     v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
-      Value scores = scoresOf(part);
-      copyScores(scores, head, which);
-      KeyList list = loadKeyList(v, v.at(args, offsetof(abi::SelectArgs, list)),
-                                 head, which);
+      KeyList list =
+          loadKeyList(v, encoding, blocks ? group : 0,
+                      v.at(args, offsetof(abi::SelectArgs, list)), row, which);
+      Value shown = shownScores(row, which);
+      if (blocks)
+        return chooseBlocks(list, part, shown);
+      Value scores = scoresOf(part, false);
+      v.when(v.flip(v.isNull(shown), 1), [&] {
+        v.loop(thread, n, threads, [&](Value key) {
+          Value offset = v.mul(key, 4);
+          v.store(v.load(v.f32(), v.at(scores, offset), 4), v.at(shown, offset),
+                  4);
+        });
+      });
       TopK(v, encoding, threads).run(scores, n, list, thread, shared);
     });
   });
 }
 
-/// Hands out the scores where they are asked for.
-void SelectLowering::copyScores(Value from, Value head, Value which) {
+/// Where the scores of a list are to be shown, or null.
+Value SelectLowering::shownScores(Value row, Value which) {
   Value scores = field(v.global(), offsetof(abi::SelectArgs, scores));
-  Value absent = v.isNull(scores);
-  v.when(v.flip(absent, 1), [&] {
-    Value groups = v.quotient(v.add(n, group - 1), group);
-    Value list = v.add(v.mul(v.widen(head), v.widen(groups)), v.widen(which));
-    Value to = v.at(scores, v.mul(v.mul(list, v.widen(n)), 4));
-    v.loop(thread, n, threads, [&](Value key) {
-      Value offset = v.mul(key, 4);
-      v.store(v.load(v.f32(), v.at(from, offset), 4), v.at(to, offset), 4);
-    });
+  Value groups = v.quotient(v.add(n, group - 1), group);
+  Value list = v.add(v.mul(v.widen(row), v.widen(groups)), v.widen(which));
+  return v.choose(
+      v.isNull(scores), v.global(), [&]() -> Values { return {scores}; },
+      [&]() -> Values {
+        return {v.at(scores, v.mul(v.mul(list, v.widen(n)), 4))};
+      })[0];
+}
+
+/// The mean scores, `from` having the keys', of blocks `first` to `end` (i32)
+/// to `to`; zero from block `limit` on and up to a multiple of 4 of them. Also
+/// to `shown`, all of them, if that is not null.
+void SelectLowering::poolScores(Value from, Value first, Value end, Value limit,
+                                const KeyList &list, Value to, Value shown) {
+  Value count = v.sub(end, first);
+  Value padded = v.both(v.add(count, 3), ~int64_t(3));
+  Value shows = v.flip(v.isNull(shown), 1);
+  v.loop(thread, padded, threads, [&](Value i) {
+    Value block = v.add(first, i);
+    KeyRange keys = keysOfBlock(v, block, n, list.split, group);
+    // None behind the last block.
+    Value sum =
+        v.loop(keys.first, v.least(keys.end, n), v.word(1), {v.real(0.0f)},
+               [&](Value key, ValueRange sums) -> Values {
+                 return {v.addf(sums[0],
+                                v.load(v.f32(), v.at(from, v.mul(key, 4)), 4))};
+               })[0];
+    Value size = v.greatest(v.sub(keys.end, keys.first), v.word(1));
+    Value mean = v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), size));
+    Value offset = v.mul(i, 4);
+    v.store(v.select(v.compare(CmpIPredicate::slt, block, limit), mean,
+                     v.real(0.0f)),
+            v.at(to, offset), 4);
+    v.when(v.both(shows, v.compare(CmpIPredicate::slt, i, count)),
+           [&] { v.store(mean, v.at(shown, offset), 4); });
   });
+}
+
+/// Makes a list of blocks, see abi::SelectArgs.
+void SelectLowering::chooseBlocks(const KeyList &list, Value part,
+                                  Value shown) {
+  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+  Value zero = v.word(0), bySpan = isScoredBySpan();
+  Value boundary = word(offsetof(abi::SelectArgs, boundary));
+  Value all = v.add(blocksBefore(v, list.split, group),
+                    blocksBefore(v, v.sub(n, list.split), group));
+  // Without spans the first one is empty.
+  Value firstKeep = v.select(v.compare(CmpIPredicate::sgt, boundary, zero),
+                             word(offsetof(abi::SelectArgs, spanKeep)), zero);
+  Value firstEnd = v.select(bySpan, all, boundary);
+  Value mass = scoresOf(part, false);
+  Value firstScores = scratchRow(v.word(2 * parts));
+  Value secondScores = scratchRow(v.word(2 * parts + 1));
+  poolScores(mass, zero, all, firstEnd, list, firstScores, shown);
+  Value showsSecond = v.both(bySpan, v.flip(v.isNull(shown), 1));
+  Value shownSecond = v.choose(
+      showsSecond, v.global(),
+      [&]() -> Values { return {v.at(shown, v.mul(all, 4))}; },
+      [&]() -> Values { return {v.null()}; })[0];
+  Value secondMass = v.choose(
+      bySpan, v.global(), [&]() -> Values { return {scoresOf(part, true)}; },
+      [&]() -> Values { return {mass}; })[0];
+  poolScores(secondMass, boundary, all, all, list, secondScores, shownSecond);
+  v.loop(thread, list.keep, threads, [&](Value i) {
+    v.store(v.word(-1), v.at(list.base, v.mul(i, 4)), 4);
+  });
+  v.barrier();
+
+  TopK topK(v, list.encoding, threads);
+  v.when(v.compare(CmpIPredicate::sgt, firstKeep, zero), [&] {
+    KeyList firstList = list;
+    firstList.keep = firstKeep;
+    topK.run(firstScores, firstEnd, firstList, thread, shared,
+             {Value(), boundary});
+  });
+  v.barrier();
+  // Of the best of all, those of the second span are missing.
+  Value written = v.choose(
+      bySpan, v.i32(),
+      [&]() -> Values {
+        return {countBelow(v, firstKeep, boundary, [&](Value place) {
+          return v.load(v.i32(), v.at(list.base, v.mul(place, 4)), 4);
+        })};
+      },
+      [&]() -> Values { return {firstKeep}; })[0];
+  KeyList secondList = list;
+  secondList.keep = v.sub(list.keep, firstKeep);
+  secondList.base = v.at(list.base, v.mul(written, 4));
+  v.when(v.compare(CmpIPredicate::sgt, secondList.keep, zero), [&] {
+    topK.run(secondScores, v.sub(all, boundary), secondList, thread, shared,
+             {boundary, Value()});
+  });
+  v.barrier();
 }

@@ -20,7 +20,10 @@
 // together meet different banks.
 //
 // Scores go to the block's scratch: for each group a row of n floats, rounded
-// up to a multiple of 4 with zeros. TopK makes the lists of them.
+// up to a multiple of 4 with zeros. TopK makes the lists of them. A kernel that
+// chooses blocks has as many rows again, for scores among the keys of the
+// second span, and two for the means over blocks that the two spans' lists are
+// made of.
 //
 // f32 takes the same way with the products replaced by multiply-adds that leave
 // the same elements in the same lanes; it is there to compare with.
@@ -56,19 +59,25 @@ private:
   Value field(Type type, size_t offset);
   Value stride(size_t offset);
   void loadArguments();
-  void scoreGroups(Value head, Value group);
+  void scoreLists(Value list, Value group);
+  void scoreGroups(Value head, Value group, bool span);
   void copyQueries(Value base, Value firstRow, Value end);
   void copyKeys(Value base, Value tile);
-  void scoreKeys(Value keyBase, Value row, Value firstRow);
+  void scoreKeys(Value keyBase, Value firstTile, bool span, Value first);
   Values loadKeyFragments();
   Values scoreRows(ValueRange keys, Value row, ValueRange sums);
   Values multiply(ValueRange keys, Value row);
   Values multiplyExact(Value row);
-  void storeScores(ValueRange sums, Value tile, Value part, Value inverse,
+  void storeScores(ValueRange sums, Value tile, Value to, Value inverse,
                    Value first);
-  void choose(Value head, Value group);
-  void copyScores(Value from, Value head, Value group);
-  Value scoresOf(Value part);
+  void choose(Value list, Value group);
+  void chooseBlocks(const KeyList &list, Value part, Value shown);
+  void poolScores(Value from, Value first, Value end, Value limit,
+                  const KeyList &list, Value to, Value shown);
+  Value shownScores(Value list, Value group);
+  Value scoresOf(Value part, bool span);
+  Value scratchRow(Value row);
+  Value isScoredBySpan();
   std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places, int64_t step);
 
   shed::KernelOp kernel;
@@ -90,14 +99,17 @@ private:
   const int64_t keySquares; ///< 16-key squares of a warp's tile
   const int64_t tileKeys;   ///< keys of a warp's tile
   const int64_t rowSquares; ///< 8-row squares that are worked on together
+  const bool blocks;        ///< chooses blocks of `group` keys
+  const bool sharesLists;   ///< query heads of a group share lists
   const SharedLayout layout;
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
-  Value heads;
-  Value keyStride; ///< i64, bytes
-  Value factor;    ///< scale * log2(e)
-  Value warpKeys;  ///< shared address of the warp's tile
+  Value lists;        ///< i32: rows of lists
+  Value headsPerList; ///< i32
+  Value keyStride;    ///< i64, bytes
+  Value factor;       ///< scale * log2(e)
+  Value warpKeys;     ///< shared address of the warp's tile
   /// Offsets of this lane's chunks of rows of queries and keys: in even and in
   /// odd steps of 64 bytes.
   SmallVector<Value> chunkPlaces;

@@ -23,21 +23,6 @@ namespace mlir::heddle {
 using namespace mlir;
 using namespace mlir::heddle;
 
-/// Blocks and shared lists are the host's, as yet.
-static LogicalResult checkLists(shed::KernelOp kernel) {
-  if (kernel.getSharedLists())
-    return kernel.emitOpError()
-           << "has index lists that query heads share; GPU kernels have one "
-              "for each query head";
-  WalkResult walked = kernel.walk([](shed::TopKOp choice) {
-    if (!choice.getBlocks())
-      return WalkResult::advance();
-    choice.emitOpError() << "chooses blocks; GPU kernels choose single keys";
-    return WalkResult::interrupt();
-  });
-  return failure(walked.wasInterrupted());
-}
-
 namespace {
 struct ConvertShedToNVVM
     : mlir::heddle::impl::ConvertShedToNVVMBase<ConvertShedToNVVM> {
@@ -52,7 +37,7 @@ struct ConvertShedToNVVM
         return signalPassFailure();
       }
       bool attends = kernel.getKind() == shed::KernelKind::Attention;
-      if (failed(shed::verifyMmaTiling(kernel)) || failed(checkLists(kernel)) ||
+      if (failed(shed::verifyMmaTiling(kernel)) ||
           failed(attends ? checkBody(kernel) : SelectLowering(kernel).run()))
         return signalPassFailure();
       if (attends)

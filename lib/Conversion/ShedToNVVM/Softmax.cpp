@@ -116,10 +116,19 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     addBand(window, false);
 
   Value rank = v.add(v.mul(tile.index, tiling.getKeys()), own.column);
+  Values keys;
+  for (int64_t k = 0; k < keySquares; ++k)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value key = v.add(rank, 8 * k + e);
+      // Ranks behind the pass's last are masked, whatever they compare with.
+      keys.push_back(pass.source
+                         ? pass.source->key(key)
+                         : v.least(v.add(pass.first, key), v.add(n, -1)));
+    }
+  keys = positionsOf(keys);
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
-      Value key = v.add(rank, 8 * n + e);
-      key = pass.source ? pass.source->key(key) : v.add(pass.first, key);
+      Value key = keys[2 * n + e];
       for (int64_t m = 0; m < rowSquares; ++m)
         for (int64_t i = e; i < 4; i += 2)
           for (const Band &band : bands) {

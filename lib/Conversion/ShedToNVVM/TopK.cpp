@@ -31,10 +31,11 @@ static constexpr int64_t stride = 8;
 int64_t TopK::sharedBytes() { return pickOffset + 4 * pickWords; }
 
 void TopK::run(Value row, Value count, const KeyList &to, Value threadId,
-               Value at) {
+               Value at, const Names &called) {
   scores = row;
   n = count;
   list = to;
+  names = called;
   thread = threadId;
   shared = at;
   lane = v.both(thread, 31);
@@ -268,8 +269,13 @@ void TopK::write(const Threshold &threshold, const Counts &before) {
           next[1] = v.add(next[1], v.countBits(taken));
           // Always true for a valid `keep`; never writes behind the list.
           take = v.both(take, v.compare(CmpIPredicate::ult, place, list.keep));
+          Value key = v.add(v.add(v.mul(word, 32), lane), 32 * i);
+          if (names.first)
+            key = v.add(key, names.first);
+          if (names.limit)
+            take =
+                v.both(take, v.compare(CmpIPredicate::slt, key, names.limit));
           v.when(take, [&] {
-            Value key = v.add(v.add(v.mul(word, 32), lane), 32 * i);
             if (wide)
               return v.store(key, v.at(list.base, v.mul(place, 4)), 4);
             v.store(arith::TruncIOp::create(v.b, v.i16(), key),

@@ -30,12 +30,19 @@ public:
   /// most 1024 threads.
   static int64_t sharedBytes();
 
+  /// What the entries of a list are called, where not by their ranks.
+  struct Names {
+    Value first; ///< i32: of the first score
+    Value limit; ///< i32: from here on, entries are left out at the list's end
+  };
+
   /// Writes to `list` the list.keep largest of the `n` (i32) scores at
   /// `scores`, a global pointer of 16-byte alignment, behind which zeros fill
   /// up to a multiple of 4. The scores are those of the block's own threads,
   /// before a barrier; nobody may still read the shared memory at `shared`.
+  /// `names` are for lists that are no bitmaps.
   void run(Value scores, Value n, const KeyList &list, Value thread,
-           Value shared);
+           Value shared, const Names &names = {});
 
 private:
   struct Threshold {
@@ -63,6 +70,7 @@ private:
   /// The warp's part of the row, in words of 32 keys, and the row's end.
   Value firstWord, endWord, words;
   KeyList list;
+  Names names;
 };
 
 } // namespace mlir::heddle

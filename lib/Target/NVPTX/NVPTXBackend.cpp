@@ -78,16 +78,20 @@ private:
 } // namespace
 
 // A key that is kept costs 2 bytes in a list of 16-bit keys, any key 1/8 byte
-// in a bitmap. One form for all selections, so that a kernel that reads several
-// has one form too.
+// in a bitmap. One form for all selections of keys, so that a kernel that reads
+// several has one form too. Lists of blocks are Int32 in any case.
 SmallVector<bundle::Encoding>
 NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
   auto isDense = [](const bundle::Selection &selection) {
     return 16 * selection.keep.num >= selection.keep.den;
   };
-  if (selections.empty())
+  auto ofKeys =
+      llvm::make_filter_range(selections, [](const bundle::Selection &each) {
+        return each.kind == bundle::Selection::Kind::Columns;
+      });
+  if (ofKeys.empty())
     return {bundle::Encoding::Int32};
-  if (llvm::all_of(selections, isDense))
+  if (llvm::all_of(ofKeys, isDense))
     return {bundle::Encoding::Bitmap};
   return {bundle::Encoding::Uint16, bundle::Encoding::Int32};
 }

@@ -39,13 +39,15 @@ Result<ScheduleKernels> ScheduleKernels::bind(const Context &context,
     if (!steps.uses(k))
       continue;
     for (const bundle::Term &term : bound.kernel->terms)
-      if (term.kind == bundle::Term::Kind::Columns) {
-        bound.columns.push_back(term.selection);
+      if (bundle::readsList(term)) {
+        bound.selections.push_back(term.selection);
         bound.groups.push_back(manifest.selections[term.selection].group);
+      } else {
+        bound.comparesPositions = true;
       }
-    if (static_cast<int64_t>(bound.columns.size()) > abi::maxIndexLists)
+    if (static_cast<int64_t>(bound.selections.size()) > abi::maxIndexLists)
       return Error("kernel " + bound.kernel->name + " reads " +
-                   std::to_string(bound.columns.size()) +
+                   std::to_string(bound.selections.size()) +
                    " selections; at most " +
                    std::to_string(abi::maxIndexLists) + " are possible");
     bound.listed = pairsDependOnLists(bound.kernel->terms);

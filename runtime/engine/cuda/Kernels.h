@@ -27,9 +27,10 @@ struct DeviceKernel {
   const bundle::Kernel *kernel = nullptr;
   const bundle::KernelVariant *variant = nullptr; ///< null: no layer runs it
   const Kernel *code = nullptr;
-  std::vector<int64_t> columns; ///< selections read, in the order of terms
-  std::vector<int64_t> groups;  ///< their group sizes
-  bool listed = false;          ///< pairs depend on the contents of lists
+  std::vector<int64_t> selections; ///< read, in the order of terms
+  std::vector<int64_t> groups;     ///< their group sizes
+  bool listed = false;             ///< pairs depend on the contents of lists
+  bool comparesPositions = false;  ///< has windows or sinks
 };
 
 /// The attention and select kernels that a step program runs.
@@ -48,7 +49,7 @@ public:
   /// Chooses the forms for sequences of at most `longest` keys.
   Status fit(int64_t longest);
 
-  /// How lists say positions, after fit().
+  /// How lists of keys say positions, after fit().
   bundle::Encoding encoding() const { return form; }
 
   const DeviceKernel &operator[](size_t kernel) const { return bound[kernel]; }

@@ -21,25 +21,6 @@ namespace heddle::rt::cuda {
 
 namespace {
 
-/// What the player's kernels can't do on a GPU yet. heddlec refuses the same.
-Status checkPlayable(const bundle::Manifest &manifest) {
-  auto refuse = [&](const std::string &what) {
-    return Error("the schedule '" + manifest.schedule + "' has " + what +
-                 ", which runs on the host only so far; use --device=cpu");
-  };
-  for (const bundle::Selection &each : manifest.selections) {
-    if (each.kind != bundle::Selection::Kind::Columns)
-      return refuse("a selection of blocks");
-    if (each.perKvHead)
-      return refuse("lists that query heads share");
-  }
-  for (const bundle::Kernel &kernel : manifest.kernels)
-    for (const bundle::Term &term : kernel.terms)
-      if (!bundle::readsList(term) && manifest.visible >= 0)
-        return refuse("a window or sinks over some of the positions");
-  return Status::success();
-}
-
 class DevicePlayer final : public Player {
 public:
   static Result<std::unique_ptr<DevicePlayer>>
@@ -152,8 +133,6 @@ Result<std::unique_ptr<PlayedEngine>>
 PlayedEngine::create(const Context &context, const DeviceWeights &weights,
                      const bundle::Bundle &bundle, const ModelConfig &config,
                      DType dtype) {
-  if (Status s = checkPlayable(bundle.manifest()); !s)
-    return s.takeError();
   if (Status s = RowKernels::checkWidths(config); !s)
     return s.takeError();
   auto engine = std::make_unique<Engine>(weights, config, dtype);

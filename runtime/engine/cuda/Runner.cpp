@@ -46,8 +46,11 @@ Status DeviceRunner::reserve(int64_t longest) {
 }
 
 Result<std::span<const int32_t>>
-DeviceRunner::read(const abi::IndexList &list, int64_t n, int64_t lists,
+DeviceRunner::read(const bundle::Selection &selection,
+                   const abi::IndexList &list, int64_t n, int64_t lists,
                    std::vector<int32_t> &memory) {
+  const bundle::Encoding encoding =
+      bundle::listEncoding(selection, kernels.encoding());
   const int64_t rows = lists * list.groups;
   std::vector<std::byte> encoded(static_cast<size_t>(rows * list.rowBytes));
   const Drain drain(stream);
@@ -61,7 +64,7 @@ DeviceRunner::read(const abi::IndexList &list, int64_t n, int64_t lists,
   std::atomic<bool> whole = true;
   parallelFor(rows, [&](int64_t row, int) {
     if (!bundle::decodeList(
-            kernels.encoding(), n, encoded.data() + row * list.rowBytes,
+            encoding, n, encoded.data() + row * list.rowBytes,
             std::span(memory).subspan(row * list.keep, list.keep)))
       whole = false;
   });
@@ -106,7 +109,17 @@ Status DeviceRunner::attend(size_t kernel,
     } else {
       args.place = nullptr;
     }
-    args.position = nullptr;
+    // Only windows and sinks compare positions, and those are places where
+    // all positions are visible.
+    if (bound.comparesPositions && args.position[args.n - 1] != args.n - 1) {
+      Result<const int32_t *> uploaded =
+          upload({args.position, static_cast<size_t>(args.n)});
+      if (!uploaded)
+        return uploaded.takeError();
+      args.position = *uploaded;
+    } else {
+      args.position = nullptr;
+    }
     tiles = std::max(tiles, own);
   }
   Result<DevicePtr> arguments =

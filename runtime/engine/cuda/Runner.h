@@ -31,7 +31,8 @@ public:
   bundle::Encoding encoding(int64_t longest) const override;
   int64_t bytes(int64_t longest) const override;
   Status reserve(int64_t longest) override;
-  Result<std::span<const int32_t>> read(const abi::IndexList &list, int64_t n,
+  Result<std::span<const int32_t>> read(const bundle::Selection &selection,
+                                        const abi::IndexList &list, int64_t n,
                                         int64_t lists,
                                         std::vector<int32_t> &memory) override;
   Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;

@@ -118,9 +118,9 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       continue;
     for (int64_t n : lengths) {
       int64_t keep = 0;
-      if (!bound.columns.empty()) {
+      if (!bound.selections.empty()) {
         const bundle::Selection &selection =
-            program.selections[bound.columns.front()];
+            program.selections[bound.selections.front()];
         keep = bundle::keepCount(selection.keep, selection.rule, n);
       }
       fixedPairs[k] +=
@@ -189,8 +189,8 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
         attention = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
           abi::AttentionArgs args = attentionOf(s);
-          for (size_t c = 0; c < bound.columns.size(); ++c)
-            args.lists[c] = lists.list(layer, s, bound.columns[c]);
+          for (size_t c = 0; c < bound.selections.size(); ++c)
+            args.lists[c] = lists.list(layer, s, bound.selections[c]);
           append(args);
         }
       }
@@ -281,7 +281,7 @@ Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
   int64_t pairs = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
     std::vector<abi::IndexList> read;
-    for (int64_t selection : bound.columns)
+    for (int64_t selection : bound.selections)
       read.push_back(lists.list(layer, static_cast<int64_t>(s), selection));
     Result<int64_t> counted =
         counter.count(stream, bound.kernel->terms, encoding(), lengths[s],

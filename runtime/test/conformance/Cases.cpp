@@ -7,12 +7,56 @@
 
 #include "runtime/test/conformance/Cases.h"
 
+#include "bundle/IndexLayout.h"
+
 #include <algorithm>
 
 using namespace heddle;
 using namespace heddle::conformance;
 using bundle::Kernel;
 using bundle::Term;
+
+std::string conformance::toString(const Choice &choice) {
+  std::string text = "keep=" + std::to_string(choice.keep);
+  if (choice.boundary)
+    text += " boundary=" + std::to_string(choice.boundary) +
+            " split=" + std::to_string(choice.split) +
+            (choice.bySpan ? " by span" : "");
+  return text;
+}
+
+std::vector<Choice> conformance::choicesFor(const bundle::Kernel &kernel,
+                                            int64_t n,
+                                            std::mt19937_64 &random) {
+  auto upTo = [&](int64_t most) {
+    return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
+  };
+  if (!kernel.blocks)
+    return {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
+  int64_t all = bundle::blockCount(n, kernel.group, 0);
+  std::vector<Choice> choices = {{.keep = upTo(all)}};
+  if (n == 1)
+    return choices;
+  Choice spans{.split = upTo(n - 1)};
+  spans.boundary = bundle::blockCount(spans.split, kernel.group, 0);
+  int64_t rest =
+      bundle::blockCount(n, kernel.group, spans.split) - spans.boundary;
+  spans.spanKeep = upTo(spans.boundary);
+  spans.keep = spans.spanKeep + upTo(rest);
+  choices.push_back(spans);
+  if (all == 1)
+    return choices;
+  Choice aligned{.boundary = upTo(all - 1)};
+  aligned.spanKeep = upTo(aligned.boundary);
+  aligned.keep = aligned.spanKeep + upTo(all - aligned.boundary);
+  choices.push_back(aligned);
+  Choice filtered = aligned;
+  filtered.bySpan = true;
+  filtered.spanKeep = upTo(all);
+  filtered.keep = filtered.spanKeep + upTo(all - filtered.boundary);
+  choices.push_back(filtered);
+  return choices;
+}
 
 std::shared_ptr<Inputs>
 conformance::makeInputs(const bundle::Manifest &manifest, const Kernel &kernel,
@@ -33,6 +77,8 @@ conformance::makeInputs(const bundle::Manifest &manifest, const Kernel &kernel,
     if (term.selection >= 0) {
       const bundle::Selection &selection = manifest.selections[term.selection];
       inputs->groups.push_back(selection.group);
+      inputs->encodings.push_back(
+          bundle::listEncoding(selection, variant.encoding));
       inputs->lists.push_back(
           std::make_unique<RandomLists>(shape, selection, keep, random));
     }

@@ -36,9 +36,11 @@ struct Inputs {
       : problem(shape, random) {}
   Problem problem;
   std::string name;
-  /// Attention: lists and group sizes of the column terms, in order.
+  /// Attention: lists of the terms that have some, their group sizes and
+  /// encodings, in order.
   std::vector<std::unique_ptr<RandomLists>> lists;
   std::vector<int64_t> groups;
+  std::vector<bundle::Encoding> encodings;
   int64_t keep = 0; ///< select: keys to be kept
 };
 
@@ -54,6 +56,21 @@ Finding forEachCase(const bundle::Manifest &manifest,
                     const bundle::KernelVariant &variant,
                     const Options &options, const CaseRules &rules,
                     const Judge &judge);
+
+/// What a select kernel is asked for.
+struct Choice {
+  int64_t keep = 1;
+  int64_t split = 0, boundary = 0, spanKeep = 0;
+  bool bySpan = false; ///< the second span is scored by itself
+};
+
+/// "keep=3 boundary=2 split=40 by span"
+std::string toString(const Choice &choice);
+
+/// Choices on n keys: one, some and all of them, and of blocks in each of the
+/// ways to tell spans apart.
+std::vector<Choice> choicesFor(const bundle::Kernel &kernel, int64_t n,
+                               std::mt19937_64 &random);
 
 /// Inputs of a shape, with lists of `keep` keys where the kernel has lists.
 std::shared_ptr<Inputs> makeInputs(const bundle::Manifest &manifest,

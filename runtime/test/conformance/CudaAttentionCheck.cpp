@@ -21,8 +21,8 @@ namespace {
 
 class AttentionCase : public CudaCase {
 public:
-  /// The kernel is told the places of the rows of sequences that are `placed`;
-  /// of the others it is to compute all.
+  /// The kernel is told the places of the rows of sequences that are `placed`,
+  /// and the positions of their keys; of the others it is to compute all.
   AttentionCase(const CudaUnderTest &gpu, const bundle::Kernel &kernel,
                 const bundle::KernelVariant &variant,
                 std::vector<std::shared_ptr<Inputs>> sequences, int64_t apart,
@@ -33,14 +33,16 @@ public:
         plan.add("arguments", sizeof(abi::AttentionArgs) * inputs.size());
     for (size_t s = 0; s < inputs.size(); ++s) {
       placeSlots.push_back(plan.add("places", placed[s] ? rows(s) * 4 : 0));
+      positionSlots.push_back(
+          plan.add("positions", placed[s] ? problem(s).shape.n * 4 : 0));
       firstRows.push_back(cutRows(s));
       firstRowSlots.push_back(plan.add("tiles", wordBytes(firstRows.back())));
       if (placed[s])
         name += (s ? ", rows=" : " rows=") + std::to_string(rows(s));
     }
     for (const std::shared_ptr<Inputs> &each : inputs)
-      for (const std::unique_ptr<RandomLists> &list : each->lists)
-        encode(each->problem.shape, list->list);
+      for (size_t c = 0; c < each->lists.size(); ++c)
+        encode(each->problem.shape, each->lists[c]->list, each->encodings[c]);
   }
 
   void check(std::mt19937_64 &random) {
@@ -101,22 +103,25 @@ private:
     const std::vector<int32_t> &first = firstRows[sequence];
     if (!upload(placeSlots[sequence], problem(sequence).place.data(),
                 rows(sequence) * 4) ||
+        !upload(positionSlots[sequence], problem(sequence).position.data(),
+                problem(sequence).shape.n * 4) ||
         !upload(firstRowSlots[sequence], first.data(), wordBytes(first)))
       return false;
     args.place = address<int32_t>(placeSlots[sequence]);
+    args.position = address<int32_t>(positionSlots[sequence]);
     if (!first.empty())
       args.firstRow = address<int32_t>(firstRowSlots[sequence]);
     return true;
   }
 
   /// `list` on the host, in int32.
-  void encode(const Shape &shape, const abi::IndexList &list) {
-    const int64_t rowBytes =
-        bundle::listRowBytes(variant.encoding, shape.n, list.keep);
-    const int64_t rows = shape.queryHeads() * list.groups;
+  void encode(const Shape &shape, const abi::IndexList &list,
+              bundle::Encoding encoding) {
+    const int64_t rowBytes = bundle::listRowBytes(encoding, shape.n, list.keep);
+    const int64_t rows = shape.queryHeads() / list.headsPerList * list.groups;
     encoded.emplace_back(rows * rowBytes);
     rt::parallelFor(rows, [&](int64_t row, int) {
-      bundle::encodeList(variant.encoding, shape.n,
+      bundle::encodeList(encoding, shape.n,
                          std::span(static_cast<const int32_t *>(list.indices) +
                                        row * list.keep,
                                    static_cast<size_t>(list.keep)),
@@ -140,8 +145,8 @@ private:
           return false;
         args.lists[c] = inputs[s]->lists[c]->list;
         args.lists[c].indices = address<void>(listSlots[next]);
-        args.lists[c].rowBytes =
-            bundle::listRowBytes(variant.encoding, args.n, args.lists[c].keep);
+        args.lists[c].rowBytes = bundle::listRowBytes(
+            inputs[s]->encodings[c], args.n, args.lists[c].keep);
       }
       blocks.push_back(args);
     }
@@ -212,7 +217,8 @@ private:
           rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype),
           picked[i] % n,
           rt::reference::pairsOf(kernel.terms, head, lists,
-                                 inputs[sequence]->groups));
+                                 inputs[sequence]->groups,
+                                 placed[sequence] ? p.args.position : nullptr));
     });
     for (size_t i = 0; i < picked.size() && finding.ok(); ++i)
       compareAttentionRow(
@@ -222,7 +228,7 @@ private:
 
   const bundle::Kernel &kernel;
   const std::vector<bool> placed;
-  std::vector<ArenaPlan::Slot> placeSlots, firstRowSlots;
+  std::vector<ArenaPlan::Slot> placeSlots, positionSlots, firstRowSlots;
   std::vector<std::vector<int32_t>> firstRows;
   ArenaPlan::Slot arguments;
   std::vector<std::vector<std::byte>> encoded; ///< lists of all sequences
@@ -247,7 +253,8 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
       AttentionCase(gpu, kernel, variant, sequences, 0, placed, *current)
           .check(*draws);
   };
-  // All rows; then some of one sequence at least, beside others that are whole.
+  // All rows; then some of one sequence at least, and some positions, beside
+  // others that are whole.
   Batches batches([&](const std::vector<std::shared_ptr<Inputs>> &sequences) {
     std::vector<bool> placed(sequences.size(), false);
     judge(sequences, placed);
@@ -255,7 +262,7 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
     for (size_t s = 0; s < sequences.size(); ++s) {
       placed[s] = s == certain || (*draws)() % 2;
       if (placed[s])
-        sequences[s]->problem.sampleRows(*draws);
+        sequences[s]->problem.thinOut(*draws);
     }
     judge(sequences, placed);
     for (const std::shared_ptr<Inputs> &each : sequences)

@@ -144,7 +144,7 @@ abi::AttentionArgs CudaCase::argumentsOf(size_t sequence) const {
   args.valueStride = strideOf(args.valueStride);
   args.outputStride = strideOf(args.outputStride);
   args.heads = static_cast<uint32_t>(heads());
-  // All rows, unless the case says otherwise; positions are never read.
+  // All rows and positions, unless the case says otherwise.
   args.place = args.position = args.firstRow = nullptr;
   return args;
 }

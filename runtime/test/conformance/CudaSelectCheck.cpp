@@ -24,22 +24,35 @@ public:
   SelectCase(const CudaUnderTest &gpu, const bundle::Kernel &kernel,
              const bundle::KernelVariant &variant,
              std::vector<std::shared_ptr<Inputs>> sequences, int64_t apart,
-             Finding &finding)
+             Finding &finding, std::mt19937_64 &random)
       : CudaCase(gpu, variant, std::move(sequences), apart, finding),
-        group(kernel.group) {
+        group(kernel.group), blocks(kernel.blocks),
+        share(kernel.perKvHead ? problem(0).shape.ratio : 1),
+        encoding(blocks ? bundle::Encoding::Int32 : variant.encoding) {
     const auto count = static_cast<int64_t>(inputs.size());
     arguments = plan.add("arguments", sizeof(abi::SelectArgs) * count);
     for (const std::shared_ptr<Inputs> &each : inputs) {
       Lists &lists = all.emplace_back();
       const int64_t n = each->problem.shape.n;
+      lists.choice.keep = each->keep;
+      if (blocks) {
+        const std::vector<Choice> choices = choicesFor(kernel, n, random);
+        lists.choice = choices[random() % choices.size()];
+        name += ", " + toString(lists.choice);
+      }
       lists.groups = (n - 1) / group + 1;
-      lists.count = heads() * lists.groups;
-      lists.rowBytes = bundle::listRowBytes(variant.encoding, n, each->keep);
+      lists.count = heads() / share * lists.groups;
+      // Of lists of blocks, some have more entries than there are.
+      lists.rowBytes = bundle::listRowBytes(
+          encoding, std::max(n, lists.choice.keep), lists.choice.keep);
       lists.indices = plan.add("indices", lists.count * lists.rowBytes);
       lists.scores = plan.add("scores", lists.count * n * 4);
+      lists.spanLse = plan.add("span lse", each->problem.lse.size());
+      lists.spanLseOnHost =
+          std::make_unique<GuardedBuffer>(each->problem.lse.size());
     }
     scratchRow = bundle::scratchRowBytes(variant, longest());
-    scratch = plan.add("scratch", scratchRow * blocks * count);
+    scratch = plan.add("scratch", scratchRow * gridBlocks * count);
   }
 
   void check(std::mt19937_64 &random) {
@@ -47,12 +60,17 @@ public:
     ++finding.cases;
     for (size_t s = 0; s < inputs.size(); ++s) {
       pickGroups(s, random);
-      writeLse(s);
+      const Choice &choice = all[s].choice;
+      writeLse(s, problem(s).lse, 0);
+      writeLse(s, *all[s].spanLseOnHost,
+               choice.bySpan ? choice.boundary * group : 0);
     }
     if (!allocate() || !uploadInputs())
       return;
     for (size_t s = 0; s < inputs.size(); ++s)
-      if (!upload(slots[s].lse, problem(s).lse.data(), problem(s).lse.size()))
+      if (!upload(slots[s].lse, problem(s).lse.data(), problem(s).lse.size()) ||
+          !upload(all[s].spanLse, all[s].spanLseOnHost->data(),
+                  all[s].spanLseOnHost->size()))
         return;
     std::vector<std::vector<std::byte>> first(inputs.size());
     if (!launch(true))
@@ -75,21 +93,26 @@ public:
 
 private:
   /// Of a launch for each sequence; few, so that each does several tasks.
-  static constexpr int64_t blocks = 5;
+  static constexpr int64_t gridBlocks = 5;
 
   struct Lists {
+    Choice choice;
     int64_t groups = 0, count = 0, rowBytes = 0;
-    ArenaPlan::Slot indices = 0, scores = 0;
+    ArenaPlan::Slot indices = 0, scores = 0, spanLse = 0;
+    std::unique_ptr<GuardedBuffer> spanLseOnHost;
     std::vector<int64_t> picked; ///< lists that are compared
   };
 
   void pickGroups(size_t s, std::mt19937_64 &random) {
     const Shape &shape = problem(s).shape;
-    const double work = 2.0 * group * shape.n * shape.headDim;
-    // Both the log-sum-exp and the scores are made by definition.
-    all[s].picked =
-        sample(all[s].count,
-               std::max<int64_t>(int64_t(referenceWork / work / 2), 2), random);
+    const double work = 2.0 * group * share * shape.n * shape.headDim;
+    // Both the log-sum-exp and the scores are made by definition, twice where a
+    // span is scored apart.
+    const int64_t times = all[s].choice.bySpan ? 4 : 2;
+    all[s].picked = sample(
+        all[s].count,
+        std::max<int64_t>(int64_t(referenceWork / work / double(times)), 2),
+        random);
   }
 
   rt::reference::Head headAt(size_t s, int64_t head) const {
@@ -97,37 +120,63 @@ private:
     return rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype);
   }
 
-  /// Rows of groups that are not compared give no key any probability.
-  void writeLse(size_t s) {
+  /// Of the keys from `firstKey` on. Rows of groups that are not compared give
+  /// no key any probability.
+  void writeLse(size_t s, GuardedBuffer &lse, int64_t firstKey) {
     const int64_t n = problem(s).shape.n;
-    float *values = problem(s).lse.as<float>();
+    float *values = lse.as<float>();
     std::fill(values, values + heads() * n, INFINITY);
     std::vector<int64_t> rows;
     for (int64_t at : all[s].picked) {
       const int64_t begin = at % all[s].groups * group;
-      for (int64_t row = begin; row < std::min(n, begin + group); ++row)
-        rows.push_back(at / all[s].groups * n + row);
+      const int64_t first = at / all[s].groups * share;
+      for (int64_t head = first; head < first + share; ++head)
+        for (int64_t row = begin; row < std::min(n, begin + group); ++row)
+          rows.push_back(head * n + row);
     }
     rt::parallelFor(static_cast<int64_t>(rows.size()), [&](int64_t i, int) {
       values[rows[i]] = static_cast<float>(
-          rt::reference::attendRow(headAt(s, rows[i] / n), rows[i] % n,
-                                   [](int64_t, int64_t) { return true; })
+          rt::reference::attendRow(
+              headAt(s, rows[i] / n), rows[i] % n,
+              [=](int64_t, int64_t key) { return key >= firstKey; })
               .lse);
     });
+  }
+
+  /// What a kernel is asked for; addresses are the host's.
+  abi::SelectArgs hostArgs(size_t s) const {
+    const Problem &p = problem(s);
+    abi::SelectArgs args = abi::selectArgsOf(p.args);
+    args.heads = static_cast<uint32_t>(heads());
+    return chosen(s, args);
+  }
+
+  /// `args` with the list and what says how to choose.
+  abi::SelectArgs chosen(size_t s, abi::SelectArgs args) const {
+    const Choice &choice = all[s].choice;
+    args.list = bundle::int32Lists(nullptr, all[s].groups, choice.keep);
+    args.list.rowBytes = all[s].rowBytes;
+    args.list.split = choice.split;
+    args.list.headsPerList = share;
+    args.boundary = choice.boundary;
+    args.spanKeep = choice.spanKeep;
+    args.spanLse = choice.bySpan ? all[s].spanLseOnHost->as<float>() : nullptr;
+    return args;
   }
 
   bool launch(bool withScores) {
     std::vector<abi::SelectArgs> argumentBlocks;
     const auto count = static_cast<int64_t>(inputs.size());
     for (size_t s = 0; s < inputs.size(); ++s) {
-      abi::SelectArgs args = abi::selectArgsOf(argumentsOf(s));
+      abi::SelectArgs args = chosen(s, abi::selectArgsOf(argumentsOf(s)));
       args.scores = withScores ? address<float>(all[s].scores) : nullptr;
-      args.list = bundle::int32Lists(nullptr, all[s].groups, inputs[s]->keep);
       args.list.indices = address<void>(all[s].indices);
-      args.list.rowBytes = all[s].rowBytes;
+      if (args.spanLse)
+        args.spanLse = address<float>(all[s].spanLse);
       argumentBlocks.push_back(args);
-      // Lists arrive poisoned, bitmaps cleared beyond their last key.
-      uint8_t fill = variant.encoding == bundle::Encoding::Bitmap ? 0 : 0xff;
+      // Lists arrive poisoned (with no -1), bitmaps cleared beyond their last
+      // key.
+      uint8_t fill = encoding == bundle::Encoding::Bitmap ? 0 : 0xa5;
       if (!good(gpu.stream.fillBytes(memory[all[s].indices], fill,
                                      all[s].count * all[s].rowBytes)))
         return false;
@@ -135,9 +184,9 @@ private:
     return upload(arguments, argumentBlocks.data(),
                   count * int64_t(sizeof(abi::SelectArgs))) &&
            good(gpu.stream.fillBytes(memory[scratch], 0xff,
-                                     scratchRow * blocks * count)) &&
+                                     scratchRow * gridBlocks * count)) &&
            good(gpu.module[variant.symbol].launch(
-               gpu.stream, rt::cuda::Grid{.x = blocks, .z = count},
+               gpu.stream, rt::cuda::Grid{.x = gridBlocks, .z = count},
                memory[arguments], memory[scratch], scratchRow)) &&
            good(gpu.stream.synchronize());
   }
@@ -147,61 +196,91 @@ private:
     return download(all[s].indices, to.data(), static_cast<int64_t>(to.size()));
   }
 
-  /// Scores of a list against the definition, its keys against brute force on
-  /// the same scores.
+  /// Scores of a list against the definition, its entries against brute force
+  /// on the same scores.
   bool compare(size_t s, int64_t at, const std::vector<std::byte> &rows) {
-    Problem &p = problem(s);
-    const int64_t n = p.shape.n, head = at / all[s].groups;
-    const int64_t begin = at % all[s].groups * group;
-    const int64_t end = std::min(begin + group, n);
+    const int64_t n = problem(s).shape.n;
+    const Choice &choice = all[s].choice;
     const std::string where = name + ": sequence " + std::to_string(s) +
-                              ", head " + std::to_string(head) + ", group " +
-                              std::to_string(at % all[s].groups);
+                              ", list " + std::to_string(at / all[s].groups) +
+                              ", group " + std::to_string(at % all[s].groups);
     std::vector<float> found(n);
     if (!good(gpu.stream.copyToHost(
             found.data(), memory[all[s].scores] + at * n * 4, n * 4)) ||
         !good(gpu.stream.synchronize()))
       return false;
-    std::span lse(p.lse.as<float>() + head * n, static_cast<size_t>(n));
-    std::vector<double> expected =
-        rt::reference::meanProbability(headAt(s, head), begin, end, lse);
-    double top = *std::max_element(expected.begin(), expected.end());
-    double largest = 0;
-    for (int64_t row = begin; row < end; ++row)
-      largest = std::max<double>(largest, std::abs(lse[row]));
-    constexpr double negligible = 1e-6;
-    for (int64_t key = 0; key < n; ++key)
-      finding.measure(std::abs(found[key] - expected[key]) /
-                          std::max(expected[key], negligible * top),
-                      allowedError(p.shape.dtype, largest),
-                      where + ", score of key " + std::to_string(key));
-    std::vector<int32_t> list(inputs[s]->keep);
-    if (!bundle::decodeList(variant.encoding, n,
-                            rows.data() + at * all[s].rowBytes, list)) {
+    const std::vector<double> expected = scoresOf(s, at, problem(s).lse);
+    std::vector<double> expectedSpan;
+    if (choice.bySpan) {
+      expectedSpan = scoresOf(s, at, *all[s].spanLseOnHost);
+      expectedSpan.erase(expectedSpan.begin(),
+                         expectedSpan.begin() + choice.boundary);
+    }
+    const std::span<const float> first(found.data(), expected.size());
+    const std::span<const float> second(found.data() + expected.size(),
+                                        expectedSpan.size());
+    compareScores(s, at, first, expected, problem(s).lse, where);
+    compareScores(s, at, second, expectedSpan, *all[s].spanLseOnHost,
+                  where + ", by span");
+    std::vector<int32_t> list(choice.keep);
+    if (!bundle::decodeList(encoding, n, rows.data() + at * all[s].rowBytes,
+                            list)) {
       finding.fail(where + ": the list is damaged");
       return false;
     }
     std::vector<int32_t> best =
-        rt::reference::largest(std::span<const float>(found), inputs[s]->keep);
+        blocks ? rt::reference::chosenBlocks(hostArgs(s), first, second)
+               : rt::reference::largest(first, choice.keep);
     auto [wrong, right] = std::mismatch(list.begin(), list.end(), best.begin());
     if (wrong != list.end())
       finding.fail(where + ": entry " + std::to_string(wrong - list.begin()) +
-                   " of the list is key " + std::to_string(*wrong) +
+                   " of the list is " + std::to_string(*wrong) +
                    ", brute force on the same scores says " +
                    std::to_string(*right));
     return finding.ok();
   }
 
+  /// Scores of a list's keys or blocks as the definitions have them.
+  std::vector<double> scoresOf(size_t s, int64_t at, GuardedBuffer &lse) const {
+    const Shape &shape = problem(s).shape;
+    const int64_t begin = at % all[s].groups * group;
+    std::vector<double> keys =
+        rt::reference::listScores(hostArgs(s), at / all[s].groups, begin,
+                                  std::min(begin + group, shape.n),
+                                  lse.as<float>(), shape.headDim, shape.dtype);
+    return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split)
+                  : keys;
+  }
+
+  void compareScores(size_t s, int64_t at, std::span<const float> found,
+                     const std::vector<double> &expected, GuardedBuffer &lses,
+                     const std::string &where) {
+    if (expected.empty())
+      return;
+    const double top = *std::max_element(expected.begin(), expected.end());
+    const int64_t n = problem(s).shape.n, begin = at % all[s].groups * group;
+    const int64_t head = at / all[s].groups * share;
+    double largest = 0;
+    for (int64_t h = head; h < head + share; ++h)
+      for (int64_t row = begin; row < std::min(begin + group, n); ++row)
+        largest =
+            std::max<double>(largest, std::abs(lses.as<float>()[h * n + row]));
+    constexpr double negligible = 1e-6;
+    for (size_t entry = 0; entry < expected.size(); ++entry)
+      finding.measure(std::abs(found[entry] - expected[entry]) /
+                          std::max(expected[entry], negligible * top),
+                      allowedError(problem(s).shape.dtype, largest),
+                      where + ", score " + std::to_string(entry));
+  }
+
   void compareLists(size_t s, const std::vector<std::byte> &first,
                     const std::vector<std::byte> &second) {
     // Pads of lists are undefined.
-    std::vector<int32_t> a(inputs[s]->keep), b(a.size());
+    std::vector<int32_t> a(all[s].choice.keep), b(a.size());
     const int64_t rowBytes = all[s].rowBytes, n = problem(s).shape.n;
     for (int64_t at = 0; at < all[s].count && finding.ok(); ++at)
-      if (!bundle::decodeList(variant.encoding, n, first.data() + at * rowBytes,
-                              a) ||
-          !bundle::decodeList(variant.encoding, n,
-                              second.data() + at * rowBytes, b) ||
+      if (!bundle::decodeList(encoding, n, first.data() + at * rowBytes, a) ||
+          !bundle::decodeList(encoding, n, second.data() + at * rowBytes, b) ||
           a != b)
         finding.fail(name + ": sequence " + std::to_string(s) + ", list " +
                      std::to_string(at) +
@@ -210,6 +289,9 @@ private:
   }
 
   const int64_t group;
+  const bool blocks;
+  const int64_t share; ///< query heads of a list
+  const bundle::Encoding encoding;
   std::vector<Lists> all;
   ArenaPlan::Slot arguments, scratch;
   int64_t scratchRow = 0;
@@ -231,7 +313,8 @@ Finding conformance::checkSelectOnCuda(const CudaUnderTest &gpu,
   std::mt19937_64 *draws = nullptr;
   Batches batches([&](std::vector<std::shared_ptr<Inputs>> sequences) {
     if (current->ok())
-      SelectCase(gpu, kernel, variant, std::move(sequences), 0, *current)
+      SelectCase(gpu, kernel, variant, std::move(sequences), 0, *current,
+                 *draws)
           .check(*draws);
   });
   Finding finding = forEachCase(manifest, kernel, variant, options, rules,
@@ -249,7 +332,7 @@ Finding conformance::checkSelectOnCuda(const CudaUnderTest &gpu,
     return finding;
   SelectCase(gpu, kernel, variant,
              {makeInputs(manifest, kernel, variant, shape, 100, random)},
-             wideStride(shape.n, shape.dtype), finding)
+             wideStride(shape.n, shape.dtype), finding, random)
       .check(random);
   return finding;
 }

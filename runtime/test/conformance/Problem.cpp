@@ -174,6 +174,7 @@ RandomLists::Form RandomLists::formOf(const Shape &shape,
             keep, shape.n};
   form.headsPerList = share;
   if (selection.kind == bundle::Selection::Kind::Blocks) {
+    form.blocks = true;
     if (random() % 2)
       form.split =
           static_cast<int64_t>(random() % static_cast<uint64_t>(shape.n));
@@ -200,6 +201,8 @@ RandomLists::RandomLists(const Form &form, std::mt19937_64 &random)
     std::shuffle(keys.begin(), keys.end(), random);
     next = std::copy_n(keys.begin(), form.keep, next);
     std::sort(next - form.keep, next);
+    if (form.blocks && form.keep > 1 && below(random, 4) == 0)
+      std::fill(next - 1 - below(random, form.keep - 1), next, -1);
   }
   memory.protect(true);
 }

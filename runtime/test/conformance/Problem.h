@@ -76,7 +76,8 @@ public:
 /// Index lists of random keys or blocks in guarded memory.
 struct RandomLists {
   /// As the selection has them: `keep` of the n keys, or about as large a share
-  /// of the blocks, which start anew somewhere in every other sequence.
+  /// of the blocks, which start anew somewhere in every other sequence; some
+  /// lists of blocks lack entries at their end.
   RandomLists(const Shape &shape, const bundle::Selection &selection,
               int64_t keep, std::mt19937_64 &random);
   GuardedBuffer memory;
@@ -87,6 +88,7 @@ private:
     int64_t rows, groups, keep;
     int64_t entries; ///< numbers to choose from
     int64_t split = 0, headsPerList = 1;
+    bool blocks = false;
   };
   RandomLists(const Form &form, std::mt19937_64 &random);
   static Form formOf(const Shape &shape, const bundle::Selection &selection,

@@ -7,7 +7,7 @@
 
 #include "runtime/base/Parallel.h"
 #include "runtime/reference/Reference.h"
-#include "runtime/test/conformance/Conformance.h"
+#include "runtime/test/conformance/Cases.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,13 +17,6 @@ using namespace heddle;
 using namespace heddle::conformance;
 
 namespace {
-
-/// What a select kernel is asked for.
-struct Choice {
-  int64_t keep = 1;
-  int64_t split = 0, boundary = 0, spanKeep = 0;
-  bool bySpan = false; ///< the second span is scored by itself
-};
 
 class SelectCase {
 public:
@@ -178,40 +171,6 @@ private:
   abi::SelectArgs args{};
 };
 
-/// The choices that are tried on n keys: one, some and all of them, and of
-/// blocks in each of the ways to tell spans apart.
-std::vector<Choice> choicesFor(const bundle::Kernel &kernel, int64_t n,
-                               std::mt19937_64 &random) {
-  auto upTo = [&](int64_t most) {
-    return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
-  };
-  if (!kernel.blocks)
-    return {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
-  int64_t all = bundle::blockCount(n, kernel.group, 0);
-  std::vector<Choice> choices = {{.keep = upTo(all)}};
-  if (n == 1)
-    return choices;
-  Choice spans{.split = upTo(n - 1)};
-  spans.boundary = bundle::blockCount(spans.split, kernel.group, 0);
-  int64_t rest =
-      bundle::blockCount(n, kernel.group, spans.split) - spans.boundary;
-  spans.spanKeep = upTo(spans.boundary);
-  spans.keep = spans.spanKeep + upTo(rest);
-  choices.push_back(spans);
-  if (all == 1)
-    return choices;
-  Choice aligned{.boundary = upTo(all - 1)};
-  aligned.spanKeep = upTo(aligned.boundary);
-  aligned.keep = aligned.spanKeep + upTo(all - aligned.boundary);
-  choices.push_back(aligned);
-  Choice filtered = aligned;
-  filtered.bySpan = true;
-  filtered.spanKeep = upTo(all);
-  filtered.keep = filtered.spanKeep + upTo(all - filtered.boundary);
-  choices.push_back(filtered);
-  return choices;
-}
-
 } // namespace
 
 Finding conformance::checkSelect(const bundle::Kernel &kernel,
@@ -237,12 +196,7 @@ Finding conformance::checkSelect(const bundle::Kernel &kernel,
         Problem problem(shape, random);
         std::string name = kernel.name + " " + variant.dtype +
                            " d=" + std::to_string(variant.headDim) + " " +
-                           toString(shape) +
-                           " keep=" + std::to_string(choice.keep);
-        if (choice.boundary)
-          name += " boundary=" + std::to_string(choice.boundary) +
-                  " split=" + std::to_string(choice.split) +
-                  (choice.bySpan ? " by span" : "");
+                           toString(shape) + " " + toString(choice);
         SelectCase(kernel, variant, entry, problem, choice, finding, name)
             .check();
         if (!finding.ok())

@@ -162,17 +162,24 @@ private:
             ::heddle::CudaTargetInfo::sharedBytesReserved);
   }
 
+  bool choosesBlocks() {
+    return cast<TopKOp>(kernel.getBody().front().back()).getBlocks();
+  }
+
   MmaTilingAttr chooseSelect() {
     // A warp holds its keys in registers and meets all rows of the block with
     // them: the more rows, the less often keys are fetched, so small groups are
     // scored several together.
     bool wide = kernel.getHeadDim() > 128, exact = kernel.getElement().isF32();
     // 16 warps a multiprocessor hide more than 32 keys a warp save: 10% on an
-    // H200. Where shared memory is scarce, 8 with twice the registers.
+    // H200. Where shared memory is scarce, or for blocks, whose choice takes
+    // more registers, 8 with twice the registers.
     if (MmaTilingAttr tiling = get(128, 8, 128, 1, false);
         !wide && !exact &&
         mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
-      return blocksThatShare(tiling) >= 3 ? get(128, 8, 128, 2, false) : tiling;
+      return blocksThatShare(tiling) >= 3 && !choosesBlocks()
+                 ? get(128, 8, 128, 2, false)
+                 : tiling;
     int64_t keysPerWarp = wide ? 16 : 32;
     for (int64_t warps : {4, 2})
       for (int64_t queryRows : {32 * warps, 16 * warps})

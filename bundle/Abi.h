@@ -79,7 +79,8 @@ inline constexpr int64_t maxIndexLists = 4;
 /// reads or writes is said in its record, and rowBytes follows from it:
 /// listRowBytes(encoding, n, keep).
 ///
-/// Lists of blocks hold block numbers instead: with blocks of b keys, block v
+/// Lists of blocks hold block numbers instead, as Int32 in kernels of any
+/// encoding: with blocks of b keys, block v
 /// has the keys [v b, (v + 1) b). If `split` > 0, blocks start anew there:
 /// those before it end at `split` at the latest, and with s = ceil(split / b)
 /// block v >= s has the keys [split + (v - s) b, split + (v - s + 1) b). All
@@ -104,7 +105,8 @@ struct IndexList {
 /// position[j] of the sequence. Row r of query, output and lse is the visible
 /// position at place place[r], ascending. Groups and lists count places;
 /// windows and sinks compare positions: |position[i] - position[j]|,
-/// position[j] < size.
+/// position[j] < size. A kernel without terms (all pairs) reads no place, so its
+/// rows may also stand elsewhere, in any number.
 ///
 /// Tile t has the rows [firstRow[t], firstRow[t + 1]), at most queryRows of
 /// them. In a kernel with lists they are those whose places lie in [t *
@@ -120,8 +122,8 @@ struct IndexList {
 /// CUDA kernels take null for `place` where row r is at place r, and null for
 /// `firstRow` where tile t has the rows [t * queryRows, min((t + 1) *
 /// queryRows, rows)). Those without lists cut all tiles so and never read
-/// `firstRow`. None reads `position`: key j stands at j, so kernels with
-/// windows or sinks are for sequences that are wholly visible.
+/// `firstRow`. They take null for `position` where key j stands at j; those
+/// without windows and sinks never read it.
 ///
 /// Element type and head dim are fixed per kernel. Strides count elements and
 /// separate consecutive rows (tokens); the head_dim elements of a head are

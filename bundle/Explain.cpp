@@ -122,6 +122,7 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     here.kernel = kernel.name;
     here.pattern = patternOf(kernel, manifest);
     here.pairs = pairsOf(kernel, manifest, request.length, here.pairsExact);
+    here.renewsFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.renewals.push_back(
           {manifest.selections[static_cast<size_t>(refresh.selection)].name,
@@ -142,19 +143,25 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     phases[index].steps.push_back(step);
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(phase.attention)];
+    auto renew = [&] {
+      for (size_t i = 0; i < phase.refreshes.size(); ++i) {
+        int64_t selection = phase.refreshes[i].selection;
+        if (!due[static_cast<size_t>(selection)].count(step))
+          continue;
+        phases[index].renewals[i].steps.push_back(step);
+        filled.insert(selection);
+      }
+    };
+    if (phase.scoring >= 0)
+      renew();
     bool ready = std::all_of(
         kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
           return !readsList(term) || filled.count(term.selection);
         });
     if (!ready)
       phases[index].unfilled.push_back(step);
-    for (size_t i = 0; i < phase.refreshes.size(); ++i) {
-      int64_t selection = phase.refreshes[i].selection;
-      if (!due[static_cast<size_t>(selection)].count(step))
-        continue;
-      phases[index].renewals[i].steps.push_back(step);
-      filled.insert(selection);
-    }
+    if (phase.scoring < 0)
+      renew();
   }
   return phases;
 }
@@ -304,11 +311,19 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
         pairs += static_cast<double>(rule.layers.size()) * keyShare *
                  rowShare[static_cast<size_t>(step - 1)] *
                  static_cast<double>(phase.pairs);
-      for (const PhaseExplanation::Renewal &renewal : phase.renewals)
-        scorePairs += static_cast<double>(rule.layers.size()) *
-                      static_cast<double>(renewal.steps.size()) *
-                      static_cast<double>(result.densePairs) * keyShare *
-                      keyShare;
+      // Steps that attend after they renew visit all pairs for their
+      // log-sum-exps, too.
+      size_t visits = 0;
+      std::set<int64_t> first;
+      for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
+        visits += renewal.steps.size();
+        if (phase.renewsFirst)
+          first.insert(renewal.steps.begin(), renewal.steps.end());
+      }
+      scorePairs += static_cast<double>(rule.layers.size()) *
+                    static_cast<double>(visits + first.size()) *
+                    static_cast<double>(result.densePairs) * keyShare *
+                    keyShare;
       result.exact &= phase.pairsExact || times == 0;
     }
   double dense = static_cast<double>(result.densePairs) *

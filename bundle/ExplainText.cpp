@@ -71,10 +71,13 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
   std::string sometimes;
   for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
     if (renewal.steps == phase.steps)
-      text += ", then renews " + renewal.selection;
+      text += (phase.renewsFirst ? ", after renewing " : ", then renews ") +
+              renewal.selection;
     else
-      sometimes += "    renews " + renewal.selection + " at " +
-                   runLengths(renewal.steps) + "\n";
+      sometimes +=
+          "    " +
+          std::string(phase.renewsFirst ? "first renews " : "renews ") +
+          renewal.selection + " at " + runLengths(renewal.steps) + "\n";
   }
   text += "\n" + wrapped(runLengths(phase.steps), "    ", 78);
   text += sometimes;
@@ -286,6 +289,7 @@ std::string heddle::bundle::toJson(const Explanation &explanation) {
       entry["pattern"] = phase.pattern;
       entry["pairs"] = phase.pairs;
       entry["pairs_exact"] = phase.pairsExact;
+      entry["renews_first"] = phase.renewsFirst;
       entry["renews"] = ordered_json::array();
       for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
         ordered_json one;

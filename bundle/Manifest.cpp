@@ -203,6 +203,8 @@ ordered_json toJson(const Rule &rule) {
     ordered_json item;
     item["when"] = toJson(phase.when);
     item["attention"] = phase.attention;
+    if (phase.scoring >= 0)
+      item["scoring"] = phase.scoring;
     item["refreshes"] = ordered_json::array();
     for (const Phase::Refresh &refresh : phase.refreshes) {
       ordered_json entry;

@@ -356,7 +356,15 @@ struct Phase {
     int64_t selection = -1; ///< index into Manifest::selections
     int64_t kernel = -1;    ///< index into Manifest::kernels, Kind::Select
   };
-  std::vector<Refresh> refreshes; ///< non-empty only if attention writesLse
+  /// Non-empty only if `scoring`, or `attention` without one, writesLse.
+  std::vector<Refresh> refreshes;
+  /// In steps that renew a selection of the phase, this kernel runs first, for
+  /// its log-sum-exp alone, then the refreshes, then `attention`, which reads
+  /// what has just been chosen. -1: `attention` runs first.
+  int64_t scoring = -1;
+
+  /// The kernel whose log-sum-exps the refreshes read.
+  int64_t scorer() const { return scoring < 0 ? attention : scoring; }
 };
 
 /// The phases of a range of layers. The rules of a manifest cover every layer

@@ -368,15 +368,22 @@ void checkReads(Problem &in, const Manifest &manifest, const Rule &rule,
 
 void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                 const std::string &path) {
-  const Kernel &attention =
-      manifest.kernels[static_cast<size_t>(phase.attention)];
-  if (attention.kind != Kernel::Kind::Attention)
-    return in.fail(path + ".attention", "kernel \"" +
-                                            printable(attention.name) +
-                                            "\" is no attention kernel");
-  if (!phase.refreshes.empty() && !attention.writesLse)
+  for (const auto &[index, field] : {std::pair(phase.attention, ".attention"),
+                                     std::pair(phase.scorer(), ".scoring")}) {
+    const Kernel &kernel = manifest.kernels[static_cast<size_t>(index)];
+    if (kernel.kind != Kernel::Kind::Attention)
+      return in.fail(path + field, "kernel \"" + printable(kernel.name) +
+                                       "\" is no attention kernel");
+  }
+  const Kernel &scorer = manifest.kernels[static_cast<size_t>(phase.scorer())];
+  if (phase.scoring >= 0 && (phase.refreshes.empty() || !scorer.terms.empty()))
+    in.fail(path + ".scoring",
+            phase.refreshes.empty()
+                ? "the phase renews nothing to be scored for"
+                : "kernel \"" + printable(scorer.name) + "\" is not dense");
+  if (!phase.refreshes.empty() && !scorer.writesLse)
     in.fail(path + ".refreshes",
-            "kernel \"" + printable(attention.name) +
+            "kernel \"" + printable(scorer.name) +
                 "\" writes no log-sum-exp, which a refresh needs");
   std::set<int64_t> renewed;
   for (size_t i = 0; i < phase.refreshes.size(); ++i) {

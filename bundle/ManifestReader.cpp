@@ -456,8 +456,14 @@ When readWhen(Reader &in, const ordered_json &json, const std::string &path) {
 Phase readPhase(Reader &in, const ordered_json &json, const std::string &path,
                 const Manifest &manifest) {
   Phase phase;
-  if (!in.fields(json, path, {"when", "attention", "refreshes"}))
+  const bool scores = json.is_object() && json.contains("scoring");
+  if (!(scores ? in.fields(json, path,
+                           {"when", "attention", "scoring", "refreshes"})
+               : in.fields(json, path, {"when", "attention", "refreshes"})))
     return phase;
+  if (scores)
+    phase.scoring = in.index(json["scoring"], path + ".scoring",
+                             manifest.kernels.size(), "kernel");
   phase.when = readWhen(in, json["when"], path + ".when");
   phase.attention = in.index(json["attention"], path + ".attention",
                              manifest.kernels.size(), "kernel");

@@ -438,6 +438,14 @@ TEST(Manifest, RefusesRulesThatCannotBePlayed) {
                  "\"dense_lse\" is no select kernel");
   EXPECT_REFUSED(json["kernels"][3]["group"] = 64,
                  "groups of 64 rows, the selection has groups of 32");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 3,
+                 "rules[0].phases[0].scoring: kernel ");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
+                 "rules[0].phases[0].scoring");
+  EXPECT_REFUSED(json["rules"][0]["phases"][1]["scoring"] = 0,
+                 "rules[0].phases[1].scoring: the phase renews nothing");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 1,
+                 "rules[0].phases[0].scoring: kernel ");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(
                      Json(json["rules"][0]["phases"][0]["refreshes"][0])),
                  "renewed twice");

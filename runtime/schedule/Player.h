@@ -106,7 +106,7 @@ private:
     std::vector<int32_t> gathered; ///< not all exact: the live row of each
                                    ///< gathered row, exact ones first
     std::vector<int32_t> places;   ///< the places of these
-    int64_t exactBlock = -1;       ///< of launch.blocks, -1: none
+    int64_t exactBlock = -1;       ///< of a launch's blocks, -1: none
     int64_t pairs = 0;             ///< computed in this layer
   };
 
@@ -175,7 +175,10 @@ private:
   void pickSalient(std::span<const float> similarity,
                    std::span<const int32_t> similarityAt);
   Status clearDelta();
-  Status refresh(int64_t layer);
+  bool isDue(const bundle::Phase &phase, int64_t selection,
+             const Sequence &sequence) const;
+  Status scoreFirst(int64_t layer, const AttentionTensors &tensors);
+  Status refresh(int64_t layer, std::span<const Launch> scored, bool first);
   Status scoringLse(const bundle::Selection &selection, size_t kernel,
                     abi::AttentionArgs args, abi::SelectArgs &select,
                     int64_t start);

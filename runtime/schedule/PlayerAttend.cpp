@@ -35,13 +35,25 @@ std::byte *rowOf(void *tensor, int64_t row, int64_t stride, DType dtype) {
 
 } // namespace
 
-/// Every list that this layer reads has been filled.
+/// Whether a step of `sequence` in `phase` renews a selection.
+bool Player::isDue(const Phase &phase, int64_t selection,
+                   const Sequence &sequence) const {
+  return std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
+                     [&](const Phase::Refresh &each) {
+                       return each.selection == selection &&
+                              program.renews(selection, sequence.rows.place());
+                     });
+}
+
+/// Every list that this layer reads has been filled, or will be before.
 Status Player::checkLists(int64_t layer) const {
   for (size_t s = 0; s < sequences.size(); ++s) {
     if (sequences[s]->rows.rows() == 0)
       continue;
-    for (int64_t selection : listsOf[phaseOf(layer, *sequences[s]).attention])
-      if (!lists.filled(layer, static_cast<int64_t>(s), selection))
+    const Phase &phase = phaseOf(layer, *sequences[s]);
+    for (int64_t selection : listsOf[phase.attention])
+      if (!lists.filled(layer, static_cast<int64_t>(s), selection) &&
+          !(phase.scoring >= 0 && isDue(phase, selection, *sequences[s])))
         return Error("step " + std::to_string(sequences[s]->rows.place().step) +
                      " of sequence " + std::to_string(s) +
                      " reads selection '" +
@@ -448,9 +460,47 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   return runner->attend(kernel, std::span(&args, 1));
 }
 
-/// Renews the selections that are due from this layer's Q, K and log-sum-exps.
-Status Player::refresh(int64_t layer) {
-  for (const Launch &launch : launches)
+/// Renews what attention is to read in this very step. Its rows are all visible
+/// ones, and the output is a place that attention writes after.
+Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
+  std::vector<Launch> scored;
+  for (size_t at = 0; at < sequences.size(); ++at) {
+    Sequence &sequence = *sequences[at];
+    sequence.exactBlock = -1;
+    if (sequence.rows.rows() == 0)
+      continue;
+    const Phase &phase = phaseOf(layer, sequence);
+    if (phase.scoring < 0 || std::none_of(
+                                 phase.refreshes.begin(), phase.refreshes.end(),
+                                 [&](const Phase::Refresh &each) {
+                                   return isDue(phase, each.selection,
+                                                sequence);
+                                 }))
+      continue;
+    const auto kernel = static_cast<size_t>(phase.scoring);
+    auto launch =
+        std::find_if(scored.begin(), scored.end(),
+                     [&](const Launch &each) { return each.kernel == kernel; });
+    if (launch == scored.end())
+      launch = scored.insert(scored.end(), Launch{kernel, {}});
+    sequence.exactBlock = static_cast<int64_t>(launch->blocks.size());
+    launch->blocks.push_back(
+        argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
+    const abi::AttentionArgs &args = launch->blocks.back();
+    counted.scorePairs += queryHeads * args.rows * args.n;
+  }
+  for (Launch &launch : scored)
+    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
+      return status;
+  return refresh(layer, scored, /*first=*/true);
+}
+
+/// Renews the selections that are due from this layer's Q, K and the
+/// log-sum-exps of `scored`: those of phases that score before they attend
+/// (`first`), or of the others.
+Status Player::refresh(int64_t layer, std::span<const Launch> scored,
+                       bool first) {
+  for (const Launch &launch : scored)
     for (size_t selection = 0; selection < schedule.selections.size();
          ++selection) {
       std::vector<abi::SelectArgs> blocks;
@@ -462,17 +512,13 @@ Status Player::refresh(int64_t layer) {
         if (sequence.exactBlock < 0)
           continue;
         const Phase &phase = phaseOf(layer, sequence);
-        if (static_cast<size_t>(phase.attention) != launch.kernel)
+        if (first != (phase.scoring >= 0) ||
+            static_cast<size_t>(phase.scorer()) != launch.kernel ||
+            !isDue(phase, static_cast<int64_t>(selection), sequence))
           continue;
-        auto due = std::find_if(
-            phase.refreshes.begin(), phase.refreshes.end(),
-            [&](const Phase::Refresh &each) {
-              return each.selection == static_cast<int64_t>(selection) &&
-                     program.renews(each.selection, sequence.rows.place());
-            });
-        if (due == phase.refreshes.end())
-          continue;
-        kernel = static_cast<size_t>(due->kernel);
+        for (const Phase::Refresh &each : phase.refreshes)
+          if (each.selection == static_cast<int64_t>(selection))
+            kernel = static_cast<size_t>(each.kernel);
         const Selection &what = schedule.selections[selection];
         const abi::AttentionArgs &attention =
             launch.blocks[sequence.exactBlock];
@@ -535,6 +581,8 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
   if (schedule.reuse.kv)
     if (Status status = storeKeysAndValues(layer, tensors); !status)
       return status;
+  if (Status status = scoreFirst(layer, tensors); !status)
+    return status;
   if (Status status = planLaunches(layer, tensors); !status)
     return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
@@ -551,5 +599,5 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
     return status;
   if (Status status = clearDelta(); !status)
     return status;
-  return refresh(layer);
+  return refresh(layer, launches, /*first=*/false);
 }

@@ -29,7 +29,7 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
     std::vector<bool> &kept =
         program.kept.emplace_back(manifest.selections.size());
     for (const Phase &phase : manifest.rules[rule].phases) {
-      program.used[phase.attention] = true;
+      program.used[phase.attention] = program.used[phase.scorer()] = true;
       for (const Phase::Refresh &refresh : phase.refreshes) {
         program.used[refresh.kernel] = true;
         kept[refresh.selection] = true;
@@ -81,6 +81,13 @@ Status StepProgram::checkReads() const {
     std::vector<bool> filled(manifest->selections.size());
     for (int64_t step = 1; step <= steps; ++step) {
       const Phase &now = phase(layer, step);
+      auto renew = [&] {
+        for (const Phase::Refresh &refresh : now.refreshes)
+          if (renews(refresh.selection, step))
+            filled[refresh.selection] = true;
+      };
+      if (now.scoring >= 0)
+        renew();
       for (const Term &term : manifest->kernels[now.attention].terms) {
         if (term.selection < 0 || filled[term.selection])
           continue;
@@ -94,9 +101,8 @@ Status StepProgram::checkReads() const {
                      " must name a step before, or the schedule must attend to "
                      "something else until then");
       }
-      for (const Phase::Refresh &refresh : now.refreshes)
-        if (renews(refresh.selection, step))
-          filled[refresh.selection] = true;
+      if (now.scoring < 0)
+        renew();
     }
   }
   return Status::success();

@@ -81,6 +81,8 @@ bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
   if (CadenceAttr cadence = op.getCadenceAttr())
     result.when.cadence = toBundle(cadence);
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
+  if (ScoreWithOp scoring = op.getScoring())
+    result.scoring = indices.kernels.lookup(scoring.getKernel());
   for (RefreshOp refresh : op.getBody()->getOps<RefreshOp>())
     result.refreshes.push_back(
         {indices.selections.lookup(refresh.getSelection()),

@@ -21,7 +21,7 @@ bool CudaEngine::plays(const bundle::Manifest &manifest,
       return false;
   for (const bundle::Rule &rule : manifest.rules)
     for (const bundle::Phase &phase : rule.phases)
-      if (phase.when.cadence.inBlock)
+      if (phase.when.cadence.inBlock || phase.scoring >= 0)
         return false;
   return true;
 }

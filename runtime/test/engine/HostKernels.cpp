@@ -255,7 +255,7 @@ void commit(const abi::CommitArgs &a, int64_t blocks, DType) {
 struct Compiled {
   bundle::Kernel kernel;
   bundle::KernelVariant variant;
-  std::vector<int64_t> groups; ///< of its column terms
+  std::vector<bundle::Selection> selections; ///< of its terms that have some
   DType dtype = DType::F32;
 };
 
@@ -281,30 +281,36 @@ void attend(const Compiled &code, const Launch &launch) {
     const bool byPlace = code.kernel.hasLists() && args.firstRow;
     EXPECT_GE(launch.grid[0] * code.variant.queryRows,
               byPlace ? args.n : args.rows);
-    EXPECT_LE(args.rows, args.n);
+    EXPECT_TRUE(args.rows <= args.n || code.kernel.terms.empty());
     EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n)
         << args.rows << " of " << args.n << " rows without their places";
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
         << "rows of a kernel with lists that are not cut by place";
     EXPECT_EQ(launch.grid[1], args.heads);
-    std::vector<std::vector<int32_t>> keys(code.groups.size());
+    std::vector<std::vector<int32_t>> keys(code.selections.size());
     std::vector<abi::IndexList> lists;
+    std::vector<int64_t> groups;
     for (size_t c = 0; c < keys.size(); ++c) {
       const abi::IndexList &list = args.lists[c];
-      keys[c].resize(args.heads * list.groups * list.keep);
-      for (int64_t row = 0; row < args.heads * list.groups; ++row)
+      const int64_t rows = args.heads / list.headsPerList * list.groups;
+      groups.push_back(code.selections[c].group);
+      keys[c].resize(rows * list.keep);
+      for (int64_t row = 0; row < rows; ++row)
         EXPECT_TRUE(bundle::decodeList(
-            code.variant.encoding, args.n,
+            bundle::listEncoding(code.selections[c], code.variant.encoding),
+            args.n,
             static_cast<const char *>(list.indices) + row * list.rowBytes,
             std::span(keys[c]).subspan(row * list.keep, list.keep)))
             << "a list that was never written";
-      lists.push_back(
-          bundle::int32Lists(keys[c].data(), list.groups, list.keep));
+      abi::IndexList &read = lists.emplace_back(list);
+      read.indices = keys[c].data();
+      read.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
     }
     for (int64_t h = 0; h < launch.grid[1]; ++h) {
       reference::Head head =
           reference::headOf(args, h, code.variant.headDim, code.dtype);
-      auto keeps = reference::pairsOf(code.kernel.terms, h, lists, code.groups);
+      auto keeps = reference::pairsOf(code.kernel.terms, h, lists, groups,
+                                      args.position);
       for (int64_t tile = 0; tile < launch.grid[0]; ++tile) {
         auto [first, end] = rowsOfTile(code, args, tile);
         for (int64_t row = first; row < end; ++row) {
@@ -333,28 +339,32 @@ void select(const Compiled &code, const Launch &launch) {
                             code.variant.scratchBytesPerKey * args.n);
     std::memset(scratch + z * launch.grid[0] * rowBytes, 0xAB,
                 launch.grid[0] * rowBytes);
-    abi::AttentionArgs view = {};
-    view.query = args.query;
-    view.key = args.key;
-    view.value = args.key; // not read
-    view.n = args.n;
-    view.queryStride = args.queryStride;
-    view.keyStride = args.keyStride;
-    view.kvGroup = args.kvGroup;
-    view.scale = args.scale;
-    view.heads = args.heads;
     const int64_t group = code.kernel.group;
+    const bool blocks = code.kernel.blocks;
     EXPECT_EQ(args.list.groups, (args.n + group - 1) / group);
-    for (int64_t h = 0; h < args.heads; ++h)
+    for (int64_t list = 0; list < args.heads / args.list.headsPerList; ++list)
       for (int64_t g = 0; g < args.list.groups; ++g) {
-        reference::Head head =
-            reference::headOf(view, h, code.variant.headDim, code.dtype);
-        std::vector<double> scores =
-            meanProbability(head, g * group, std::min(args.n, (g + 1) * group),
-                            std::span(args.lse + h * args.n, args.n));
-        std::vector<int32_t> kept = reference::largest(scores, args.list.keep);
-        bundle::encodeList(code.variant.encoding, args.n, kept,
-                           bundle::listRow(args.list, h, g));
+        auto scoresBy = [&](const float *lse) {
+          std::vector<double> keys = reference::listScores(
+              args, list, g * group, std::min(args.n, (g + 1) * group), lse,
+              code.variant.headDim, code.dtype);
+          return blocks ? reference::blockMeans(keys, group, args.list.split)
+                        : keys;
+        };
+        const std::vector<double> scores = scoresBy(args.lse);
+        std::vector<double> span;
+        if (args.spanLse) {
+          span = scoresBy(args.spanLse);
+          span.erase(span.begin(), span.begin() + args.boundary);
+        }
+        std::vector<int32_t> kept =
+            blocks ? reference::chosenBlocks(args, std::span(scores),
+                                             std::span<const double>(span))
+                   : reference::largest(scores, args.list.keep);
+        bundle::encodeList(blocks ? bundle::Encoding::Int32
+                                  : code.variant.encoding,
+                           std::max(args.n, args.list.keep), kept,
+                           bundle::listRow(args.list, list, g));
       }
   }
 }
@@ -416,8 +426,8 @@ void installKernels(const bundle::Manifest &manifest) {
     for (const bundle::KernelVariant &variant : kernel.variants) {
       Compiled code{kernel, variant, {}, dtypeNamed(variant.dtype)};
       for (const bundle::Term &term : kernel.terms)
-        if (term.kind == bundle::Term::Kind::Columns)
-          code.groups.push_back(manifest.selections[term.selection].group);
+        if (bundle::readsList(term))
+          code.selections.push_back(manifest.selections[term.selection]);
       bool isSelect = kernel.kind == bundle::Kernel::Kind::Select;
       kernels[variant.symbol] = [code, isSelect](const Launch &launch) {
         (isSelect ? select : attend)(code, launch);

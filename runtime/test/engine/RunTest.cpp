@@ -472,15 +472,92 @@ TEST_F(RunTest, PlayedRunsFollowEachOther) {
   EXPECT_EQ(again.generation.sequences, first.generation.sequences);
 }
 
-TEST_F(RunTest, WhatCannotBePlayedIsRefused) {
+/// The schedule of columns 0, with blocks in their place.
+static bundle::Manifest blocks(bundle::Selection::Isolation isolation,
+                               bundle::Selection::Scale scale) {
+  bundle::Manifest manifest = gpuManifest();
+  bundle::Selection &selection = manifest.selections.front();
+  selection.kind = bundle::Selection::Kind::Blocks;
+  selection.isolation = isolation;
+  selection.scale = scale;
+  for (bundle::Kernel &kernel : manifest.kernels) {
+    for (bundle::Term &term : kernel.terms)
+      if (term.selection == 0)
+        term.kind = bundle::Term::Kind::Blocks;
+    if (kernel.name == "select_16")
+      kernel.blocks = true;
+  }
+  setRule(manifest, "columns", {0});
+  return manifest;
+}
+
+TEST_F(RunTest, PlayedBlocks) {
+  makeModel(tiny);
+  using Selection = bundle::Selection;
+  for (const auto &[isolation, scale] :
+       {std::pair(Selection::Isolation::None, Selection::Scale::HeadDim),
+        std::pair(Selection::Isolation::Spans, Selection::Scale::HeadDim),
+        std::pair(Selection::Isolation::Filtered, Selection::Scale::Heads)})
+    comparePlayed(blocks(isolation, scale), promptsOf({50, 7, 90}),
+                  lengthsOf(32, 32, 10));
+}
+
+TEST_F(RunTest, PlayedSharedLists) {
+  makeModel({.layers = 2,
+             .hidden = 256,
+             .queryHeads = 4,
+             .kvHeads = 2,
+             .mlpHidden = 40,
+             .vocab = 61});
+  for (bundle::Encoding encoding :
+       {bundle::Encoding::Uint16, bundle::Encoding::Bitmap}) {
+    bundle::Manifest manifest = gpuManifest({.encodings = {encoding}});
+    manifest.selections.front().perKvHead = true;
+    for (bundle::Kernel &kernel : manifest.kernels)
+      if (kernel.name == "select_16")
+        kernel.perKvHead = true;
+    setRule(manifest, "columns", {0});
+    comparePlayed(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 10));
+  }
+}
+
+// A union of columns, a window and sinks over some of the positions.
+TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();
-  manifest.selections.front().perKvHead = true;
-  auto made = PlayedEngine::create(device(), weights, gpuBundle(manifest),
-                                   config, DType::F32);
-  ASSERT_FALSE(made);
-  EXPECT_NE(made.error().text().find("lists that query heads share"),
-            std::string::npos);
+  setRule(manifest, "union", {2});
+  bundle::Positions seen = positions(bundle::Positions::Kind::Union);
+  seen.of = {0, 1};
+  bundle::Positions fixed = positions(bundle::Positions::Kind::Fixed);
+  fixed.of = {2};
+  fixed.cadence = manifest.selections[2].cadence;
+  // No prompt, so that places and positions differ.
+  manifest.positions = {positions(bundle::Positions::Kind::Committed, 3),
+                        positions(bundle::Positions::Kind::Undecoded, 12), seen,
+                        fixed};
+  manifest.visible = 3;
+  comparePlayed(manifest, promptsOf({20, 9}), lengthsOf(32, 32, 12));
+}
+
+// Steps that renew a selection attend over it, too.
+TEST_F(RunTest, PlayedAtOnce) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  bundle::Phase fresh = phases.back();
+  fresh.scoring = phases.front().attention;
+  fresh.refreshes = phases.front().refreshes;
+  phases = {fresh};
+  ASSERT_FALSE(CudaEngine::plays(manifest, config));
+  comparePlayed(manifest, promptsOf({40, 9}), lengthsOf(16, 16, 10));
+  const StepCounters &renewing =
+      record(*played, promptsOf({40}), lengthsOf(16, 16, 10))
+          .steps.front()
+          .counters;
+  // Half of the columns, and all pairs for their scores and once more to score.
+  EXPECT_EQ(2 * renewing.pairs, renewing.densePairs);
+  EXPECT_EQ(renewing.scorePairs, 2 * renewing.densePairs);
 }
 
 } // namespace

@@ -145,3 +145,24 @@ heddle.schedule @layers {
   heddle.attend pairs(%p) in layers(-1 to -1)
   heddle.attend pairs(%x)
 }
+
+// At once, a step renews before it attends, and not at all while it is dense.
+// CHECK-LABEL: heddle.plan @at_once
+// CHECK: heddle.rule default
+// CHECK-NEXT: heddle.phase before at(0.2, plus = 1) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @a with @select_32
+// CHECK-NEXT:   heddle.refresh @b with @select_64
+// CHECK-NEXT:   heddle.attend_with @attention_a_b
+// CHECK-NEXT: }
+heddle.schedule @at_once {
+  %always = heddle.cadence every(1)
+  %skipped = heddle.cadence at(0.2, plus = 1)
+  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %always
+  %b = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %always
+  %u = heddle.union %a, %b
+  heddle.attend dense until(%skipped) then pairs(%u) at_once
+}

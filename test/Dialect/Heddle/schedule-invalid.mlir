@@ -405,3 +405,23 @@ heddle.schedule @types {
   // expected-error@+1 {{expects different type than prior uses}}
   heddle.attend pairs(%c)
 }
+
+// -----
+
+heddle.schedule @at_once_of_nothing {
+  %w = heddle.window(8)
+  // expected-error@+1 {{reads no selection, so `at_once` says nothing; drop it}}
+  heddle.attend pairs(%w) at_once
+}
+
+// -----
+
+// At once, nothing is renewed while attention is dense.
+heddle.schedule @at_once_too_late {
+  %some = heddle.cadence every(7)
+  %skipped = heddle.cadence at(step 5)
+  // expected-note@+1 {{the selection is here}}
+  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %some
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, every(7), may lack steps of at(step 5), before which `at_once` renews nothing}}
+  heddle.attend dense until(%skipped) then pairs(%a) at_once
+}

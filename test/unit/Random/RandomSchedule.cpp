@@ -23,7 +23,7 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   text += "\n  heddle.attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
-  return text + "pairs(%pairs)\n}\n";
+  return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + "\n}\n";
 }
 
 namespace {
@@ -208,6 +208,7 @@ private:
       schedule.terms.push_back(selection(late             ? shared
                                          : !phase.empty() ? phase
                                                           : fromStepOne()));
+    schedule.atOnce = !schedule.terms.empty() && below(4) == 0;
     if (below(2)) {
       schedule.window = true;
       schedule.terms.push_back(

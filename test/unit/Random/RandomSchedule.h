@@ -29,6 +29,8 @@ struct RandomSchedule {
   bool window = false, sinks = false;
   /// "" or a cadence's value, before whose steps attention is dense.
   std::string until;
+  /// Steps that renew a selection attend over it.
+  bool atOnce = false;
 
   /// The schedule @s that unites `parts` in the default attend.
   std::string text(const std::vector<std::string> &parts) const;

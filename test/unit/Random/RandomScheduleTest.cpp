@@ -45,6 +45,7 @@ constexpr int64_t blockSteps = 5; ///< of a block of decoding
 struct Action {
   std::multiset<std::string> pattern; ///< terms; none: dense
   std::set<std::string> renewed;
+  bool atOnce = false; ///< renews before it attends
   bool operator==(const Action &) const = default;
 };
 
@@ -83,6 +84,7 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
                              bundle::plannedPlace(t, totalSteps, blockSteps)))
           action.renewed.insert(describe(selection));
       }
+      action.atOnce = phase.scoring >= 0 && !action.renewed.empty();
     }
   }
   return all;

@@ -138,6 +138,10 @@ bool CadenceAttr::startsNoLaterThan(CadenceAttr other) const {
   return ::heddle::bundle::startsNoLater(toBundle(*this), toBundle(other));
 }
 
+bool CadenceAttr::includesAllOf(CadenceAttr other) const {
+  return ::heddle::bundle::includesAll(toBundle(*this), toBundle(other));
+}
+
 //===----------------------------------------------------------------------===//
 // LayerRangeAttr
 //===----------------------------------------------------------------------===//

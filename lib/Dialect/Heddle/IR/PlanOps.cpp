@@ -205,7 +205,11 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 AttendWithOp PhaseOp::getAttention() {
-  return cast<AttendWithOp>(getBody()->front());
+  return *getBody()->getOps<AttendWithOp>().begin();
+}
+
+ScoreWithOp PhaseOp::getScoring() {
+  return dyn_cast<ScoreWithOp>(getBody()->front());
 }
 
 LogicalResult PhaseOp::verify() {
@@ -215,29 +219,50 @@ LogicalResult PhaseOp::verify() {
   return success();
 }
 
-// N5: a phase is one attention, then refreshes.
+// N5: a phase is one attention, then refreshes; or a scoring one, refreshes and
+// the attention.
 LogicalResult PhaseOp::verifyRegions() {
   Block &body = *getBody();
-  if (body.empty() || !isa<AttendWithOp>(body.front()))
-    return emitOpError("must begin with heddle.attend_with");
-  for (Operation &op : llvm::drop_begin(body))
-    if (!isa<RefreshOp>(op))
-      return op.emitOpError("cannot follow a phase's heddle.attend_with; only "
-                            "heddle.refresh can");
+  if (body.empty() || !isa<AttendWithOp, ScoreWithOp>(body.front()))
+    return emitOpError(
+        "must begin with heddle.attend_with or heddle.score_with");
+  auto rest = llvm::drop_begin(body);
+  const bool scores = isa<ScoreWithOp>(body.front());
+  for (Operation &op : rest)
+    if (!isa<RefreshOp>(op) &&
+        !(scores && isa<AttendWithOp>(op) && &op == &body.back()))
+      return op.emitOpError("cannot follow a phase's ")
+             << body.front().getName()
+             << (scores ? "; only heddle.refresh and a last heddle.attend_with "
+                          "can"
+                        : "; only heddle.refresh can");
+  if (scores && !isa<AttendWithOp>(body.back()))
+    return emitOpError("scores and must end with heddle.attend_with");
+  if (scores && isa<AttendWithOp>(*rest.begin()))
+    return emitOpError("scores for no heddle.refresh");
+  return success();
+}
+
+template <typename Op>
+static LogicalResult verifyAttention(Op op, SymbolTableCollection &symbols) {
+  auto kernel =
+      lookUp<KernelOp>(symbols, op, op.getKernelAttr(), "heddle.kernel");
+  if (!kernel)
+    return failure();
+  if (!kernel.isAttention())
+    return op.emitOpError("needs an attention kernel, found ")
+               .append(op.getKernelAttr())
+               .attachNote(kernel.getLoc())
+           << "the kernel is here";
   return success();
 }
 
 LogicalResult AttendWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto kernel =
-      lookUp<KernelOp>(symbols, *this, getKernelAttr(), "heddle.kernel");
-  if (!kernel)
-    return failure();
-  if (!kernel.isAttention())
-    return emitOpError("needs an attention kernel, found ")
-               .append(getKernelAttr())
-               .attachNote(kernel.getLoc())
-           << "the kernel is here";
-  return success();
+  return verifyAttention(*this, symbols);
+}
+
+LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyAttention(*this, symbols);
 }
 
 LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -72,6 +72,7 @@ LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
   rewriter.modifyOpInPlace(op, [&] {
     op.getPairsMutable().clear();
     op.getUntilMutable().clear();
+    op.setAtOnce(false);
   });
   return success();
 }
@@ -117,7 +118,7 @@ static LogicalResult verifyLayers(ScheduleOp schedule) {
   return success();
 }
 
-/// S3, S4, S5 for what one attend reads.
+/// S3, S4, S5, S10 for what one attend reads.
 static LogicalResult verifyReads(AttendOp attend) {
   CadenceAttr until = cadenceOf(attend.getUntil());
   if (until && until.getKind() == CadenceKind::Never)
@@ -126,9 +127,14 @@ static LogicalResult verifyReads(AttendOp attend) {
                             "write `heddle.attend dense`")
                .attachNote(attend.getUntil().getLoc())
            << "the cadence is here";
+  PairSet set;
+  if (attend.getPairs())
+    set = PairSet::of(attend.getPairs());
+  if (attend.getAtOnce() && set.selections.empty())
+    return attend.emitOpError(
+        "reads no selection, so `at_once` says nothing; drop it");
   if (!attend.getPairs())
     return success();
-  PairSet set = PairSet::of(attend.getPairs());
   if (set.dense)
     return success();
 
@@ -140,18 +146,26 @@ static LogicalResult verifyReads(AttendOp attend) {
 
   for (SelectOp select : set.selections) {
     CadenceAttr renewed = cadenceOf(select.getCadence());
-    if (!renewed || renewed.includesFirstStep() ||
-        (until && renewed.startsNoLaterThan(until)))
+    // At once, it is not renewed while attention is dense.
+    const bool ready = attend.getAtOnce()
+                           ? renewed && (until ? renewed.includesAllOf(until)
+                                               : renewed.includesFirstStep())
+                           : !renewed || renewed.includesFirstStep() ||
+                                 (until && renewed.startsNoLaterThan(until));
+    if (ready)
       continue;
     InFlightDiagnostic error = attend.emitOpError(
         "may read a selection before it is first made: its cadence, ");
-    error << describe(renewed)
-          << (renewed.getKind() == CadenceKind::Never
-                  ? ", has no steps"
-                  : ", need not include step 1");
-    if (until)
+    const bool never = renewed.getKind() == CadenceKind::Never;
+    error << describe(renewed);
+    if (until && attend.getAtOnce() && !never)
+      error << ", may lack steps of " << describe(until)
+            << ", before which `at_once` renews nothing";
+    else
+      error << (never ? ", has no steps" : ", need not include step 1");
+    if (until && !attend.getAtOnce())
       error << ", and may begin after " << describe(until);
-    else if (renewed.getKind() != CadenceKind::Never)
+    else if (!until && !never)
       error << "; write `dense until(...) then pairs(...)` with that cadence";
     error.attachNote(select.getLoc()) << "the selection is here";
     return error;

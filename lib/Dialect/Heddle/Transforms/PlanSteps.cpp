@@ -13,6 +13,11 @@
 //   before U   dense
 //   otherwise  the pairs
 //
+// and with at_once
+//
+//   before U   dense
+//   otherwise  score with dense; renew all selections; the pairs
+//
 // The first phase that applies runs, and a step may be in several cadences, so
 // a phase lists the selections of later cadences too; a refresh is skipped in
 // steps that are not in its selection's own cadence.
@@ -61,6 +66,7 @@ private:
   void planRule(AttendOp attend);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
+  void addRefresh(SelectOp select);
 
   UnitAttr unit(bool given) {
     return given ? builder.getUnitAttr() : UnitAttr();
@@ -190,6 +196,17 @@ PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
   return phase;
 }
 
+/// Where the builder stands.
+void Planner::addRefresh(SelectOp select) {
+  SelectionOp selection = selectionFor(select);
+  KernelOp kernel =
+      kernelFor(select.getLoc(), selectName(select), KernelKind::Select, {},
+                /*writesLse=*/false, select);
+  RefreshOp::create(builder, select.getLoc(),
+                    FlatSymbolRefAttr::get(selection.getSymNameAttr()),
+                    FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+}
+
 void Planner::planRule(AttendOp attend) {
   Location loc = attend.getLoc();
   PairSet pairs = pairsOf(attend);
@@ -198,6 +215,22 @@ void Planner::planRule(AttendOp attend) {
   builder.createBlock(&rule.getBodyRegion());
   if (isDense(attend, pairs)) {
     addPhase(loc, WhenKind::Otherwise, {}, denseAttention());
+    return;
+  }
+
+  CadenceAttr until = cadenceOf(attend.getUntil());
+  const bool waits = until && !until.includesFirstStep();
+  if (attend.getAtOnce()) {
+    if (waits)
+      addPhase(loc, WhenKind::Before, until, denseAttention());
+    PhaseOp phase = addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(phase.getBody());
+    ScoreWithOp::create(
+        builder, loc,
+        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
+    for (SelectOp select : pairs.selections)
+      addRefresh(select);
     return;
   }
 
@@ -211,18 +244,11 @@ void Planner::planRule(AttendOp attend) {
     for (SelectOp select : pairs.selections) {
       if (!llvm::is_contained(left, cadenceOf(select.getCadence())))
         continue;
-      SelectionOp selection = selectionFor(select);
-      KernelOp kernel =
-          kernelFor(select.getLoc(), selectName(select), KernelKind::Select, {},
-                    /*writesLse=*/false, select);
       builder.setInsertionPointToEnd(phase.getBody());
-      RefreshOp::create(builder, select.getLoc(),
-                        FlatSymbolRefAttr::get(selection.getSymNameAttr()),
-                        FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+      addRefresh(select);
     }
   }
-  CadenceAttr until = cadenceOf(attend.getUntil());
-  if (until && !until.includesFirstStep())
+  if (waits)
     addPhase(loc, WhenKind::Before, until, denseAttention());
   addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
 }

@@ -77,6 +77,8 @@ LogicalResult Checker::checkUsed() {
   plan.walk([&](Operation *op) {
     if (auto attend = dyn_cast<AttendWithOp>(op))
       used.insert(attend.getKernelAttr().getAttr());
+    if (auto score = dyn_cast<ScoreWithOp>(op))
+      used.insert(score.getKernelAttr().getAttr());
     if (auto refresh = dyn_cast<RefreshOp>(op))
       used.insert(refresh.getKernelAttr().getAttr());
     if (auto kernel = dyn_cast<KernelOp>(op))
@@ -108,7 +110,9 @@ LogicalResult Checker::checkUsed() {
 
 // N8: a refresh follows dense attention that writes the log-sum-exp.
 LogicalResult Checker::checkRefreshes(PhaseOp phase) {
-  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+  ScoreWithOp scoring = phase.getScoring();
+  KernelOp attention = kernel(scoring ? scoring.getKernelAttr()
+                                      : phase.getAttention().getKernelAttr());
   if (attention.isDense() && attention.getWritesLse())
     return success();
   for (auto refresh : phase.getOps<RefreshOp>())
@@ -137,6 +141,15 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                                  FlatSymbolRefAttr name) {
   auto selection = symbols.lookup<SelectionOp>(name.getAttr());
   CadenceAttr cadence = selection.getCadenceAttr();
+  // A phase that renews before it reads needs a step of C as its first.
+  if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name)) {
+    bool first = reader == 0 && cadence.includesFirstStep();
+    for (PhaseOp phase : phases.take_front(reader))
+      first |= phase.getWhen() == WhenKind::Before &&
+               cadence.includesAllOf(phase.getCadenceAttr());
+    if (first)
+      return success();
+  }
   bool isWritten = false, isReady = cadence.includesFirstStep();
   for (PhaseOp phase : phases.take_front(reader)) {
     if (!isWritten && !refreshes(phase, name))

@@ -208,6 +208,10 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     /// late). False when that cannot be shown.
     /// Of cadences in blocks, for every block.
     bool startsNoLaterThan(CadenceAttr other) const;
+
+    /// True if, for every T >= 1, all steps of `other` are steps of this set.
+    /// False when that cannot be shown.
+    bool includesAllOf(CadenceAttr other) const;
   }];
 }
 

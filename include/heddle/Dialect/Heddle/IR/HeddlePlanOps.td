@@ -156,7 +156,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
     SingleBlock]> {
   let summary = "what a layer does in some of the steps";
   let description = [{
-    One `heddle.attend_with`, then any number of `heddle.refresh`. The condition
+    One `heddle.attend_with`, then any number of `heddle.refresh`; or a
+    `heddle.score_with`, refreshes and the `heddle.attend_with`. The condition
     is `on` a cadence (the step is one of its), `before` a cadence (none of its
     steps has come yet) or `otherwise`.
 
@@ -175,6 +176,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
   let extraClassDeclaration = [{
     /// The phase's one attention.
     AttendWithOp getAttention();
+    /// The attention that refreshes before it are scored by, if they are.
+    ScoreWithOp getScoring();
   }];
 }
 
@@ -191,12 +194,28 @@ def Heddle_AttendWithOp : Heddle_Op<"attend_with", [
   let assemblyFormat = "$kernel attr-dict";
 }
 
+def Heddle_ScoreWithOp : Heddle_Op<"score_with", [
+    HasParent<"::mlir::heddle::PhaseOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs an attention kernel for its log-sum-exp alone";
+  let description = [{
+    In steps that renew a selection of the phase, before its attention, which
+    then reads what has just been chosen.
+
+    ```mlir
+    heddle.score_with @attention_dense_lse
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel);
+  let assemblyFormat = "$kernel attr-dict";
+}
+
 def Heddle_RefreshOp : Heddle_Op<"refresh", [
     HasParent<"::mlir::heddle::PhaseOp">,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "renews a selection from the step's Q, K and log-sum-exp";
   let description = [{
-    Runs after the phase's attention, in the steps of the selection's cadence
+    Runs after what stands before it, in the steps of the selection's cadence
     (a phase that serves several selections runs in other steps too).
 
     ```mlir

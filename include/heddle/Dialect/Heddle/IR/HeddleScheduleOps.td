@@ -357,10 +357,13 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments
     heddle.attend dense
     heddle.attend pairs(%cols)
     heddle.attend dense until(%once) then pairs(%cols)
+    heddle.attend dense until(%once) then pairs(%cols) at_once
     ```
 
     With `until`, attention is dense as long as no step of that cadence has
-    come. `in layers(a to b)` makes it hold for these layers only, in place of
+    come. A step that renews a selection attends densely, and what it has chosen
+    is read from the next step on; with `at_once` such a step, too, attends over
+    what it has just chosen. `in layers(a to b)` makes it hold for these layers only, in place of
     the schedule's one `heddle.attend` that names no layers:
 
     ```mlir
@@ -369,10 +372,10 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments
     ```
   }];
   let arguments = (ins Optional<Heddle_CadenceType>:$until,
-                       Optional<Heddle_PairsType>:$pairs,
+                       Optional<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
                        OptionalAttr<Heddle_LayerRangeAttr>:$layers);
   let assemblyFormat = [{
-    custom<Attended>($until, $pairs) (`in` custom<Layers>($layers)^)?
+    custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<Layers>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;

@@ -79,13 +79,12 @@ inline constexpr int64_t maxIndexLists = 4;
 /// reads or writes is said in its record, and rowBytes follows from it:
 /// listRowBytes(encoding, n, keep).
 ///
-/// Lists of blocks hold block numbers instead, as Int32 in kernels of any
-/// encoding: with blocks of b keys, block v
-/// has the keys [v b, (v + 1) b). If `split` > 0, blocks start anew there:
-/// those before it end at `split` at the latest, and with s = ceil(split / b)
-/// block v >= s has the keys [split + (v - s) b, split + (v - s + 1) b). All
-/// end at n. Example: b = 32, n = 100, split = 40: blocks {0..31} {32..39}
-/// {40..71} {72..99}.
+/// Lists of blocks hold block numbers instead, as Int32 whatever the encoding
+/// of a kernel's other lists: with blocks of b keys, block v has the keys [v b,
+/// (v + 1) b). If `split` > 0, blocks start anew there: those before it end at
+/// `split` at the latest, and with s = ceil(split / b) block v >= s has the
+/// keys [split + (v - s) b, split + (v - s + 1) b). All end at n. Example: b =
+/// 32, n = 100, split = 40: blocks {0..31} {32..39} {40..71} {72..99}.
 struct IndexList {
   void *indices;     ///< [heads x groups] rows of rowBytes
   int64_t groups;    ///< ceil(n / group size)
@@ -105,8 +104,8 @@ struct IndexList {
 /// position[j] of the sequence. Row r of query, output and lse is the visible
 /// position at place place[r], ascending. Groups and lists count places;
 /// windows and sinks compare positions: |position[i] - position[j]|,
-/// position[j] < size. A kernel without terms (all pairs) reads no place, so its
-/// rows may also stand elsewhere, in any number.
+/// position[j] < size. A kernel without terms (all pairs) reads no place, so
+/// its rows may also stand elsewhere, in any number.
 ///
 /// Tile t has the rows [firstRow[t], firstRow[t + 1]), at most queryRows of
 /// them. In a kernel with lists they are those whose places lie in [t *
@@ -145,7 +144,7 @@ struct AttentionArgs {
   float scale;                    ///< usually 1 / sqrt(head_dim)
   uint32_t heads;                 ///< query heads
   IndexList lists[maxIndexLists]; ///< in the order of the kernel's terms
-  int64_t rows;                   ///< rows to compute, in [0, n]
+  int64_t rows;                   ///< rows to compute, in [0, n], but see above
   const int32_t *place;           ///< [rows] ascending, each in [0, n)
   const int32_t *position;        ///< [n] ascending: of each key
   const int32_t *firstRow;        ///< [tiles + 1], of each tile

@@ -74,7 +74,7 @@ struct PhaseExplanation {
   /// The renewals come first: dense attention for the scores' sake, then the
   /// choice, then attention over it.
   bool renewsFirst = false;
-  /// Steps at which a selection is read that no earlier step has filled. A run
+  /// Steps at which a selection is read that no step so far has filled. A run
   /// with this number of steps is refused by the runtime.
   std::vector<int64_t> unfilled;
 };

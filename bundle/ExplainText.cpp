@@ -82,7 +82,7 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
   text += "\n" + wrapped(runLengths(phase.steps), "    ", 78);
   text += sometimes;
   if (!phase.unfilled.empty())
-    text += "    cannot run: no earlier step has filled the columns read at " +
+    text += "    cannot run: no step so far has filled the lists read at " +
             runLengths(phase.unfilled) + "\n";
   return text;
 }

@@ -52,6 +52,16 @@ TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest->rules[1].firstLayer, -2);
 }
 
+TEST(Manifest, ScoringRoundTripsThroughJson) {
+  Manifest manifest = testManifest();
+  manifest.rules[0].phases[0].scoring = 0;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->rules[0].phases[0].scoring, 0);
+  EXPECT_EQ(back->rules[0].phases[1].scoring, -1);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+}
+
 TEST(Manifest, TargetsRoundTripThroughJson) {
   std::string json = toJson(testCudaManifest());
   Result<Manifest> manifest = manifestFromJson(json);

@@ -98,6 +98,7 @@ Status KernelSubject::prepare() {
   if (selects())
     for (const bundle::Selection &selection : manifest.selections)
       if (selection.group == kernel.group && selections.empty() &&
+          selection.perKvHead == kernel.perKvHead &&
           (selection.kind == bundle::Selection::Kind::Blocks) == kernel.blocks)
         selections.push_back(&selection);
   for (const bundle::Selection *selection : selections) {

@@ -175,8 +175,10 @@ private:
   void pickSalient(std::span<const float> similarity,
                    std::span<const int32_t> similarityAt);
   Status clearDelta();
-  bool isDue(const bundle::Phase &phase, int64_t selection,
-             const Sequence &sequence) const;
+  const bundle::Phase::Refresh *dueRefresh(const bundle::Phase &phase,
+                                           int64_t selection,
+                                           const Sequence &sequence) const;
+  static Launch &launchOf(std::vector<Launch> &all, size_t kernel);
   Status scoreFirst(int64_t layer, const AttentionTensors &tensors);
   Status refresh(int64_t layer, std::span<const Launch> scored, bool first);
   Status scoringLse(const bundle::Selection &selection, size_t kernel,

@@ -35,14 +35,24 @@ std::byte *rowOf(void *tensor, int64_t row, int64_t stride, DType dtype) {
 
 } // namespace
 
-/// Whether a step of `sequence` in `phase` renews a selection.
-bool Player::isDue(const Phase &phase, int64_t selection,
-                   const Sequence &sequence) const {
-  return std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
-                     [&](const Phase::Refresh &each) {
-                       return each.selection == selection &&
-                              program.renews(selection, sequence.rows.place());
-                     });
+/// How a step of `sequence` in `phase` renews a selection; null: it does not.
+const Phase::Refresh *Player::dueRefresh(const Phase &phase, int64_t selection,
+                                         const Sequence &sequence) const {
+  auto found = std::find_if(
+      phase.refreshes.begin(), phase.refreshes.end(),
+      [&](const Phase::Refresh &each) { return each.selection == selection; });
+  return found != phase.refreshes.end() &&
+                 program.renews(selection, sequence.rows.place())
+             ? &*found
+             : nullptr;
+}
+
+/// The launch of a kernel, which is added where there is none.
+Player::Launch &Player::launchOf(std::vector<Launch> &all, size_t kernel) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const Launch &each) {
+    return each.kernel == kernel;
+  });
+  return found == all.end() ? all.emplace_back(Launch{kernel, {}}) : *found;
 }
 
 /// Every list that this layer reads has been filled, or will be before.
@@ -53,14 +63,14 @@ Status Player::checkLists(int64_t layer) const {
     const Phase &phase = phaseOf(layer, *sequences[s]);
     for (int64_t selection : listsOf[phase.attention])
       if (!lists.filled(layer, static_cast<int64_t>(s), selection) &&
-          !(phase.scoring >= 0 && isDue(phase, selection, *sequences[s])))
-        return Error("step " + std::to_string(sequences[s]->rows.place().step) +
-                     " of sequence " + std::to_string(s) +
-                     " reads selection '" +
-                     schedule.selections[selection].name + "' in layer " +
-                     std::to_string(layer) +
-                     ", which has not been renewed since its visible positions "
-                     "last changed; name an earlier step in its cadence");
+          !(phase.scoring >= 0 && dueRefresh(phase, selection, *sequences[s])))
+        return Error(
+            "step " + std::to_string(sequences[s]->rows.place().step) +
+            " of sequence " + std::to_string(s) + " reads selection '" +
+            schedule.selections[selection].name + "' in layer " +
+            std::to_string(layer) +
+            ", which has not been renewed since its visible positions "
+            "last changed; name a step before this one in its cadence");
   }
   return Status::success();
 }
@@ -182,15 +192,11 @@ Status Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
     if (exact == 0)
       continue;
     auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
-    auto launch =
-        std::find_if(launches.begin(), launches.end(),
-                     [&](const Launch &each) { return each.kernel == kernel; });
-    if (launch == launches.end())
-      launch = launches.insert(launches.end(), Launch{kernel, {}});
+    Launch &launch = launchOf(launches, kernel);
     abi::AttentionArgs args = argsOf(layer, s, kernel, tensors);
-    sequence.exactBlock = static_cast<int64_t>(launch->blocks.size());
+    sequence.exactBlock = static_cast<int64_t>(launch.blocks.size());
     if (sequence.exact.all) {
-      launch->blocks.push_back(args);
+      launch.blocks.push_back(args);
       if (Status status = countPairs(layer, s, kernel, args); !status)
         return status;
       continue;
@@ -206,7 +212,7 @@ Status Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
         args.lse = lseOf(starts[s] + first);
       args.rows = count;
       args.place = sequence.places.data() + first;
-      launch->blocks.push_back(args);
+      launch.blocks.push_back(args);
       return countPairs(layer, s, kernel, args);
     };
     if (Status status = addPart(0, exact); !status)
@@ -473,20 +479,16 @@ Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
     if (phase.scoring < 0 || std::none_of(
                                  phase.refreshes.begin(), phase.refreshes.end(),
                                  [&](const Phase::Refresh &each) {
-                                   return isDue(phase, each.selection,
-                                                sequence);
+                                   return program.renews(each.selection,
+                                                         sequence.rows.place());
                                  }))
       continue;
     const auto kernel = static_cast<size_t>(phase.scoring);
-    auto launch =
-        std::find_if(scored.begin(), scored.end(),
-                     [&](const Launch &each) { return each.kernel == kernel; });
-    if (launch == scored.end())
-      launch = scored.insert(scored.end(), Launch{kernel, {}});
-    sequence.exactBlock = static_cast<int64_t>(launch->blocks.size());
-    launch->blocks.push_back(
+    Launch &launch = launchOf(scored, kernel);
+    sequence.exactBlock = static_cast<int64_t>(launch.blocks.size());
+    launch.blocks.push_back(
         argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
-    const abi::AttentionArgs &args = launch->blocks.back();
+    const abi::AttentionArgs &args = launch.blocks.back();
     counted.scorePairs += queryHeads * args.rows * args.n;
   }
   for (Launch &launch : scored)
@@ -512,13 +514,12 @@ Status Player::refresh(int64_t layer, std::span<const Launch> scored,
         if (sequence.exactBlock < 0)
           continue;
         const Phase &phase = phaseOf(layer, sequence);
-        if (first != (phase.scoring >= 0) ||
-            static_cast<size_t>(phase.scorer()) != launch.kernel ||
-            !isDue(phase, static_cast<int64_t>(selection), sequence))
+        const Phase::Refresh *due =
+            dueRefresh(phase, static_cast<int64_t>(selection), sequence);
+        if (!due || first != (phase.scoring >= 0) ||
+            static_cast<size_t>(phase.scorer()) != launch.kernel)
           continue;
-        for (const Phase::Refresh &each : phase.refreshes)
-          if (each.selection == static_cast<int64_t>(selection))
-            kernel = static_cast<size_t>(each.kernel);
+        kernel = static_cast<size_t>(due->kernel);
         const Selection &what = schedule.selections[selection];
         const abi::AttentionArgs &attention =
             launch.blocks[sequence.exactBlock];

@@ -75,7 +75,8 @@ bool StepProgram::renews(int64_t selection,
   return bundle::includes(manifest->selections[selection].cadence, place);
 }
 
-/// Every list that a phase reads has been renewed at an earlier step.
+/// Every list that a phase reads has been renewed at an earlier step, or in the
+/// same one by a phase that renews first.
 Status StepProgram::checkReads() const {
   for (int64_t layer = 0; layer < layers(); ++layer) {
     std::vector<bool> filled(manifest->selections.size());
@@ -96,9 +97,9 @@ Status StepProgram::checkReads() const {
         return Error("with " + std::to_string(steps) + " steps, step " +
                      std::to_string(step) + " reads selection '" +
                      selection.name + "' in layer " + std::to_string(layer) +
-                     ", which no earlier step has filled; its cadence " +
+                     ", which no step so far has filled; its cadence " +
                      bundle::toString(selection.cadence) +
-                     " must name a step before, or the schedule must attend to "
+                     " must name one, or the schedule must attend to "
                      "something else until then");
       }
       if (now.scoring < 0)

@@ -53,13 +53,19 @@ AttentionLowering::AttentionLowering(shed::KernelOp kernel)
 AttentionLowering::SharedLayout
 AttentionLowering::layOut(shed::KernelOp kernel) {
   auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
-  bool gathers = false, filters = false;
+  int64_t source = 0;
+  bool filters = false;
   kernel.walk([&](shed::ForKeysOp loop) {
-    bool reads = shed::indexedSet(loop.getOver()).has_value();
-    gathers |= reads;
+    Attribute over = loop.getOver();
+    const bool blocks = isa<shed::BlocksAttr>(over);
+    const bool reads = shed::indexedSet(over).has_value();
+    if (reads) // lists of blocks are Int32
+      source = std::max(source,
+                        IndexSource::sharedBytes(blocks ? shed::Encoding::Int32
+                                                        : encodingOf(kernel),
+                                                 tiling.getKeys()));
     filters |= llvm::any_of(loop.getSkip(), shed::indexedSet) ||
-               (reads && !loop.getSkip().empty()) ||
-               isa<shed::BlocksAttr>(loop.getOver());
+               (reads && !loop.getSkip().empty()) || blocks;
   });
   int64_t at = 0;
   auto take = [&](int64_t bytes) {
@@ -75,15 +81,12 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
   layout.values = take(tiling.getStages() * layout.stageBytes);
   if (kernel.getElement().isF32())
     layout.weights = take(tiling.getQueryRows() * tiling.getKeys() * 4);
-  // Lists of blocks are Int32.
-  if (gathers)
-    layout.source = take(std::max(
-        IndexSource::sharedBytes(encodingOf(kernel), tiling.getKeys()),
-        IndexSource::sharedBytes(shed::Encoding::Int32, tiling.getKeys())));
+  if (source)
+    layout.source = take(source);
   if (filters)
     layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
   if (hasMasks(kernel))
-    layout.places = take(tiling.getQueryRows() * 4);
+    layout.positions = take(tiling.getQueryRows() * 4);
   layout.bytes = at;
   return layout;
 }
@@ -173,7 +176,7 @@ void AttentionLowering::loadArguments() {
   warpRow = v.mul(warp, tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
   if (masks)
-    storePlaces();
+    storePositions();
 }
 
 /// Where row `row` of queries stands among the keys.
@@ -217,14 +220,14 @@ Value AttentionLowering::placesBelow(Value bound) {
 
 /// Leaves the positions of the tile's rows, which masks compare with keys', in
 /// shared memory: a thread's few would be in its registers throughout.
-void AttentionLowering::storePlaces() {
-  v.when(v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()),
-         [&] {
-           Value row = v.add(taskRow, part.thread);
-           Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
-           v.storeShared(positionsOf(place)[0],
-                         v.add(shared, v.mul(part.thread, 4)), layout.places);
-         });
+void AttentionLowering::storePositions() {
+  v.when(
+      v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()), [&] {
+        Value row = v.add(taskRow, part.thread);
+        Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
+        v.storeShared(positionsOf(place)[0],
+                      v.add(shared, v.mul(part.thread, 4)), layout.positions);
+      });
 }
 
 AttentionLowering::LanePart AttentionLowering::lanePart(Value thread) {

@@ -81,7 +81,7 @@ private:
   /// Offsets into shared memory.
   struct SharedLayout {
     int64_t queries = 0, keys = 0, values = 0, weights = 0, source = 0,
-            filter = 0, places = 0, bytes = 0;
+            filter = 0, positions = 0, bytes = 0;
     int64_t stageBytes = 0;
   };
   static SharedLayout layOut(shed::KernelOp kernel);
@@ -113,7 +113,7 @@ private:
   Value placeOf(Value row);
   Values positionsOf(ValueRange places);
   Value placesBelow(Value bound);
-  void storePlaces();
+  void storePositions();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
   void lowerBody();

@@ -124,10 +124,10 @@ int64_t IndexSource::sharedBytes(shed::Encoding encoding, int64_t tileKeys) {
   llvm_unreachable("unknown encoding");
 }
 
-void IndexSource::open(const KeyList &of, Value count, Value threadId,
+void IndexSource::open(const KeyList &of, Value keyCount, Value threadId,
                        Value at) {
   list = of;
-  n = count;
+  n = keyCount;
   ranks = list.blockKeys ? v.mul(list.keep, list.blockKeys) : list.keep;
   thread = threadId;
   shared = at;
@@ -179,7 +179,7 @@ void IndexSource::fillFromBlocks(Value tile) {
     Value which = v.quotient(rank, list.blockKeys);
     Value block = v.loadConstant(v.i32(), v.at(list.base, v.mul(which, 4)), 4);
     KeyRange keys = keysOfBlock(v, block, n, list.split, list.blockKeys);
-    Value key = v.add(keys.first, v.both(rank, list.blockKeys - 1));
+    Value key = v.add(keys.first, v.sub(rank, v.mul(which, list.blockKeys)));
     Value gap = v.either(v.compare(CmpIPredicate::slt, block, int64_t(0)),
                          v.compare(CmpIPredicate::sge, key, keys.end));
     Value place = v.both(rank, ringKeys(encoding, tileKeys) - 1);

@@ -97,17 +97,17 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     bool inside;
   };
   SmallVector<Band> bands;
-  Values places;
-  Value ownPlaces = v.add(shared, v.mul(rowInTile(0), 4));
+  Values positions;
+  Value ownPositions = v.add(shared, v.mul(rowInTile(0), 4));
   for (int64_t r = 0; r < 2 * rowSquares; ++r)
-    places.push_back(
-        v.loadShared(v.i32(), ownPlaces, layout.places + 8 * r * 4));
+    positions.push_back(
+        v.loadShared(v.i32(), ownPositions, layout.positions + 8 * r * 4));
   auto addBand = [&](shed::WindowAttr window, bool inside) {
     // No sequence is as long as a window of 2^30 keys.
     int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
     Band band{{}, 2 * half, inside};
-    for (Value place : places)
-      band.shift.push_back(v.sub(v.word(half), place));
+    for (Value position : positions)
+      band.shift.push_back(v.sub(v.word(half), position));
     bands.push_back(band);
   };
   if (op.getWithin())

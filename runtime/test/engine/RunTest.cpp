@@ -539,25 +539,63 @@ TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
   comparePlayed(manifest, promptsOf({20, 9}), lengthsOf(32, 32, 12));
 }
 
-// Steps that renew a selection attend over it, too.
-TEST_F(RunTest, PlayedAtOnce) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "columns", {0});
+/// The schedule's one rule as `at_once` has it: each step renews what is due
+/// and attends over it.
+static bundle::Manifest atOnce(bundle::Manifest manifest) {
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
   bundle::Phase fresh = phases.back();
   fresh.scoring = phases.front().attention;
   fresh.refreshes = phases.front().refreshes;
   phases = {fresh};
-  ASSERT_FALSE(CudaEngine::plays(manifest, config));
-  comparePlayed(manifest, promptsOf({40, 9}), lengthsOf(16, 16, 10));
-  const StepCounters &renewing =
-      record(*played, promptsOf({40}), lengthsOf(16, 16, 10))
-          .steps.front()
-          .counters;
-  // Half of the columns, and all pairs for their scores and once more to score.
+  return manifest;
+}
+
+TEST_F(RunTest, PlayedAtOnce) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  const bundle::Manifest fresh = atOnce(manifest);
+  ASSERT_FALSE(CudaEngine::plays(fresh, config));
+  comparePlayed(fresh, promptsOf({40, 9}), lengthsOf(16, 16, 10));
+  comparePlayed(atOnce(blocks(bundle::Selection::Isolation::Filtered,
+                              bundle::Selection::Scale::Heads)),
+                promptsOf({50, 7}), lengthsOf(32, 32, 10));
+
+  // A step that renews computes half of the pairs, and visits all of them for
+  // their log-sum-exps and once more to score them; the others read its lists.
+  const Prompts prompts = promptsOf({40});
+  const Trace first = onHost(fresh, prompts, lengthsOf(16, 16, 10));
+  const Trace later = onHost(manifest, prompts, lengthsOf(16, 16, 10));
+  const StepCounters &renewing = first.steps.front().counters;
   EXPECT_EQ(2 * renewing.pairs, renewing.densePairs);
   EXPECT_EQ(renewing.scorePairs, 2 * renewing.densePairs);
+  EXPECT_EQ(later.steps.front().counters.pairs, renewing.densePairs);
+  EXPECT_EQ(first.steps[1].counters.pairs, later.steps[1].counters.pairs);
+  EXPECT_EQ(first.steps[1].counters.scorePairs, 0);
+  // The first step's tokens are those of another attention.
+  EXPECT_NE(first.steps.front().commits.front().confidence,
+            later.steps.front().commits.front().confidence);
+
+  // With all columns kept, attention is dense at every step.
+  bundle::Manifest whole = manifest;
+  whole.selections.front().keep = {1, 1};
+  const Trace kept = onHost(atOnce(whole), prompts, lengthsOf(16, 16, 10));
+  const Trace dense = onHost(denseManifest(), prompts, lengthsOf(16, 16, 10));
+  EXPECT_EQ(kept.generation.sequences, dense.generation.sequences);
+}
+
+// Sequences whose blocks end by confidence are at different steps: some renew
+// and attend, others attend alone.
+TEST_F(RunTest, PlayedAtOnceAtDifferentSteps) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections.front().cadence =
+      cadence(bundle::Cadence::Kind::First, 1, true);
+  setRule(manifest, "columns", {0});
+  manifest = atOnce(manifest);
+  manifest.commit.kind = bundle::CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 20};
+  comparePlayed(manifest, promptsOf({40, 9, 21}), lengthsOf(16, 4, 16));
 }
 
 } // namespace

@@ -143,7 +143,7 @@ heddle.plan @N4 {
 heddle.plan @N5 {
   heddle.kernel @a attention dense
   heddle.rule default {
-    // expected-error@+1 {{must begin with heddle.attend_with}}
+    // expected-error@+1 {{must begin with heddle.attend_with or heddle.score_with}}
     heddle.phase otherwise {
     }
   }
@@ -178,5 +178,61 @@ heddle.plan @N5 {
   heddle.rule default {
     // expected-error@+1 {{needs a cadence}}
     "heddle.phase"() <{when = #heddle<when_kind on>}> ({^bb0:}) : () -> ()
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.rule default {
+    // expected-error@+1 {{scores and must end with heddle.attend_with}}
+    heddle.phase otherwise {
+      heddle.score_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.rule default {
+    // expected-error@+1 {{scores for no heddle.refresh}}
+    heddle.phase otherwise {
+      heddle.score_with @d
+      heddle.attend_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.score_with @d
+      // expected-error@+1 {{cannot follow a phase's heddle.score_with; only heddle.refresh and a last heddle.attend_with can}}
+      heddle.attend_with @d
+      heddle.attend_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.rule default {
+    heddle.phase otherwise {
+      // expected-error@+1 {{needs an attention kernel, found @s}}
+      heddle.score_with @s
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
   }
 }

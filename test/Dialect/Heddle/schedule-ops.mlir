@@ -57,3 +57,23 @@ heddle.schedule @attends {
   // CHECK-NEXT: heddle.attend dense in layers(-2 to -1){{$}}
   heddle.attend dense in layers(-2 to -1)
 }
+
+// CHECK-LABEL: heddle.schedule @at_once
+// CHECK: heddle.attend dense until(%{{.+}}) then pairs(%{{.+}}) at_once{{$}}
+// CHECK: heddle.attend pairs(%{{.+}}) at_once in layers(0 to 1){{$}}
+heddle.schedule @at_once {
+  %always = heddle.cadence every(1)
+  %late = heddle.cadence at(0.2)
+  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %always
+  heddle.attend dense until(%late) then pairs(%a) at_once
+  heddle.attend pairs(%a) at_once in layers(0 to 1)
+}
+
+// Where the first step does not wait, step 1 is enough.
+// CHECK-LABEL: heddle.schedule @at_once_from_the_first
+heddle.schedule @at_once_from_the_first {
+  %always = heddle.cadence every(1)
+  %often = heddle.cadence every(4)
+  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %often
+  heddle.attend dense until(%always) then pairs(%a) at_once
+}

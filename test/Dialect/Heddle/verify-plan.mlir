@@ -224,6 +224,111 @@ heddle.plan @N10 {
 
 // -----
 
+heddle.plan @N9 {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step 1)
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    heddle.phase on at(step 5) {
+      heddle.score_with @d
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9 {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step 5)
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase on at(step 5) {
+      heddle.attend_with @d
+    }
+    heddle.phase before at(step 5) {
+      heddle.attend_with @d
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    heddle.phase otherwise {
+      heddle.score_with @d
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9 {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(7)
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(step 5) {
+      heddle.attend_with @d
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    heddle.phase otherwise {
+      heddle.score_with @d
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+// A phase that renews first may read from its first step on.
+
+heddle.plan @at_once {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(step 5) {
+      heddle.attend_with @d
+    }
+    heddle.phase otherwise {
+      heddle.score_with @d
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @w attention [window(64)]
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.score_with @w
+      // expected-error@+1 {{must follow dense attention that writes the log-sum-exp}}
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
 // expected-error@+1 {{expected a heddle.plan, found none}}
 module {}
 

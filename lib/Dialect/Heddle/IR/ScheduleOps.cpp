@@ -148,8 +148,9 @@ static LogicalResult verifyReads(AttendOp attend) {
     CadenceAttr renewed = cadenceOf(select.getCadence());
     // At once, it is not renewed while attention is dense.
     const bool ready = attend.getAtOnce()
-                           ? renewed && (until ? renewed.includesAllOf(until)
-                                               : renewed.includesFirstStep())
+                           ? renewed && (until && !until.includesFirstStep()
+                                             ? renewed.includesAllOf(until)
+                                             : renewed.includesFirstStep())
                            : !renewed || renewed.includesFirstStep() ||
                                  (until && renewed.startsNoLaterThan(until));
     if (ready)

@@ -130,7 +130,25 @@ static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
   });
 }
 
-/// N9: what phase `reader` reads was written at an earlier step. Say C is the
+/// Whether the first step of phase `reader`, which renews a selection on
+/// `cadence` before it reads it, is one of the cadence: all of the phase's
+/// steps are, or its first step is step 1, or one at which the last of the
+/// cadences begins that all phases in front of it wait for.
+static bool renewsAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
+                          CadenceAttr cadence) {
+  PhaseOp own = phases[reader];
+  if (own.getWhen() == WhenKind::On)
+    return cadence.includesAllOf(own.getCadenceAttr());
+  if (reader == 0)
+    return cadence.includesFirstStep();
+  return llvm::all_of(phases.take_front(reader), [&](PhaseOp phase) {
+    return phase.getWhen() == WhenKind::Before &&
+           cadence.includesAllOf(phase.getCadenceAttr());
+  });
+}
+
+/// N9: what phase `reader` reads was written at an earlier step, or in the same
+/// one by the phase itself. Say C is the
 /// selection's cadence. If some phase is `on` C, and it and all phases before
 /// it renew the selection, then the selection is renewed at exactly the steps
 /// of C. The reader comes after that phase, so it runs at steps outside of C
@@ -141,15 +159,9 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                                  FlatSymbolRefAttr name) {
   auto selection = symbols.lookup<SelectionOp>(name.getAttr());
   CadenceAttr cadence = selection.getCadenceAttr();
-  // A phase that renews before it reads needs a step of C as its first.
-  if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name)) {
-    bool first = reader == 0 && cadence.includesFirstStep();
-    for (PhaseOp phase : phases.take_front(reader))
-      first |= phase.getWhen() == WhenKind::Before &&
-               cadence.includesAllOf(phase.getCadenceAttr());
-    if (first)
-      return success();
-  }
+  if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name) &&
+                                    renewsAtFirst(phases, reader, cadence))
+    return success();
   bool isWritten = false, isReady = cadence.includesFirstStep();
   for (PhaseOp phase : phases.take_front(reader)) {
     if (!isWritten && !refreshes(phase, name))

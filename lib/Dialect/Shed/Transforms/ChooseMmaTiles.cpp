@@ -39,7 +39,7 @@ int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
   int64_t weights = kernel.getElement().isF32()
                         ? tiling.getQueryRows() * tiling.getKeys() * 4
                         : 0;
-  // Windows compare with the places of rows.
+  // Windows compare with the positions of rows.
   bool masks = kernel.walk([](MaskOp) { return WalkResult::interrupt(); })
                    .wasInterrupted();
   return queries + 2 * tiling.getStages() * keys + weights +

@@ -313,6 +313,38 @@ bundle::Manifest aboveABit() {
   return manifest;
 }
 
+// Whichever token ends a sequence, it ends each where it would end alone.
+TEST(Generate, EndsEachSequenceAtItsOwnEos) {
+  const GenerateOptions options = makeOptions(12, 4, 12);
+  int64_t early = 0, late = 0;
+  for (int32_t eos = 0; eos < FakeModel::mask; ++eos) {
+    auto run = [&](const Prompts &prompts) {
+      FakeModel model;
+      model.info.eosToken = eos;
+      FakeExecutor executor;
+      executor.program.commit.stopAtEos = true;
+      Result<Generation> result =
+          generate(model, executor, prompts, options, nullptr);
+      EXPECT_TRUE(result) << result.error().text();
+      return result ? std::move(*result) : Generation();
+    };
+    const Generation together = run(raggedPrompts);
+    ASSERT_EQ(together.sequences.size(), raggedPrompts.size());
+    EXPECT_TRUE(together.complete);
+    int64_t steps = 0;
+    for (size_t s = 0; s < raggedPrompts.size(); ++s) {
+      const Generation alone = run({raggedPrompts[s]});
+      EXPECT_EQ(alone.sequences[0], together.sequences[s])
+          << "token " << eos << ", sequence " << s;
+      steps = std::max(steps, alone.stepsDone);
+      (alone.stepsDone < options.steps ? early : late) += 1;
+    }
+    EXPECT_EQ(together.stepsDone, steps) << "token " << eos;
+  }
+  EXPECT_GT(early, 0);
+  EXPECT_GT(late, 0);
+}
+
 TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {
   GenerateOptions options = makeOptions(12, 4, 12);
   std::vector<Tokens> alone;

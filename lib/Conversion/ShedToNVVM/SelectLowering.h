@@ -55,6 +55,7 @@ private:
   };
   SharedLayout layOut() const;
 
+  //===--- SelectLowering.cpp -----------------------------------------------===
   LogicalResult check();
   Value field(Type type, size_t offset);
   Value stride(size_t offset);
@@ -70,15 +71,17 @@ private:
   Values multiplyExact(Value row);
   void storeScores(ValueRange sums, Value tile, Value to, Value inverse,
                    Value first);
+  Value scoresOf(Value part, bool span);
+  Value scratchRow(Value row);
+  Value isScoredBySpan();
+  std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places, int64_t step);
+
+  //===--- SelectLists.cpp --------------------------------------------------===
   void choose(Value list, Value group);
   void chooseBlocks(const KeyList &list, Value part, Value shown);
   void poolScores(Value from, Value first, Value end, Value limit,
                   const KeyList &list, Value to, Value shown);
   Value shownScores(Value list, Value group);
-  Value scoresOf(Value part, bool span);
-  Value scratchRow(Value row);
-  Value isScoredBySpan();
-  std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places, int64_t step);
 
   shed::KernelOp kernel;
   shed::MmaTilingAttr tiling;

@@ -73,11 +73,14 @@ DeviceRunner::read(const bundle::Selection &selection,
   return std::span<const int32_t>(memory);
 }
 
-Result<const int32_t *> DeviceRunner::upload(std::span<const int32_t> values) {
-  Result<DevicePtr> address = uploads.put(stream, values);
+/// Makes `values`, `count` of them on the host, those on the device.
+Status DeviceRunner::upload(const int32_t *&values, int64_t count) {
+  Result<DevicePtr> address =
+      uploads.put(stream, {values, static_cast<size_t>(count)});
   if (!address)
     return address.takeError();
-  return at<const int32_t>(*address);
+  values = at<const int32_t>(*address);
+  return Status::success();
 }
 
 Status DeviceRunner::attend(size_t kernel,
@@ -93,33 +96,22 @@ Status DeviceRunner::attend(size_t kernel,
     if (!whole && bound.kernel->hasLists()) {
       fillFirstRows(args, /*byPlace=*/true, tileRows, firstRow);
       own = static_cast<int64_t>(firstRow.size()) - 1;
-      Result<const int32_t *> uploaded = upload(firstRow);
-      if (!uploaded)
-        return uploaded.takeError();
-      args.firstRow = *uploaded;
+      args.firstRow = firstRow.data();
+      if (Status s = upload(args.firstRow, own + 1); !s)
+        return s;
     } else {
       args.firstRow = nullptr;
     }
-    if (!whole) {
-      Result<const int32_t *> uploaded =
-          upload({args.place, static_cast<size_t>(args.rows)});
-      if (!uploaded)
-        return uploaded.takeError();
-      args.place = *uploaded;
-    } else {
+    if (whole)
       args.place = nullptr;
-    }
+    else if (Status s = upload(args.place, args.rows); !s)
+      return s;
     // Only windows and sinks compare positions, and those are places where
     // all positions are visible.
-    if (bound.comparesPositions && args.position[args.n - 1] != args.n - 1) {
-      Result<const int32_t *> uploaded =
-          upload({args.position, static_cast<size_t>(args.n)});
-      if (!uploaded)
-        return uploaded.takeError();
-      args.position = *uploaded;
-    } else {
+    if (!bound.comparesPositions || args.position[args.n - 1] == args.n - 1)
       args.position = nullptr;
-    }
+    else if (Status s = upload(args.position, args.n); !s)
+      return s;
     tiles = std::max(tiles, own);
   }
   Result<DevicePtr> arguments =

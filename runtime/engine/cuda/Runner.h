@@ -40,7 +40,7 @@ public:
                 std::span<const abi::SelectArgs> blocks) override;
 
 private:
-  Result<const int32_t *> upload(std::span<const int32_t> values);
+  Status upload(const int32_t *&values, int64_t count);
 
   const Context &context;
   const Stream &stream;

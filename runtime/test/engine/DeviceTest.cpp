@@ -149,12 +149,7 @@ protected:
 };
 
 TEST_F(PlanTest, NamesAndBytes) {
-  makeModel({.layers = 2,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61});
+  makeModel(grouped);
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
   start(manifest, DType::BF16);

@@ -21,6 +21,15 @@
 
 namespace heddle::rt::cuda::test {
 
+/// Models of odd widths: one query head a key/value head, and two.
+inline constexpr rt::test::TinyShape tiny = {.mlpHidden = 40, .vocab = 61};
+inline constexpr rt::test::TinyShape grouped = {.layers = 2,
+                                                .hidden = 256,
+                                                .queryHeads = 4,
+                                                .kvHeads = 2,
+                                                .mlpHidden = 40,
+                                                .vocab = 61};
+
 using Prompts = std::vector<std::vector<int32_t>>;
 
 /// A tiny model on the fake GPU; the bundle's kernels have code.

@@ -31,8 +31,6 @@ struct Trace {
   std::vector<Step> steps;
 };
 
-constexpr TinyShape tiny = {.mlpHidden = 40, .vocab = 61};
-
 class RunTest : public EngineTest {
 protected:
   static Trace record(StepEngine &engine, const Prompts &prompts,
@@ -369,12 +367,7 @@ TEST_F(RunTest, PlayedLeastSimilarRows) {
 }
 
 TEST_F(RunTest, PlayedBlocksCommittedByConfidence) {
-  makeModel({.layers = 2,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61});
+  makeModel(grouped);
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {positions(bundle::Positions::Kind::Block)};
   bundle::Pass some;
@@ -503,12 +496,7 @@ TEST_F(RunTest, PlayedBlocks) {
 }
 
 TEST_F(RunTest, PlayedSharedLists) {
-  makeModel({.layers = 2,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61});
+  makeModel(grouped);
   for (bundle::Encoding encoding :
        {bundle::Encoding::Uint16, bundle::Encoding::Bitmap}) {
     bundle::Manifest manifest = gpuManifest({.encodings = {encoding}});

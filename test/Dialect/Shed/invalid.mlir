@@ -95,8 +95,13 @@ shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
 
 // -----
 
-// expected-error@+1 {{a block has at least 1 key, not 0}}
+// expected-error@+1 {{a block has 1 to 1024 keys, not 0}}
 #b = #shed.blocks<0, size = 0>
+
+// -----
+
+// expected-error@+1 {{a block has 1 to 1024 keys, not 2147483648}}
+#b = #shed.blocks<0, size = 2147483648>
 
 // -----
 

@@ -8,6 +8,8 @@
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
+#include "bundle/Manifest.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -73,8 +75,10 @@ LogicalResult BlocksAttr::verify(EmitError emitError, int64_t index,
                                  int64_t size) {
   if (index < 0)
     return emitError() << "a list's index is at least 0, not " << index;
-  if (size < 1)
-    return emitError() << "a block has at least 1 key, not " << size;
+  // As many rows share a list, and no group has more.
+  if (size < 1 || size > ::heddle::bundle::maxGroup)
+    return emitError() << "a block has 1 to " << ::heddle::bundle::maxGroup
+                       << " keys, not " << size;
   return success();
 }
 

@@ -14,6 +14,42 @@
 // Tiles are cut by rows: without lists and windows nobody asks where they are.
 // CHECK-NOT: llvm.icmp "eq" {{.*}} : !llvm.ptr<1>
 
+// At most 64 rows, which two warps hold: then warps share rows, and each takes
+// 16 keys of a tile at a time: 2 x 2 products for each of 8 steps of channels,
+// then 2 x 16. What they found, 136 numbers a lane, is merged in two rounds.
+// CHECK: %[[FEW:.+]] = arith.cmpi sle
+// CHECK-NEXT: scf.if %[[FEW]] {
+// CHECK: scf.for
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: nvvm.barrier0
+// CHECK: scf.for
+// CHECK-COUNT-64: nvvm.mma.sync
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
+// CHECK: scf.for
+// CHECK-COUNT-64: nvvm.mma.sync
+// CHECK: scf.yield
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: nvvm.barrier0
+// CHECK: arith.cmpi sle
+// CHECK-NEXT: scf.if
+// CHECK: arith.cmpi eq
+// CHECK-NEXT: scf.if
+// CHECK-COUNT-34: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-34: llvm.load {{.*}} -> vector<4xf32>
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-34: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-34: llvm.load {{.*}} -> vector<4xf32>
+// CHECK: nvvm.barrier0
+// CHECK-NOT: vector<4xf32>
+
+// More rows.
+// CHECK: %[[MANY:.+]] = arith.cmpi sgt
+// CHECK-NEXT: scf.if %[[MANY]] {
+
 // Whole tiles: all waiting is for the tile at hand, the next one is then on its
 // way, and products follow; 2 x 8 of 16 x 8 x 16 for each of 8 steps of
 // channels, then 2 x 16 for each of 4 steps of keys.
@@ -84,6 +120,8 @@ shed.kernel @exact attention element(f32) head_dim(64)
 // CHECK: llvm.intr.ctpop
 // CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>{{$}}
 // CHECK: nvvm.mma.sync
+// Nothing is merged: with lists every warp has rows of its own.
+// CHECK-NOT: vector<4xf32>
 // CHECK: llvm.return
 shed.kernel @columns attention element(f16) head_dim(64) encoding(bitmap)
     tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {

@@ -44,10 +44,10 @@ AttentionLowering::AttentionLowering(shed::KernelOp kernel)
       v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
       exact(element.isF32()), masks(hasMasks(kernel)),
       channels(kernel.getHeadDim()), elementBytes(bytesOf(element)),
-      rowSquares(tiling.getRowsPerWarp() / 16),
-      keySquares(tiling.getKeys() / 8), channelSquares(channels / 8),
-      encoding(encodingOf(kernel)), swizzle{channels * elementBytes},
-      layout(layOut(kernel)), copyLanes(lanesOfRow(swizzle.rowBytes)),
+      rowSquares(tiling.getRowsPerWarp() / 16), channelSquares(channels / 8),
+      keySquares(tiling.getKeys() / 8), encoding(encodingOf(kernel)),
+      swizzle{channels * elementBytes}, layout(layOut(kernel)),
+      copyLanes(lanesOfRow(swizzle.rowBytes)),
       copyRows(tiling.getThreads() / copyLanes) {}
 
 AttentionLowering::SharedLayout
@@ -103,9 +103,57 @@ void AttentionLowering::run() {
   args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
                                   int64_t(sizeof(abi::AttentionArgs))));
   findRows();
-  loadArguments();
-  lowerBody();
+  auto lowerAll = [&] {
+    loadArguments();
+    lowerBody();
+  };
+  if (splitsKeys()) {
+    Value few =
+        v.compare(CmpIPredicate::sle, v.sub(taskEnd, taskRow), mostFewRows());
+    v.when(few, [&] { lowerFewRows(); });
+    v.when(v.flip(few, 1), lowerAll);
+  } else {
+    lowerAll();
+  }
   v.closeEntry();
+}
+
+/// Rows that half of the warps hold.
+int64_t AttentionLowering::mostFewRows() const {
+  return tiling.getWarps() / 2 * tiling.getRowsPerWarp();
+}
+
+/// Whether there is a way of few rows: each warp can take products of its own
+/// of a tile, and what half of the warps found fits the place of the tiles.
+/// Lists have few keys; f32 is not there to be fast.
+bool AttentionLowering::splitsKeys() {
+  const int64_t warps = tiling.getWarps();
+  const int64_t found = rowSquares * 4 * (channelSquares + 1) * 32 * 4;
+  return !exact && !kernel.hasLists() && warps > 1 &&
+         llvm::isPowerOf2_64(warps) && tiling.getKeys() % (16 * warps) == 0 &&
+         warps / 2 * found <= 2 * tiling.getStages() * layout.stageBytes;
+}
+
+/// The body once more, for a block whose warps share rows.
+void AttentionLowering::lowerFewRows() {
+  loadArguments();
+  const int64_t warps = tiling.getWarps();
+  Value rows = v.sub(taskEnd, taskRow);
+  Value rowWarps = v.word(1);
+  for (int64_t some = 1; some < warps / 2; some *= 2)
+    rowWarps = v.select(
+        v.compare(CmpIPredicate::sgt, rows, some * tiling.getRowsPerWarp()),
+        v.word(2 * some), rowWarps);
+  split = KeySplit{rowWarps, v.quotient(warp, rowWarps),
+                   v.quotient(v.word(warps), rowWarps)};
+  warpRow = v.mul(v.both(warp, v.add(rowWarps, -1)), tiling.getRowsPerWarp());
+  warpBytes = v.mul(warpRow, swizzle.rowBytes);
+  keySquares /= warps;
+  lowerBody();
+  keySquares *= warps;
+  split.reset();
+  queriesReady = false;
+  queries.clear();
 }
 
 Value AttentionLowering::field(Type type, size_t offset) {
@@ -172,7 +220,7 @@ void AttentionLowering::loadArguments() {
   part = copyPart(thread);
   own = lanePart(thread);
   // From lane 0, so that it is seen to be the same in all lanes.
-  Value warp = v.shuffle(v.quotient(thread, 32), v.word(0));
+  warp = v.shuffle(v.quotient(thread, 32), v.word(0));
   warpRow = v.mul(warp, tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
   if (masks)
@@ -249,7 +297,13 @@ void AttentionLowering::lowerBody() {
         .Case([&](shed::LoadQueriesOp) { copyQueries(); })
         .Case([&](shed::SoftmaxInitOp) { initSoftmax(); })
         .Case([&](shed::ForKeysOp loop) { lowerKeys(loop); })
-        .Case([&](shed::StoreOp) { storeContext(); });
+        .Case([&](shed::StoreOp) {
+          if (!split)
+            return storeContext();
+          mergeSplit();
+          v.when(v.compare(CmpIPredicate::slt, warp, split->rowWarps),
+                 [&] { storeContext(); });
+        });
   }
 }
 
@@ -398,7 +452,7 @@ void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
         bringTile(pass, v.add(t, stages - 1), now[1], next);
         next = advance(pass, next);
       }
-      lowerTile(loop, pass, {t, now[0], partial});
+      lowerTile(loop, pass, {t, v.mul(t, tiling.getKeys()), now[0], partial});
       return carry(nextStage(now[0]), nextStage(now[1]), next);
     });
   };
@@ -417,9 +471,27 @@ void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
   setState(ArrayRef<Value>(carried).drop_front(heads));
 }
 
-/// Loads are left out: copies run ahead of the tile.
 void AttentionLowering::lowerTile(shed::ForKeysOp loop, KeyPass &pass,
                                   const KeyTile &tile) {
+  if (!split)
+    return lowerKeysOfTile(loop, pass, tile);
+  const int64_t keys = tiling.getKeys() / tiling.getWarps();
+  setState(v.loop(split->first, v.word(tiling.getWarps()), split->sharers,
+                  state(), [&](Value which, ValueRange values) {
+                    setState(Values(values));
+                    Value first = v.mul(which, keys);
+                    lowerKeysOfTile(
+                        loop, pass,
+                        {tile.index, v.add(tile.rank, first),
+                         v.add(tile.stage, v.mul(first, swizzle.rowBytes)),
+                         tile.partial});
+                    return state();
+                  }));
+}
+
+/// Loads are left out: copies run ahead of the tile.
+void AttentionLowering::lowerKeysOfTile(shed::ForKeysOp loop, KeyPass &pass,
+                                        const KeyTile &tile) {
   for (Operation &op : loop.getBody().front()) {
     v.b.setLoc(op.getLoc());
     TypeSwitch<Operation *>(&op)

@@ -19,6 +19,17 @@
 // f32 takes the same way with the products replaced by multiply-adds on the
 // same fragments; it is there to compare with, not to be fast.
 //
+// A block whose rows are few would leave most of its warps without any. Where
+// half of the warps can hold them, several warps hold the same rows instead and
+// each takes its part of every tile of keys; what they found is merged at the
+// end. Which way a row goes depends on the rows of its own sequence alone.
+//
+// Worked example: 4 warps of 32 rows, tiles of 64 keys, 40 rows. Warps 0 and 2
+// hold rows 0 to 31, warps 1 and 3 the other 8. Of each tile warps 0 and 1 take
+// keys 0 to 15 and 32 to 47, warps 2 and 3 the others; then warp 2 hands its
+// sums to warp 0 and warp 3 to warp 1. With 30 rows all warps hold them and
+// take 16 keys of a tile each.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_LIB_CONVERSION_SHEDTONVVM_ATTENTIONLOWERING_H
@@ -61,11 +72,20 @@ struct KeyPass {
   std::optional<KeyFilter> filter;   ///< keys to be left out
 };
 
-/// The tile of keys that the products work on.
+/// The keys of a tile that the products of a warp work on.
 struct KeyTile {
   Value index;  ///< i32, of the tile in its pass
-  Value stage;  ///< i32: bytes from the first stage to the tile's
+  Value rank;   ///< i32: of the first key in its pass
+  Value stage;  ///< i32: bytes from the first stage's first key to this one
   bool partial; ///< may reach beyond the last key
+};
+
+/// Warps that hold the same rows and share the keys of a tile.
+struct KeySplit {
+  Value rowWarps; ///< i32: warps that hold all rows, a power of two
+  Value first;    ///< i32: this warp's first part of a tile; the next one is
+                  ///< `sharers` further
+  Value sharers;  ///< i32: warps that hold the same rows
 };
 
 class AttentionLowering {
@@ -117,8 +137,13 @@ private:
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
   void lowerBody();
+  bool splitsKeys();
+  int64_t mostFewRows() const;
+  void lowerFewRows();
   void lowerKeys(shed::ForKeysOp loop);
   void lowerTile(shed::ForKeysOp loop, KeyPass &pass, const KeyTile &tile);
+  void lowerKeysOfTile(shed::ForKeysOp loop, KeyPass &pass,
+                       const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
   void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
   KeyList list(Attribute set);
@@ -150,6 +175,8 @@ private:
   void maskFiltered(KeyPass &pass, const KeyTile &tile);
   void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();
+  void mergeSplit();
+  Values mergedWith(function_ref<Value(int64_t first)> quad);
   void storeContext();
   Value rowInTile(int64_t row);
 
@@ -171,8 +198,8 @@ private:
   const bool masks; ///< windows
   const int64_t channels, elementBytes;
   const int64_t rowSquares;     ///< 16-row squares of a warp
-  const int64_t keySquares;     ///< 8-key squares of a tile
   const int64_t channelSquares; ///< 8-channel squares of a row
+  int64_t keySquares;           ///< 8-key squares of a warp at a time
   const shed::Encoding encoding;
   const Swizzle swizzle;
   const SharedLayout layout;
@@ -187,10 +214,12 @@ private:
   Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
   Value factor;                        ///< |scale| * log2(e)
   Value negative; ///< whether the sign of `scale` is to go into the queries
+  Value warp;     ///< i32
   Value warpRow;  ///< the warp's first row in the tile
   CopyPart part;
   Value warpBytes; ///< i32: bytes of the rows before the warp's
   LanePart own;
+  std::optional<KeySplit> split; ///< in the way of few rows
   bool queriesReady = false;
   Values queries; ///< fragments, when kept
 

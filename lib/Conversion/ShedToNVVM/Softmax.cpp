@@ -60,8 +60,7 @@ Value AttentionLowering::rowInTile(int64_t row) {
 /// Logits of the padding behind a pass's last key give no weight.
 void AttentionLowering::maskEnd(KeyPass &pass, const KeyTile &tile) {
   Value lowest = v.real(-infinity);
-  Value left =
-      v.sub(v.sub(pass.count, v.mul(tile.index, tiling.getKeys())), own.column);
+  Value left = v.sub(v.sub(pass.count, tile.rank), own.column);
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
       Value inside = v.compare(CmpIPredicate::sgt, left, 8 * n + e);
@@ -115,7 +114,7 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
   for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
     addBand(window, false);
 
-  Value rank = v.add(v.mul(tile.index, tiling.getKeys()), own.column);
+  Value rank = v.add(tile.rank, own.column);
   Values keys;
   for (int64_t k = 0; k < keySquares; ++k)
     for (int64_t e = 0; e < 2; ++e) {
@@ -195,6 +194,76 @@ void AttentionLowering::updateSoftmax() {
       odd = odd ? v.addf(odd, element(r, i + 1)) : element(r, i + 1);
     }
     sum[r] = v.addf(even, odd);
+  }
+}
+
+/// The softmax of these keys and of those of another warp's state, of which
+/// `quad` loads four values.
+Values AttentionLowering::mergedWith(function_ref<Value(int64_t first)> quad) {
+  const int64_t rows = 2 * rowSquares;
+  const auto outputs = static_cast<int64_t>(context.size());
+  Values others; // maxima, then sums
+  for (int64_t i = 0; i < 2 * rows; i += 4)
+    for (int64_t e = 0; e < 4; ++e)
+      others.push_back(v.extract(quad(outputs + i), e));
+  Values merged, greater, sums, own, theirs;
+  for (int64_t r = 0; r < rows; ++r) {
+    greater.push_back(v.maxf(maximum[r], others[r]));
+    own.push_back(v.exp2(v.subf(maximum[r], greater[r])));
+    theirs.push_back(v.exp2(v.subf(others[r], greater[r])));
+    sums.push_back(v.fma(sum[r], own[r], v.mulf(others[rows + r], theirs[r])));
+  }
+  for (int64_t i = 0; i < outputs; i += 4) {
+    Value four = quad(i);
+    for (int64_t e = 0; e < 4; ++e) {
+      int64_t r = 2 * (i / (4 * channelSquares)) + e / 2;
+      merged.push_back(
+          v.fma(context[i + e], own[r], v.mulf(v.extract(four, e), theirs[r])));
+    }
+  }
+  llvm::append_range(merged, greater);
+  llvm::append_range(merged, sums);
+  return merged;
+}
+
+/// Leaves what all warps found of their rows with the first that hold them, in
+/// turns: the upper half of the warps hands its registers over to the lower
+/// one, then the upper half of those. All lanes hold the same places of the
+/// squares.
+void AttentionLowering::mergeSplit() {
+  const auto size = static_cast<int64_t>(state().size());
+  assert(size % 4 == 0 && "squares have four elements a lane");
+  // Nobody still reads the tiles.
+  v.awaitCopies(0);
+  v.barrier();
+  for (int64_t half = tiling.getWarps() / 2; half >= 1; half /= 2) {
+    Values before = state();
+    Value place = v.add(v.add(shared, v.mul(own.lane, 16)),
+                        v.mul(v.both(warp, half - 1), size / 4 * 512));
+    auto exchange = [&]() -> Values {
+      Value gives = v.compare(CmpIPredicate::eq, v.both(warp, -half), half);
+      v.when(gives, [&] {
+        for (int64_t i = 0; i < size; i += 4)
+          v.storeShared(v.makeVector(ArrayRef<Value>(before).slice(i, 4)),
+                        place, layout.keys + i / 4 * 512, 16);
+      });
+      v.barrier();
+      Values merged = v.choose(
+          v.compare(CmpIPredicate::slt, warp, half),
+          TypeRange(ValueRange(before)),
+          [&] {
+            return mergedWith([&](int64_t first) {
+              return v.loadShared(VectorType::get(4, v.f32()), place,
+                                  layout.keys + first / 4 * 512, 16);
+            });
+          },
+          [&] { return before; });
+      v.barrier();
+      return merged;
+    };
+    setState(v.choose(v.compare(CmpIPredicate::sle, split->rowWarps, half),
+                      TypeRange(ValueRange(before)), exchange,
+                      [&] { return before; }));
   }
 }
 

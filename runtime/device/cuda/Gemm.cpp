@@ -74,8 +74,7 @@ constexpr float one = 1, zero = 0;
 } // namespace
 
 int64_t plannedRows(int64_t rows) {
-  constexpr int64_t few = 128, many = 1024;
-  const int64_t unit = rows <= many ? few : many;
+  const int64_t unit = rows <= 64 ? 64 : rows <= 1024 ? 128 : 1024;
   return (rows + unit - 1) / unit * unit;
 }
 
@@ -248,8 +247,17 @@ Status Gemm::run(const Stream &stream, const Plan &plan,
 
 Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
                      const GemmOperands &operands) {
-  if (find(shape))
+  if (auto known = plans.find(shape); known != plans.end()) {
+    Plan &plan = *known->second;
+    if (plan.chosen || ++plan.uses < options.usesBeforeChoice)
+      return Status::success();
+    Result<Algorithm> chosen = choose(stream, plan, operands, /*all=*/true);
+    if (!chosen)
+      return chosen.takeError();
+    plan.algorithm = *chosen;
+    plan.chosen = true;
     return Status::success();
+  }
   if (Status status = checkShape(shape); !status)
     return status;
   if (Status status = owner->enter(); !status)
@@ -260,7 +268,9 @@ Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
       shape, shape.layerOutputs ? leastAlignment : alignmentOf(operands));
   if (!plan)
     return plan.takeError();
-  Result<Algorithm> chosen = choose(stream, **plan, operands);
+  (*plan)->chosen = options.usesBeforeChoice == 0;
+  Result<Algorithm> chosen =
+      choose(stream, **plan, operands, /*all=*/(*plan)->chosen);
   if (!chosen)
     return chosen.takeError();
   (*plan)->algorithm = *chosen;

@@ -64,8 +64,8 @@ struct GemmShape {
 };
 
 /// Rows of a product of `rows` rows, where their number changes from step to
-/// step: the next multiple of 128, above 1024 of 1024, so that few shapes are
-/// planned. What lies in the rows beyond is nobody's business.
+/// step: 64, or the next multiple of 128, above 1024 of 1024, so that few
+/// shapes are planned. What lies in the rows beyond is nobody's business.
 int64_t plannedRows(int64_t rows);
 
 /// Device addresses, multiples of 16. W is dense.
@@ -79,6 +79,9 @@ struct GemmOperands {
 struct GemmOptions {
   int proposals = 8;            ///< of cuBLASLt's, timed for a shape
   double secondsPerShape = 0.4; ///< to time them, about and at most
+  /// Times that prepare() must have seen a shape before all proposals are tried
+  /// out for it; before, the better of the first ones serves. 0: at once.
+  int64_t usesBeforeChoice = 0;
 };
 
 /// One of cuBLASLt's algorithms for a shape, as the bench reports it.
@@ -113,8 +116,9 @@ public:
   /// Chooses the algorithm of a shape and loads its code. x is filled with
   /// random values, y is overwritten, weights and bias are read only; operands
   /// of later products must be as aligned as these (multiples of 256 are best),
-  /// those of a layer with parts multiples of 16. At once for a shape that is
-  /// known. Outside of captures.
+  /// those of a layer with parts multiples of 16. At once for a shape whose
+  /// choice has been made; where that waits for `usesBeforeChoice`, before each
+  /// use. Outside of captures.
   Status prepare(const Stream &stream, const GemmShape &shape,
                  const GemmOperands &operands);
 
@@ -151,8 +155,9 @@ private:
   Status setBias(const Plan &plan, DevicePtr bias) const;
   Result<Proposals> propose(const Plan &plan, int most) const;
   Result<Algorithm> layerAlgorithm(const Plan &plan);
+  Result<Proposals> proposeWhole(const Plan &plan, size_t most) const;
   Result<Algorithm> choose(const Stream &stream, const Plan &plan,
-                           const GemmOperands &operands);
+                           const GemmOperands &operands, bool all);
   Result<std::vector<std::byte>> bitsOf(const Stream &stream, const Plan &plan,
                                         const Algorithm &algorithm,
                                         const GemmOperands &operands) const;

@@ -38,6 +38,8 @@ struct Gemm::Plan {
   lt::cublasLtMatrixLayout_t weights = nullptr, x = nullptr, y = nullptr;
   lt::cublasLtMatmulPreference_t preference = nullptr;
   Algorithm algorithm = {};
+  bool chosen = false; ///< among all proposals
+  int64_t uses = 0;    ///< until then
 };
 
 } // namespace heddle::rt::cuda

@@ -27,8 +27,8 @@
 // are the same either way (Gemm.h, layerOutputs).
 //
 // Worked example: live rows 0 to 4, keys of rows {1, 4} alone: h[1] and h[4]
-// are copied to rows 0 and 1 of `qkvIn`, the product of its first 128 rows (as
-// plannedRows says; the other 126 hold anything) makes `qkvOut`, of which two
+// are copied to rows 0 and 1 of `qkvIn`, the product of its first 64 rows (as
+// plannedRows says; the other 62 hold anything) makes `qkvOut`, of which two
 // rows are rotated by the positions of 1 and 4 and copied to columns A to A + K
 // of rows 1 and 4 of qkv.
 //
@@ -55,7 +55,9 @@
 namespace heddle::rt::cuda {
 
 struct CudaModelOptions {
-  GemmOptions products = {};
+  /// Many numbers of rows come once or twice in a run; trying out what computes
+  /// them takes as long as thousands of products.
+  GemmOptions products = {.usesBeforeChoice = 8192};
   ArenaOptions memory = {};
   int64_t logitBytes = int64_t(1) << 30;  ///< on the device at once, about
   int64_t pieceBytes = int64_t(32) << 20; ///< of them on their way to the host

@@ -12,7 +12,6 @@
 #include "runtime/test/device/cuda/FakeDriver.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -216,9 +215,12 @@ HEDDLE_FAKE_ENTRY cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   if (preference->workspace < bigWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   // One that could not be had at all must not be taken.
-  using Ids = std::array<uint64_t, 6>;
-  for (uint64_t id : d->rows < state.fewOutputs ? Ids{9, 1, 4, 2, 3, 5}
-                                                : Ids{9, 1, 2, 3, 4, 5}) {
+  using Ids = std::vector<uint64_t>;
+  Ids ids = d->rows < state.fewOutputs ? Ids{9, 1, 4, 2, 3, 5}
+                                       : Ids{9, 1, 2, 3, 4, 5};
+  if (d->columns >= state.manyRows && d->columns < 4096)
+    ids.insert(ids.begin(), 6);
+  for (uint64_t id : ids) {
     if (*returned == requested)
       break;
     if (id == 1 && preference->reductions == CUBLASLT_REDUCTION_SCHEME_NONE)
@@ -288,7 +290,9 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
         ++state.products[id];
         if (state.slow)
           heddleFakeDriver()->clock =
-              heddleFakeDriver()->clock.value_or(0) + (id == 2 ? 1000 : 10);
+              heddleFakeDriver()->clock.value_or(0) + (id == 2   ? 1000
+                                                       : id == 6 ? 1
+                                                                 : 10);
         if (id == 1) // what a split sum does: partial results outside of y
           std::memset(workspace, 0, std::min<size_t>(workspaceBytes, 1024));
         const std::vector<float> wideA = widen(la, a), wideB = widen(lb, b);

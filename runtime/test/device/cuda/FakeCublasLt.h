@@ -12,7 +12,8 @@
 //   3, whole sums; proposed, and refused when it should run
 //   4, sums from the last product to the first: other bits
 //   5, whole sums
-// For few outputs it proposes 4 first, if a test says so.
+// For few outputs it proposes 4 first, and for many rows 6, which takes any
+// number, if a test says so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +28,12 @@ namespace heddle::rt::cuda::test {
 struct FakeCublasLt {
   int createStatus = 0; ///< of cublasLtCreate
   bool noProposals = false;
-  bool slow = false; ///< algorithm 2 takes 1 ms, the others 10 us, by
-                     ///< the driver's clock
+  bool slow = false; ///< algorithm 2 takes 1 ms, 6 takes 1 us, the
+                     ///< others 10 us, by the driver's clock
   /// Layers of fewer outputs are best multiplied by algorithm 4.
   uint64_t fewOutputs = 0;
+  /// From so many rows on algorithm 6 is proposed, first of all.
+  uint64_t manyRows = ~uint64_t(0);
 
   std::map<int, int> products; ///< run, by algorithm
   int objects = 0;             ///< handles, layouts and the like alive

@@ -361,7 +361,7 @@ INSTANTIATE_ON_MACHINES(GemmTest);
 /// What only the fake can show.
 class GemmChoiceTest : public DeviceTest {
 protected:
-  Result<std::unique_ptr<Gemm>> prepared() {
+  Result<std::unique_ptr<Gemm>> prepared(int64_t usesBeforeChoice = 0) {
     fakeCublasLt().slow = true;
     ArenaPlan plan;
     plan.add("operands", 4096);
@@ -377,19 +377,21 @@ protected:
     upload(arena[0] + 1024, w.bytes);
     GemmOptions options;
     options.secondsPerShape = 10;
+    options.usesBeforeChoice = usesBeforeChoice;
     Result<std::unique_ptr<Gemm>> gemm =
         Gemm::create(device(), cublasLt(), arena[1], options);
     if (!gemm)
       return gemm;
-    if (Status status = (*gemm)->prepare(
-            stream, shape, {arena[0], arena[0] + 1024, arena[0] + 2048});
-        !status)
+    if (Status status = (*gemm)->prepare(stream, shape, operands()); !status)
       return status.takeError();
     return gemm;
   }
   void TearDown() override {
     arena = Arena();
     DeviceTest::TearDown();
+  }
+  GemmOperands operands() const {
+    return {arena[0], arena[0] + 1024, arena[0] + 2048};
   }
   Arena arena;
   GemmShape shape{DType::F32, 4, 8, 8};
@@ -409,12 +411,38 @@ TEST_P(GemmChoiceTest, TakesTheFastestThatGivesTheLayersBits) {
   EXPECT_EQ(fakeCublasLt().products[5], before);
 }
 
+TEST_P(GemmChoiceTest, LooksForTheFastestOfAShapeThatIsUsedOften) {
+  Result<std::unique_ptr<Gemm>> gemm = prepared(/*usesBeforeChoice=*/3);
+  ASSERT_OK(gemm);
+  // The first proposal without split sums, which is the layer's here.
+  const std::string first = (*gemm)->algorithm(shape);
+  EXPECT_EQ(first.substr(0, 11), "algorithm 2");
+  EXPECT_EQ(fakeCublasLt().products[5], 0);
+  for (int use = 1; use <= 2; ++use) {
+    ASSERT_OK((*gemm)->prepare(stream, shape, operands()));
+    EXPECT_EQ((*gemm)->algorithm(shape), first) << use;
+  }
+  ASSERT_OK((*gemm)->prepare(stream, shape, operands()));
+  EXPECT_EQ((*gemm)->algorithm(shape).substr(0, 11), "algorithm 5");
+  ASSERT_OK((*gemm)->prepare(stream, shape, {0, 0, 0})); // at once from now on
+}
+
+TEST_P(GemmChoiceTest, FewRowsMayTakeWhatIsProposedForMore) {
+  fakeCublasLt().manyRows = 128;
+  Result<std::unique_ptr<Gemm>> gemm = prepared();
+  ASSERT_OK(gemm);
+  EXPECT_EQ((*gemm)->algorithm(shape).substr(0, 11), "algorithm 6");
+  Result<std::unique_ptr<Gemm>> soon = prepared(/*usesBeforeChoice=*/100);
+  ASSERT_OK(soon);
+  EXPECT_EQ((*soon)->algorithm(shape).substr(0, 11), "algorithm 6");
+}
+
 TEST_P(GemmChoiceTest, PartsHaveTheWholeLayersAlgorithm) {
   fakeCublasLt().fewOutputs = 8;
   Result<std::unique_ptr<Gemm>> gemm = prepared();
   ASSERT_OK(gemm);
   GemmShape alone{DType::F32, 4, 8, 4};
-  GemmOperands operands{arena[0], arena[0] + 1024, arena[0] + 2048};
+  GemmOperands operands = this->operands();
   ASSERT_OK((*gemm)->prepare(stream, alone, operands));
   EXPECT_EQ((*gemm)->algorithm(alone).substr(0, 11), "algorithm 4");
   GemmShape part = alone;
@@ -428,8 +456,8 @@ TEST_P(GemmChoiceTest, PartsHaveTheWholeLayersAlgorithm) {
 TEST_P(GemmChoiceTest, ReportsBitsOfAllProposals) {
   Result<std::unique_ptr<Gemm>> gemm = prepared();
   ASSERT_OK(gemm);
-  Result<std::vector<GemmTiming>> timings = (*gemm)->timeAll(
-      stream, shape, {arena[0], arena[0] + 1024, arena[0] + 2048});
+  Result<std::vector<GemmTiming>> timings =
+      (*gemm)->timeAll(stream, shape, operands());
   ASSERT_OK(timings);
   EXPECT_EQ(timings->size(), 4u);
   for (const GemmTiming &timing : *timings) {

@@ -53,6 +53,9 @@ heddle::bundle::countPositions(const Manifest &manifest,
     case Kind::Committed:
       count = {0, response};
       break;
+    case Kind::Next:
+      count = {0, block};
+      break;
     case Kind::Union:
       for (size_t i = 0; i < set.of.size(); ++i)
         count = {std::max(count.least, of(i).least),
@@ -65,6 +68,9 @@ heddle::bundle::countPositions(const Manifest &manifest,
       break;
     case Kind::Fixed:
       count = of(0);
+      break;
+    case Kind::Neighbors: // of few, or of what the others are nearest to
+      count = {0, std::min(of(1).most, std::min(set.count, n) * of(0).most)};
       break;
     }
     counts.push_back(count);
@@ -81,14 +87,20 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
   for (int64_t i = 0; i <= index; ++i) {
     const Positions &set = manifest.positions[static_cast<size_t>(i)];
     std::string text = detail::nameOf(detail::positionsNames, set.kind);
+    auto of = [&](size_t part) {
+      return texts[static_cast<size_t>(set.of[part])];
+    };
     std::string parts;
-    for (int64_t part : set.of)
-      parts += (parts.empty() ? "" : ", ") + texts[static_cast<size_t>(part)];
+    for (size_t part = 0; part < set.of.size(); ++part)
+      parts += (part ? ", " : "") + of(part);
     if (set.kind == Kind::Undecoded && set.count)
       text += "(first = " + std::to_string(set.count) + ")";
     else if (set.kind == Kind::Committed)
       text += set.count ? "(last = " + std::to_string(set.count) + ")"
                         : "(since " + toString(set.cadence) + ")";
+    else if (set.kind == Kind::Neighbors)
+      text +=
+          "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
     else if (!set.of.empty())
       text += "(" + parts + ")";
     if (set.kind == Kind::Fixed)

@@ -121,7 +121,9 @@ std::string rowsText(const Explanation &explanation) {
                             static_cast<double>(request.layers)))) +
             " in " + counted(request.layers, "layer") + "\n";
   const CommitRule &commit = manifest.commit;
-  if (commit.kind != CommitRule::Kind::Quota)
+  if (commit.kind == CommitRule::Kind::RandomOrder)
+    text += "  commits in an order that is drawn before the run\n";
+  else if (!commit.byQuota())
     text += "  commits " +
             std::string(detail::nameOf(detail::commitNames, commit.kind)) +
             "(" + detail::toString(commit.ratio) +
@@ -222,13 +224,12 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
                      counted(request.length, "token") + ", " +
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
-  text +=
-      "attention computes " +
-      std::string(explanation.exact ? ""
-                  : explanation.manifest.commit.kind == CommitRule::Kind::Quota
-                      ? "at most "
-                      : "if it goes as planned ") +
-      percent(explanation.share) + " of the pairs of a dense run";
+  text += "attention computes " +
+          std::string(explanation.exact ? ""
+                      : explanation.manifest.commit.byQuota()
+                          ? "at most "
+                          : "if it goes as planned ") +
+          percent(explanation.share) + " of the pairs of a dense run";
   if (explanation.scoreShare > 0)
     text += "; scoring visits " + percent(explanation.scoreShare) + " more";
   text += "\n" + rowsText(explanation);

@@ -83,6 +83,10 @@ ordered_json toJson(const Positions &set) {
     json["of"] = set.of;
     json["cadence"] = toJson(set.cadence);
     break;
+  case Positions::Kind::Neighbors:
+    json["of"] = set.of;
+    json["count"] = set.count;
+    break;
   default:
     break;
   }
@@ -116,7 +120,7 @@ ordered_json toJson(const Reuse &reuse) {
 ordered_json toJson(const CommitRule &commit) {
   ordered_json json;
   json["kind"] = nameOf(commitNames, commit.kind);
-  if (commit.kind != CommitRule::Kind::Quota)
+  if (!commit.byQuota())
     json["ratio"] = detail::toString(commit.ratio);
   json["within"] = commit.within;
   json["stop_at_eos"] = commit.stopAtEos;

@@ -147,12 +147,19 @@ struct Positions {
     Undecoded,   ///< the first `count` masked positions; 0: all of them
     Committed,   ///< positions that became tokens in the last `count` steps, or
                  ///< (count = 0) in or after the latest step of `cadence`
+    Next,        ///< what the step takes of a drawn order: as many as its quota
+                 ///< of the masked positions up to the block's end, the first
+                 ///< ones in the order (CommitRule::Kind::RandomOrder)
     Union,       ///< of the sets `of`
     Intersect,   ///< of the sets `of`
-    Fixed, ///< the set of[0] as it was before the latest step of `cadence`
+    Fixed,     ///< the set of[0] as it was before the latest step of `cadence`
+    Neighbors, ///< for each position of of[0] the `count` positions of of[1]
+               ///< next to it, itself not among them: one to its left and one
+               ///< to its right in turn, outwards; where a side has no more,
+               ///< the other's
   };
   Kind kind = Kind::All;
-  int64_t count = 0;       ///< Undecoded, Committed
+  int64_t count = 0;       ///< Undecoded, Committed, Neighbors
   Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   bool operator==(const Positions &) const = default;
@@ -441,12 +448,20 @@ struct CommitRule {
     Above,  ///< all of confidence `ratio` and more, at least the best one
     Factor, ///< the best m, the largest m with (m + 1)(1 - c_m) < ratio, at
             ///< least one; c_m the m-th largest confidence. Source: Fast-dLLM
+    RandomOrder, ///< the model's quota of each step, in an order of the
+                 ///< response's positions that is drawn before the run
   };
   Kind kind = Kind::Quota;
   Ratio ratio;
   int64_t within = -1;    ///< index into Manifest::positions: of these only
   bool stopAtEos = false; ///< a sequence ends once EOS is a token and no masked
                           ///< position stands before it
+
+  /// Whether a step takes the model's quota, so that blocks take the planned
+  /// number of steps; else `ratio` says how many.
+  bool byQuota() const {
+    return kind == Kind::Quota || kind == Kind::RandomOrder;
+  }
 };
 
 struct Manifest {

@@ -42,9 +42,11 @@ inline constexpr Named<Positions::Kind> positionsNames[] = {
     {"decoded", Positions::Kind::Decoded},
     {"undecoded", Positions::Kind::Undecoded},
     {"committed", Positions::Kind::Committed},
+    {"next", Positions::Kind::Next},
     {"union", Positions::Kind::Union},
     {"intersect", Positions::Kind::Intersect},
     {"fixed", Positions::Kind::Fixed},
+    {"neighbors", Positions::Kind::Neighbors},
 };
 inline constexpr Named<Selection::Kind> selectionNames[] = {
     {"columns", Selection::Kind::Columns},
@@ -76,6 +78,7 @@ inline constexpr Named<CommitRule::Kind> commitNames[] = {
     {"quota", CommitRule::Kind::Quota},
     {"above", CommitRule::Kind::Above},
     {"factor", CommitRule::Kind::Factor},
+    {"random_order", CommitRule::Kind::RandomOrder},
 };
 inline constexpr Named<Encoding> encodingNames[] = {
     {"int32", Encoding::Int32},

@@ -549,6 +549,12 @@ Positions readPositions(Reader &in, const ordered_json &json,
       set.cadence = readCadence(in, json["cadence"], path + ".cadence");
     }
     break;
+  case Positions::Kind::Neighbors:
+    if (in.fields(json, path, {"kind", "of", "count"})) {
+      readOf();
+      set.count = in.integer(json["count"], path + ".count", 1, maxCount);
+    }
+    break;
   default:
     in.fields(json, path, {"kind"});
     break;
@@ -617,7 +623,7 @@ CommitRule readCommit(Reader &in, const ordered_json &json, size_t positions) {
   commit.kind = in.enumerator(json["kind"], "commit.kind", commitNames);
   if (in.failed())
     return commit;
-  if (commit.kind == CommitRule::Kind::Quota) {
+  if (commit.byQuota()) {
     if (!in.fields(json, "commit", {"kind", "within", "stop_at_eos"}))
       return commit;
   } else {

@@ -94,23 +94,62 @@ namespace {
 
 using At = ProgramProblem::At;
 
-/// What is known of a set of positions in every run.
-struct SetFacts {
-  /// Whether the set holds the first masked position, which is always in the
-  /// block being decoded: so that a step can commit something.
-  enum Holding {
+/// Whether a set holds a position that steps could commit, which is always in
+/// the block being decoded.
+struct Holding {
+  enum When {
     No,
     Fresh, ///< in steps at which the set is evaluated
     Always ///< also later, while it is kept as it was
   };
-  Holding holding = No;
-  Holding inOneBlock = No; ///< the same, as long as the block stays the same
+  When run = No;
+  When inOneBlock = No; ///< as long as the block stays the same
+
+  static Holding of(When when) { return {when, when}; }
+  Holding operator&(Holding b) const {
+    return {std::min(run, b.run), std::min(inOneBlock, b.inOneBlock)};
+  }
+  Holding operator|(Holding b) const {
+    return {std::max(run, b.run), std::max(inOneBlock, b.inOneBlock)};
+  }
+
+  /// Of the set fixed on a cadence. A run that commits nothing stays as it is
+  /// until a step of an unending cadence evaluates the set anew.
+  Holding fixed(const Cadence &cadence) const {
+    bool again = cadence.kind == Cadence::Kind::Every;
+    Holding own = of(run == Fresh && !again ? No : run);
+    if (cadence.inBlock && inOneBlock == Always)
+      own = {std::max(own.run, Fresh), Always};
+    return own;
+  }
+};
+
+/// What is known of a set of positions in every run.
+struct SetFacts {
+  Holding first; ///< the first masked position
+  /// The first masked position of the drawn order, if that is what steps go by:
+  /// then it does as well, so that they can commit something.
+  Holding next;
   /// It may change at any step; else at those of `changes` only.
   bool varies = false;
   std::vector<Cadence> changes;
   /// Whether it holds what became a token at the step before, at every step
   /// that does not compute all rows anyway.
   bool recent = false;
+
+  void addChanges(const SetFacts &other) {
+    for (const Cadence &cadence : other.changes)
+      if (std::find(changes.begin(), changes.end(), cadence) == changes.end())
+        changes.push_back(cadence);
+  }
+
+  /// That of all positions.
+  static SetFacts all() {
+    SetFacts facts;
+    facts.first = facts.next = Holding::of(Holding::Always);
+    facts.recent = true;
+    return facts;
+  }
 };
 
 class Checker {
@@ -128,12 +167,8 @@ public:
       checkVisible();
     for (size_t i = 0; i < manifest.selections.size() && !problem; ++i)
       checkSelection(i);
-    if (!problem && manifest.commit.within >= 0 &&
-        facts[size_t(manifest.commit.within)].holding == SetFacts::No)
-      fail(At::Commit, 0, // M4
-           "commits within positions that need not hold the first masked one, "
-           "so that a run may stop short of its end; add undecoded(first = 1) "
-           "or the block to them");
+    if (!problem)
+      checkCommit();
     return problem;
   }
 
@@ -163,12 +198,28 @@ private:
     return true;
   }
 
+  bool inOrder() const {
+    return manifest.commit.kind == CommitRule::Kind::RandomOrder;
+  }
+
+  /// What is known of a set; of all positions if it is none.
+  SetFacts factsOf(int64_t set) const {
+    return set < 0 ? SetFacts::all() : facts[size_t(set)];
+  }
+
+  /// Whether it holds a position that a step could commit.
+  bool canCommit(const SetFacts &set) const {
+    return set.first.run != Holding::No ||
+           (inOrder() && set.next.run != Holding::No);
+  }
+
   void checkPositions(size_t index);
   void checkReuse();
   void checkPasses();
   void checkFirstStep();
   void checkVisible();
   void checkSelection(size_t index);
+  void checkCommit();
 
   const Manifest &manifest;
   std::vector<SetFacts> facts; ///< of manifest.positions
@@ -176,10 +227,6 @@ private:
 };
 
 } // namespace
-
-static SetFacts::Holding weakest(SetFacts::Holding a, SetFacts::Holding b) {
-  return std::min(a, b);
-}
 
 void Checker::checkPositions(size_t index) {
   const Cadence blockStart{
@@ -197,16 +244,19 @@ void Checker::checkPositions(size_t index) {
   switch (set.kind) {
   case Kind::All:
   case Kind::Response:
-    own.holding = own.inOneBlock = SetFacts::Always;
-    own.recent = true;
+    own = SetFacts::all();
     break;
   case Kind::Prompt:
     break;
   case Kind::Block:
-    own = {SetFacts::Fresh, SetFacts::Always, true, {}, wholeOn(blockStart)};
+    own.first = own.next = {Holding::Fresh, Holding::Always};
+    own.varies = true;
+    own.recent = wholeOn(blockStart);
     break;
   case Kind::FromBlock:
-    own = {SetFacts::Always, SetFacts::Always, true, {}, wholeOn(blockStart)};
+    own.first = own.next = Holding::of(Holding::Always);
+    own.varies = true;
+    own.recent = wholeOn(blockStart);
     break;
   case Kind::BeforeBlock:
     own.varies = true;
@@ -219,9 +269,29 @@ void Checker::checkPositions(size_t index) {
     own.recent = set.count > 0 || wholeOn(set.cadence);
     break;
   case Kind::Undecoded:
-    own.holding = own.inOneBlock =
-        set.count == 0 ? SetFacts::Always : SetFacts::Fresh;
+    own.first = Holding::of(set.count == 0 ? Holding::Always : Holding::Fresh);
+    own.next = Holding::of(set.count == 0 ? Holding::Always : Holding::No);
     own.varies = true;
+    break;
+  case Kind::Next:
+    // R11: nobody knows what will be most confident.
+    if (!inOrder())
+      return fail(At::Positions, index,
+                  "is what comes next in an order that is drawn before the "
+                  "run, and the schedule has none; let it "
+                  "`heddle.commit random_order`");
+    own.next = Holding::of(Holding::Fresh);
+    own.varies = true;
+    break;
+  case Kind::Neighbors:
+    // R12: positions, and those that are their neighbors.
+    if (set.of.size() != 2)
+      return fail(At::Positions, index,
+                  "needs two sets: whose neighbors, and among which positions");
+    for (int64_t part : set.of) {
+      own.varies |= facts[size_t(part)].varies;
+      own.addChanges(facts[size_t(part)]);
+    }
     break;
   case Kind::Union:
   case Kind::Intersect: {
@@ -230,21 +300,15 @@ void Checker::checkPositions(size_t index) {
       return fail(At::Positions, index, "needs at least one set");
     bool both = set.kind == Kind::Intersect;
     if (both)
-      own.holding = own.inOneBlock = SetFacts::Always;
-    own.recent = both;
+      own = SetFacts::all();
     for (int64_t part : set.of) {
       const SetFacts &other = facts[size_t(part)];
-      own.holding = both ? weakest(own.holding, other.holding)
-                         : std::max(own.holding, other.holding);
-      own.inOneBlock = both ? weakest(own.inOneBlock, other.inOneBlock)
-                            : std::max(own.inOneBlock, other.inOneBlock);
+      own.first = both ? own.first & other.first : own.first | other.first;
+      own.next = both ? own.next & other.next : own.next | other.next;
       own.varies |= other.varies;
       own.recent =
           both ? own.recent && other.recent : own.recent || other.recent;
-      for (const Cadence &cadence : other.changes)
-        if (std::find(own.changes.begin(), own.changes.end(), cadence) ==
-            own.changes.end())
-          own.changes.push_back(cadence);
+      own.addChanges(other);
     }
     break;
   }
@@ -253,16 +317,8 @@ void Checker::checkPositions(size_t index) {
       return fail(At::Positions, index, "fixes exactly one set");
     const SetFacts &other = facts[size_t(set.of.front())];
     bool changes = other.varies || !other.changes.empty();
-    // A run that commits nothing stays as it is until a step of an unending
-    // cadence evaluates the set anew.
-    bool again = set.cadence.kind == Cadence::Kind::Every;
-    own.holding = other.holding == SetFacts::Fresh && !again ? SetFacts::No
-                                                             : other.holding;
-    own.inOneBlock = own.holding;
-    if (set.cadence.inBlock && other.inOneBlock == SetFacts::Always) {
-      own.holding = std::max(own.holding, SetFacts::Fresh);
-      own.inOneBlock = SetFacts::Always;
-    }
+    own.first = other.first.fixed(set.cadence);
+    own.next = other.next.fixed(set.cadence);
     if (changes)
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
@@ -348,7 +404,7 @@ void Checker::checkPasses() {
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
     // R6: something can be committed.
-    else if (pass.rows >= 0 && facts[size_t(pass.rows)].holding == SetFacts::No)
+    else if (!canCommit(factsOf(pass.rows)))
       fail(At::Pass, i,
            "computes rows that need not hold the first masked position, so "
            "that a run may stop short of its end; add undecoded(first = 1) or "
@@ -369,7 +425,7 @@ void Checker::checkVisible() {
                 "on a cadence at whose steps all rows are computed: "
                 "heddle.fix %positions on %cadence");
   // K1: there is always a row, and one that can be committed.
-  if (visible.holding == SetFacts::No)
+  if (!canCommit(visible))
     return fail(At::Visible, 0,
                 "need not hold the first masked position, so that a run may "
                 "stop short of its end; fix the positions on every(n), or make "
@@ -415,6 +471,35 @@ void Checker::checkSelection(size_t index) {
     fail(At::Selection, index,
          "is renewed on " + toString(selection.cadence) +
              ", at whose steps all visible rows must be computed");
+}
+
+void Checker::checkCommit() {
+  SetFacts within = factsOf(manifest.commit.within);
+  // M4: something can be committed.
+  if (!canCommit(within))
+    return fail(
+        At::Commit, 0,
+        "commits within positions that need not hold the first masked one, "
+        "so that a run may stop short of its end; add undecoded(first = 1) "
+        "or the block to them");
+  // M5: what one of them holds is no use if another does not hold it.
+  SetFacts visible = factsOf(manifest.visible);
+  auto commits = [&](Holding SetFacts::*position, const SetFacts &rows) {
+    return (visible.*position & within.*position & rows.*position).run !=
+           Holding::No;
+  };
+  for (size_t i = 0; i < std::max<size_t>(1, manifest.passes.size()); ++i) {
+    SetFacts rows =
+        factsOf(manifest.passes.empty() ? -1 : manifest.passes[i].rows);
+    if (!commits(&SetFacts::first, rows) && !commits(&SetFacts::next, rows))
+      return fail(
+          At::Commit, 0,
+          "goes by a drawn order, and of the positions that are visible, "
+          "computed by a pass and committed within, some need hold only "
+          "what comes next in it and others only the first masked one, so that "
+          "a run may stop short of its end; let all hold the same, or the "
+          "block");
+  }
 }
 
 std::optional<ProgramProblem>

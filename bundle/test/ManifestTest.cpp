@@ -108,6 +108,24 @@ TEST(Manifest, RowsRoundTripThroughJson) {
   EXPECT_FALSE(back->computesAll());
 }
 
+TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
+  Manifest manifest = testRowsManifest();
+  manifest.commit = {CommitRule::Kind::RandomOrder, {}, -1, false};
+  manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}});
+  manifest.positions.push_back({Positions::Kind::Neighbors, 3, {}, {10, 1}});
+  std::string json = toJson(manifest);
+  Result<Manifest> back = manifestFromJson(json);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(toJson(*back), json);
+  EXPECT_EQ(back->positions, manifest.positions);
+  EXPECT_EQ(back->commit.kind, CommitRule::Kind::RandomOrder);
+  EXPECT_FALSE(back->computesAll());
+  Manifest dense = testManifest();
+  EXPECT_TRUE(dense.computesAll());
+  dense.commit.kind = CommitRule::Kind::RandomOrder;
+  EXPECT_FALSE(dense.computesAll());
+}
+
 TEST(Manifest, PicksTheEncodingOfARun) {
   Target target = testCudaManifest().targets[1];
   EXPECT_EQ(encodingFor(target, 65536), Encoding::Uint16);
@@ -485,6 +503,9 @@ TEST(Manifest, RefusesRowsThatPointNowhere) {
                       "2 earlier position sets");
   EXPECT_ROWS_REFUSED(json["positions"][1]["count"] = -1, "is out of range");
   EXPECT_ROWS_REFUSED(json["positions"][6]["count"] = 0, "is out of range");
+  EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{
+                          {"kind", "neighbors"}, {"of", {0, 1}}, {"count", 0}}),
+                      "positions[10].count: 0 is out of range");
   EXPECT_ROWS_REFUSED(json["passes"][2]["rows"] = 99,
                       "passes[2].rows: index 99 is out of range");
   EXPECT_ROWS_REFUSED(json["passes"][1]["exact"]["among"] = -1,
@@ -518,6 +539,16 @@ TEST(Manifest, RefusesListsReadAsWhatTheyAreNot) {
 TEST(Manifest, RefusesProgramsAtTheirFields) {
   EXPECT_ROWS_REFUSED(json["positions"][2]["of"] = Json::array(),
                       "positions[2]: needs at least one set");
+  EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{
+                          {"kind", "neighbors"}, {"of", {0}}, {"count", 1}}),
+                      "positions[10]: needs two sets");
+  EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{{"kind", "next"}}),
+                      "positions[10]: is what comes next in an order");
+  EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{{"kind", "next"}});
+                      json["commit"] = (Json{{"kind", "random_order"},
+                                             {"within", 10},
+                                             {"stop_at_eos", false}}),
+                      "commit: goes by a drawn order");
   EXPECT_ROWS_REFUSED(json["visible"] = 2, "visible: depends on what is");
   EXPECT_ROWS_REFUSED(json["passes"].erase(0), "passes[1]: may run at step 1");
   EXPECT_ROWS_REFUSED(json["reuse"]["kv"] = false,

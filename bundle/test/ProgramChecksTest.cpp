@@ -105,12 +105,17 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
 }
 
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4, whose
-/// steps commit the first position that is visible, computed and allowed.
+/// steps commit the first position that is visible, computed and allowed:
+/// from the left, or in the drawn order.
 /// Returns the steps it takes; -1 if it gets stuck for longer than any cadence.
 class Simulation {
 public:
   explicit Simulation(const Manifest &manifest)
-      : manifest(manifest), fixed(manifest.positions.size()) {}
+      : manifest(manifest), fixed(manifest.positions.size()),
+        order(masked.begin(), masked.end()) {
+    if (manifest.commit.kind == CommitRule::Kind::RandomOrder)
+      std::shuffle(order.begin(), order.end(), std::mt19937(7));
+  }
 
   int64_t play() {
     int64_t idle = 0;
@@ -125,10 +130,8 @@ public:
       evaluate();
       std::optional<size_t> pass = passAt(manifest, place);
       keep(pass ? manifest.passes[*pass].rows : -1);
-      for (int64_t position : masked) {
-        if (position >= prompt + 4 * (block + 1))
-          break; // not in reach
-        if (has(manifest.visible, position) &&
+      for (int64_t position : order) {
+        if (inReach(position) && has(manifest.visible, position) &&
             has(pass ? manifest.passes[*pass].rows : -1, position) &&
             has(manifest.commit.within, position)) {
           masked.erase(position);
@@ -157,6 +160,31 @@ private:
       else
         unwritten |= !kept.count(p);
     }
+  }
+
+  /// Whether it is masked, and not behind the block.
+  bool inReach(int64_t position) const {
+    return masked.count(position) && position < prompt + 4 * (place.block + 1);
+  }
+
+  /// Whether p is one of the `count` positions of `among` nearest to q, counted
+  /// to the left and to the right in turn.
+  static bool isNeighbor(int64_t p, int64_t q, const Set &among,
+                         int64_t count) {
+    Set left(among.begin(), among.lower_bound(q));
+    Set right(among.upper_bound(q), among.end());
+    for (bool fromLeft = true; count > 0 && !(left.empty() && right.empty());
+         fromLeft = !fromLeft) {
+      Set &side = fromLeft ? left : right;
+      if (side.empty())
+        continue;
+      int64_t nearest = fromLeft ? *side.rbegin() : *side.begin();
+      if (nearest == p)
+        return true;
+      side.erase(nearest);
+      --count;
+    }
+    return false;
   }
 
   bool has(int64_t set, int64_t position) const {
@@ -207,6 +235,17 @@ private:
       return std::any_of(set.of.begin(), set.of.end(), in);
     case Kind::Intersect:
       return std::all_of(set.of.begin(), set.of.end(), in);
+    case Kind::Next: // one a step
+      return p == *std::find_if(order.begin(), order.end(),
+                                [&](int64_t q) { return inReach(q); });
+    case Kind::Neighbors: {
+      auto at = [&](size_t part) -> const Set & {
+        return values[static_cast<size_t>(set.of[part])];
+      };
+      return std::any_of(at(0).begin(), at(0).end(), [&](int64_t q) {
+        return isNeighbor(p, q, at(1), set.count);
+      });
+    }
     case Kind::Committed:
     case Kind::Fixed:
       return false;
@@ -219,6 +258,7 @@ private:
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
   std::vector<Set> values, fixed;
+  std::vector<int64_t> order; ///< of commits
   Set kept;
   bool unwritten = false;
 };
@@ -232,13 +272,13 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     return static_cast<int64_t>(random() % bound);
   };
   std::vector<Cadence> cadences = someCadences();
-  int accepted = 0, refused = 0, stuck = 0, unwritten = 0;
+  int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   for (int round = 0; round < 20000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
-      auto kind = static_cast<Positions::Kind>(below(12));
+      auto kind = static_cast<Positions::Kind>(below(14));
       Positions set = setOf(kind);
       if (kind == Positions::Kind::Undecoded)
         set.count = below(4);
@@ -247,17 +287,23 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       if (kind == Positions::Kind::Fixed)
         set.cadence = cadences[static_cast<size_t>(below(cadences.size()))];
       bool made = kind >= Positions::Kind::Union;
+      int64_t parts = kind == Positions::Kind::Fixed       ? 1
+                      : kind == Positions::Kind::Neighbors ? 2
+                                                           : 1 + below(2);
+      if (kind == Positions::Kind::Neighbors)
+        set.count = 1 + below(3);
       if (made && i == 0)
         set = setOf(Positions::Kind::Undecoded, 1);
       else if (made)
-        for (int64_t k = kind == Positions::Kind::Fixed ? 1 : 1 + below(2); k;
-             --k)
+        for (; parts; --parts)
           set.of.push_back(below(static_cast<size_t>(i)));
       manifest.positions.push_back(std::move(set));
     }
     auto some = [&] { return below(static_cast<size_t>(count) + 1) - 1; };
     manifest.visible = some();
     manifest.commit.within = some();
+    if (below(2))
+      manifest.commit.kind = CommitRule::Kind::RandomOrder;
     Pass whole, rest;
     whole.when = {{When::Kind::On,
                    cadences[static_cast<size_t>(below(cadences.size()))]}};
@@ -270,6 +316,11 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     unwritten += run.readsUnwritten();
     accepted += good;
+    // Programs whose rows need only hold what comes next.
+    CommitRule::Kind kind = CommitRule::Kind::Quota;
+    std::swap(kind, manifest.commit.kind);
+    byNext += good && checkProgram(manifest);
+    std::swap(kind, manifest.commit.kind);
     refused += !good;
     stuck += !ends;
   }
@@ -277,6 +328,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(refused, 500);
   EXPECT_GT(stuck, 500);
   EXPECT_GT(unwritten, 500);
+  EXPECT_GT(byNext, 50);
 }
 
 } // namespace

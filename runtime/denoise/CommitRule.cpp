@@ -17,7 +17,7 @@ namespace heddle::rt {
 using Kind = bundle::CommitRule::Kind;
 
 bool endsWhenFull(const bundle::CommitRule &rule) {
-  return rule.kind != Kind::Quota || rule.within >= 0;
+  return !rule.byQuota() || rule.within >= 0;
 }
 
 std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,

@@ -22,8 +22,10 @@ bool endsWhenFull(const bundle::CommitRule &rule);
 
 /// Which candidates of one sequence become tokens at a step: indices into
 /// `confidence` [candidates], ascending. Of equal confidences the lower index
-/// is larger. `quota`, which only Kind::Quota asks for, is at most the number
-/// of candidates. Other kinds choose at least one, if there is one.
+/// is larger. `quota`, which only rules byQuota() ask for, is at most the
+/// number of candidates; RandomOrder's candidates are as many. Other kinds
+/// choose at least one, if there is one.
+///
 /// Sources: Fast-dLLM, algorithm 1 (threshold) and its factor rule.
 std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    std::span<const double> confidence,

@@ -115,16 +115,14 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {
-    if (rule.kind == bundle::CommitRule::Kind::Quota) {
-      if (options.blockLength != options.genLength)
-        return Error("block-length is " + std::to_string(options.blockLength) +
-                     ", but sampling by timesteps has one block unless the "
-                     "schedule commits by confidence; it must be gen-length, " +
-                     std::to_string(options.genLength));
-    } else {
-      // Thresholds are of probabilities.
+    if (rule.byQuota() && options.blockLength != options.genLength)
+      return Error("block-length is " + std::to_string(options.blockLength) +
+                   ", but sampling by timesteps has one block unless the "
+                   "schedule commits by confidence; it must be gen-length, " +
+                   std::to_string(options.genLength));
+    // Thresholds are of probabilities, and who goes by an order draws no other.
+    if (rule.kind != bundle::CommitRule::Kind::Quota)
       options.sampling.timesteps->rule = TransferRule::MaskgitPlus;
-    }
   }
   runs.clear();
   idle.assign(prompts.size(), 0);
@@ -154,6 +152,7 @@ std::vector<SequenceState> ModelEngine::states() const {
                       .blockEnd = run.blockEnd(),
                       .masked = run.masked(),
                       .committedAt = run.committedAt(),
+                      .next = run.next(),
                       .done = run.done()});
   }
   return result;
@@ -265,12 +264,17 @@ Status ModelEngine::collectCandidates() {
   candidates.clear();
   for (int64_t s = 0; s < count(); ++s) {
     const SequenceRun &run = runs[s];
-    if (run.done() ||
-        (rule.kind == bundle::CommitRule::Kind::Quota && run.quota() == 0))
+    if (run.done() || (rule.byQuota() && run.quota() == 0))
       continue;
+    const bool ordered = rule.kind == bundle::CommitRule::Kind::RandomOrder;
+    const size_t first = candidates.size();
+    const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
     bool open = false; // the sampler may leave all for later
-    for (int64_t i = run.promptLength(); i < run.blockEnd(); ++i) {
-      if (!run.masked()[i] || !executor.inCommitSet(s, i))
+    for (int64_t i : run.order()) {
+      if (candidates.size() == most)
+        break;
+      if (i >= run.blockEnd() || !run.masked()[i] ||
+          !executor.inCommitSet(s, i))
         continue;
       int64_t row = liveRow(s, model.config().predictingRow(i));
       if (row < 0)
@@ -279,6 +283,11 @@ Status ModelEngine::collectCandidates() {
       if (run.isCandidate(i))
         candidates.push_back({s, i, row});
     }
+    if (ordered)
+      std::sort(candidates.begin() + first, candidates.end(),
+                [](const Candidate &a, const Candidate &b) {
+                  return a.position < b.position;
+                });
     // A later step may name other positions; but not for ever.
     idle[s] = open ? 0 : idle[s] + 1;
     if (idle[s] > patience)

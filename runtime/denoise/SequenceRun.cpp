@@ -32,7 +32,16 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   committed.assign(sequence.size(), 0);
   at.totalSteps = options.steps;
   at.blockSteps = options.steps / blocks;
+  if (rule.kind == bundle::CommitRule::Kind::RandomOrder) {
+    commitOrder = drawOrder(options.genLength, sampling.seed);
+  } else {
+    commitOrder.resize(options.genLength);
+    std::iota(commitOrder.begin(), commitOrder.end(), 0);
+  }
+  for (int32_t &position : commitOrder)
+    position += static_cast<int32_t>(prompt);
   beginBlock();
+  findNext();
 }
 
 void SequenceRun::beginBlock() {
@@ -40,6 +49,18 @@ void SequenceRun::beginBlock() {
   maskedAtStart = std::count(begin, begin + blockLength, 1);
   quotas = commitQuotas(maskedAtStart, at.blockSteps);
   committedInBlock = 0;
+}
+
+/// Fills in `upcoming`.
+void SequenceRun::findNext() {
+  upcoming.clear();
+  if (rule.kind != bundle::CommitRule::Kind::RandomOrder)
+    return;
+  size_t due = static_cast<size_t>(quota());
+  for (size_t i = 0; i < commitOrder.size() && upcoming.size() < due; ++i)
+    if (isCandidate(commitOrder[i]))
+      upcoming.push_back(commitOrder[i]);
+  std::sort(upcoming.begin(), upcoming.end());
 }
 
 int64_t SequenceRun::maskedInResponse() const {
@@ -91,14 +112,15 @@ void SequenceRun::advance() {
                                        committedInBlock >= maskedAtStart;
   ++at.step;
   ++at.stepInBlock;
-  if (!last)
-    return;
-  at.stepInBlock = 1;
-  if (++at.block == blocks) {
-    finished = true;
-    return;
+  if (last) {
+    at.stepInBlock = 1;
+    if (++at.block == blocks) {
+      finished = true;
+      return;
+    }
+    beginBlock();
   }
-  beginBlock();
+  findNext();
 }
 
 /// Ends the sequence if EOS stands before the first masked position.

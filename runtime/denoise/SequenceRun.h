@@ -50,6 +50,14 @@ public:
   /// masked.
   int64_t quota() const;
 
+  /// The positions of the response as rules that go by an order take them:
+  /// drawn with RandomOrder, else ascending. [response]
+  std::span<const int32_t> order() const { return commitOrder; }
+
+  /// What the next step commits if it computes it, ascending; empty unless the
+  /// rule goes by a drawn order.
+  std::span<const int32_t> next() const { return upcoming; }
+
   /// Whether the next step may commit the position: it is masked, no later than
   /// the block and, with TransferRule::Origin, drawn.
   bool isCandidate(int64_t position) const;
@@ -62,6 +70,7 @@ public:
 
 private:
   void beginBlock();
+  void findNext();
   void stopAtEos();
 
   int64_t maskedInResponse() const;
@@ -77,6 +86,8 @@ private:
   std::vector<int32_t> sequence;
   std::vector<uint8_t> mask;
   std::vector<int32_t> committed;
+  std::vector<int32_t> commitOrder;
+  std::vector<int32_t> upcoming;
   bundle::StepPlace at;
   std::vector<int64_t> quotas; ///< [planned steps of the block]
   int64_t maskedAtStart = 0;   ///< of the block

@@ -101,6 +101,18 @@ std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps) {
   return quotas;
 }
 
+std::vector<int32_t> drawOrder(int64_t count, uint64_t seed) {
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < count; ++i)
+    numbers.push_back(uniform(seed, RandomStream::Commits, 0, i, 0));
+  std::vector<int32_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b;
+  });
+  return order;
+}
+
 std::vector<int64_t> largestConfidence(std::span<const double> confidence,
                                        int64_t count) {
   std::vector<int64_t> order(confidence.size());

@@ -72,6 +72,10 @@ int64_t gumbelArgmax(std::span<const float> logits, double temperature,
 /// positions: floor division, the first (masked % steps) steps one more.
 std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps);
 
+/// A random order of 0 .. count - 1: i has the number uniform(seed, Commits,
+/// step 0, position i, index 0), the least comes first, of equals the lower i.
+std::vector<int32_t> drawOrder(int64_t count, uint64_t seed);
+
 /// The `count` positions of largest confidence (ties to the lowest index),
 /// ascending. `confidence` [positions].
 std::vector<int64_t> largestConfidence(std::span<const double> confidence,

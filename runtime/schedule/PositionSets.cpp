@@ -28,11 +28,15 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
   case Positions::Kind::Response:
   case Positions::Kind::Block:
   case Positions::Kind::Committed:
+  case Positions::Kind::Next:
     return response;
   case Positions::Kind::Undecoded:
     return what.count > 0 ? std::min(what.count, response) : response;
   case Positions::Kind::Fixed:
     return bounds[what.of.front()];
+  case Positions::Kind::Neighbors:
+    return std::min(std::min(what.count, of.length) * bounds[what.of[0]],
+                    bounds[what.of[1]]);
   case Positions::Kind::Union: {
     int64_t sum = 0;
     for (int64_t part : what.of)
@@ -52,6 +56,24 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
     break;
   }
   return of.length;
+}
+
+/// The positions of `among` that are neighbors of one of `of`, ascending as
+/// these are: of each `count`, left and right in turn.
+static void findNeighbors(std::span<const int32_t> of,
+                          std::span<const int32_t> among, int64_t count,
+                          std::vector<int32_t> &out) {
+  for (int32_t position : of) {
+    auto [self, after] = std::equal_range(among.begin(), among.end(), position);
+    int64_t left = self - among.begin(), right = among.end() - after;
+    int64_t fromRight = std::min(right, count / 2);
+    int64_t fromLeft = std::min(left, count - fromRight);
+    fromRight = std::min(right, count - fromLeft);
+    out.insert(out.end(), self - fromLeft, self);
+    out.insert(out.end(), after, after + fromRight);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
 }
 
 PositionSets::PositionSets(const bundle::Manifest &manifest)
@@ -137,6 +159,15 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
           return !state.masked[i] && state.committedAt[i] >= since;
         },
         shape.length);
+  }
+  case Positions::Kind::Next:
+    out.assign(state.next.begin(), state.next.end());
+    return;
+  case Positions::Kind::Neighbors: {
+    const Value &self = values[what.of[0]], &among = values[what.of[1]];
+    value.known = self.known && among.known;
+    findNeighbors(self.positions, among.positions, what.count, out);
+    return;
   }
   case Positions::Kind::Union:
   case Positions::Kind::Intersect: {

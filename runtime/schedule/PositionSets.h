@@ -12,6 +12,7 @@
 //   decoded {0,1,2,4,6}   committed(last = 1) {6}
 //   decoded fixed on every(2): as before step 3, {0,1,2,4,6}; the same at step
 //   4, whatever step 3 commits
+//   neighbors(2) of prompt in undecoded: of 0, 1 and 2 they are 3 and 5
 //
 //===----------------------------------------------------------------------===//
 

@@ -126,6 +126,15 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
   std::mt19937 random(static_cast<uint32_t>(options.seed));
   double allowed = allowedError(dtype, 0);
   for (int64_t step = 1; step <= steps; ++step) {
+    // The first masked position becomes a token.
+    for (size_t s = 0; s < shapes.size(); ++s) {
+      auto first = std::find(states.masked[s].begin(), states.masked[s].end(),
+                             uint8_t(1));
+      states.next[s].clear();
+      if (first != states.masked[s].end())
+        states.next[s].push_back(
+            static_cast<int32_t>(first - states.masked[s].begin()));
+    }
     auto rows = (*executor)->beginStep(states.all(step, steps));
     auto same = (*reference)->beginStep(states.all(step, steps));
     if (!rows || !same) {
@@ -190,11 +199,8 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
       finding.fail("step " + std::to_string(step) + ": the executor counts " +
                    a + "; there are " + b);
     for (size_t s = 0; s < shapes.size(); ++s)
-      for (int64_t i = shapes[s].promptLength; i < shapes[s].length; ++i)
-        if (states.masked[s][i]) {
-          states.commit(s, i, step);
-          break;
-        }
+      for (int32_t position : states.next[s])
+        states.commit(s, position, step);
   }
   return finding;
 }

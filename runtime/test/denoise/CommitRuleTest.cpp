@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace heddle;
 using namespace heddle::rt;
 using Kind = bundle::CommitRule::Kind;
@@ -125,6 +127,51 @@ TEST(SequenceRun, EndsAtEosOnceNothingIsMaskedBeforeIt) {
   run.advance();
   EXPECT_TRUE(run.done());
   EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 3, 3, 3, 3, 3}));
+}
+
+TEST(SequenceRun, KnowsWhatComesNextInADrawnOrder) {
+  GenerateOptions options = sixInTwoBlocks;
+  options.sampling.seed = 11;
+  SequenceRun run(prompt, options, config(), ruleOf(Kind::RandomOrder));
+  std::vector<int32_t> order(run.order().begin(), run.order().end());
+  std::vector<int32_t> ofBlocks;
+  for (int32_t block : {0, 1})
+    for (int32_t position : order)
+      if ((position - 2) / 3 == block)
+        ofBlocks.push_back(position);
+  ASSERT_EQ(ofBlocks.size(), 6u);
+  EXPECT_NE(order, ofBlocks) << "or the seed tests nothing";
+  std::vector<int32_t> taken;
+  for (size_t count : {2, 1, 2, 1}) {
+    std::vector<int32_t> next(run.next().begin(), run.next().end());
+    EXPECT_TRUE(std::is_sorted(next.begin(), next.end()));
+    std::vector<int32_t> expected(ofBlocks.begin() + taken.size(),
+                                  ofBlocks.begin() + taken.size() + count);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(next, expected);
+    for (int32_t position : next)
+      run.commit(position, 7);
+    taken.insert(taken.end(), next.begin(), next.end());
+    run.advance();
+  }
+  EXPECT_TRUE(run.done());
+  // The order is of the response, whatever stands before it.
+  const std::vector<int32_t> longer = {5, 6, 7};
+  SequenceRun other(longer, options, config(), ruleOf(Kind::RandomOrder));
+  for (size_t i = 0; i < order.size(); ++i)
+    EXPECT_EQ(other.order()[i], order[i] + 1);
+  // What could not be computed is made up for.
+  EXPECT_EQ(other.next().size(), 2u);
+  other.advance();
+  EXPECT_EQ(other.next().size(), 3u);
+}
+
+TEST(SequenceRun, NothingIsKnownToComeNextWithoutAnOrder) {
+  for (Kind kind : {Kind::Quota, Kind::Above, Kind::Factor}) {
+    SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(kind));
+    EXPECT_TRUE(run.next().empty());
+    EXPECT_TRUE(std::is_sorted(run.order().begin(), run.order().end()));
+  }
 }
 
 /// A run that ends when full may go on after its planned steps: by timesteps,

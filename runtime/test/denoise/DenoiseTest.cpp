@@ -420,6 +420,46 @@ TEST(Generate, OnlyComputedRowsAreCommitted) {
   EXPECT_EQ(commits, (std::vector<size_t>{2, 2, 2}));
 }
 
+TEST(Generate, ADrawnOrderSaysWhatIsCommitted) {
+  GenerateOptions options = makeOptions(12, 6, 4); // three a step
+  options.sampling.seed = 3;
+  const std::vector<int32_t> order = drawOrder(12, 3);
+  for (bool late : {false, true}) {
+    FakeModel model;
+    FakeExecutor executor;
+    executor.program.commit.kind = bundle::CommitRule::Kind::RandomOrder;
+    // What comes first of all is computed from the second step on.
+    if (late)
+      executor.rows = [&](const SequenceState &state, int64_t position) {
+        return state.place.step > 1 || position != state.blockBegin + order[0];
+      };
+    std::vector<int32_t> expected; // two blocks, each in the order
+    for (int32_t block : {0, 1})
+      for (int32_t i : order)
+        if (i / 6 == block)
+          expected.push_back(i);
+    if (late && order[0] < 6)
+      std::rotate(expected.begin(), expected.begin() + 1, expected.begin() + 4);
+    size_t step = 0;
+    Result<Generation> result = generate(
+        model, executor, raggedPrompts, options, [&](const StepRecord &record) {
+          std::vector<int64_t> now(expected.begin() + 3 * step,
+                                   expected.begin() + 3 * step + 3);
+          std::sort(now.begin(), now.end());
+          EXPECT_EQ(record.commits.size(), 9u);
+          EXPECT_EQ(record.logitRows, 9) << "no others go through the head";
+          for (size_t c = 0; c < record.commits.size(); ++c)
+            EXPECT_EQ(record.commits[c].position,
+                      now[c % 3] + int64_t(raggedPrompts[c / 3].size()));
+          ++step;
+          return true;
+        });
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_EQ(step, 4u);
+    ASSERT_LT(order[0], 6) << "or the second round tests nothing";
+  }
+}
+
 TEST(Generate, AStepWithoutCandidatesWaitsForALaterOne) {
   FakeModel model;
   FakeExecutor executor;

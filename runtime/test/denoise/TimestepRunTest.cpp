@@ -169,6 +169,39 @@ TEST(TimestepRun, OriginCommitsWhatItDraws) {
                                                 commits[2][step].size());
 }
 
+// Whatever the rule: it goes by the order and asks t for the number alone.
+TEST(TimestepRun, ADrawnOrderTakesTheQuota) {
+  for (TransferRule rule : {TransferRule::Origin, TransferRule::Entropy}) {
+    FakeModel model;
+    FakeExecutor executor;
+    executor.program.commit.kind = bundle::CommitRule::Kind::RandomOrder;
+    GenerateOptions options = makeOptions(12, 8, rule);
+    const std::vector<int32_t> order =
+        drawOrder(options.genLength, options.sampling.seed);
+    std::vector<int64_t> taken;
+    Result<Generation> result =
+        generate(model, executor, Prompts{{1, 2, 3}}, options,
+                 [&](const StepRecord &record) {
+                   int64_t masked =
+                       options.genLength - static_cast<int64_t>(taken.size());
+                   EXPECT_EQ(static_cast<int64_t>(record.commits.size()),
+                             transferQuota(masked, record.step, options.steps,
+                                           options.sampling.timesteps->eps));
+                   for (const Commit &commit : record.commits)
+                     taken.push_back(commit.position - 3);
+                   std::vector<int64_t> expected(order.begin(),
+                                                 order.begin() + taken.size());
+                   std::vector<int64_t> sorted = taken;
+                   std::sort(sorted.begin(), sorted.end());
+                   std::sort(expected.begin(), expected.end());
+                   EXPECT_EQ(sorted, expected);
+                   return true;
+                 });
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_EQ(static_cast<int64_t>(taken.size()), options.genLength);
+  }
+}
+
 TEST(TimestepRun, ASequenceDoesNotDependOnItsBatch) {
   for (TransferRule rule : {TransferRule::Origin, TransferRule::TopkMargin}) {
     GenerateOptions options = makeOptions(11, 6, rule);

@@ -402,6 +402,35 @@ TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
   comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 }
 
+TEST_F(RunTest, PlayedDrawnOrder) {
+  bundle::Manifest manifest = denseManifest();
+  bundle::Positions near = positions(bundle::Positions::Kind::Neighbors, 2);
+  near.of = {0, 1};
+  bundle::Positions rows = positions(bundle::Positions::Kind::Union);
+  rows.of = {0, 2, 3};
+  manifest.positions = {positions(bundle::Positions::Kind::Next),
+                        positions(bundle::Positions::Kind::Undecoded), near,
+                        positions(bundle::Positions::Kind::Committed, 1), rows};
+  bundle::Pass some;
+  some.rows = 4;
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 4, true)),
+                     some};
+  manifest.reuse.kv = true;
+  manifest.commit.kind = bundle::CommitRule::Kind::RandomOrder;
+  makeModel(tiny);
+  GenerateOptions options = lengthsOf(16, 8, 8);
+  options.sampling.seed = 5;
+  comparePlayed(manifest, promptsOf({5, 20, 9}), options);
+  // Steps that commit nothing may compute no row.
+  comparePlayed(manifest, promptsOf({5, 20}), lengthsOf(4, 4, 12));
+  ASSERT_FALSE(CudaEngine::plays(manifest, config));
+  // Without passes, too: the captured engine commits by confidence.
+  manifest.positions.clear();
+  manifest.passes.clear();
+  manifest.reuse = {};
+  ASSERT_FALSE(CudaEngine::plays(manifest, config));
+}
+
 TEST_F(RunTest, PlayedShiftedLogitsAndBiases) {
   makeModel({.layers = 2,
              .hidden = 256,

@@ -234,6 +234,15 @@ TEST(Quotas, FirstStepsTakeTheRemainder) {
     }
 }
 
+// Computed with an independent Philox in Python (heddle_reference/methods).
+TEST(DrawOrder, IsFixedForEver) {
+  EXPECT_EQ(drawOrder(12, 7),
+            (std::vector<int32_t>{6, 2, 8, 7, 10, 5, 11, 3, 1, 0, 9, 4}));
+  EXPECT_EQ(drawOrder(8, (uint64_t(1) << 40) + 3),
+            (std::vector<int32_t>{1, 0, 3, 5, 7, 4, 2, 6}));
+  EXPECT_EQ(drawOrder(0, 7), std::vector<int32_t>{});
+}
+
 TEST(LargestConfidence, TakesTheLargestAndOfEqualOnesTheFirst) {
   std::vector<double> confidence = {0.5, 1.0, 0.5, 1.0, 0.5, 0.0};
   EXPECT_EQ(largestConfidence(confidence, 1), (std::vector<int64_t>{1}));

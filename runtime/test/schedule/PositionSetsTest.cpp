@@ -140,6 +140,48 @@ TEST(PositionSets, FollowTheBlock) {
   EXPECT_EQ(at(sets, 2), (List{3, 4, 5, 6}));
 }
 
+TEST(PositionSets, NeighborsAreTakenLeftAndRightInTurn) {
+  bundle::Manifest manifest;
+  manifest.positions = {
+      make(Kind::Next),
+      make(Kind::Undecoded),
+      make(Kind::Neighbors, 1, {0, 1}),
+      make(Kind::Neighbors, 2, {0, 1}),
+      make(Kind::Neighbors, 3, {0, 1}),
+      make(Kind::Neighbors, 9, {0, 1}),
+      make(Kind::Neighbors, 2, {1, 1}),
+      make(Kind::Prompt),
+      make(Kind::Neighbors, 1, {7, 1}), // they are not of the set themselves
+      make(Kind::Neighbors, 1, {0, 7}),
+  };
+  PositionSets sets(manifest);
+  test::States states({{12, 2}});
+  sets.beginRun(states.shapes[0]);
+  for (int64_t position : {3, 6, 9})
+    states.commit(0, position, 1);
+  // Masked: 2 4 5 7 8 10 11.
+  auto check = [&](List next, List one, List two, List three) {
+    states.next[0] = next;
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(2, 8, 0))));
+    EXPECT_EQ(at(sets, 0), next);
+    EXPECT_EQ(at(sets, 2), one);
+    EXPECT_EQ(at(sets, 3), two);
+    EXPECT_EQ(at(sets, 4), three);
+  };
+  check({7}, {5}, {5, 8}, {4, 5, 8});
+  EXPECT_EQ(at(sets, 5), (List{2, 4, 5, 8, 10, 11}));
+  EXPECT_EQ(at(sets, 6), (List{2, 4, 5, 7, 8, 10, 11}));
+  EXPECT_EQ(at(sets, 8), (List{2}));
+  EXPECT_EQ(at(sets, 9), (List{1}));
+  check({2}, {4}, {4, 5}, {4, 5, 7});
+  check({11}, {10}, {8, 10}, {7, 8, 10});
+  check({5, 7}, {4, 5}, {4, 5, 7, 8}, {2, 4, 5, 7, 8});
+  check({}, {}, {}, {});
+  EXPECT_EQ(sets.bound(0, {100, 20}), 80);
+  EXPECT_EQ(sets.bound(3, {100, 20}), 80);
+  EXPECT_EQ(sets.bound(8, {100, 20}), 20);
+}
+
 TEST(PositionSets, RefuseStatesOfOtherSequences) {
   bundle::Manifest manifest;
   PositionSets sets(manifest);

@@ -34,6 +34,7 @@ public:
       masked.emplace_back(shape.length, uint8_t(1));
       std::fill_n(masked.back().begin(), shape.promptLength, uint8_t(0));
       committedAt.emplace_back(shape.length, 0);
+      next.emplace_back();
     }
     done.assign(shapes.size(), 0);
   }
@@ -51,6 +52,7 @@ public:
     state.blockEnd = shapes[sequence].length;
     state.masked = masked[sequence];
     state.committedAt = committedAt[sequence];
+    state.next = next[sequence];
     state.done = done[sequence] != 0;
     return state;
   }
@@ -66,6 +68,7 @@ public:
   std::vector<rt::SequenceShape> shapes;
   std::vector<std::vector<uint8_t>> masked;
   std::vector<std::vector<int32_t>> committedAt;
+  std::vector<std::vector<int32_t>> next; ///< nothing, unless it is set
   std::vector<uint8_t> done;
 };
 

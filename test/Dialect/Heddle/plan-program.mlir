@@ -83,6 +83,30 @@ heddle.schedule @kinds {
   heddle.attend dense until(%once) then pairs(%pairs)
 }
 
+// CHECK-LABEL: heddle.plan @ordered
+// CHECK: heddle.position_set @next next
+// CHECK-NEXT: heddle.position_set @undecoded undecoded
+// CHECK-NEXT: heddle.position_set @neighbors_2 neighbors(2) of @next in @undecoded
+// CHECK-NEXT: heddle.position_set @neighbors_3 neighbors(3) of @next in @undecoded
+// CHECK-NEXT: heddle.position_set @union union(@next, @neighbors_2, @neighbors_3)
+// CHECK-NEXT: heddle.pass on every(4) in block computes all
+// CHECK-NEXT: heddle.pass computes @union
+// CHECK-NEXT: heddle.reuse kv
+// CHECK-NEXT: heddle.commit_rule random_order
+heddle.schedule @ordered {
+  %again = heddle.cadence every(4) in block
+  %next = heddle.positions next
+  %masked = heddle.positions undecoded
+  %near = heddle.neighbors(2) of %next in %masked
+  %wide = heddle.neighbors(3) of %next in %masked
+  %rows = heddle.union positions %next, %near, %wide
+  heddle.reuse kv
+  heddle.recompute all on %again
+  heddle.recompute %rows
+  heddle.commit random_order
+  heddle.attend dense
+}
+
 // Passes that all compute all rows are none, and keep nothing for anybody.
 // CHECK-LABEL: heddle.plan @whole
 // CHECK-NOT: heddle.reuse

@@ -7,7 +7,7 @@
 // Forms
 
 heddle.schedule @forms {
-  // expected-error@+1 {{unknown set of positions 'suffix': one of all, prompt, response, block, before(block), from(block), decoded, undecoded, undecoded(first = n), committed(last = n), committed(since ...)}}
+  // expected-error@+1 {{unknown set of positions 'suffix': one of all, prompt, response, block, before(block), from(block), decoded, undecoded, undecoded(first = n), committed(last = n), committed(since ...), next}}
   %p = heddle.positions suffix
 }
 
@@ -23,6 +23,23 @@ heddle.schedule @forms {
 heddle.schedule @C1 {
   // expected-error@+1 {{the number of positions must be at least 1, found 0}}
   %p = heddle.positions undecoded(first = 0)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  %a = heddle.positions block
+  // expected-error@+1 {{the number of neighbors must be at least 1, found 0}}
+  %p = heddle.neighbors(0) of %a in %a
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @forms {
+  // expected-error@+1 {{neighbors is an op of its own}}
+  %p = "heddle.positions"() <{kind = #heddle<positions_kind neighbors>, count = 2}> : () -> !heddle.positions
+  heddle.attend dense
 }
 
 // -----
@@ -292,6 +309,34 @@ heddle.schedule @R8 {
 
 // -----
 
+heddle.schedule @R11 {
+  %c = heddle.cadence every(4)
+  // expected-error@+1 {{is what comes next in an order that is drawn before the run, and the schedule has none; let it `heddle.commit random_order`}}
+  %p = heddle.positions next
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %p
+  heddle.attend dense
+}
+
+// -----
+
+// The neighbors of what comes next are not what comes next.
+heddle.schedule @R6 {
+  %c = heddle.cadence every(4)
+  %p = heddle.positions next
+  %m = heddle.positions undecoded
+  %n = heddle.neighbors(2) of %p in %m
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  heddle.recompute %n
+  heddle.commit random_order
+  heddle.attend dense
+}
+
+// -----
+
 // Keys
 
 heddle.schedule @K1 {
@@ -428,6 +473,41 @@ heddle.schedule @M4 {
   %d = heddle.positions decoded
   // expected-error@+1 {{commits within positions that need not hold the first masked one, so that a run may stop short of its end; add undecoded(first = 1) or the block to them}}
   heddle.commit quota within(%d)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{what is committed is said by quota, above(confidence), factor(number) or random_order}}
+  heddle.commit all
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{random_order has no number}}
+  "heddle.commit"() <{kind = #heddle<commit_kind random_order>, ratio = #heddle.ratio<1/2>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+// What comes next need not be in the window.
+heddle.schedule @M5 {
+  %c = heddle.cadence every(8)
+  %p = heddle.positions undecoded(first = 16)
+  %d = heddle.positions decoded
+  %u = heddle.union positions %p, %d
+  %w = heddle.fix %u on %c
+  %n = heddle.positions next
+  heddle.visible %w
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %n
+  // expected-error@+1 {{goes by a drawn order, and of the positions that are visible, computed by a pass and committed within, some need hold only what comes next in it and others only the first masked one, so that a run may stop short of its end; let all hold the same, or the block}}
+  heddle.commit random_order
   heddle.attend dense
 }
 

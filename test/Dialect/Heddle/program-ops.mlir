@@ -76,6 +76,23 @@ heddle.schedule @similar {
   heddle.attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @ordered
+heddle.schedule @ordered {
+  %again = heddle.cadence every(4) in block
+  // CHECK: %[[NEXT:.*]] = heddle.positions next
+  %next = heddle.positions next
+  %masked = heddle.positions undecoded
+  // CHECK: %[[NEAR:.*]] = heddle.neighbors(2) of %[[NEXT]] in %
+  %near = heddle.neighbors(2) of %next in %masked
+  %rows = heddle.union positions %next, %near
+  heddle.reuse kv
+  heddle.recompute all on %again
+  heddle.recompute %rows
+  // CHECK: heddle.commit random_order{{$}}
+  heddle.commit random_order
+  heddle.attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
   %once = heddle.cadence first(1)
@@ -113,6 +130,10 @@ heddle.plan @plan {
   heddle.position_set @both intersect(@rows, @response)
   // CHECK: heddle.position_set @seen fixed(@response) on every(8)
   heddle.position_set @seen fixed(@response) on every(8)
+  // CHECK: heddle.position_set @next next
+  heddle.position_set @next next
+  // CHECK: heddle.position_set @near neighbors(3) of @next in @response
+  heddle.position_set @near neighbors(3) of @next in @response
   // CHECK: heddle.visible_set @seen
   heddle.visible_set @seen
   // CHECK: heddle.pass on every(8) computes all
@@ -144,6 +165,18 @@ heddle.plan @plan {
     }
     heddle.phase otherwise {
       heddle.attend_with @mixed
+    }
+  }
+}
+
+// CHECK-LABEL: heddle.plan @ordered_plan
+heddle.plan @ordered_plan {
+  // CHECK: heddle.commit_rule random_order{{$}}
+  heddle.commit_rule random_order
+  heddle.kernel @dense attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @dense
     }
   }
 }

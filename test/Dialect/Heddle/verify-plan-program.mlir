@@ -17,6 +17,38 @@ heddle.plan @N11 {
 
 // -----
 
+heddle.plan @N11 {
+  heddle.position_set @a block
+  // expected-error@+1 {{needs two sets: whose neighbors, and among which positions}}
+  "heddle.position_set"() <{sym_name = "p", kind = #heddle<positions_kind neighbors>, count = 3, of = [@a]}> : () -> ()
+}
+
+// -----
+
+heddle.plan @N11 {
+  heddle.position_set @a block
+  // expected-error@+1 {{neighbors has no count, or one out of range: 0}}
+  "heddle.position_set"() <{sym_name = "p", kind = #heddle<positions_kind neighbors>, of = [@a, @a]}> : () -> ()
+}
+
+// -----
+
+heddle.plan @N13 {
+  // expected-error@+1 {{is what comes next in an order that is drawn before the run}}
+  heddle.position_set @n next
+  heddle.pass on every(4) computes all
+  heddle.pass computes @n
+  heddle.reuse kv
+  heddle.kernel @k attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
 heddle.plan @N12 {
   // expected-error@+1 {{is made of @b, which must stand before it}}
   heddle.position_set @a union(@b)

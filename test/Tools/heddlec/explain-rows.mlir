@@ -47,6 +47,25 @@ heddle.schedule @dual {
   heddle.attend dense
 }
 
+// RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
+// ORDERED: attention computes at most 62.5% of the pairs of a dense run
+// ORDERED: 8 steps: computes all, 96 of 96 rows
+// ORDERED-NEXT: 1,3,5,7,9,11,13,15
+// ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), at most 24 of 96 rows
+// ORDERED: commits in an order that is drawn before the run
+heddle.schedule @ordered {
+  %again = heddle.cadence every(2) in block
+  %next = heddle.positions next
+  %masked = heddle.positions undecoded
+  %near = heddle.neighbors(2) of %next in %masked
+  %rows = heddle.union positions %next, %near
+  heddle.reuse kv
+  heddle.recompute all on %again
+  heddle.recompute %rows
+  heddle.commit random_order
+  heddle.attend dense
+}
+
 // RUN: heddlec %s --schedule=salient --compile-to=plan --explain=json --steps=8 --length=96 --prompt=32 | FileCheck %s --check-prefix=JSON
 // JSON: "cache_bytes_per_layer": 3145728
 // JSON: "computes": "all"

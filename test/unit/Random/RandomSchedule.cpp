@@ -33,7 +33,7 @@ public:
   explicit Generator(std::mt19937 &random) : random(random) {}
 
   RandomSchedule draw() {
-    switch (below(5)) {
+    switch (below(6)) {
     case 0:
       break; // every step computes all rows
     case 1:
@@ -44,6 +44,9 @@ public:
       break;
     case 3:
       leastSimilarRows();
+      break;
+    case 4:
+      orderedRows();
       break;
     default:
       movingWindow();
@@ -152,6 +155,24 @@ private:
     someExactRows(oneOf({"kv, output, ffn", "kv, context, ffn"}),
                   "least_similar(keep = " + oneOf({"1/4", "0.6", "1"}) +
                       ", among = %response)");
+  }
+
+  /// What comes next in a drawn order, and what stands around it.
+  void orderedRows() {
+    std::string start = fromStepOne();
+    std::string next = value("p", "heddle.positions next");
+    std::string near = value("p", "heddle.neighbors(" + number(1, 5) + ") of " +
+                                      next + " in " + masked());
+    std::string rows =
+        value("p", "heddle.union positions " + next + ", " + near);
+    if (below(2)) {
+      std::string recent = value("p", "heddle.positions committed(last = 1)");
+      rows = value("p", "heddle.union positions " + rows + ", " + recent);
+    }
+    add("heddle.reuse kv");
+    add("heddle.recompute all on " + start);
+    add("heddle.recompute " + rows);
+    add("heddle.commit random_order");
   }
 
   /// What is decoded and the next masks, as they were at a phase's begin.

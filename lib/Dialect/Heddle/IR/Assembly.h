@@ -137,7 +137,7 @@ void printPositions(OpAsmPrinter &printer, Operation *, PositionsKindAttr kind,
                     IntegerAttr count, Value since);
 
 /// The same in a plan: `committed(since every(32))`, `union(@a, @b)`,
-/// `fixed(@a) on every(32)`.
+/// `fixed(@a) on every(32)`, `neighbors(2) of @a in @b`.
 ParseResult parsePositionSet(AsmParser &parser, PositionsKindAttr &kind,
                              IntegerAttr &count, ArrayAttr &of,
                              CadenceAttr &cadence);
@@ -163,7 +163,7 @@ void printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
                FlatSymbolRefAttr rows, ExactAttr exact, RatioAttr ratio,
                FlatSymbolRefAttr among);
 
-/// `quota`, `above(0.9)` or `factor(1)`.
+/// `quota`, `above(0.9)`, `factor(1)` or `random_order`.
 ParseResult parseCommitKind(AsmParser &parser, CommitKindAttr &kind,
                             RatioAttr &ratio);
 void printCommitKind(AsmPrinter &printer, Operation *, CommitKindAttr kind,

@@ -295,18 +295,22 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult PositionSetOp::verify() {
   StringRef name = stringifyPositionsKind(getKind());
   PositionsKind kind = getKind();
-  bool made = kind == PositionsKind::Union ||
-              kind == PositionsKind::Intersect || kind == PositionsKind::Fixed;
+  bool made = isMadeOfSets(kind);
   if (made ? getOf().empty() : !getOf().empty())
     return emitOpError() << name
                          << (made ? " needs a set"
                                   : " is made of no other set");
   if (kind == PositionsKind::Fixed && getOf().size() != 1)
     return emitOpError("fixes exactly one set");
-  bool counts =
-      kind == PositionsKind::Undecoded || kind == PositionsKind::Committed;
+  bool neighbors = kind == PositionsKind::Neighbors;
+  if (neighbors && getOf().size() != 2)
+    return emitOpError(
+        "needs two sets: whose neighbors, and among which positions");
+  bool counts = kind == PositionsKind::Undecoded ||
+                kind == PositionsKind::Committed || neighbors;
   int64_t count = static_cast<int64_t>(getCount());
-  if (count < 0 || (!counts && count > 0) || count > ::heddle::bundle::maxCount)
+  if (count < (neighbors ? 1 : 0) || (!counts && count > 0) ||
+      count > ::heddle::bundle::maxCount)
     return emitOpError() << name
                          << " has no count, or one out of range: " << count;
   bool dated = kind == PositionsKind::Fixed ||

@@ -91,7 +91,7 @@ LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
 }
 
 //===----------------------------------------------------------------------===//
-// IntersectOp, PositionsOp, FixOp
+// IntersectOp, PositionsOp, FixOp, NeighborsOp
 //===----------------------------------------------------------------------===//
 
 void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -125,8 +125,7 @@ void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult PositionsOp::verify() {
   PositionsKind kind = getKind();
   StringRef name = stringifyPositionsKind(kind);
-  if (kind == PositionsKind::Union || kind == PositionsKind::Intersect ||
-      kind == PositionsKind::Fixed)
+  if (isMadeOfSets(kind))
     return emitOpError() << name << " is an op of its own";
   int64_t count = static_cast<int64_t>(getCount());
   bool counts =
@@ -161,6 +160,15 @@ OpFoldResult FixOp::fold(FoldAdaptor) {
   return still && cadence && cadence.includesFirstStep()
              ? OpFoldResult(getPositions())
              : OpFoldResult();
+}
+
+void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "neighbors");
+}
+
+LogicalResult NeighborsOp::verify() {
+  return checkCount([&] { return emitOpError(); }, "the number of neighbors",
+                    static_cast<int64_t>(getCount()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -41,13 +41,16 @@ HEDDLE_SAME(Scale::Heads, Selection::Scale::Heads);
 HEDDLE_SAME(PositionsKind::Response, Positions::Kind::Response);
 HEDDLE_SAME(PositionsKind::FromBlock, Positions::Kind::FromBlock);
 HEDDLE_SAME(PositionsKind::Committed, Positions::Kind::Committed);
+HEDDLE_SAME(PositionsKind::Next, Positions::Kind::Next);
 HEDDLE_SAME(PositionsKind::Fixed, Positions::Kind::Fixed);
+HEDDLE_SAME(PositionsKind::Neighbors, Positions::Kind::Neighbors);
 HEDDLE_SAME(Exact::Salient, Pass::Exact::Salient);
 HEDDLE_SAME(Exact::LeastSimilar, Pass::Exact::LeastSimilar);
 HEDDLE_SAME(Exact::SalientFfn, Pass::Exact::SalientFfn);
 HEDDLE_SAME(ReusedAttention::Context, Reuse::Attention::Context);
 HEDDLE_SAME(ReusedAttention::Output, Reuse::Attention::Output);
 HEDDLE_SAME(CommitKind::Factor, CommitRule::Kind::Factor);
+HEDDLE_SAME(CommitKind::RandomOrder, CommitRule::Kind::RandomOrder);
 #undef HEDDLE_SAME
 
 bundle::Ratio mlir::heddle::toBundle(RatioAttr ratio) {
@@ -191,7 +194,10 @@ LogicalResult Reader::addSet(Operation *op) {
   } else {
     set.kind = isa<UnionOp>(op)       ? Kind::Union
                : isa<IntersectOp>(op) ? Kind::Intersect
-                                      : Kind::Fixed;
+               : isa<FixOp>(op)       ? Kind::Fixed
+                                      : Kind::Neighbors;
+    if (auto neighbors = dyn_cast<NeighborsOp>(op))
+      set.count = static_cast<int64_t>(neighbors.getCount());
     for (Value operand : op->getOperands()) {
       if (!isa<PositionsType>(operand.getType())) {
         cadence = operand;
@@ -301,7 +307,8 @@ void Reader::addSelections() {
 FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : *schedule.getBody())
-    if (isa<PositionsOp, UnionOp, IntersectOp, FixOp>(op) && used.contains(&op))
+    if (isa<PositionsOp, UnionOp, IntersectOp, FixOp, NeighborsOp>(op) &&
+        used.contains(&op))
       if (failed(addSet(&op)))
         return failure();
   for (Operation &op : *schedule.getBody()) {

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Assembly.h"
-#include "bundle/Manifest.h"
+#include "Verify.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -88,7 +87,7 @@ static ParseResult parseForm(AsmParser &parser, StringRef word, SMLoc loc,
   }
   for (auto plain :
        {PositionsKind::All, PositionsKind::Prompt, PositionsKind::Response,
-        PositionsKind::Block, PositionsKind::Decoded})
+        PositionsKind::Block, PositionsKind::Decoded, PositionsKind::Next})
     if (word == stringifyPositionsKind(plain)) {
       kind = plain;
       return success();
@@ -98,7 +97,7 @@ static ParseResult parseForm(AsmParser &parser, StringRef word, SMLoc loc,
                           : "unknown set of positions '" + word.str() + "'")
          << ": one of all, prompt, response, block, before(block), "
             "from(block), decoded, undecoded, undecoded(first = n), "
-            "committed(last = n), committed(since ...)";
+            "committed(last = n), committed(since ...), next";
 }
 
 /// Prints the same; `since` what follows `committed(since`.
@@ -168,16 +167,22 @@ ParseResult mlir::heddle::parsePositionSet(AsmParser &parser,
   int64_t number = 0;
   SmallVector<Attribute> parts;
   PositionsKind value;
-  if (made == PositionsKind::Union || made == PositionsKind::Intersect ||
-      made == PositionsKind::Fixed) {
+  auto part = [&]() -> ParseResult {
+    StringAttr name;
+    if (parser.parseSymbolName(name))
+      return failure();
+    parts.push_back(FlatSymbolRefAttr::get(name));
+    return success();
+  };
+  if (made == PositionsKind::Neighbors) {
     value = *made;
-    auto part = [&]() -> ParseResult {
-      StringAttr name;
-      if (parser.parseSymbolName(name))
-        return failure();
-      parts.push_back(FlatSymbolRefAttr::get(name));
-      return success();
-    };
+    if (parser.parseLParen() ||
+        parseCount(parser, "the number of neighbors", number) ||
+        parser.parseRParen() || parser.parseKeyword("of") || part() ||
+        parser.parseKeyword("in") || part())
+      return failure();
+  } else if (made && isMadeOfSets(*made)) {
+    value = *made;
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, part))
       return failure();
     if (value == PositionsKind::Fixed &&
@@ -202,9 +207,15 @@ void mlir::heddle::printPositionSet(AsmPrinter &printer, Operation *,
     if (cadence)
       printCadence(printer, cadence);
   });
-  if (value != PositionsKind::Union && value != PositionsKind::Intersect &&
-      value != PositionsKind::Fixed)
+  if (!isMadeOfSets(value))
     return;
+  if (value == PositionsKind::Neighbors && of.size() == 2) {
+    printer << '(' << count.getInt() << ") of ";
+    printer.printAttributeWithoutType(of[0]);
+    printer << " in ";
+    printer.printAttributeWithoutType(of[1]);
+    return;
+  }
   printer << '(';
   llvm::interleaveComma(of, printer.getStream(), [&](Attribute part) {
     printer.printAttributeWithoutType(part);
@@ -366,9 +377,10 @@ ParseResult mlir::heddle::parseCommitKind(AsmParser &parser,
   std::optional<CommitKind> found = symbolizeCommitKind(word);
   if (!found)
     return parser.emitError(loc, "what is committed is said by quota, "
-                                 "above(confidence) or factor(number)");
+                                 "above(confidence), factor(number) or "
+                                 "random_order");
   kind = CommitKindAttr::get(parser.getContext(), *found);
-  if (*found == CommitKind::Quota)
+  if (isByQuota(*found))
     return success();
   return failure(
       parser.parseLParen() ||

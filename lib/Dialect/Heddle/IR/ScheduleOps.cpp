@@ -181,8 +181,8 @@ LogicalResult ScheduleOp::verifyRegions() {
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
     if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp, AttendOp,
-             PositionsOp, IntersectOp, FixOp, VisibleOp, ReuseOp, RecomputeOp,
-             CommitOp>(op))
+             PositionsOp, IntersectOp, FixOp, NeighborsOp, VisibleOp, ReuseOp,
+             RecomputeOp, CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   if (failed(verifyLayers(*this)))
     return failure();

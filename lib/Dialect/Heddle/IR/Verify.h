@@ -64,11 +64,23 @@ template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
                           ratio, share ? 1 : ::heddle::bundle::maxBelow);
 }
 
+/// Whether the model's quota says how many tokens a step commits, and not a
+/// number of the rule's.
+inline bool isByQuota(CommitKind kind) {
+  return kind == CommitKind::Quota || kind == CommitKind::RandomOrder;
+}
+
+/// Whether sets of this form are made of other sets.
+inline bool isMadeOfSets(PositionsKind kind) {
+  return kind == PositionsKind::Union || kind == PositionsKind::Intersect ||
+         kind == PositionsKind::Fixed || kind == PositionsKind::Neighbors;
+}
+
 /// heddle.commit and heddle.commit_rule.
 template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
   auto error = [&] { return op.emitOpError(); };
   RatioAttr ratio = op.getRatioAttr();
-  bool quota = op.getKind() == CommitKind::Quota;
+  bool quota = isByQuota(op.getKind());
   if (quota == static_cast<bool>(ratio))
     return op.emitOpError() << stringifyCommitKind(op.getKind())
                             << (quota ? " has no number" : " needs a number");

@@ -82,10 +82,12 @@ def Heddle_PositionsKind : Heddle_Enum<"PositionsKind", "a form of a position se
   I32EnumAttrCase<"Decoded", 6, "decoded">,
   I32EnumAttrCase<"Undecoded", 7, "undecoded">,
   I32EnumAttrCase<"Committed", 8, "committed">,
+  I32EnumAttrCase<"Next", 9, "next">,
   // Forms that are made of other sets: ops of their own in a schedule.
-  I32EnumAttrCase<"Union", 9, "union">,
-  I32EnumAttrCase<"Intersect", 10, "intersect">,
-  I32EnumAttrCase<"Fixed", 11, "fixed">,
+  I32EnumAttrCase<"Union", 10, "union">,
+  I32EnumAttrCase<"Intersect", 11, "intersect">,
+  I32EnumAttrCase<"Fixed", 12, "fixed">,
+  I32EnumAttrCase<"Neighbors", 13, "neighbors">,
 ]>;
 def Heddle_PositionsKindAttr
     : Heddle_EnumAttr<Heddle_PositionsKind, "positions_kind">;
@@ -112,6 +114,7 @@ def Heddle_CommitKind : Heddle_Enum<"CommitKind", "which predictions become toke
   I32EnumAttrCase<"Quota", 0, "quota">,
   I32EnumAttrCase<"Above", 1, "above">,
   I32EnumAttrCase<"Factor", 2, "factor">,
+  I32EnumAttrCase<"RandomOrder", 3, "random_order">,
 ]>;
 def Heddle_CommitKindAttr : Heddle_EnumAttr<Heddle_CommitKind, "commit_kind">;
 

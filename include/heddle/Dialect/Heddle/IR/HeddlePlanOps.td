@@ -236,7 +236,8 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
   let summary = "a set of positions of a sequence";
   let description = [{
     The forms of `heddle.positions`, and those of `heddle.union`,
-    `heddle.intersect` and `heddle.fix` over sets that stand before.
+    `heddle.intersect`, `heddle.fix` and `heddle.neighbors` over sets that stand
+    before.
 
     ```mlir
     heddle.position_set @decoded decoded
@@ -244,6 +245,7 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
     heddle.position_set @seen union(@decoded, @near)
     heddle.position_set @window fixed(@seen) on every(32)
     heddle.position_set @recent committed(since every(32))
+    heddle.position_set @close neighbors(2) of @near in @seen
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,

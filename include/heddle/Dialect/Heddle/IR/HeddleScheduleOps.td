@@ -221,6 +221,7 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
     | `undecoded`, `undecoded(first = k)` | masked positions; the first k of them |
     | `committed(last = k)` | what became a token in the last k steps |
     | `committed(since = %cadence)` | what became a token in or after the latest step of the cadence |
+    | `next` | what the step takes of the order that `heddle.commit random_order` draws |
 
     Each is as it is before the step. A model that decodes without blocks has one
     block: the response.
@@ -255,6 +256,31 @@ def Heddle_FixOp : Heddle_ValueOp<"fix"> {
   let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = "$positions `on` $cadence `` custom<NoAttributes>(attr-dict)";
   let hasFolder = 1;
+}
+
+def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
+  let summary = "the positions of a set that are next to those of another";
+  let description = [{
+    For each position of the first set `count` positions of the second one,
+    itself not among them: the nearest to its left, the nearest to its right, the
+    next to its left and so on; where a side has no more, the other side's.
+
+    Of the masked positions {2, 5, 7, 8} the two neighbors of 7 are 5 and 8, of 2
+    they are 5 and 7:
+
+    ```mlir
+    %near = heddle.neighbors(2) of %next in %masked
+    ```
+
+    Source: dKV-Cache, its greedy variant's local window.
+  }];
+  let arguments = (ins I64Attr:$count, Heddle_PositionsType:$of,
+                       Heddle_PositionsType:$among);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = [{
+    `` `(` $count `)` `of` $of `in` $among `` custom<NoAttributes>(attr-dict)
+  }];
+  let hasVerifier = 1;
 }
 
 def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
@@ -326,6 +352,7 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
     | `quota` | the model's quota of each step, highest confidence first |
     | `above(r)` | all of confidence r and more, at least the best one |
     | `factor(r)` | the best m, the largest m with (m + 1)(1 - c_m) < r, at least one; c_m is the m-th largest confidence |
+    | `random_order` | the model's quota of each step, in an order that is drawn before the run |
 
     `within(%positions)`: of these only. `stop(eos)`: a sequence ends once EOS is
     a token and no masked position stands before it.
@@ -335,7 +362,8 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
     heddle.commit quota within(%active) stop(eos)
     ```
 
-    Source: Fast-dLLM (above, factor), Window-Diffusion (within, stop).
+    Source: Fast-dLLM (above, factor), Window-Diffusion (within, stop),
+    dKV-Cache (random_order).
   }];
   let arguments = (ins Heddle_CommitKindAttr:$kind,
                        OptionalAttr<Heddle_RatioAttr>:$ratio,

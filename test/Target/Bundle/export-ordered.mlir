@@ -1,0 +1,33 @@
+// REQUIRES: heddlec, heddle-bundle
+// A drawn order, what comes next in it and its neighbors arrive in the manifest.
+
+// RUN: heddlec %s --target=x86-64-v3 --dtype=f32 --head-dim=64 -o %t.hdl
+// RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
+
+heddle.schedule @ordered {
+  %again = heddle.cadence every(4) in block
+  %next = heddle.positions next
+  %masked = heddle.positions undecoded
+  %near = heddle.neighbors(2) of %next in %masked
+  %rows = heddle.union positions %next, %near
+  heddle.reuse kv
+  heddle.recompute all on %again
+  heddle.recompute %rows
+  heddle.commit random_order
+  heddle.attend dense
+}
+
+// CHECK: "positions": [
+// CHECK: "kind": "next"
+// CHECK-NEXT: }
+// CHECK: "kind": "undecoded"
+// CHECK: "kind": "neighbors"
+// CHECK-NEXT: "of": [
+// CHECK-NEXT: 0,
+// CHECK-NEXT: 1
+// CHECK-NEXT: ]
+// CHECK-NEXT: "count": 2
+// CHECK: "commit": {
+// CHECK-NEXT: "kind": "random_order"
+// CHECK-NEXT: "within": -1
+// CHECK-NEXT: "stop_at_eos": false

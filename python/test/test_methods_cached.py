@@ -42,7 +42,7 @@ class DegenerateTest(SameRun):
                     records = go(method)
                     self.assert_same_run(records, dense)
                     self.assertEqual({r["kv_read"] for r in records}, {0})
-                order = commit.random_order(gen, block, 5)
+                order = commit.random_order(gen, 5)
                 rules = [commit.Ordered(steps, block, order) for _ in range(2)]
                 self.assert_same_run(go(cached.DkvGreedy(rules[0], 1, 0), rules[0]),
                                      go(pairs.Dense(), rules[1]))

@@ -181,7 +181,7 @@ FAST = [
 
 
 def greedy(steps, block, family):
-    rule = commit.Ordered(steps, block, commit.random_order(32, block or 32, 1))
+    rule = commit.Ordered(steps, block, commit.random_order(32, 0))
     return cached.DkvGreedy(rule, 4, 2), rule
 
 
@@ -224,7 +224,14 @@ CACHES = [
                     "heddle.recompute %response on %each", "heddle.recompute %rows",
                     "heddle.attend dense"), DREAM, WHOLE),
     Method("dkv-greedy", greedy,
-           None, LLADA),
+           schedule("dkv_greedy", "%again = heddle.cadence every(4) in block",
+                    "%next = heddle.positions next", "%masked = heddle.positions undecoded",
+                    "%near = heddle.neighbors(2) of %next in %masked",
+                    "%new = heddle.positions committed(last = 1)",
+                    "%rows = heddle.union positions %next, %near, %new",
+                    "heddle.reuse kv(before_rope)", "heddle.recompute all on %again",
+                    "heddle.recompute %rows", "heddle.attend dense", "heddle.commit random_order"),
+           LLADA),
     Method("dllm-cache", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4")),
            spans("dllm_cache", "least_similar(keep = 1/4, among = %response)")),
     Method("dllm-cache-no-ratio", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/1000")),

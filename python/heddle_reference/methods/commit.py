@@ -9,6 +9,7 @@ Temperature is 0 throughout.
 
 import torch
 
+from .. import philox
 from ..sampler import first_largest, quotas
 from ..schedule import largest
 
@@ -113,7 +114,7 @@ class Quotas(Rule):
 
 class Ordered(Quotas):
     """LLaDA's random remasking with an order drawn beforehand: `order` lists the
-    positions of the response (from 0), each block's before the next one's."""
+    positions of the response (from 0). A block takes its own in that order."""
 
     def __init__(self, steps, block_length, order):
         super().__init__(steps, block_length)
@@ -125,8 +126,8 @@ class Ordered(Quotas):
             raise ValueError(f"the order is not one of the response's {run.gen} positions")
 
     def upcoming(self, run):
-        """The positions that this step commits."""
-        masked = set(self.left(run))
+        """The positions that this step commits, in the order."""
+        masked = set(self.candidates(run))
         queue = [run.prompt + p for p in self.order if run.prompt + p in masked]
         return queue[:self.due(run)]
 
@@ -299,8 +300,8 @@ def shuffled(count, seed, first=None):
     return places if first is None else places[:first]
 
 
-def random_order(length, block_length, seed):
-    """An order for Ordered: the response is shuffled as a whole, and a block's
-    positions are taken in that order."""
-    order = shuffled(length, seed)
-    return sorted(order, key=lambda p: p // block_length)
+def random_order(length, seed):
+    """An order for Ordered, as heddle-run draws it (docs/Spec/Commit.md): each
+    position of the response, from 0, has a number; the least comes first."""
+    return sorted(range(length),
+                  key=lambda p: philox.uniforms(seed, philox.COMMITS, 0, p)[0])

@@ -163,10 +163,10 @@ struct AttentionArgs {
 /// below `boundary` and the list.keep - spanKeep best of the others; if spanLse
 /// is not null, the former are instead those below `boundary` of the spanKeep
 /// best of all, the latter are scored by P_ij = exp2(s_ij - spanLse[h, i])
-/// (probability among their keys alone), and missing entries at a list's end
-/// are -1. Of each row of `scores` it writes the first ones: a score for each
-/// block, then, if spanLse is not null (which needs boundary > 0 and split =
-/// 0), those by spanLse of the blocks from `boundary` on.
+/// (among their keys alone), means divide by b in a shorter last block, too,
+/// and missing entries at a list's end are -1. A row of `scores` begins with a
+/// score for each block, then, if spanLse is not null (which needs boundary > 0
+/// and split = 0), those by it of the blocks from `boundary` on.
 ///
 /// A kernel for shared lists scores by the mean over list.headsPerList query
 /// heads; its tasks are (list row, group) instead of (query head, group).

@@ -223,7 +223,8 @@ std::vector<double> reference::listScores(const abi::SelectArgs &args,
 }
 
 std::vector<double> reference::blockMeans(std::span<const double> scores,
-                                          int64_t size, int64_t split) {
+                                          int64_t size, int64_t split,
+                                          bool padded) {
   std::vector<double> sums, counts;
   for (size_t key = 0; key < scores.size(); ++key) {
     auto block =
@@ -234,7 +235,7 @@ std::vector<double> reference::blockMeans(std::span<const double> scores,
     counts[block] += 1;
   }
   for (size_t block = 0; block < sums.size(); ++block)
-    sums[block] /= counts[block];
+    sums[block] /= padded ? static_cast<double>(size) : counts[block];
   return sums;
 }
 

@@ -95,10 +95,11 @@ std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
                                int64_t begin, int64_t end, const float *lse,
                                int64_t headDim, DType dtype);
 
-/// The mean score of each block's keys, scores.size() of them.
-/// Source: SparseD, released code.
+/// The mean score of each block's keys, scores.size() of them. `padded`: a
+/// short block counts as one of `size` keys, of which the missing score 0.
+/// Source: SparseD, released code, which pads.
 std::vector<double> blockMeans(std::span<const double> scores, int64_t size,
-                               int64_t split);
+                               int64_t split, bool padded);
 
 /// The `count` largest scores' indices, ascending; among equal scores the
 /// lowest index wins. `count` in [0, scores.size()]; no NaN.

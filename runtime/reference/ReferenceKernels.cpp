@@ -56,13 +56,14 @@ Status ReferenceKernels::select(size_t kernel,
           args, row, begin, end, args.lse, headDim, dtype);
       std::vector<int32_t> chosen;
       if (what.blocks) {
-        scores = reference::blockMeans(scores, what.group, list.split);
+        const bool padded = args.spanLse != nullptr;
+        scores = reference::blockMeans(scores, what.group, list.split, padded);
         std::vector<double> span;
         if (args.boundary > 0 && args.spanLse) {
           span = reference::blockMeans(reference::listScores(args, row, begin,
                                                              end, args.spanLse,
                                                              headDim, dtype),
-                                       what.group, list.split);
+                                       what.group, list.split, padded);
           span.erase(span.begin(), span.begin() + args.boundary);
         }
         chosen = reference::chosenBlocks(args, std::span<const double>(scores),

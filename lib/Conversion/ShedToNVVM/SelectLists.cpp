@@ -53,12 +53,13 @@ Value SelectLowering::shownScores(Value row, Value which) {
 
 /// The mean scores, `from` having the keys', of blocks `first` to `end` (i32)
 /// to `to`; zero from block `limit` on and up to a multiple of 4 of them. Also
-/// to `shown`, all of them, if that is not null.
+/// to `shown`, all of them, if that is not null. Where the second span is
+/// scored by itself a short block has the others' size.
 void SelectLowering::poolScores(Value from, Value first, Value end, Value limit,
                                 const KeyList &list, Value to, Value shown) {
   Value count = v.sub(end, first);
   Value padded = v.both(v.add(count, 3), ~int64_t(3));
-  Value shows = v.flip(v.isNull(shown), 1);
+  Value shows = v.flip(v.isNull(shown), 1), wholeSize = isScoredBySpan();
   v.loop(thread, padded, threads, [&](Value i) {
     Value block = v.add(first, i);
     KeyRange keys = keysOfBlock(v, block, n, list.split, group);
@@ -69,7 +70,8 @@ void SelectLowering::poolScores(Value from, Value first, Value end, Value limit,
                  return {v.addf(sums[0],
                                 v.load(v.f32(), v.at(from, v.mul(key, 4)), 4))};
                })[0];
-    Value size = v.greatest(v.sub(keys.end, keys.first), v.word(1));
+    Value size = v.select(wholeSize, v.word(group),
+                          v.greatest(v.sub(keys.end, keys.first), v.word(1)));
     Value mean = v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), size));
     Value offset = v.mul(i, 4);
     v.store(v.select(v.compare(CmpIPredicate::slt, block, limit), mean,

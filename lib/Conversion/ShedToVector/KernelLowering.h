@@ -162,7 +162,7 @@ private:
   void initMass(bool span);
   Value massAt(bool span);
   void topK(shed::TopKOp op);
-  void poolMass(Value mass, Value from, Value to, Value split);
+  void poolMass(Value mass, Value from, Value to, Value split, Value padded);
   Value storeLargest(Value scores, Value from, Value to, Value keep,
                      Value limit, Value target);
 

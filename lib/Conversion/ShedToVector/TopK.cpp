@@ -88,8 +88,9 @@ Value KernelLowering::storeLargest(Value scores, Value from, Value to,
 }
 
 /// Means over the keys of each of the blocks [from, to), in place: block j has
-/// no key before the j-th.
-void KernelLowering::poolMass(Value mass, Value from, Value to, Value split) {
+/// no key before the j-th. `padded` (i1): a short block has the others' size.
+void KernelLowering::poolMass(Value mass, Value from, Value to, Value split,
+                              Value padded) {
   v.loop(from, to, 1, [&](Value block) {
     KeyRange keys = blockKeys(block, split, *kernel.getGroup());
     Value sum =
@@ -98,8 +99,9 @@ void KernelLowering::poolMass(Value mass, Value from, Value to, Value split) {
                  return Values{v.addf(
                      carried[0], v.load(v.f32(), v.at(mass, v.mul(j, 4))))};
                })[0];
-    Value count =
-        arith::SIToFPOp::create(v.b, v.f32(), v.sub(keys.end, keys.first));
+    Value size = v.select(padded, v.constant(*kernel.getGroup()),
+                          v.sub(keys.end, keys.first));
+    Value count = arith::SIToFPOp::create(v.b, v.f32(), size);
     v.store(arith::DivFOp::create(v.b, sum, count),
             v.at(mass, v.mul(block, 4)));
   });
@@ -145,17 +147,19 @@ void KernelLowering::topK(shed::TopKOp op) {
                        v.quotient(v.add(v.sub(n, split), size - 1), size));
   Value boundary = field(v.i64(), offsetof(abi::SelectArgs, boundary));
   Value hasSpans = v.compare(arith::CmpIPredicate::sgt, boundary, zero);
-  poolMass(mass, zero, blocks, split);
+  Value filtered = v.integer(v.b.getI1Type(), 0);
+  if (op.getSpan())
+    filtered = arith::AndIOp::create(
+        v.b, hasSpans,
+        v.isSet(field(v.ptr(), offsetof(abi::SelectArgs, spanLse))));
+  poolMass(mass, zero, blocks, split, filtered);
   v.when(v.isSet(scores), [&] { showScores(mass, blocks, zero); });
   Value second = mass, firstEnd = boundary;
   if (op.getSpan()) {
-    Value filtered = arith::AndIOp::create(
-        v.b, hasSpans,
-        v.isSet(field(v.ptr(), offsetof(abi::SelectArgs, spanLse))));
     Value spanMass = massAt(true);
     v.when(filtered, [&] {
       scale(spanMass, blockKeys(boundary, split, size).first);
-      poolMass(spanMass, boundary, blocks, split);
+      poolMass(spanMass, boundary, blocks, split, filtered);
       v.when(v.isSet(scores), [&] {
         showScores(v.at(spanMass, v.mul(boundary, 4)), v.sub(blocks, boundary),
                    blocks);

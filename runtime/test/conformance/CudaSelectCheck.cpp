@@ -248,7 +248,8 @@ private:
         rt::reference::listScores(hostArgs(s), at / all[s].groups, begin,
                                   std::min(begin + group, shape.n),
                                   lse.as<float>(), shape.headDim, shape.dtype);
-    return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split)
+    return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split,
+                                              all[s].choice.bySpan)
                   : keys;
   }
 

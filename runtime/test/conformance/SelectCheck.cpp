@@ -97,7 +97,9 @@ private:
     std::vector<double> keys = rt::reference::listScores(
         args, at / groups, begin, std::min(begin + group, problem.shape.n), lse,
         problem.shape.headDim, problem.shape.dtype);
-    return blocks ? rt::reference::blockMeans(keys, group, choice.split) : keys;
+    return blocks ? rt::reference::blockMeans(keys, group, choice.split,
+                                              choice.bySpan)
+                  : keys;
   }
 
   void compare() {

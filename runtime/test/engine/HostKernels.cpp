@@ -348,7 +348,8 @@ void select(const Compiled &code, const Launch &launch) {
           std::vector<double> keys = reference::listScores(
               args, list, g * group, std::min(args.n, (g + 1) * group), lse,
               code.variant.headDim, code.dtype);
-          return blocks ? reference::blockMeans(keys, group, args.list.split)
+          return blocks ? reference::blockMeans(keys, group, args.list.split,
+                                                args.spanLse != nullptr)
                         : keys;
         };
         const std::vector<double> scores = scoresBy(args.lse);

@@ -177,10 +177,12 @@ TEST(Reference, BlocksByHand) {
   EXPECT_EQ(reference::blockOf(40, 32, 0), 1);
   // {0,1} {2} {3,4} {5}
   std::vector<double> scores = {1, 3, 8, 5, 6, 7};
-  EXPECT_EQ(reference::blockMeans(scores, 2, 3),
+  EXPECT_EQ(reference::blockMeans(scores, 2, 3, false),
             (std::vector<double>{2, 8, 5.5, 7}));
-  EXPECT_EQ(reference::blockMeans(scores, 4, 0),
+  EXPECT_EQ(reference::blockMeans(scores, 4, 0, false),
             (std::vector<double>{4.25, 6.5}));
+  EXPECT_EQ(reference::blockMeans(scores, 4, 0, true),
+            (std::vector<double>{4.25, 3.25}));
 
   heddle::abi::SelectArgs args{};
   args.list.keep = 2;

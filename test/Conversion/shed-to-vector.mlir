@@ -1,6 +1,7 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,FMA
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,PAIRS
+// RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true fetches-late=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,LATE
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32 bf16-dot=true bf16-tiles=true" --convert-shed-to-vector | FileCheck %s --check-prefixes=CHECK,TILES
 // RUN: not heddle-opt %s --convert-shed-to-vector 2>&1 | FileCheck %s --check-prefix=UNTILED
 
@@ -10,7 +11,9 @@
 // CHECK-LABEL: func.func @full(
 // CHECK-SAME: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: !llvm.ptr) attributes {heddle.query_rows = 128 : i64, heddle.scratch_bytes = {{[0-9]+}} : i64, heddle.scratch_bytes_per_key = 0 : i64}
 // CHECK: vector.shuffle
+// LATE-NOT: llvm.intr.prefetch
 // CHECK: vector.fma
+// LATE-NOT: llvm.intr.prefetch
 // CHECK-NOT: shed.
 shed.kernel @full attention element(f32) head_dim(64) {
   %q = shed.load_queries : !shed.tile<queries, channels, f32>
@@ -50,16 +53,22 @@ shed.kernel @half attention element(bf16) head_dim(64) {
   shed.store %r
 }
 
-// With matrix tiles, gathered rows are fetched two tiles ahead; K is copied and V
-// interleaved a pair of keys at a time. The weights are transposed.
+// Gathered rows are fetched ahead: with matrix tiles two tiles, else one where
+// that helps. With matrix tiles K is copied and V interleaved a pair of keys at
+// a time. The weights are transposed.
 // CHECK-LABEL: func.func @listed(
 // CHECK-SAME: heddle.query_rows = 32
 // TILES: vector.shuffle {{.*}}[0, 32, 1, 33, 2, 34, 3, 35, 8, 40,
-// TILES: llvm.intr.prefetch
+// TILES: "llvm.intr.prefetch"({{.*}}hint = 2 : i32
 // TILES: llvm.x86.tdpbf16ps.internal
 // TILES: llvm.x86.avx512bf16.cvtne2ps2bf16.512
-// TILES: llvm.intr.prefetch
+// TILES: "llvm.intr.prefetch"({{.*}}hint = 2 : i32
 // TILES: llvm.x86.tdpbf16ps.internal
+// PAIRS-NOT: llvm.intr.prefetch
+// LATE: "llvm.intr.prefetch"({{.*}}hint = 3 : i32
+// LATE: llvm.x86.avx512bf16.dpbf16ps.512
+// LATE: "llvm.intr.prefetch"({{.*}}hint = 3 : i32
+// LATE: llvm.x86.avx512bf16.dpbf16ps.512
 // CHECK-NOT: shed.
 shed.kernel @listed attention element(bf16) head_dim(64) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>

@@ -31,6 +31,9 @@ public:
   virtual bool hasBf16Dot() const = 0;
   /// Whether there are bf16 matrix tiles of 16 x 32 with fp32 sums.
   virtual bool hasBf16Tiles() const = 0;
+  /// Whether rows that lie scattered arrive late unless code fetches them ahead
+  /// of their use.
+  virtual bool fetchesLate() const = 0;
 };
 
 /// Facts of an NVIDIA GPU. Source: CUDA C++ Programming Guide, "Technical

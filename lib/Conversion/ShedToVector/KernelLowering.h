@@ -118,6 +118,8 @@ private:
   Value rowAddress(Value base, Value stride, const KeyTile &tile, Value j,
                    bool gathers);
   void widenRow(Value from, Value to);
+  void fetchAhead(const KeyTile &tile, Value base, Value stride, Value panel,
+                  Value part, int64_t parts);
 
   //===--- TilePacking.cpp -------------------------------------------------===
   KeyTile packedTile(const KeySource &source, Value begin);
@@ -128,8 +130,6 @@ private:
   void packAhead(const KeyTile &tile, Value panel, int64_t i, Value j,
                  int64_t key);
   void packAheadRest(const KeyTile &tile);
-  void fetchAhead(const KeyTile &tile, Value base, Value stride, Value panel,
-                  Value part, int64_t parts);
   void packShortKeys(KeyTile &tile);
 
   //===--- Products.cpp ----------------------------------------------------===

@@ -176,3 +176,28 @@ void KernelLowering::loadValues(KeyTile &tile) {
   tile.values = packed;
   tile.valueStride = v.constant(channels * 4);
 }
+
+/// Has a cache fetch rows of K or V that a later tile reads: part `part` of the
+/// `parts` that a panel has, so that requests are spread over the products. The
+/// rows of a range are left to the hardware.
+void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
+                                Value p, Value part, int64_t parts) {
+  int64_t tiles = tiling.getFetchAhead(), keys = tiling.getKeys();
+  if (!tiles || tile.source.first)
+    return;
+  int64_t all = parts * tiling.getPanels();
+  int64_t share = std::max<int64_t>(1, keys / all);
+  Value first = v.mul(v.add(v.mul(p, parts), part), share);
+  auto fetch = [&] {
+    Value from = v.add(v.add(tile.begin, tiles * keys), first);
+    Value last = v.add(tile.source.count, -1);
+    for (int64_t key = 0; key < share; ++key) {
+      Value at = placeOf(tile.source, v.least(v.add(from, key), last));
+      for (int64_t c = 0; c < channels * elementBytes; c += 64)
+        v.prefetch(v.at(v.at(base, v.mul(at, stride)), c), tiles == 1);
+    }
+  };
+  if (all <= keys)
+    return fetch();
+  v.when(v.compare(arith::CmpIPredicate::slt, first, v.constant(keys)), fetch);
+}

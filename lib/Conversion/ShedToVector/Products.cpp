@@ -45,6 +45,8 @@ void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
   unsigned alignment = paired ? 2 : 4;
   Value last = v.add(tile.count, -1);
   v.loop(v.constant(0), tile.count, block, [&](Value j) {
+    fetchAhead(tile, keyBase, keyStride, p, v.quotient(j, block),
+               tiling.getKeys() / block);
     Values keyRows;
     for (int64_t r = 0; r < block; ++r)
       keyRows.push_back(rowAddress(tile.keys, tile.keyStride, tile,
@@ -95,6 +97,8 @@ void KernelLowering::contextProduct(const KeyTile &tile, Value p) {
   Type scalar = paired ? v.i32() : v.f32();
   Type lanes = paired ? v.ints() : v.floats();
   v.loop(channels, block, [&](Value channel) {
+    fetchAhead(tile, valueBase, valueStride, p, v.quotient(channel, block),
+               channels / block);
     Value to = v.at(context, v.mul(channel, panel * 4));
     Value values = v.at(tile.values, v.mul(channel, 4));
     Values sums;

@@ -110,25 +110,6 @@ void KernelLowering::packAheadRest(const KeyTile &tile) {
   packRest(nextTile(tile), v.mul(done, packShare() * (tiling.getKeys() / 32)));
 }
 
-/// Has the second cache fetch rows of K or V that the tile after the next
-/// reads: part `part` of the `parts` that a panel has. The rows of a range are
-/// left to the hardware.
-void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
-                                Value p, Value part, int64_t parts) {
-  if (tile.source.first)
-    return;
-  int64_t share =
-      std::max<int64_t>(1, tiling.getKeys() / (parts * tiling.getPanels()));
-  Value first = v.mul(v.add(v.mul(p, parts), part), share);
-  first = v.add(v.add(tile.begin, 2 * tiling.getKeys()), first);
-  Value last = v.add(tile.source.count, -1);
-  for (int64_t key = 0; key < share; ++key) {
-    Value at = placeOf(tile.source, v.least(v.add(first, key), last));
-    for (int64_t c = 0; c < channels * 2; c += 64)
-      v.prefetch(v.at(v.at(base, v.mul(at, stride)), c));
-  }
-}
-
 /// Scoring alone reads a row of K once a panel: where it lies, unless the tile
 /// is short.
 void KernelLowering::packShortKeys(KeyTile &tile) {

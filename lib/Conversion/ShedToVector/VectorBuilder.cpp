@@ -61,8 +61,9 @@ void VectorBuilder::store(Value value, Value address, unsigned alignment) {
   LLVM::StoreOp::create(b, value, address, alignment);
 }
 
-void VectorBuilder::prefetch(Value address) {
-  LLVM::Prefetch::create(b, address, /*rw=*/0, /*hint=*/2, /*cache=*/1);
+void VectorBuilder::prefetch(Value address, bool nearest) {
+  LLVM::Prefetch::create(b, address, /*rw=*/0, /*hint=*/nearest ? 3 : 2,
+                         /*cache=*/1);
 }
 
 Value VectorBuilder::loadLane(Value row, int64_t v, Type type) {

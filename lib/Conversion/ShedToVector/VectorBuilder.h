@@ -74,8 +74,8 @@ public:
   Value at(Value base, int64_t bytes);
   Value load(Type type, Value address, unsigned alignment = 4);
   void store(Value value, Value address, unsigned alignment = 4);
-  /// Fetches a line of memory into the second cache.
-  void prefetch(Value address);
+  /// Fetches a line of memory into the nearest cache or the second.
+  void prefetch(Value address, bool nearest);
   /// Vector v of a row of fp32 or dword vectors at `row`.
   Value loadLane(Value row, int64_t v, Type type = {});
   void storeLane(Value value, Value row, int64_t v);

@@ -67,6 +67,11 @@ shed.kernel @f attention element(f32) head_dim(64) {
 
 // -----
 
+// expected-error@+1 {{fetch_ahead is 0, 1 or 2, not 3}}
+#t = #shed.tiling<query_rows = 32, panel = 32, keys = 64, lanes = 16, block_keys = 8, block_channels = 8, dot = fma, fetch_ahead = 3>
+
+// -----
+
 // expected-error@+1 {{reads and writes no index list, so it can't have an encoding}}
 shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
   %s = shed.softmax_init : !shed.softmax

@@ -29,6 +29,10 @@ public:
   int64_t vectorRegisters() const override { return has("avx512f") ? 32 : 16; }
   bool hasBf16Dot() const override { return has("avx512bf16"); }
   bool hasBf16Tiles() const override { return has("amx-bf16"); }
+  /// As measured: docs/Decisions/HostKernels.md.
+  bool fetchesLate() const override {
+    return llvm::StringRef(target.cpu).starts_with("znver");
+  }
 
   /// Whether code may use a feature of LLVM's name.
   bool has(llvm::StringRef feature) const;

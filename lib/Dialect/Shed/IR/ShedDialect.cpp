@@ -85,7 +85,8 @@ LogicalResult BlocksAttr::verify(EmitError emitError, int64_t index,
 LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
                                  int64_t panel, int64_t keys, int64_t lanes,
                                  int64_t blockKeys, int64_t blockChannels,
-                                 DotKind dot, bool packKeys, bool packValues) {
+                                 DotKind dot, bool packKeys, bool packValues,
+                                 int64_t fetchAhead) {
   if (lanes != 8 && lanes != 16)
     return emitError() << "a tiling has 8 or 16 lanes, not " << lanes;
   if (panel < lanes || panel % lanes)
@@ -96,6 +97,8 @@ LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
   if (blockKeys < 1 || blockChannels < 1)
     return emitError() << "block_keys and block_channels are at least 1, not "
                        << blockKeys << " and " << blockChannels;
+  if (fetchAhead < 0 || fetchAhead > 2)
+    return emitError() << "fetch_ahead is 0, 1 or 2, not " << fetchAhead;
   if (keys < blockKeys || keys % blockKeys || keys % 2)
     return emitError() << "keys = " << keys
                        << " is not a positive even multiple of block_keys = "

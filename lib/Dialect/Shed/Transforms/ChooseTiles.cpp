@@ -29,7 +29,8 @@ static int64_t blockRows(int64_t vectors, int64_t registers, int64_t most) {
 }
 
 static TilingAttr chooseTiling(KernelOp kernel, int64_t vectorBytes,
-                               int64_t registers, bool pairs, bool tiles) {
+                               int64_t registers, bool pairs, bool tiles,
+                               bool fetchesLate) {
   int64_t lanes = vectorBytes / 4;
   bool bf16 = kernel.getElement().isBF16();
   DotKind dot = bf16 && tiles && lanes == 16 ? DotKind::Tiles
@@ -46,10 +47,16 @@ static TilingAttr chooseTiling(KernelOp kernel, int64_t vectorBytes,
   int64_t panel = std::min(2 * lanes, (rows + lanes - 1) / lanes * lanes);
   int64_t vectors = panel / lanes;
   int64_t block = blockRows(vectors, registers, 8);
+  bool reads = kernel.getKind() == KernelKind::Attention && kernel.hasLists();
+  int64_t ahead = !reads ? 0 : dot == DotKind::Tiles ? 2 : fetchesLate;
   int64_t keys = dot == DotKind::Tiles ? 128 : 64;
+  // The nearest cache should have room for the rows of the next tile beside
+  // those of this one; a key's have 1 KiB in fp32 with 128 channels.
+  if (ahead == 1 && kernel.getHeadDim() * (bf16 ? 2 : 4) > 256)
+    keys = 32;
   bool packKeys = dot == DotKind::Fma && bf16;
   return TilingAttr::get(kernel.getContext(), rows, panel, keys, lanes, block,
-                         block, dot, packKeys, packs);
+                         block, dot, packKeys, packs, ahead);
 }
 
 namespace {
@@ -65,7 +72,7 @@ struct ChooseTiles : shed::impl::ShedChooseTilesBase<ChooseTiles> {
     getOperation()->walk([&](KernelOp kernel) {
       if (!kernel.getTiling())
         kernel.setTilingAttr(chooseTiling(kernel, vectorBytes, vectorRegisters,
-                                          bf16Dot, bf16Tiles));
+                                          bf16Dot, bf16Tiles, fetchesLate));
     });
   }
 };
@@ -78,5 +85,6 @@ mlir::shed::createShedChooseTiles(const ::heddle::HostTargetInfo &target) {
   options.vectorRegisters = target.vectorRegisters();
   options.bf16Dot = target.hasBf16Dot();
   options.bf16Tiles = target.hasBf16Tiles();
+  options.fetchesLate = target.fetchesLate();
   return createShedChooseTiles(options);
 }

@@ -165,14 +165,17 @@ def Shed_TilingAttr : Shed_Attr<"Tiling", "tiling"> {
     * `dot`: `fma` (fp32 multiply-add), `pairs` (bf16 dot products of pairs) or
       `tiles` (bf16 matrix tiles);
     * `pack_keys`, `pack_values`: whether a tile of keys or values is first
-      copied (and, without bf16 dot products, widened) to contiguous scratch.
+      copied (and, without bf16 dot products, widened) to contiguous scratch;
+    * `fetch_ahead`: how many tiles ahead the rows that a list names are fetched:
+      1 into the nearest cache, 2 into the second, 0 not at all.
   }];
   let parameters = (ins
       "int64_t":$query_rows, "int64_t":$panel, "int64_t":$keys,
       "int64_t":$lanes, "int64_t":$block_keys, "int64_t":$block_channels,
       EnumParameter<Shed_DotKind>:$dot,
       DefaultValuedParameter<"bool", "false">:$pack_keys,
-      DefaultValuedParameter<"bool", "false">:$pack_values);
+      DefaultValuedParameter<"bool", "false">:$pack_values,
+      DefaultValuedParameter<"int64_t", "0">:$fetch_ahead);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -25,6 +25,8 @@ def ShedChooseTiles : Pass<"shed-choose-tiles"> {
            "there are dot products of bf16 pairs">,
     Option<"bf16Tiles", "bf16-tiles", "bool", "false",
            "there are bf16 matrix tiles">,
+    Option<"fetchesLate", "fetches-late", "bool", "false",
+           "scattered rows arrive late unless code fetches them ahead">,
   ];
   let dependentDialects = ["::mlir::shed::ShedDialect"];
 }

@@ -26,11 +26,13 @@ def rope(x, theta):
 def probabilities(q, k, allowed=None):
     """softmax(q k^T / sqrt(dim)) [heads, n, n] over the keys that allowed
     [n, n] or [heads, n, n] (bool; None: all) lets a query see. k has as many
-    heads as q."""
+    heads as q. What is below the smallest normal number is 0 (docs/Spec/Behaviours.md):
+    among such scores the lowest index is chosen."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     if allowed is not None:
         scores = scores.masked_fill(~allowed, float("-inf"))
-    return torch.softmax(scores, -1)
+    p = torch.softmax(scores, -1)
+    return p.masked_fill(p < torch.finfo(p.dtype).tiny, 0)
 
 
 class Model:

@@ -187,8 +187,12 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
         Matrix own = probabilities(tensors, h, n, scale,
                                    two ? blocks[boundary].front() : 0);
         for (int64_t v = 0; v < count; ++v) {
-          scores[v] += meanOver(all, rows, blocks[v]);
-          among[v] += meanOver(own, rows, blocks[v]);
+          // A block that is short counts as a whole one when filtered.
+          double part = two && selection.isolation == Isolation::Filtered
+                            ? double(blocks[v].size()) / double(size)
+                            : 1;
+          scores[v] += part * meanOver(all, rows, blocks[v]);
+          among[v] += part * meanOver(own, rows, blocks[v]);
         }
       }
       std::set<int64_t> expected;

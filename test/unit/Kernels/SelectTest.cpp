@@ -41,9 +41,10 @@ std::vector<float> evaluateScores(const Sequence &s,
   return scores;
 }
 
-/// Means over the keys of each block from block `from` on.
+/// Means over the keys of each block from block `from` on; `padded`: over
+/// `size` keys, also where a block has fewer.
 std::vector<float> pool(const float *scores, int64_t n, int64_t size,
-                        int64_t split, int64_t from = 0) {
+                        int64_t split, bool padded, int64_t from = 0) {
   std::vector<double> sums(blocksOf(n, size, split)), counts(sums.size());
   for (int64_t j = 0; j < n; ++j) {
     sums[blockOf(j, size, split)] += scores[j];
@@ -51,7 +52,8 @@ std::vector<float> pool(const float *scores, int64_t n, int64_t size,
   }
   std::vector<float> means;
   for (size_t block = from; block < sums.size(); ++block)
-    means.push_back(static_cast<float>(sums[block] / counts[block]));
+    means.push_back(static_cast<float>(
+        sums[block] / (padded ? static_cast<double>(size) : counts[block])));
   return means;
 }
 
@@ -233,14 +235,14 @@ TEST_P(Select, ChoosesBlocks) {
           for (size_t list = 0; list < want.size() / n; ++list) {
             const float *row = &got.scores[list * n];
             std::vector<float> scores(row, row + blocks), spanScores;
-            EXPECT_LT(relativeError(
-                          scores, pool(&want[list * n], n, size, choice.split)),
+            EXPECT_LT(relativeError(scores, pool(&want[list * n], n, size,
+                                                 choice.split, choice.spanLse)),
                       1e-5);
             if (choice.spanLse) {
               spanScores.assign(row + blocks, row + blocks + rest);
               EXPECT_LT(
                   relativeError(spanScores, pool(&wantSpan[list * n], n, size,
-                                                 0, choice.boundary)),
+                                                 0, true, choice.boundary)),
                   1e-5);
             }
             auto first = got.indices.begin() + list * choice.keep;

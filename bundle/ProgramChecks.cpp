@@ -425,7 +425,8 @@ void Checker::checkVisible() {
                 "on a cadence at whose steps all rows are computed: "
                 "heddle.fix %positions on %cadence");
   // K1: there is always a row, and one that can be committed.
-  if (!canCommit(visible))
+  // What comes next need not: a step whose quota is 0 has nothing next.
+  if (visible.first.run == Holding::No)
     return fail(At::Visible, 0,
                 "need not hold the first masked position, so that a run may "
                 "stop short of its end; fix the positions on every(n), or make "

@@ -63,17 +63,25 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
 static void findNeighbors(std::span<const int32_t> of,
                           std::span<const int32_t> among, int64_t count,
                           std::vector<int32_t> &out) {
+  // By how many more positions than the one before each is covered.
+  std::vector<int32_t> more(among.size() + 1);
+  auto cover = [&](int64_t first, int64_t end) {
+    ++more[first];
+    --more[end];
+  };
   for (int32_t position : of) {
     auto [self, after] = std::equal_range(among.begin(), among.end(), position);
     int64_t left = self - among.begin(), right = among.end() - after;
     int64_t fromRight = std::min(right, count / 2);
     int64_t fromLeft = std::min(left, count - fromRight);
     fromRight = std::min(right, count - fromLeft);
-    out.insert(out.end(), self - fromLeft, self);
-    out.insert(out.end(), after, after + fromRight);
+    cover(left - fromLeft, left);
+    cover(after - among.begin(), after - among.begin() + fromRight);
   }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  int32_t covered = 0;
+  for (size_t i = 0; i < among.size(); ++i)
+    if ((covered += more[i]) > 0)
+      out.push_back(among[i]);
 }
 
 PositionSets::PositionSets(const bundle::Manifest &manifest)

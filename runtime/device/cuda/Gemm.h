@@ -160,7 +160,8 @@ private:
                            const GemmOperands &operands, bool all);
   Result<std::vector<std::byte>> bitsOf(const Stream &stream, const Plan &plan,
                                         const Algorithm &algorithm,
-                                        const GemmOperands &operands) const;
+                                        const GemmOperands &operands,
+                                        int64_t pieceBytes) const;
   Result<std::vector<double>> timeInTurns(const Stream &stream,
                                           const Plan &plan,
                                           std::span<const Algorithm> algorithms,

@@ -29,6 +29,10 @@ double secondsSince(Clock::time_point begin) {
 /// What one measurement finds so much slower than another is slower.
 constexpr double far = 1.3;
 
+/// What is compared of results: bringing it to the host takes longer than many
+/// products.
+constexpr int64_t manyBytes = int64_t(4) << 20, fewBytes = int64_t(512) << 10;
+
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2,
                    values.end());
@@ -133,15 +137,15 @@ Gemm::timeInTurns(const Stream &stream, const Plan &plan,
   return medians;
 }
 
-/// What an algorithm makes of the operands in some rows: the first, the last,
-/// which are computed apart where tiles do not divide, and some between.
+/// What an algorithm makes of the operands in some rows, about `pieceBytes` of
+/// each: the first, the last, which are computed apart where tiles do not
+/// divide, and some between.
 Result<std::vector<std::byte>>
 Gemm::bitsOf(const Stream &stream, const Plan &plan, const Algorithm &algorithm,
-             const GemmOperands &operands) const {
+             const GemmOperands &operands, int64_t pieceBytes) const {
   const GemmShape &shape = plan.shape;
   const int64_t size = byteSize(shape.dtype);
   const int64_t stride = (shape.yStride ? shape.yStride : shape.outputs) * size;
-  constexpr int64_t pieceBytes = int64_t(512) << 10;
   const int64_t rows = std::clamp(pieceBytes / stride, int64_t(1), shape.rows);
   if (Status status = run(stream, plan, algorithm, operands); !status)
     return status.takeError();
@@ -230,6 +234,7 @@ Result<Gemm::Algorithm> Gemm::choose(const Stream &stream, const Plan &plan,
   if (!layer)
     return layer.takeError();
   const size_t most = all ? static_cast<size_t>(options.proposals) : 1;
+  const int64_t compared = all ? manyBytes : fewBytes;
   Result<Proposals> proposals = proposeWhole(plan, most);
   if (!proposals)
     return proposals.takeError();
@@ -249,7 +254,7 @@ Result<Gemm::Algorithm> Gemm::choose(const Stream &stream, const Plan &plan,
   if (Status status = fillOperands(stream, plan.shape, operands); !status)
     return status.takeError();
   Result<std::vector<std::byte>> expected =
-      bitsOf(stream, plan, *layer, operands);
+      bitsOf(stream, plan, *layer, operands, compared);
   if (!expected)
     return expected.takeError();
   std::vector<Algorithm> candidates{*layer};
@@ -273,25 +278,29 @@ Result<Gemm::Algorithm> Gemm::choose(const Stream &stream, const Plan &plan,
       timeInTurns(stream, plan, candidates, operands, 1, 0);
   if (!rough)
     return rough.takeError();
-  const double fastest = *std::min_element(rough->begin(), rough->end());
-  for (size_t i = candidates.size() - 1; i > 0; --i)
-    if ((*rough)[i] > far * fastest)
-      candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
-  const int rounds = all ? 50 : 1;
-  Result<std::vector<double>> times =
-      timeInTurns(stream, plan, candidates, operands, rounds,
-                  std::min(fastest * 0.1, options.secondsPerShape));
-  if (!times)
-    return times.takeError();
+  std::vector<double> times = std::move(*rough);
+  if (all) {
+    const double fastest = *std::min_element(times.begin(), times.end());
+    for (size_t i = candidates.size() - 1; i > 0; --i)
+      if (times[i] > far * fastest)
+        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+    constexpr int rounds = 50;
+    Result<std::vector<double>> exact =
+        timeInTurns(stream, plan, candidates, operands, rounds,
+                    std::min(fastest * 0.1, options.secondsPerShape));
+    if (!exact)
+      return exact.takeError();
+    times = std::move(*exact);
+  }
   std::vector<size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return (*times)[a] < (*times)[b]; });
+            [&](size_t a, size_t b) { return times[a] < times[b]; });
   for (size_t i : order) {
     if (i == 0) // the layer's
       break;
     Result<std::vector<std::byte>> bits =
-        bitsOf(stream, plan, candidates[i], operands);
+        bitsOf(stream, plan, candidates[i], operands, compared);
     if (!bits)
       return bits.takeError();
     if (*bits == *expected)
@@ -326,7 +335,7 @@ Result<std::vector<GemmTiming>> Gemm::timeAll(const Stream &stream,
   if (Status status = fillOperands(stream, shape, operands); !status)
     return status.takeError();
   Result<std::vector<std::byte>> expected =
-      bitsOf(stream, plan, *layer, operands);
+      bitsOf(stream, plan, *layer, operands, manyBytes);
   if (!expected)
     return expected.takeError();
 
@@ -343,7 +352,7 @@ Result<std::vector<GemmTiming>> Gemm::timeAll(const Stream &stream,
   std::vector<Algorithm> timed;
   for (const Algorithm &algorithm : algorithms) {
     Result<std::vector<std::byte>> bits =
-        bitsOf(stream, plan, algorithm, operands);
+        bitsOf(stream, plan, algorithm, operands, manyBytes);
     if (!bits && (owner->broken() || same(algorithm, plan.algorithm)))
       return bits.takeError();
     if (!bits)

@@ -103,8 +103,9 @@ Status Upload::finish() { return stream.synchronize(); }
 
 Status fillRandom(const Stream &stream, DevicePtr to, DType dtype,
                   int64_t elements, float scale, uint64_t seed) {
-  // A prime, so that rows of a matrix do not repeat each other.
-  constexpr int64_t period = 65521;
+  // A prime, and more than a vocabulary has tokens: no two rows of a matrix are
+  // equal.
+  constexpr int64_t period = 262139;
   int64_t block = std::min(elements, period);
   std::vector<float> values(static_cast<size_t>(block));
   // SplitMix64; the sum of four uniform numbers is near enough to normal.

@@ -78,7 +78,7 @@ private:
 
 /// Fills `elements` elements at `to` with values near a normal
 /// distribution of mean 0 and deviation `scale`, without a kernel: one
-/// pseudo-random block of some 65,000 values, the same for the same seed, is
+/// pseudo-random block of some 262,000 values, the same for the same seed, is
 /// repeated on the device. For models without weights and for timing.
 Status fillRandom(const Stream &stream, DevicePtr to, DType dtype,
                   int64_t elements, float scale, uint64_t seed);

@@ -234,7 +234,8 @@ protected:
     ASSERT_OK(queue);
     stream = std::move(*queue);
     uploads = RowUploads(device());
-    options.products.proposals = 2;
+    // All proposals are tried out in the midst of passes.
+    options.products = {.proposals = 2, .usesBeforeChoice = 2};
     options.memory.poison = true;
     model = std::make_unique<CudaModel>(device(), stream, weights, rows,
                                         uploads, config, dtype, options);
@@ -502,7 +503,8 @@ TEST_F(ModelTest, GrowsWithRowsAndPositions) {
   player.begin(all, Pass::Keeping);
   const std::vector<float> logits = run(*model, all, player);
   CudaModel other(device(), stream, weights, rows, uploads, config, DType::F32,
-                  {.products = {.proposals = 2}, .memory = {.poison = true}});
+                  {.products = {.proposals = 2, .usesBeforeChoice = 2},
+                   .memory = {.poison = true}});
   whole.begin(all, Pass::Keeping);
   EXPECT_EQ(logits, run(other, all, whole));
 }

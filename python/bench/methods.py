@@ -8,7 +8,7 @@ model's shape; one token a sequence and step. Heddle's seconds are the sum of wh
 --steps-json reports of each step: LM head, draws and commits included, and the choice of products.
 Eager PyTorch is the layers alone (gpu.py), the fastest of its attention backends, times the steps.
 Of long runs the first steps are timed, and the others counted as the mean of the last ones
-measured, over whole periods of the schedule ('measured' in the output).
+measured, over whole periods of the schedule.
 
   for s in dense fast-dllm-dual window-diffusion dyllm; do
     heddlec examples/$s.mlir --target=cuda:sm_90a --dtype=bf16 --head-dim=128 -o bundles/$s.hdl
@@ -30,10 +30,13 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-import torch
-from torch.nn.attention import sdpa_kernel
+try:
+    import torch
+    from torch.nn.attention import sdpa_kernel
 
-from gpu import BACKENDS, EagerModel, milliseconds
+    from gpu import BACKENDS, EagerModel, milliseconds
+except ImportError:  # --help needs none of it
+    torch = None
 
 
 class Case(NamedTuple):
@@ -53,10 +56,10 @@ def parse_case(text):
         case = Case(fields.pop("name"), **{key: int(value) for key, value in fields.items()})
     except (ValueError, KeyError, TypeError) as error:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no case ({error}); expected name=NAME,prompt=N,response=N and, as "
+            f"'{text}' is no case; expected name=NAME,prompt=N,response=N and, as "
             f"wanted, {', '.join(Case._fields[3:])}, each =N") from error
-    if min(case.prompt, case.response, case.batch, case.period) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' has a number below 1")
+    if min(case.prompt, case.response, case.batch, case.period) < 1 or min(case[4:]) < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' has a number that is too small")
     if case.measured and case.measured < 2 * case.period:
         raise argparse.ArgumentTypeError(f"'{text}' measures less than two periods")
     return case
@@ -103,8 +106,9 @@ def run_steps(args, case):
     if case.block:
         command += ["--block-length", str(case.block)]
     numbers = random.Random(case.prompt)
+    tokens = json.loads((pathlib.Path(args.model) / "config.json").read_text())["vocab_size"]
     for _ in range(case.batch):
-        ids = ",".join(str(numbers.randrange(5, 100000)) for _ in range(case.prompt))
+        ids = ",".join(str(numbers.randrange(tokens * 3 // 4)) for _ in range(case.prompt))
         command += ["--prompt-ids", ids]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     records = []
@@ -141,8 +145,14 @@ def main():
     parser.add_argument("--dense-steps", type=int, default=16, help="measured of dense runs")
     parser.add_argument("--json", help="writes all figures there, too")
     args = parser.parse_args()
-    if not torch.cuda.is_available():
-        sys.exit("error: PyTorch finds no GPU here")
+    for path in (args.heddle_run, pathlib.Path(args.model) / "config.json",
+                 *(pathlib.Path(args.bundles) / f"{name}.hdl"
+                   for name in ["dense", *(case.name for case in args.case)])):
+        if not pathlib.Path(path).is_file():
+            sys.exit(f"error: there is no file {path}")
+    if not torch or not torch.cuda.is_available():
+        sys.exit("error: PyTorch with a GPU is needed, and " +
+                 ("it finds none here" if torch else "there is no PyTorch 2 here"))
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
 
     eager = time_eager(args.model, {(c.batch, c.prompt + c.response) for c in args.case})

@@ -111,7 +111,8 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   options = runOptions;
   rule = executor.manifest().commit;
   // A block that lasts until it is full must not draw masks for ever.
-  if (endsWhenFull(rule))
+  // Nor one that goes by an order: what was passed over would stay the next.
+  if (endsWhenFull(rule) || rule.kind == bundle::CommitRule::Kind::RandomOrder)
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {

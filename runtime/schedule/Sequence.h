@@ -31,7 +31,8 @@ struct SequenceState {
   /// [length]: the step at which a position became a token; 0 for the prompt,
   /// anything where masked.
   std::span<const int32_t> committedAt;
-  /// What the step commits if it computes it, ascending; if that is known.
+  /// What the step commits if it computes it and nothing else is in the way
+  /// (`within`), ascending; if that is known.
   std::span<const int32_t> next;
   bool done = false; ///< no more steps for it; all else is then ignored
 };

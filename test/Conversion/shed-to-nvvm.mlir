@@ -43,8 +43,8 @@
 // CHECK-COUNT-34: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr<3>
 // CHECK: nvvm.barrier0
 // CHECK-COUNT-34: llvm.load {{.*}} -> vector<4xf32>
-// CHECK: nvvm.barrier0
-// CHECK-NOT: vector<4xf32>
+// CHECK-NOT: nvvm.barrier0
+// CHECK-NOT: llvm.load {{.*}} -> vector<4xf32>
 
 // More rows.
 // CHECK: %[[MANY:.+]] = arith.cmpi sgt

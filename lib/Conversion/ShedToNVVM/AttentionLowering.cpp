@@ -152,8 +152,6 @@ void AttentionLowering::lowerFewRows() {
   lowerBody();
   keySquares *= warps;
   split.reset();
-  queriesReady = false;
-  queries.clear();
 }
 
 Value AttentionLowering::field(Type type, size_t offset) {
@@ -291,6 +289,8 @@ AttentionLowering::LanePart AttentionLowering::lanePart(Value thread) {
 }
 
 void AttentionLowering::lowerBody() {
+  queriesReady = false;
+  queries.clear();
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
     TypeSwitch<Operation *>(&op)

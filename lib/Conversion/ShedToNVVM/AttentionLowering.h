@@ -23,6 +23,8 @@
 // half of the warps can hold them, several warps hold the same rows instead and
 // each takes its part of every tile of keys; what they found is merged at the
 // end. Which way a row goes depends on the rows of its own sequence alone.
+// Kernels of lists, of f32 and of other than 64 keys for 4 warps have one way.
+// Source: the split of keys is Flash-Decoding's (Dao et al. 2023), in a block.
 //
 // Worked example: 4 warps of 32 rows, tiles of 64 keys, 40 rows. Warps 0 and 2
 // hold rows 0 to 31, warps 1 and 3 the other 8. Of each tile warps 0 and 1 take

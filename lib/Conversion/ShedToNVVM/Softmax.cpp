@@ -72,6 +72,7 @@ void AttentionLowering::maskEnd(KeyPass &pass, const KeyTile &tile) {
 
 /// Likewise logits of the keys that the filter leaves out.
 void AttentionLowering::maskFiltered(KeyPass &pass, const KeyTile &tile) {
+  assert(!split && "the filter counts keys from the tile's first on");
   Value lowest = v.real(-infinity), filter = v.add(shared, layout.filter);
   for (int64_t n = 0; n < keySquares; ++n) {
     Value word = v.shiftRight(pass.filter->leftOut(tile.index, n / 4, filter),
@@ -206,19 +207,19 @@ Values AttentionLowering::mergedWith(function_ref<Value(int64_t first)> quad) {
   for (int64_t i = 0; i < 2 * rows; i += 4)
     for (int64_t e = 0; e < 4; ++e)
       others.push_back(v.extract(quad(outputs + i), e));
-  Values merged, greater, sums, own, theirs;
+  Values merged, greater, sums, ours, theirs;
   for (int64_t r = 0; r < rows; ++r) {
     greater.push_back(v.maxf(maximum[r], others[r]));
-    own.push_back(v.exp2(v.subf(maximum[r], greater[r])));
+    ours.push_back(v.exp2(v.subf(maximum[r], greater[r])));
     theirs.push_back(v.exp2(v.subf(others[r], greater[r])));
-    sums.push_back(v.fma(sum[r], own[r], v.mulf(others[rows + r], theirs[r])));
+    sums.push_back(v.fma(sum[r], ours[r], v.mulf(others[rows + r], theirs[r])));
   }
   for (int64_t i = 0; i < outputs; i += 4) {
     Value four = quad(i);
     for (int64_t e = 0; e < 4; ++e) {
       int64_t r = 2 * (i / (4 * channelSquares)) + e / 2;
-      merged.push_back(
-          v.fma(context[i + e], own[r], v.mulf(v.extract(four, e), theirs[r])));
+      merged.push_back(v.fma(context[i + e], ours[r],
+                             v.mulf(v.extract(four, e), theirs[r])));
     }
   }
   llvm::append_range(merged, greater);
@@ -258,7 +259,8 @@ void AttentionLowering::mergeSplit() {
             });
           },
           [&] { return before; });
-      v.barrier();
+      if (half > 1) // then others write there
+        v.barrier();
       return merged;
     };
     setState(v.choose(v.compare(CmpIPredicate::sle, split->rowWarps, half),

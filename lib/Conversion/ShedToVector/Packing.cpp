@@ -185,8 +185,8 @@ void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
   int64_t tiles = tiling.getFetchAhead(), keys = tiling.getKeys();
   if (!tiles || tile.source.first)
     return;
-  int64_t all = parts * tiling.getPanels();
-  int64_t share = std::max<int64_t>(1, keys / all);
+  int64_t all = std::max<int64_t>(1, parts * tiling.getPanels());
+  int64_t share = llvm::divideCeil(keys, all);
   Value first = v.mul(v.add(v.mul(p, parts), part), share);
   auto fetch = [&] {
     Value from = v.add(v.add(tile.begin, tiles * keys), first);
@@ -197,7 +197,7 @@ void KernelLowering::fetchAhead(const KeyTile &tile, Value base, Value stride,
         v.prefetch(v.at(v.at(base, v.mul(at, stride)), c), tiles == 1);
     }
   };
-  if (all <= keys)
+  if (share * all <= keys)
     return fetch();
   v.when(v.compare(arith::CmpIPredicate::slt, first, v.constant(keys)), fetch);
 }

@@ -72,6 +72,11 @@ shed.kernel @f attention element(f32) head_dim(64) {
 
 // -----
 
+// expected-error@+1 {{with fetch_ahead a tile has at most 1024 keys, not 2048}}
+#t = #shed.tiling<query_rows = 32, panel = 32, keys = 2048, lanes = 16, block_keys = 8, block_channels = 8, dot = fma, fetch_ahead = 1>
+
+// -----
+
 // expected-error@+1 {{reads and writes no index list, so it can't have an encoding}}
 shed.kernel @encoded attention element(f32) head_dim(64) encoding(bitmap) {
   %s = shed.softmax_init : !shed.softmax

@@ -54,9 +54,9 @@ std::vector<std::string> heddle::test::runnableTargets() {
     llvm::consumeError(host.takeError());
     return runnable;
   }
-  // znver4 has bf16 dot products, and its kernels fetch rows ahead.
+  // cooperlake has bf16 dot products; znver5's kernels fetch rows ahead, too.
   for (const char *name :
-       {"x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"}) {
+       {"x86-64-v3", "x86-64-v4", "cooperlake", "znver5", "sapphirerapids"}) {
     HostTarget target = llvm::cantFail(HostTarget::get(name));
     bool all = true;
     for (const std::string &feature : target.description().features)

@@ -30,9 +30,7 @@ public:
   bool hasBf16Dot() const override { return has("avx512bf16"); }
   bool hasBf16Tiles() const override { return has("amx-bf16"); }
   /// As measured: docs/Decisions/HostKernels.md.
-  bool fetchesLate() const override {
-    return llvm::StringRef(target.cpu).starts_with("znver");
-  }
+  bool fetchesLate() const override { return target.cpu == "znver5"; }
 
   /// Whether code may use a feature of LLVM's name.
   bool has(llvm::StringRef feature) const;

@@ -99,6 +99,10 @@ LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
                        << blockKeys << " and " << blockChannels;
   if (fetchAhead < 0 || fetchAhead > 2)
     return emitError() << "fetch_ahead is 0, 1 or 2, not " << fetchAhead;
+  // Code asks for each row by itself.
+  if (fetchAhead && keys > ::heddle::bundle::maxGroup)
+    return emitError() << "with fetch_ahead a tile has at most "
+                       << ::heddle::bundle::maxGroup << " keys, not " << keys;
   if (keys < blockKeys || keys % blockKeys || keys % 2)
     return emitError() << "keys = " << keys
                        << " is not a positive even multiple of block_keys = "

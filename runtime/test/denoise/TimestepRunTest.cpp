@@ -42,9 +42,11 @@ using StepCommits = std::map<int64_t, std::pair<int32_t, double>>;
 /// [sequence][step] of what a run commits, and its tokens.
 std::vector<std::vector<StepCommits>>
 commitsOf(FakeModel &model, const Prompts &prompts,
-          const GenerateOptions &options, Generation *generation = nullptr) {
+          const GenerateOptions &options, Generation *generation = nullptr,
+          bundle::CommitRule::Kind kind = bundle::CommitRule::Kind::Quota) {
   std::vector<std::vector<StepCommits>> all(prompts.size());
   FakeExecutor executor;
+  executor.program.commit.kind = kind;
   Result<Generation> result = generate(
       model, executor, prompts, options, [&](const StepRecord &record) {
         for (auto &sequence : all)
@@ -208,11 +210,16 @@ TEST(TimestepRun, ASequenceDoesNotDependOnItsBatch) {
     options.sampling.temperature = 0.8;
     options.sampling.timesteps->topP = 0.9;
     options.sampling.timesteps->ruleTemperature = 0.3;
-    FakeModel model = shiftedModel();
-    auto together = commitsOf(model, raggedPrompts, options);
-    for (size_t s = 0; s < raggedPrompts.size(); ++s) {
-      FakeModel alone = shiftedModel();
-      EXPECT_EQ(commitsOf(alone, {raggedPrompts[s]}, options)[0], together[s]);
+    using Kind = bundle::CommitRule::Kind;
+    for (Kind kind : {Kind::Quota, Kind::RandomOrder}) {
+      FakeModel model = shiftedModel();
+      auto together = commitsOf(model, raggedPrompts, options, nullptr, kind);
+      for (size_t s = 0; s < raggedPrompts.size(); ++s) {
+        FakeModel alone = shiftedModel();
+        EXPECT_EQ(
+            commitsOf(alone, {raggedPrompts[s]}, options, nullptr, kind)[0],
+            together[s]);
+      }
     }
   }
 }

@@ -67,7 +67,10 @@ template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
 /// Whether the model's quota says how many tokens a step commits, and not a
 /// number of the rule's.
 inline bool isByQuota(CommitKind kind) {
-  return kind == CommitKind::Quota || kind == CommitKind::RandomOrder;
+  ::heddle::bundle::CommitRule rule;
+  rule.kind = // the same in both, as Program.cpp checks
+      static_cast<::heddle::bundle::CommitRule::Kind>(kind);
+  return rule.byQuota();
 }
 
 /// Whether sets of this form are made of other sets.

@@ -298,7 +298,7 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
       result.exact &= pass.rows.exact() && !pass.depends;
     }
   // Blocks that end by confidence take other steps than planned.
-  result.exact &= manifest.commit.byQuota();
+  result.exact &= commitsByQuota(manifest);
   double keyShare = static_cast<double>(result.visible.most) /
                     static_cast<double>(request.length);
   result.exact &= result.visible.exact();

@@ -67,7 +67,14 @@ heddle::bundle::countPositions(const Manifest &manifest,
         count.most = std::min(count.most, of(i).most);
       break;
     case Kind::Fixed:
+    case Kind::Leading:
       count = of(0);
+      break;
+    case Kind::Predicting: // two may be predicted by one
+      count = {std::min<int64_t>(of(0).least, 1), of(0).most};
+      break;
+    case Kind::Hull:
+      count = {of(0).least, n};
       break;
     case Kind::Neighbors: // of few, or of what the others are nearest to
       count = {0, std::min(of(1).most, std::min(set.count, n) * of(0).most)};
@@ -113,7 +120,8 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
 }
 
 static std::string exactText(const Manifest &manifest, const Pass &pass) {
-  std::string rows = toString(manifest, pass.rows);
+  std::string rows =
+      toString(manifest, pass.rows) + (pass.alone ? " alone" : "");
   switch (pass.exact) {
   case Pass::Exact::All:
     return rows;
@@ -138,6 +146,8 @@ void heddle::bundle::explainRows(Explanation &explanation) {
                      : counts[static_cast<size_t>(index)];
   };
   explanation.visible = countOf(manifest.visible);
+  if (manifest.showsAll())
+    explanation.visible.most = request.length;
   for (const Pass &pass : manifest.passes) {
     PassExplanation &here = explanation.passes.emplace_back();
     here.what = exactText(manifest, pass);

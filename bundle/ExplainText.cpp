@@ -7,6 +7,7 @@
 
 #include "bundle/Explain.h"
 #include "bundle/ManifestNames.h"
+#include "bundle/Program.h"
 
 #include "nlohmann/json.hpp"
 
@@ -91,6 +92,22 @@ std::string countText(RowCount count) {
   return (count.exact() ? "" : "at most ") + std::to_string(count.most);
 }
 
+/// "above(9/10) within undecoded(first = 16)".
+std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
+  using Kind = CommitRule::Kind;
+  std::string text = rule.kind == Kind::RandomOrder
+                         ? "in an order that is drawn before the run"
+                         : detail::nameOf(detail::commitNames, rule.kind);
+  if (rule.hasRatio())
+    text += "(" + detail::toString(rule.ratio) +
+            (rule.lastAlone ? ", last_alone)" : ")");
+  if (rule.kind == Kind::Best)
+    text += "(" + std::to_string(rule.count) + ")";
+  if (rule.within >= 0)
+    text += " within " + toString(manifest, rule.within);
+  return text;
+}
+
 /// What rows each step computes, sees and keeps; "" if it is all of them.
 std::string rowsText(const Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
@@ -102,6 +119,8 @@ std::string rowsText(const Explanation &explanation) {
                      std::to_string(request.length - request.prompt) + ", " +
                      counted(request.blockSteps(), "step") +
                      " a block, if the run goes as planned)\n";
+  if (manifest.showsAll())
+    text += "  visible on " + toString(manifest.allVisible) + ": all\n";
   if (manifest.visible >= 0)
     text += "  visible: " + toString(manifest, manifest.visible) + ", " +
             countText(explanation.visible) + "\n";
@@ -120,18 +139,26 @@ std::string rowsText(const Explanation &explanation) {
                 4.6e18, static_cast<double>(explanation.cacheBytesPerLayer) *
                             static_cast<double>(request.layers)))) +
             " in " + counted(request.layers, "layer") + "\n";
+  for (const DatedCommit &dated : manifest.datedCommits) {
+    text += "  on";
+    for (const When &when : dated.when)
+      text += (&when == &dated.when.front() ? " " : " and ") +
+              toString(when.cadence);
+    text += ": commits " + ruleText(manifest, dated.rule) + "\n";
+  }
   const CommitRule &commit = manifest.commit;
-  if (commit.kind == CommitRule::Kind::RandomOrder)
-    text += "  commits in an order that is drawn before the run\n";
-  else if (!commit.byQuota())
-    text += "  commits " +
-            std::string(detail::nameOf(detail::commitNames, commit.kind)) +
-            "(" + detail::toString(commit.ratio) +
-            "): how many steps a block takes, the run decides\n";
-  if (commit.within >= 0)
-    text += "  commits within " + toString(manifest, commit.within) + "\n";
+  if (!manifest.datedCommits.empty() || commit.within >= 0 ||
+      commit.kind != CommitRule::Kind::Quota)
+    text += "  commits " + ruleText(manifest, commit) + "\n";
+  if (!commitsByQuota(manifest))
+    text += "  how many steps a block takes, the run decides\n";
+  if (commit.leastPasses > 1)
+    text += "  a block takes at least " + counted(commit.leastPasses, "step") +
+            "\n";
   if (commit.stopAtEos)
     text += "  ends once EOS is a token and no mask stands before it\n";
+  if (commit.narrows)
+    text += "  what stands behind EOS is no longer decoded\n";
   return text;
 }
 
@@ -225,10 +252,9 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
   text += "attention computes " +
-          std::string(explanation.exact ? ""
-                      : explanation.manifest.commit.byQuota()
-                          ? "at most "
-                          : "if it goes as planned ") +
+          std::string(explanation.exact          ? ""
+                      : commitsByQuota(manifest) ? "at most "
+                                                 : "if it goes as planned ") +
           percent(explanation.share) + " of the pairs of a dense run";
   if (explanation.scoreShare > 0)
     text += "; scoring visits " + percent(explanation.scoreShare) + " more";

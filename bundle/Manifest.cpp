@@ -77,6 +77,9 @@ ordered_json toJson(const Positions &set) {
     break;
   case Positions::Kind::Union:
   case Positions::Kind::Intersect:
+  case Positions::Kind::Hull:
+  case Positions::Kind::Leading:
+  case Positions::Kind::Predicting:
     json["of"] = set.of;
     break;
   case Positions::Kind::Fixed:
@@ -93,12 +96,18 @@ ordered_json toJson(const Positions &set) {
   return json;
 }
 
+ordered_json toJson(const std::vector<When> &conditions) {
+  ordered_json json = ordered_json::array();
+  for (const When &when : conditions)
+    json.push_back(toJson(when));
+  return json;
+}
+
 ordered_json toJson(const Pass &pass) {
   ordered_json json;
-  json["when"] = ordered_json::array();
-  for (const When &when : pass.when)
-    json["when"].push_back(toJson(when));
+  json["when"] = toJson(pass.when);
   json["rows"] = pass.rows;
+  json["alone"] = pass.alone;
   json["exact"]["kind"] = nameOf(exactNames, pass.exact);
   if (pass.comparesContexts()) {
     json["exact"]["below"] = detail::toString(pass.below);
@@ -120,10 +129,19 @@ ordered_json toJson(const Reuse &reuse) {
 ordered_json toJson(const CommitRule &commit) {
   ordered_json json;
   json["kind"] = nameOf(commitNames, commit.kind);
-  if (!commit.byQuota())
+  if (commit.hasRatio())
     json["ratio"] = detail::toString(commit.ratio);
+  if (commit.kind == CommitRule::Kind::Factor)
+    json["last_alone"] = commit.lastAlone;
+  if (commit.kind == CommitRule::Kind::Best)
+    json["count"] = commit.count;
   json["within"] = commit.within;
-  json["stop_at_eos"] = commit.stopAtEos;
+  return json;
+}
+
+ordered_json toJson(const DatedCommit &commit) {
+  ordered_json json = toJson(commit.rule);
+  json["when"] = toJson(commit.when);
   return json;
 }
 
@@ -313,11 +331,18 @@ std::string heddle::bundle::toJson(const Manifest &manifest) {
   for (const Positions &set : manifest.positions)
     json["positions"].push_back(::toJson(set));
   json["visible"] = manifest.visible;
+  json["all_visible"] = ::toJson(manifest.allVisible);
   json["passes"] = ordered_json::array();
   for (const Pass &pass : manifest.passes)
     json["passes"].push_back(::toJson(pass));
   json["reuse"] = ::toJson(manifest.reuse);
+  json["dated_commits"] = ordered_json::array();
+  for (const DatedCommit &commit : manifest.datedCommits)
+    json["dated_commits"].push_back(::toJson(commit));
   json["commit"] = ::toJson(manifest.commit);
+  json["commit"]["stop_at_eos"] = manifest.commit.stopAtEos;
+  json["commit"]["narrows"] = manifest.commit.narrows;
+  json["commit"]["least_passes"] = manifest.commit.leastPasses;
   // Names that are not UTF-8 must not throw here; they lose the bad bytes.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";

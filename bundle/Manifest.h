@@ -20,7 +20,6 @@
 #include "bundle/RowOps.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,11 +151,15 @@ struct Positions {
                  ///< ones in the order (CommitRule::Kind::RandomOrder)
     Union,       ///< of the sets `of`
     Intersect,   ///< of the sets `of`
-    Fixed,     ///< the set of[0] as it was before the latest step of `cadence`
-    Neighbors, ///< for each position of of[0] the `count` positions of of[1]
-               ///< next to it, itself not among them: one to its left and one
-               ///< to its right in turn, outwards; where a side has no more,
-               ///< the other's
+    Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
+    Neighbors,  ///< for each position of of[0] the `count` positions of of[1]
+                ///< next to it, itself not among them: one to its left and one
+                ///< to its right in turn, outwards; where a side has no more,
+                ///< the other's
+    Hull,       ///< every position from the first to the last of of[0]
+    Leading,    ///< as many first positions of the sequence as of[0] has
+    Predicting, ///< the rows that predict the positions of of[0]: these
+                ///< themselves, or the ones before them
   };
   Kind kind = Kind::All;
   int64_t count = 0;       ///< Undecoded, Committed, Neighbors
@@ -413,6 +416,9 @@ struct Pass {
       -1; ///< index into Manifest::positions; -1: all visible ones.
           ///< With a model that predicts position i in row i - 1, row
           ///< i - 1 of each position i of the set is computed as well
+  /// That row is not: a position of the set whose predicting row the step does
+  /// not compute is predicted by its own.
+  bool alone = false;
   Exact exact = Exact::All;
   Ratio below;        ///< Salient, SalientFfn: in (0, 2]
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
@@ -450,18 +456,40 @@ struct CommitRule {
             ///< least one; c_m the m-th largest confidence. Source: Fast-dLLM
     RandomOrder, ///< the model's quota of each step, in an order of the
                  ///< response's positions that is drawn before the run
+    Best,        ///< the `count` most confident ones
+    Timesteps, ///< of the block's m masked positions floor(m (1 - s / t)), all
+               ///< at the planned last step; t and s are the step's times of a
+               ///< ramp over the block's steps. Source: Dream's schedule, in
+               ///< blocks as Fast-dLLM's code has it
   };
   Kind kind = Kind::Quota;
-  Ratio ratio;
+  Ratio ratio;            ///< Above, Factor
+  int64_t count = 0;      ///< Best
+  bool lastAlone = false; ///< Factor: where only the last candidate fails, it
+                          ///< is taken too. Source: Fast-dLLM's released code
   int64_t within = -1;    ///< index into Manifest::positions: of these only
+
+  // Of the whole run: DatedCommits leave these as they are.
   bool stopAtEos = false; ///< a sequence ends once EOS is a token and no masked
                           ///< position stands before it
+  bool narrows = false;   ///< stopAtEos: what stands behind EOS is no longer
+                          ///< Undecoded, nor committed
+  int64_t leastPasses = 1; ///< a block takes so many steps at least
 
-  /// Whether a step takes the model's quota, so that blocks take the planned
-  /// number of steps; else `ratio` says how many.
+  /// Whether steps are planned how many tokens they take, so that blocks take
+  /// the planned number of steps.
   bool byQuota() const {
-    return kind == Kind::Quota || kind == Kind::RandomOrder;
+    return kind == Kind::Quota || kind == Kind::RandomOrder ||
+           kind == Kind::Timesteps;
   }
+  bool hasRatio() const { return kind == Kind::Above || kind == Kind::Factor; }
+  bool operator==(const CommitRule &) const = default;
+};
+
+/// What some of the steps commit by instead of Manifest::commit.
+struct DatedCommit {
+  std::vector<When> when; ///< On only, at least one; all must hold
+  CommitRule rule;
 };
 
 struct Manifest {
@@ -482,16 +510,22 @@ struct Manifest {
   /// that changes within a run is Fixed on a cadence at whose steps all visible
   /// rows are computed.
   int64_t visible = -1;
+  Cadence allVisible; ///< at its steps all positions are, and all rows are
+                      ///< computed
   std::vector<Pass> passes;
   Reuse reuse;
+  /// The first all of whose conditions hold is the rule of a step, or `commit`.
+  std::vector<DatedCommit> datedCommits;
   CommitRule commit;
+
+  /// Whether positions that `visible` lacks are visible at some steps.
+  bool showsAll() const { return allVisible.kind != Cadence::Kind::Never; }
 
   /// Whether every step computes every position exactly and the model's own
   /// rule commits: nothing of rows, keys, reuse and commit is used.
   bool computesAll() const {
-    return visible < 0 && passes.empty() &&
-           commit.kind == CommitRule::Kind::Quota && commit.within < 0 &&
-           !commit.stopAtEos;
+    return visible < 0 && passes.empty() && datedCommits.empty() &&
+           commit == CommitRule();
   }
 };
 

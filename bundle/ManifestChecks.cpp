@@ -289,6 +289,10 @@ void checkProgramFields(Problem &in, const Manifest &manifest) {
   if (manifest.passes.size() > maxPasses)
     return in.fail("passes",
                    "more than " + std::to_string(maxPasses) + " passes");
+  if (manifest.datedCommits.size() >= maxPasses)
+    return in.fail("dated_commits", "more than " +
+                                        std::to_string(maxPasses - 1) +
+                                        " rules of some steps");
   std::optional<ProgramProblem> found = checkProgram(manifest);
   if (!found)
     return;
@@ -308,7 +312,9 @@ void checkProgramFields(Problem &in, const Manifest &manifest) {
     path = "reuse";
     break;
   case At::Commit:
-    path = "commit";
+    path = found->index < manifest.datedCommits.size()
+               ? at("dated_commits", found->index)
+               : "commit";
     break;
   case At::Selection:
     path = at("selections", found->index);

@@ -47,6 +47,9 @@ inline constexpr Named<Positions::Kind> positionsNames[] = {
     {"intersect", Positions::Kind::Intersect},
     {"fixed", Positions::Kind::Fixed},
     {"neighbors", Positions::Kind::Neighbors},
+    {"hull", Positions::Kind::Hull},
+    {"leading", Positions::Kind::Leading},
+    {"predicting", Positions::Kind::Predicting},
 };
 inline constexpr Named<Selection::Kind> selectionNames[] = {
     {"columns", Selection::Kind::Columns},
@@ -79,6 +82,8 @@ inline constexpr Named<CommitRule::Kind> commitNames[] = {
     {"above", CommitRule::Kind::Above},
     {"factor", CommitRule::Kind::Factor},
     {"random_order", CommitRule::Kind::RandomOrder},
+    {"best", CommitRule::Kind::Best},
+    {"timesteps", CommitRule::Kind::Timesteps},
 };
 inline constexpr Named<Encoding> encodingNames[] = {
     {"int32", Encoding::Int32},

@@ -43,7 +43,7 @@ public:
 
   /// Checks that `json` is an object with exactly these fields.
   bool fields(const ordered_json &json, const std::string &path,
-              std::initializer_list<const char *> names) {
+              const std::vector<const char *> &names) {
     if (!json.is_object()) {
       fail(path, std::string("expected an object, found ") + kindOf(json));
       return false;
@@ -540,6 +540,9 @@ Positions readPositions(Reader &in, const ordered_json &json,
     break;
   case Positions::Kind::Union:
   case Positions::Kind::Intersect:
+  case Positions::Kind::Hull:
+  case Positions::Kind::Leading:
+  case Positions::Kind::Predicting:
     if (in.fields(json, path, {"kind", "of"}))
       readOf();
     break;
@@ -564,16 +567,23 @@ Positions readPositions(Reader &in, const ordered_json &json,
 
 constexpr const char *positionsWhat = "position set";
 
+std::vector<When> readConditions(Reader &in, const ordered_json &json,
+                                 const std::string &path) {
+  std::vector<When> conditions;
+  for (const ordered_json &item : in.array(json, path))
+    conditions.push_back(readWhen(in, item, at(path, conditions.size())));
+  return conditions;
+}
+
 Pass readPass(Reader &in, const ordered_json &json, const std::string &path,
               size_t positions) {
   Pass pass;
-  if (!in.fields(json, path, {"when", "rows", "exact"}))
+  if (!in.fields(json, path, {"when", "rows", "alone", "exact"}))
     return pass;
-  for (const ordered_json &item : in.array(json["when"], path + ".when"))
-    pass.when.push_back(
-        readWhen(in, item, at(path + ".when", pass.when.size())));
+  pass.when = readConditions(in, json["when"], path + ".when");
   pass.rows =
       in.indexOrNone(json["rows"], path + ".rows", positions, positionsWhat);
+  pass.alone = in.boolean(json["alone"], path + ".alone");
   const ordered_json &exact = json["exact"];
   std::string here = path + ".exact";
   if (!exact.is_object() || !exact.contains("kind")) {
@@ -614,28 +624,39 @@ Reuse readReuse(Reader &in, const ordered_json &json) {
   return reuse;
 }
 
-CommitRule readCommit(Reader &in, const ordered_json &json, size_t positions) {
+/// Of an object with the fields `others` besides, which the caller reads.
+CommitRule readCommit(Reader &in, const ordered_json &json,
+                      const std::string &path,
+                      std::initializer_list<const char *> others,
+                      size_t positions) {
+  using Kind = CommitRule::Kind;
   CommitRule commit;
   if (!json.is_object() || !json.contains("kind")) {
-    in.fields(json, "commit", {"kind"});
+    in.fields(json, path, {"kind"});
     return commit;
   }
-  commit.kind = in.enumerator(json["kind"], "commit.kind", commitNames);
+  commit.kind = in.enumerator(json["kind"], path + ".kind", commitNames);
   if (in.failed())
     return commit;
-  if (commit.byQuota()) {
-    if (!in.fields(json, "commit", {"kind", "within", "stop_at_eos"}))
-      return commit;
-  } else {
-    if (!in.fields(json, "commit", {"kind", "ratio", "within", "stop_at_eos"}))
-      return commit;
-    commit.ratio =
-        in.ratio(json["ratio"], "commit.ratio",
-                 commit.kind == CommitRule::Kind::Above ? 1 : maxFactor);
-  }
-  commit.within =
-      in.indexOrNone(json["within"], "commit.within", positions, positionsWhat);
-  commit.stopAtEos = in.boolean(json["stop_at_eos"], "commit.stop_at_eos");
+  std::vector<const char *> fields = {"kind", "within"};
+  fields.insert(fields.end(), others);
+  if (commit.hasRatio())
+    fields.push_back("ratio");
+  if (commit.kind == Kind::Factor)
+    fields.push_back("last_alone");
+  if (commit.kind == Kind::Best)
+    fields.push_back("count");
+  if (!in.fields(json, path, fields))
+    return commit;
+  if (commit.hasRatio())
+    commit.ratio = in.ratio(json["ratio"], path + ".ratio",
+                            commit.kind == Kind::Above ? 1 : maxFactor);
+  if (commit.kind == Kind::Factor)
+    commit.lastAlone = in.boolean(json["last_alone"], path + ".last_alone");
+  if (commit.kind == Kind::Best)
+    commit.count = in.integer(json["count"], path + ".count", 1, maxCount);
+  commit.within = in.indexOrNone(json["within"], path + ".within", positions,
+                                 positionsWhat);
   return commit;
 }
 
@@ -692,7 +713,7 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
       !in.fields(json, "",
                  {"producer", "schedule", "abi", "targets", "selections",
                   "kernels", "row_kernels", "rules", "positions", "visible",
-                  "passes", "reuse", "commit"}))
+                  "all_visible", "passes", "reuse", "dated_commits", "commit"}))
     return in.takeError();
 
   manifest.producer = in.string(json["producer"], "producer");
@@ -721,11 +742,30 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
   size_t sets = manifest.positions.size();
   manifest.visible =
       in.indexOrNone(json["visible"], "visible", sets, positionsWhat);
+  manifest.allVisible = readCadence(in, json["all_visible"], "all_visible");
   for (const ordered_json &item : in.array(json["passes"], "passes"))
     manifest.passes.push_back(
         readPass(in, item, at("passes", manifest.passes.size()), sets));
   manifest.reuse = readReuse(in, json["reuse"]);
-  manifest.commit = readCommit(in, json["commit"], sets);
+  for (const ordered_json &item :
+       in.array(json["dated_commits"], "dated_commits")) {
+    std::string path = at("dated_commits", manifest.datedCommits.size());
+    DatedCommit &dated = manifest.datedCommits.emplace_back();
+    dated.rule = readCommit(in, item, path, {"when"}, sets);
+    if (in.failed())
+      break;
+    dated.when = readConditions(in, item["when"], path + ".when");
+  }
+  const ordered_json &commit = json["commit"];
+  manifest.commit = readCommit(
+      in, commit, "commit", {"stop_at_eos", "narrows", "least_passes"}, sets);
+  if (in.failed())
+    return in.takeError();
+  manifest.commit.stopAtEos =
+      in.boolean(commit["stop_at_eos"], "commit.stop_at_eos");
+  manifest.commit.narrows = in.boolean(commit["narrows"], "commit.narrows");
+  manifest.commit.leastPasses =
+      in.integer(commit["least_passes"], "commit.least_passes", 1, maxCount);
 
   if (in.failed())
     return in.takeError();

@@ -77,15 +77,38 @@ size_t heddle::bundle::phaseAt(const Rule &rule, const StepPlace &place) {
   return 0; // a manifest that was checked ends with Otherwise
 }
 
+static bool allHold(const std::vector<When> &when, const StepPlace &place) {
+  return std::all_of(when.begin(), when.end(),
+                     [&](const When &each) { return holds(each, place); });
+}
+
 std::optional<size_t> heddle::bundle::passAt(const Manifest &manifest,
                                              const StepPlace &place) {
-  for (size_t i = 0; i < manifest.passes.size(); ++i) {
-    const std::vector<When> &when = manifest.passes[i].when;
-    if (std::all_of(when.begin(), when.end(),
-                    [&](const When &each) { return holds(each, place); }))
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    if (allHold(manifest.passes[i].when, place))
       return i;
-  }
   return std::nullopt;
+}
+
+const CommitRule &heddle::bundle::commitAt(std::span<const DatedCommit> dated,
+                                           const CommitRule &otherwise,
+                                           const StepPlace &place) {
+  for (const DatedCommit &each : dated)
+    if (allHold(each.when, place))
+      return each.rule;
+  return otherwise;
+}
+
+bool heddle::bundle::commitsByQuota(const Manifest &manifest) {
+  return manifest.commit.byQuota() &&
+         std::all_of(
+             manifest.datedCommits.begin(), manifest.datedCommits.end(),
+             [](const DatedCommit &dated) { return dated.rule.byQuota(); });
+}
+
+int64_t heddle::bundle::visibleAt(const Manifest &manifest,
+                                  const StepPlace &place) {
+  return includes(manifest.allVisible, place) ? -1 : manifest.visible;
 }
 
 bool heddle::bundle::computesAll(const Manifest &manifest,

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace heddle::bundle {
@@ -58,6 +59,16 @@ size_t phaseAt(const Rule &rule, const StepPlace &place);
 /// The index of the pass that runs; none in a manifest without passes, where
 /// every step computes all visible rows.
 std::optional<size_t> passAt(const Manifest &manifest, const StepPlace &place);
+
+/// The rule that a step commits by: one of those of some steps, or `otherwise`.
+const CommitRule &commitAt(std::span<const DatedCommit> dated,
+                           const CommitRule &otherwise, const StepPlace &place);
+
+/// Whether all steps of a run commit by quota.
+bool commitsByQuota(const Manifest &manifest);
+
+/// The index of the set of positions that a step sees; -1: all.
+int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 
 /// Whether the step computes all visible rows exactly: so says its pass, or
 /// there is none.

@@ -86,6 +86,20 @@ bool heddle::bundle::includesAll(const Cadence &a, const Cadence &b) {
          last <= a.count;
 }
 
+bool heddle::bundle::follows(const Cadence &a, const Cadence &b) {
+  using Kind = Cadence::Kind;
+  return a.kind == Kind::Every && b.kind == Kind::Every &&
+         a.inBlock == b.inBlock && a.period == b.period && a.from == b.from + 1;
+}
+
+/// Whether the cadence's first step is step 2 of the run.
+static bool beginsAtSecond(const Cadence &cadence) {
+  return !cadence.inBlock &&
+         (cadence.kind == Cadence::Kind::Every
+              ? cadence.from == 2
+              : cadence.kind == Cadence::Kind::At && cadence.step == 2);
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
@@ -136,6 +150,9 @@ struct SetFacts {
   /// Whether it holds what became a token at the step before, at every step
   /// that does not compute all rows anyway.
   bool recent = false;
+  Holding decoded;     ///< every position that is not masked
+  bool late = false;   ///< there is none before step 2
+  bool ofRows = false; ///< it is of rows, not of what they predict
 
   void addChanges(const SetFacts &other) {
     for (const Cadence &cadence : other.changes)
@@ -146,7 +163,7 @@ struct SetFacts {
   /// That of all positions.
   static SetFacts all() {
     SetFacts facts;
-    facts.first = facts.next = Holding::of(Holding::Always);
+    facts.first = facts.next = facts.decoded = Holding::of(Holding::Always);
     facts.recent = true;
     return facts;
   }
@@ -155,6 +172,13 @@ struct SetFacts {
 class Checker {
 public:
   explicit Checker(const Manifest &manifest) : manifest(manifest) {}
+
+  /// Of a manifest that was checked.
+  bool visibleVaries() {
+    for (size_t i = 0; i < manifest.positions.size(); ++i)
+      checkPositions(i);
+    return factsOf(manifest.visible).varies;
+  }
 
   std::optional<ProgramProblem> check() {
     for (size_t i = 0; i < manifest.positions.size() && !problem; ++i)
@@ -213,13 +237,24 @@ private:
            (inOrder() && set.next.run != Holding::No);
   }
 
+  /// The facts of the positions that a pass's rows predict.
+  SetFacts predictedBy(const Pass &pass) const {
+    bool rows = pass.rows >= 0 && facts[size_t(pass.rows)].ofRows;
+    return factsOf(rows ? manifest.positions[size_t(pass.rows)].of.front()
+                        : pass.rows);
+  }
+
+  void addParts(const Positions &set, SetFacts &own) const;
   void checkPositions(size_t index);
   void checkReuse();
   void checkPasses();
   void checkFirstStep();
+  bool comesWithRows(int64_t set) const;
   void checkVisible();
+  void checkVisibleChange(const Cadence &cadence);
   void checkSelection(size_t index);
   void checkCommit();
+  void checkRule(size_t index, const CommitRule &rule);
 
   const Manifest &manifest;
   std::vector<SetFacts> facts; ///< of manifest.positions
@@ -227,6 +262,15 @@ private:
 };
 
 } // namespace
+
+/// What is true of a set if it is of some set that it is made of.
+void Checker::addParts(const Positions &set, SetFacts &own) const {
+  for (int64_t part : set.of) {
+    own.varies |= facts[size_t(part)].varies;
+    own.late |= facts[size_t(part)].late;
+    own.addChanges(facts[size_t(part)]);
+  }
+}
 
 void Checker::checkPositions(size_t index) {
   const Cadence blockStart{
@@ -237,14 +281,25 @@ void Checker::checkPositions(size_t index) {
   // R8: what was at the latest step of a cadence needs one.
   bool dated = set.kind == Kind::Fixed ||
                (set.kind == Kind::Committed && set.count == 0);
-  if (dated && !includesFirst(set.cadence))
+  // It may begin at step 2, if step 1 does not ask for the set.
+  own.late = dated && beginsAtSecond(set.cadence);
+  if (dated && !own.late && !includesFirst(set.cadence))
     fail(At::Positions, index,
          "goes back to the latest step of " + toString(set.cadence) +
              ", which need not include step 1, so that there may be none");
+  // R13: a set of rows is for a pass.
+  for (int64_t part : set.of)
+    if (facts[size_t(part)].ofRows)
+      return fail(At::Positions, index,
+                  "is made of rows (heddle.predicting), which only a "
+                  "`recompute ... alone` takes");
   switch (set.kind) {
   case Kind::All:
+    own = SetFacts::all();
+    break;
   case Kind::Response:
     own = SetFacts::all();
+    own.decoded = {}; // the prompt is
     break;
   case Kind::Prompt:
     break;
@@ -263,6 +318,7 @@ void Checker::checkPositions(size_t index) {
     break;
   case Kind::Decoded:
     own.varies = own.recent = true;
+    own.decoded = Holding::of(Holding::Fresh);
     break;
   case Kind::Committed:
     own.varies = true;
@@ -288,11 +344,24 @@ void Checker::checkPositions(size_t index) {
     if (set.of.size() != 2)
       return fail(At::Positions, index,
                   "needs two sets: whose neighbors, and among which positions");
-    for (int64_t part : set.of) {
-      own.varies |= facts[size_t(part)].varies;
-      own.addChanges(facts[size_t(part)]);
-    }
+    addParts(set, own);
     break;
+  case Kind::Hull:
+  case Kind::Leading:
+  case Kind::Predicting: {
+    if (set.of.size() != 1)
+      return fail(At::Positions, index, "is made of exactly one set");
+    const SetFacts &other = facts[size_t(set.of.front())];
+    if (set.kind == Kind::Hull)
+      own = other;
+    // So many first positions hold the first masked one if the set has it and
+    // all that stands before it.
+    if (set.kind == Kind::Leading)
+      own.first = other.first & other.decoded;
+    own.ofRows = set.kind == Kind::Predicting;
+    addParts(set, own);
+    break;
+  }
   case Kind::Union:
   case Kind::Intersect: {
     // R9: there is nothing to unite or intersect.
@@ -305,20 +374,26 @@ void Checker::checkPositions(size_t index) {
       const SetFacts &other = facts[size_t(part)];
       own.first = both ? own.first & other.first : own.first | other.first;
       own.next = both ? own.next & other.next : own.next | other.next;
-      own.varies |= other.varies;
+      own.decoded =
+          both ? own.decoded & other.decoded : own.decoded | other.decoded;
       own.recent =
           both ? own.recent && other.recent : own.recent || other.recent;
-      own.addChanges(other);
     }
+    addParts(set, own);
     break;
   }
   case Kind::Fixed: {
     if (set.of.size() != 1)
       return fail(At::Positions, index, "fixes exactly one set");
     const SetFacts &other = facts[size_t(set.of.front())];
+    if (other.late)
+      return fail(At::Positions, index,
+                  "fixes a set that goes back to a cadence which begins at "
+                  "step 2, so that there is none at step 1");
     bool changes = other.varies || !other.changes.empty();
     own.first = other.first.fixed(set.cadence);
     own.next = other.next.fixed(set.cadence);
+    own.decoded = other.decoded.fixed(set.cadence);
     if (changes)
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
@@ -378,6 +453,15 @@ void Checker::checkPasses() {
       return fail(At::Pass, i, "has a condition that always holds");
     if (isWhole(pass))
       continue;
+    // R13: what predicts a position is not one of those that are predicted.
+    if (pass.rows >= 0 && facts[size_t(pass.rows)].ofRows && !pass.alone)
+      return fail(At::Pass, i,
+                  "names the rows that predict positions, and would add the "
+                  "rows that predict these; write `recompute %rows alone`");
+    if (pass.among >= 0 && facts[size_t(pass.among)].ofRows)
+      return fail(At::Pass, i,
+                  "compares rows by what they predict "
+                  "(heddle.predicting); name the positions");
     const Reuse &reuse = manifest.reuse;
     bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
     bool context = reuse.attention == Reuse::Attention::Context ||
@@ -404,7 +488,7 @@ void Checker::checkPasses() {
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
     // R6: something can be committed.
-    else if (!canCommit(factsOf(pass.rows)))
+    else if (!canCommit(predictedBy(pass)))
       fail(At::Pass, i,
            "computes rows that need not hold the first masked position, so "
            "that a run may stop short of its end; add undecoded(first = 1) or "
@@ -414,16 +498,39 @@ void Checker::checkPasses() {
     checkFirstStep();
 }
 
+/// Whether a set comes and goes with the rows that a step computes: every pass
+/// that does not compute all computes exactly it.
+bool Checker::comesWithRows(int64_t set) const {
+  return std::all_of(
+      manifest.passes.begin(), manifest.passes.end(), [&](const Pass &pass) {
+        return isWhole(pass) ||
+               (pass.rows == set && pass.exact == Pass::Exact::All);
+      });
+}
+
 void Checker::checkVisible() {
   if (manifest.visible < 0)
     return;
   const SetFacts &visible = facts[size_t(manifest.visible)];
-  // K2: the visible positions stay as they are between two steps of a cadence.
-  if (visible.varies)
+  if (visible.ofRows)
     return fail(At::Visible, 0,
-                "depends on what is decoded and may change at any step; fix it "
-                "on a cadence at whose steps all rows are computed: "
-                "heddle.fix %positions on %cadence");
+                "is made of rows (heddle.predicting); name the positions");
+  // K2: the visible positions stay as they are between two steps of a cadence,
+  // but for those that each step computes.
+  if (visible.varies) {
+    const Positions &set = manifest.positions[size_t(manifest.visible)];
+    bool computed =
+        set.kind == Positions::Kind::Union &&
+        std::all_of(set.of.begin(), set.of.end(), [&](int64_t part) {
+          return !facts[size_t(part)].varies || comesWithRows(part);
+        });
+    if (!computed)
+      return fail(
+          At::Visible, 0,
+          "depends on what is decoded and may change at any step; fix it "
+          "on a cadence at whose steps all rows are computed: "
+          "heddle.fix %positions on %cadence");
+  }
   // K1: there is always a row, and one that can be committed.
   // What comes next need not: a step whose quota is 0 has nothing next.
   if (visible.first.run == Holding::No)
@@ -431,23 +538,42 @@ void Checker::checkVisible() {
                 "need not hold the first masked position, so that a run may "
                 "stop short of its end; fix the positions on every(n), or make "
                 "them a set that always does, such as the response");
-  for (const Cadence &cadence : visible.changes) {
-    // K3: what was not visible has nothing cached.
-    if (!wholeOn(cadence))
-      return fail(At::Visible, 0,
-                  "changes on " + toString(cadence) +
-                      ", at whose steps positions may come that have nothing "
-                      "cached; begin with `heddle.recompute all` on the same "
-                      "cadence");
-    // K4: lists number the visible keys.
-    for (size_t i = 0; i < manifest.selections.size(); ++i)
-      if (!includesAll(manifest.selections[i].cadence, cadence))
-        return fail(At::Selection, i,
-                    "is made over the visible keys, which change on " +
-                        toString(cadence) +
-                        "; renew it at these steps too, for instance on the "
-                        "same cadence");
-  }
+  // K6: what comes with all positions has nothing cached.
+  if (manifest.showsAll() && !wholeOn(manifest.allVisible))
+    return fail(At::Visible, 0,
+                "shows all positions on " + toString(manifest.allVisible) +
+                    ", at whose steps all rows must be computed; begin with "
+                    "`heddle.recompute all` on the same cadence");
+  if (visible.late && !includesFirst(manifest.allVisible))
+    return fail(At::Visible, 0,
+                "goes back to a cadence that begins at step 2, so that there "
+                "is nothing to see at step 1; let all be visible on a cadence "
+                "that includes step 1");
+  // K4: lists number the visible keys.
+  if ((manifest.showsAll() || visible.varies) && !manifest.selections.empty())
+    return fail(At::Selection, 0,
+                "numbers the visible keys, which may change at a step that "
+                "does not renew it");
+  for (const Cadence &cadence : visible.changes)
+    checkVisibleChange(cadence);
+}
+
+void Checker::checkVisibleChange(const Cadence &cadence) {
+  // K3: what was not visible has nothing cached; at the step before, all was.
+  bool after = follows(cadence, manifest.allVisible);
+  if (!after && !wholeOn(cadence))
+    return fail(At::Visible, 0,
+                "changes on " + toString(cadence) +
+                    ", at whose steps positions may come that have nothing "
+                    "cached; begin with `heddle.recompute all` on the same "
+                    "cadence");
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    if (!includesAll(manifest.selections[i].cadence, cadence))
+      return fail(At::Selection, i,
+                  "is made over the visible keys, which change on " +
+                      toString(cadence) +
+                      "; renew it at these steps too, for instance on the "
+                      "same cadence");
 }
 
 void Checker::checkSelection(size_t index) {
@@ -475,11 +601,47 @@ void Checker::checkSelection(size_t index) {
 }
 
 void Checker::checkCommit() {
-  SetFacts within = factsOf(manifest.commit.within);
+  const std::vector<DatedCommit> &dated = manifest.datedCommits;
+  for (size_t i = 0; i < dated.size() && !problem; ++i) {
+    const CommitRule &rule = dated[i].rule;
+    if (dated[i].when.empty() ||
+        std::any_of(
+            dated[i].when.begin(), dated[i].when.end(),
+            [](const When &when) { return when.kind != When::Kind::On; }))
+      return fail(At::Commit, i,
+                  "has no cadence, so that those after it never come");
+    // M6: some things are of the whole run.
+    if (rule.stopAtEos || rule.narrows || rule.leastPasses != 1)
+      return fail(At::Commit, i,
+                  "says when blocks or the run end, which only the last "
+                  "commit, the one without a cadence, can");
+    if (rule.kind == CommitRule::Kind::RandomOrder || inOrder())
+      return fail(At::Commit, i,
+                  "comes with an order that is drawn for the whole run; a "
+                  "schedule with `random_order` has one commit");
+    checkRule(i, rule);
+  }
+  if (!problem && manifest.commit.narrows && !manifest.commit.stopAtEos)
+    fail(At::Commit, dated.size(),
+         "narrows to what stands before EOS but does "
+         "not stop at it");
+  if (!problem)
+    checkRule(dated.size(), manifest.commit);
+}
+
+void Checker::checkRule(size_t index, const CommitRule &rule) {
+  SetFacts within = factsOf(rule.within);
+  if (within.ofRows)
+    return fail(At::Commit, index,
+                "commits within rows (heddle.predicting); name the positions");
+  if (within.late)
+    return fail(At::Commit, index,
+                "commits within positions that go back to a cadence which "
+                "begins at step 2, so that there are none at step 1");
   // M4: something can be committed.
   if (!canCommit(within))
     return fail(
-        At::Commit, 0,
+        At::Commit, index,
         "commits within positions that need not hold the first masked one, "
         "so that a run may stop short of its end; add undecoded(first = 1) "
         "or the block to them");
@@ -490,11 +652,11 @@ void Checker::checkCommit() {
            Holding::No;
   };
   for (size_t i = 0; i < std::max<size_t>(1, manifest.passes.size()); ++i) {
-    SetFacts rows =
-        factsOf(manifest.passes.empty() ? -1 : manifest.passes[i].rows);
+    SetFacts rows = manifest.passes.empty() ? SetFacts::all()
+                                            : predictedBy(manifest.passes[i]);
     if (!commits(&SetFacts::first, rows) && !commits(&SetFacts::next, rows))
       return fail(
-          At::Commit, 0,
+          At::Commit, index,
           "goes by a drawn order, and of the positions that are visible, "
           "computed by a pass and committed within, some need hold only "
           "what comes next in it and others only the first masked one, so that "
@@ -506,4 +668,9 @@ void Checker::checkCommit() {
 std::optional<ProgramProblem>
 heddle::bundle::checkProgram(const Manifest &manifest) {
   return Checker(manifest).check();
+}
+
+bool heddle::bundle::visibleMoves(const Manifest &manifest) {
+  return manifest.visible >= 0 &&
+         (manifest.showsAll() || Checker(manifest).visibleVaries());
 }

@@ -38,11 +38,16 @@ bool startsNoLater(const Cadence &a, const Cadence &b);
 /// cannot be shown.
 bool includesAll(const Cadence &a, const Cadence &b);
 
+/// True if, in every run, each step of `a` comes right after one of `b`. False
+/// when that cannot be shown.
+bool follows(const Cadence &a, const Cadence &b);
+
 /// A rule that a program breaks.
 struct ProgramProblem {
   enum class At { Positions, Visible, Pass, Reuse, Commit, Selection };
   At at = At::Positions;
-  size_t index = 0; ///< Positions, Pass, Selection: which
+  size_t index = 0; ///< Positions, Pass, Selection: which; Commit: of
+                    ///< datedCommits, or behind them `commit`
   std::string what; ///< "recomputes ...": its subject is the thing at `at`
 };
 
@@ -50,6 +55,10 @@ struct ProgramProblem {
 /// `passes`, `reuse` and `commit`, whose indices are in range. Reads no other
 /// fields.
 std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
+
+/// Whether the visible positions of a program that was checked may become
+/// others at a step that does not compute all of them.
+bool visibleMoves(const Manifest &manifest);
 
 } // namespace heddle::bundle
 

@@ -248,6 +248,8 @@ inline constexpr int64_t drawRandomConfidence = 1; ///< uniform in (0, 1)
 inline constexpr int64_t drawBarEos = 2;           ///< EOS is never drawn
 /// Confidence 0 for end-of-turn and, at temperature 0, EOS.
 inline constexpr int64_t drawBarConfidence = 4;
+/// The softmax of confidences has EOS, though it is never drawn.
+inline constexpr int64_t drawCountEos = 8;
 
 /// Draws a token for each candidate: with u the unconditional row,
 ///   l = u + float(cfgScale + 1) * (l - u), if there is one, in fp32

@@ -110,7 +110,8 @@ TEST(Manifest, RowsRoundTripThroughJson) {
 
 TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   Manifest manifest = testRowsManifest();
-  manifest.commit = {CommitRule::Kind::RandomOrder, {}, -1, false};
+  manifest.commit = {};
+  manifest.commit.kind = CommitRule::Kind::RandomOrder;
   manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}});
   manifest.positions.push_back({Positions::Kind::Neighbors, 3, {}, {10, 1}});
   std::string json = toJson(manifest);
@@ -124,6 +125,76 @@ TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   EXPECT_TRUE(dense.computesAll());
   dense.commit.kind = CommitRule::Kind::RandomOrder;
   EXPECT_FALSE(dense.computesAll());
+}
+
+TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
+  Manifest manifest = testRowsManifest();
+  const Cadence phase = manifest.passes[0].when[0].cadence;
+  using Kind = Positions::Kind;
+  manifest.selections.clear();
+  manifest.kernels.erase(manifest.kernels.begin() + 1, manifest.kernels.end());
+  manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, {}}};
+  manifest.positions.push_back({Kind::Hull, 0, {}, {4}});
+  manifest.positions.push_back({Kind::Leading, 0, {}, {2}});
+  manifest.positions.push_back({Kind::Predicting, 0, {}, {7}});
+  manifest.allVisible = phase;
+  manifest.passes[1].rows = 12;
+  manifest.passes[1].alone = true;
+  manifest.passes[1].exact = Pass::Exact::All;
+  manifest.passes[1].when.pop_back();
+  manifest.passes[1].when[0] = {When::Kind::On, phase};
+  manifest.commit.lastAlone = true;
+  manifest.commit.narrows = true;
+  manifest.commit.leastPasses = 2;
+  DatedCommit dated;
+  dated.when = {{When::Kind::On, phase}};
+  dated.rule.kind = CommitRule::Kind::Best;
+  dated.rule.count = 3;
+  dated.rule.within = 10;
+  manifest.datedCommits = {dated, dated};
+  manifest.datedCommits[1].rule = {};
+  manifest.datedCommits[1].rule.kind = CommitRule::Kind::Timesteps;
+  std::string json = toJson(manifest);
+  Result<Manifest> back = manifestFromJson(json);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(toJson(*back), json);
+  EXPECT_EQ(back->positions, manifest.positions);
+  EXPECT_EQ(back->allVisible, manifest.allVisible);
+  EXPECT_TRUE(back->passes[1].alone);
+  EXPECT_FALSE(back->passes[0].alone);
+  EXPECT_EQ(back->commit, manifest.commit);
+  ASSERT_EQ(back->datedCommits.size(), 2u);
+  EXPECT_EQ(back->datedCommits[0].when, dated.when);
+  EXPECT_EQ(back->datedCommits[0].rule, dated.rule);
+  EXPECT_EQ(back->datedCommits[1].rule.kind, CommitRule::Kind::Timesteps);
+
+  Manifest dense = testManifest();
+  dense.datedCommits = {dated};
+  EXPECT_FALSE(dense.computesAll());
+
+  auto refused = [&](auto &&change, const std::string &wanted) {
+    auto broken = nlohmann::ordered_json::parse(json);
+    change(broken);
+    Result<Manifest> read = manifestFromJson(broken.dump());
+    ASSERT_FALSE(read) << wanted;
+    EXPECT_NE(read.error().text().find(wanted), std::string::npos)
+        << read.error().text();
+  };
+  refused([](auto &j) { j["dated_commits"][0]["when"] = {}; },
+          "dated_commits[0].when");
+  refused([](auto &j) { j["dated_commits"][0]["count"] = 0; },
+          "dated_commits[0].count");
+  refused([](auto &j) { j["dated_commits"][1]["stop_at_eos"] = true; },
+          "dated_commits[1]: the field");
+  refused([](auto &j) { j["commit"]["least_passes"] = 0; },
+          "commit.least_passes");
+  refused([](auto &j) { j["commit"]["stop_at_eos"] = false; },
+          "commit: narrows");
+  refused([](auto &j) { j["all_visible"]["period"] = 16; },
+          "visible: shows all positions on");
+  refused([](auto &j) { j["passes"][1]["alone"] = false; }, "passes[1]: names");
+  refused([](auto &j) { j["positions"][12]["of"] = {4, 5}; },
+          "positions[12]: is made of exactly one");
 }
 
 TEST(Manifest, PicksTheEncodingOfARun) {
@@ -514,7 +585,8 @@ TEST(Manifest, RefusesRowsThatPointNowhere) {
                       "no fraction above 0 and up to 2");
   EXPECT_ROWS_REFUSED(json["commit"]["ratio"] = "1025/1",
                       "no fraction above 0 and up to 1024");
-  EXPECT_ROWS_REFUSED(json["commit"]["kind"] = "above",
+  EXPECT_ROWS_REFUSED(json["commit"]["kind"] = "above";
+                      json["commit"].erase("last_alone"),
                       "no fraction above 0 and up to 1 ");
   EXPECT_ROWS_REFUSED(json["commit"]["within"] = 10, "commit.within: index 10");
   EXPECT_ROWS_REFUSED(for (int i = 0; i < 300; ++i) json["positions"].push_back(
@@ -547,7 +619,9 @@ TEST(Manifest, RefusesProgramsAtTheirFields) {
   EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{{"kind", "next"}});
                       json["commit"] = (Json{{"kind", "random_order"},
                                              {"within", 10},
-                                             {"stop_at_eos", false}}),
+                                             {"stop_at_eos", false},
+                                             {"narrows", false},
+                                             {"least_passes", 1}}),
                       "commit: goes by a drawn order");
   EXPECT_ROWS_REFUSED(json["visible"] = 2, "visible: depends on what is");
   EXPECT_ROWS_REFUSED(json["passes"].erase(0), "passes[1]: may run at step 1");

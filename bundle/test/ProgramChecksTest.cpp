@@ -106,12 +106,13 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
 
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4, whose
 /// steps commit the first position that is visible, computed and allowed:
-/// from the left, or in the drawn order.
+/// from the left, or in the drawn order. `shifted`: row p - 1 predicts position
+/// p.
 /// Returns the steps it takes; -1 if it gets stuck for longer than any cadence.
 class Simulation {
 public:
-  explicit Simulation(const Manifest &manifest)
-      : manifest(manifest), fixed(manifest.positions.size()),
+  Simulation(const Manifest &manifest, bool shifted)
+      : manifest(manifest), shifted(shifted), fixed(manifest.positions.size()),
         order(masked.begin(), masked.end()) {
     if (manifest.commit.kind == CommitRule::Kind::RandomOrder)
       std::shuffle(order.begin(), order.end(), std::mt19937(7));
@@ -129,11 +130,16 @@ public:
         ++place.step, ++place.stepInBlock;
       evaluate();
       std::optional<size_t> pass = passAt(manifest, place);
-      keep(pass ? manifest.passes[*pass].rows : -1);
+      const Pass everything;
+      Set live = keep(pass ? manifest.passes[*pass] : everything);
+      bool alone = pass && manifest.passes[*pass].alone;
       for (int64_t position : order) {
-        if (inReach(position) && has(manifest.visible, position) &&
-            has(pass ? manifest.passes[*pass].rows : -1, position) &&
-            has(manifest.commit.within, position)) {
+        bool predicted =
+            live.count(position - shifted) || (alone && live.count(position));
+        if (inReach(position) && predicted &&
+            has(visibleAt(manifest, place), position) &&
+            has(commitAt(manifest.datedCommits, manifest.commit, place).within,
+                position)) {
           masked.erase(position);
           idle = -1;
           break;
@@ -147,19 +153,27 @@ public:
   /// the position became visible.
   bool readsUnwritten() const { return unwritten; }
 
+  /// Whether a step asked for a set that goes back to a step which had not
+  /// come.
+  bool asksTooEarly() const { return early; }
+
 private:
   using Set = std::set<int64_t>;
 
-  /// What a step with these rows reads and writes.
-  void keep(int64_t rows) {
+  /// What a step with this pass reads and writes. Returns what it computes.
+  Set keep(const Pass &pass) {
+    Set live;
     for (int64_t p = 0; p < length; ++p) {
-      if (!has(manifest.visible, p))
+      bool before =
+          shifted && !pass.alone && p + 1 < length && has(pass.rows, p + 1);
+      if (!has(visibleAt(manifest, place), p))
         kept.erase(p);
-      else if (has(rows, p))
-        kept.insert(p);
+      else if (has(pass.rows, p) || before)
+        live.insert(p), kept.insert(p);
       else
         unwritten |= !kept.count(p);
     }
+    return live;
   }
 
   /// Whether it is masked, and not behind the block.
@@ -188,21 +202,36 @@ private:
   }
 
   bool has(int64_t set, int64_t position) const {
-    return set < 0 || values[static_cast<size_t>(set)].count(position);
+    if (set < 0)
+      return true;
+    early |= !known[static_cast<size_t>(set)];
+    return values[static_cast<size_t>(set)].count(position);
   }
+
+  const Set &at(int64_t set) const { return values[static_cast<size_t>(set)]; }
 
   void evaluate() {
     values.clear();
+    known.clear();
     for (size_t i = 0; i < manifest.positions.size(); ++i) {
       const Positions &set = manifest.positions[i];
       Set value;
+      known.push_back(
+          std::all_of(set.of.begin(), set.of.end(), [&](int64_t of) {
+            return known[static_cast<size_t>(of)];
+          }));
+      const bool asked = early; // this asks for all sets
       for (int64_t p = 0; p < length; ++p)
         if (holds(set, p))
           value.insert(p);
+      early = asked;
       if (set.kind == Positions::Kind::Fixed) {
-        if (includes(set.cadence, place))
-          fixed[i] = values[static_cast<size_t>(set.of[0])];
-        value = fixed[i];
+        if (includes(set.cadence, place)) {
+          early |= !known.back();
+          fixed[i] = at(set.of[0]);
+        }
+        known.back() = fixed[i].has_value();
+        value = fixed[i].value_or(Set());
       }
       values.push_back(std::move(value));
     }
@@ -239,13 +268,19 @@ private:
       return p == *std::find_if(order.begin(), order.end(),
                                 [&](int64_t q) { return inReach(q); });
     case Kind::Neighbors: {
-      auto at = [&](size_t part) -> const Set & {
-        return values[static_cast<size_t>(set.of[part])];
-      };
-      return std::any_of(at(0).begin(), at(0).end(), [&](int64_t q) {
-        return isNeighbor(p, q, at(1), set.count);
-      });
+      return std::any_of(at(set.of[0]).begin(), at(set.of[0]).end(),
+                         [&](int64_t q) {
+                           return isNeighbor(p, q, at(set.of[1]), set.count);
+                         });
     }
+    case Kind::Hull: {
+      const Set &of = at(set.of[0]);
+      return !of.empty() && p >= *of.begin() && p <= *of.rbegin();
+    }
+    case Kind::Leading:
+      return p < static_cast<int64_t>(at(set.of[0]).size());
+    case Kind::Predicting:
+      return at(set.of[0]).count(p + shifted);
     case Kind::Committed:
     case Kind::Fixed:
       return false;
@@ -255,12 +290,16 @@ private:
 
   static constexpr int64_t prompt = 8, length = 24;
   const Manifest &manifest;
+  const int64_t shifted; ///< 0 or 1
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
-  std::vector<Set> values, fixed;
+  std::vector<Set> values;
+  std::vector<bool> known; ///< whether there is a value
+  std::vector<std::optional<Set>> fixed;
   std::vector<int64_t> order; ///< of commits
   Set kept;
   bool unwritten = false;
+  mutable bool early = false;
 };
 
 /// docs/Spec/Plan.md, "Why a run ends" and "Why every cached value was
@@ -273,23 +312,43 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   };
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
-  for (int round = 0; round < 20000; ++round) {
+  int early = 0, late = 0, moving = 0, alone = 0;
+  for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
+    // Often the same cadence and the one a step later; or all is visible on the
+    // one, and sets are fixed on the other.
+    const bool paired = below(6) == 0;
+    Cadence phase, after;
+    phase.kind = after.kind = Cadence::Kind::Every;
+    phase.period = after.period = 2 + below(5);
+    after.from = 2;
+    auto someCadence = [&]() -> Cadence {
+      switch (below(4)) {
+      case 0:
+        return phase;
+      case 1:
+        return after;
+      default:
+        return cadences[static_cast<size_t>(below(cadences.size()))];
+      }
+    };
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
-      auto kind = static_cast<Positions::Kind>(below(14));
+      auto kind = static_cast<Positions::Kind>(below(17));
       Positions set = setOf(kind);
       if (kind == Positions::Kind::Undecoded)
         set.count = below(4);
       if (kind == Positions::Kind::Committed)
         set.count = 1;
       if (kind == Positions::Kind::Fixed)
-        set.cadence = cadences[static_cast<size_t>(below(cadences.size()))];
+        set.cadence = paired ? after : someCadence();
       bool made = kind >= Positions::Kind::Union;
-      int64_t parts = kind == Positions::Kind::Fixed       ? 1
-                      : kind == Positions::Kind::Neighbors ? 2
-                                                           : 1 + below(2);
+      int64_t parts =
+          kind == Positions::Kind::Neighbors ? 2
+          : kind == Positions::Kind::Union || kind == Positions::Kind::Intersect
+              ? 1 + below(2)
+              : 1;
       if (kind == Positions::Kind::Neighbors)
         set.count = 1 + below(3);
       if (made && i == 0)
@@ -301,21 +360,37 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     }
     auto some = [&] { return below(static_cast<size_t>(count) + 1) - 1; };
     manifest.visible = some();
+    if (manifest.visible >= 0 && (paired || below(3) == 0))
+      manifest.allVisible = paired ? phase : someCadence();
     manifest.commit.within = some();
     if (below(2))
       manifest.commit.kind = CommitRule::Kind::RandomOrder;
+    else if (below(2))
+      manifest.datedCommits.push_back({{{When::Kind::On, someCadence()}}, {}});
+    if (!manifest.datedCommits.empty())
+      manifest.datedCommits[0].rule.within = some();
     Pass whole, rest;
-    whole.when = {{When::Kind::On,
-                   cadences[static_cast<size_t>(below(cadences.size()))]}};
+    whole.when = {{When::Kind::On, paired ? phase : someCadence()}};
     rest.rows = some();
+    rest.alone = below(2);
     manifest.passes = {whole, rest};
     bool good = !checkProgram(manifest);
-    Simulation run(manifest);
+    // Visible sets that lack what predicts are for models that predict in
+    // place.
+    bool shifted = manifest.visible < 0 && below(2);
+    Simulation run(manifest, shifted);
     bool ends = run.play() >= 0;
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
+    EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
     unwritten += run.readsUnwritten();
+    early += run.asksTooEarly();
     accepted += good;
+    alone += good && shifted && rest.alone && rest.rows >= 0;
+    moving += good && visibleMoves(manifest);
+    late += good && manifest.visible >= 0 && manifest.showsAll() &&
+            manifest.positions[static_cast<size_t>(manifest.visible)].cadence ==
+                after;
     // Programs whose rows need only hold what comes next.
     CommitRule::Kind kind = CommitRule::Kind::Quota;
     std::swap(kind, manifest.commit.kind);
@@ -329,6 +404,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(stuck, 500);
   EXPECT_GT(unwritten, 500);
   EXPECT_GT(byNext, 50);
+  EXPECT_GT(early, 500);
+  EXPECT_GT(late, 20);
+  EXPECT_GT(moving, 50);
+  EXPECT_GT(alone, 50);
 }
 
 } // namespace

@@ -135,6 +135,9 @@ Manifest heddle::bundle::testRowsManifest() {
   rest.below = {3, 2};
   manifest.passes = {whole, some, rest};
   manifest.reuse = {true, Reuse::Attention::Context, true};
-  manifest.commit = {CommitRule::Kind::Factor, {5, 1}, 4, true};
+  manifest.commit.kind = CommitRule::Kind::Factor;
+  manifest.commit.ratio = {5, 1};
+  manifest.commit.within = 4;
+  manifest.commit.stopAtEos = true;
   return manifest;
 }

@@ -25,7 +25,9 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    int64_t quota) {
   if (confidence.empty())
     return {};
-  int64_t count = quota;
+  int64_t count = rule.kind == Kind::Best
+                      ? std::min<int64_t>(rule.count, confidence.size())
+                      : quota;
   const double bound =
       static_cast<double>(rule.ratio.num) / static_cast<double>(rule.ratio.den);
   if (rule.kind == Kind::Above) {
@@ -38,7 +40,8 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
     // (m + 1)(1 - c_m) grows with m: the first that fails ends it.
     count = 1;
     for (size_t m = 2; m <= sorted.size(); ++m) {
-      if (static_cast<double>(m + 1) * (1 - sorted[m - 1]) >= bound)
+      if (static_cast<double>(m + 1) * (1 - sorted[m - 1]) >= bound &&
+          !(rule.lastAlone && m == sorted.size()))
         break;
       count = static_cast<int64_t>(m);
     }

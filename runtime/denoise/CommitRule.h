@@ -16,8 +16,8 @@
 
 namespace heddle::rt {
 
-/// Whether a rule's blocks last until no position of theirs is masked, rather
-/// than for their planned number of steps: M2 of the Spec.
+/// Whether blocks whose steps commit by the rule last until no position of
+/// theirs is masked, rather than for their planned number of steps.
 bool endsWhenFull(const bundle::CommitRule &rule);
 
 /// Which candidates of one sequence become tokens at a step: indices into

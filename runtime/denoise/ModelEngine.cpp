@@ -15,6 +15,8 @@
 
 namespace heddle::rt {
 
+using CommitKind = bundle::CommitRule::Kind;
+
 namespace {
 
 class ModelEngine final : public StepEngine {
@@ -63,7 +65,6 @@ private:
 
   // The run.
   GenerateOptions options;
-  bundle::CommitRule rule;
   bool guided = false; ///< classifier-free guidance
   std::vector<SequenceRun> runs;
   std::vector<int64_t> idle; ///< steps without a candidate, one after the other
@@ -109,20 +110,32 @@ static int64_t longestWait(const bundle::Manifest &manifest) {
 Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                              const GenerateOptions &runOptions) {
   options = runOptions;
-  rule = executor.manifest().commit;
+  const bundle::Manifest &schedule = executor.manifest();
+  std::vector<bundle::CommitRule> rules = {schedule.commit};
+  for (const bundle::DatedCommit &dated : schedule.datedCommits)
+    rules.push_back(dated.rule);
+  auto anyOf = [&](std::initializer_list<CommitKind> kinds) {
+    return std::any_of(rules.begin(), rules.end(),
+                       [&](const bundle::CommitRule &rule) {
+                         return std::find(kinds.begin(), kinds.end(),
+                                          rule.kind) != kinds.end();
+                       });
+  };
   // A block that lasts until it is full must not draw masks for ever.
   // Nor one that goes by an order: what was passed over would stay the next.
-  if (endsWhenFull(rule) || rule.kind == bundle::CommitRule::Kind::RandomOrder)
+  if (anyOf({CommitKind::RandomOrder}) ||
+      std::any_of(rules.begin(), rules.end(), endsWhenFull))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {
-    if (rule.byQuota() && options.blockLength != options.genLength)
+    if (anyOf({CommitKind::Quota, CommitKind::RandomOrder}) &&
+        options.blockLength != options.genLength)
       return Error("block-length is " + std::to_string(options.blockLength) +
                    ", but sampling by timesteps has one block unless the "
                    "schedule commits by confidence; it must be gen-length, " +
                    std::to_string(options.genLength));
     // Thresholds are of probabilities, and who goes by an order draws no other.
-    if (rule.kind != bundle::CommitRule::Kind::Quota)
+    if (anyOf({CommitKind::Above, CommitKind::Factor, CommitKind::RandomOrder}))
       options.sampling.timesteps->rule = TransferRule::MaskgitPlus;
   }
   runs.clear();
@@ -136,7 +149,8 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   if (Status status = checkMemory(); !status)
     return status;
   for (const std::vector<int32_t> &prompt : prompts)
-    runs.emplace_back(prompt, options, model.config(), rule);
+    runs.emplace_back(prompt, options, model.config(), schedule.commit,
+                      schedule.datedCommits);
   executor.setTracing(options.trace);
   return executor.beginRun(shapes, options.steps,
                            options.steps /
@@ -153,6 +167,7 @@ std::vector<SequenceState> ModelEngine::states() const {
                       .blockEnd = run.blockEnd(),
                       .masked = run.masked(),
                       .committedAt = run.committedAt(),
+                      .undecodedEnd = run.undecodedEnd(),
                       .next = run.next(),
                       .done = run.done()});
   }
@@ -265,19 +280,22 @@ Status ModelEngine::collectCandidates() {
   candidates.clear();
   for (int64_t s = 0; s < count(); ++s) {
     const SequenceRun &run = runs[s];
-    if (run.done() || (rule.byQuota() && run.quota() == 0))
+    if (run.done() || (run.stepRule().byQuota() && run.quota() == 0))
       continue;
-    const bool ordered = rule.kind == bundle::CommitRule::Kind::RandomOrder;
+    const bool ordered = run.stepRule().kind == CommitKind::RandomOrder;
     const size_t first = candidates.size();
     const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
-    bool open = false; // the sampler may leave all for later
+    // The sampler may leave all for later; or the block is kept on for a pass.
+    bool open = run.blockIsFull();
     for (int64_t i : run.order()) {
       if (candidates.size() == most)
         break;
-      if (i >= run.blockEnd() || !run.masked()[i] ||
-          !executor.inCommitSet(s, i))
+      if (i >= std::min(run.blockEnd(), run.undecodedEnd()) ||
+          !run.masked()[i] || !executor.inCommitSet(s, i))
         continue;
       int64_t row = liveRow(s, model.config().predictingRow(i));
+      if (row < 0 && executor.predictsAlone(s))
+        row = liveRow(s, i);
       if (row < 0)
         continue;
       open = true;
@@ -366,7 +384,7 @@ Status ModelEngine::forward() {
 double ModelEngine::orderOf(const Candidate &candidate,
                             const Draw &draw) const {
   if (!options.sampling.timesteps ||
-      rule.kind != bundle::CommitRule::Kind::Quota)
+      runs[candidate.sequence].stepRule().kind != CommitKind::Quota)
     return draw.confidence;
   return transferKey(options.sampling, draw.confidence,
                      runs[candidate.sequence].place().step, candidate.position);
@@ -382,7 +400,8 @@ void ModelEngine::commit() {
          ++end)
       confidence.push_back(orderOf(candidates[end], draws[end]));
     int64_t quota = std::min<int64_t>(runs[s].quota(), confidence.size());
-    for (int64_t chosen : chooseCommits(rule, confidence, quota)) {
+    for (int64_t chosen :
+         chooseCommits(runs[s].stepRule(), confidence, quota)) {
       const Draw &draw = draws[first + chosen];
       int64_t position = candidates[first + chosen].position;
       runs[s].commit(position, draw.token);

@@ -19,8 +19,15 @@ namespace heddle::rt {
 SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
                          const GenerateOptions &options,
                          const ModelConfig &config,
-                         const bundle::CommitRule &rule)
-    : rule(rule), sampling(options.sampling), maskToken(config.maskToken),
+                         const bundle::CommitRule &rule,
+                         std::vector<bundle::DatedCommit> datedRules)
+    : rule(rule), dated(std::move(datedRules)),
+      untilFull(endsWhenFull(rule) ||
+                std::any_of(dated.begin(), dated.end(),
+                            [](const bundle::DatedCommit &each) {
+                              return endsWhenFull(each.rule);
+                            })),
+      sampling(options.sampling), maskToken(config.maskToken),
       eosToken(config.eosToken),
       prompt(static_cast<int64_t>(promptTokens.size())),
       blockLength(options.blockLength),
@@ -30,6 +37,7 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   mask.assign(sequence.size(), 0);
   std::fill(mask.begin() + prompt, mask.end(), 1);
   committed.assign(sequence.size(), 0);
+  end = static_cast<int64_t>(sequence.size());
   at.totalSteps = options.steps;
   at.blockSteps = options.steps / blocks;
   if (rule.kind == bundle::CommitRule::Kind::RandomOrder) {
@@ -45,8 +53,7 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
 }
 
 void SequenceRun::beginBlock() {
-  auto begin = mask.begin() + blockBegin();
-  maskedAtStart = std::count(begin, begin + blockLength, 1);
+  maskedAtStart = maskedInBlock();
   quotas = commitQuotas(maskedAtStart, at.blockSteps);
   committedInBlock = 0;
 }
@@ -63,6 +70,17 @@ void SequenceRun::findNext() {
   std::sort(upcoming.begin(), upcoming.end());
 }
 
+int64_t SequenceRun::maskedInBlock() const {
+  auto begin = mask.begin() + blockBegin();
+  return std::count(begin, begin + blockLength, 1);
+}
+
+bool SequenceRun::blockIsFull() const {
+  auto begin = mask.begin() + blockBegin();
+  auto last = mask.begin() + std::min(blockEnd(), end);
+  return begin >= last || std::find(begin, last, 1) == last;
+}
+
 int64_t SequenceRun::maskedInResponse() const {
   return std::count(mask.begin() + prompt, mask.end(), 1);
 }
@@ -74,14 +92,19 @@ int64_t SequenceRun::timestep() const {
 }
 
 bool SequenceRun::isCandidate(int64_t position) const {
-  if (!mask[position] || position >= blockEnd())
+  if (!mask[position] || position >= std::min(blockEnd(), end))
     return false;
-  return rule.kind != bundle::CommitRule::Kind::Quota || !sampling.timesteps ||
+  return stepRule().kind != bundle::CommitRule::Kind::Quota ||
+         !sampling.timesteps ||
          sampling.timesteps->rule != TransferRule::Origin ||
          isTransferred(sampling, timestep(), at.totalSteps, position);
 }
 
 int64_t SequenceRun::quota() const {
+  if (stepRule().kind == bundle::CommitRule::Kind::Timesteps)
+    return transferQuota(maskedInBlock(),
+                         std::min(at.stepInBlock, at.blockSteps), at.blockSteps,
+                         sampling.timesteps.value_or(TimestepOptions()).eps);
   if (sampling.timesteps && sampling.timesteps->rule == TransferRule::Origin)
     return maskedInResponse(); // all that are drawn
   if (sampling.timesteps)
@@ -105,11 +128,10 @@ void SequenceRun::commit(int64_t position, int32_t token) {
 void SequenceRun::advance() {
   if (rule.stopAtEos)
     stopAtEos();
-  auto begin = mask.begin() + blockBegin();
-  bool open = std::find(begin, begin + blockLength, 1) != begin + blockLength;
-  bool last = endsWhenFull(rule) ? !open
-                                 : at.stepInBlock >= at.blockSteps &&
-                                       committedInBlock >= maskedAtStart;
+  bool last = untilFull ? maskedInBlock() == 0
+                        : at.stepInBlock >= at.blockSteps &&
+                              committedInBlock >= maskedAtStart;
+  last &= at.stepInBlock >= rule.leastPasses;
   ++at.step;
   ++at.stepInBlock;
   if (last) {
@@ -125,6 +147,9 @@ void SequenceRun::advance() {
 
 /// Ends the sequence if EOS stands before the first masked position.
 void SequenceRun::stopAtEos() {
+  if (rule.narrows)
+    end = std::find(sequence.begin() + prompt, sequence.end(), eosToken) -
+          sequence.begin();
   for (size_t i = prompt; i < sequence.size() && !mask[i]; ++i) {
     if (sequence[i] != eosToken)
       continue;

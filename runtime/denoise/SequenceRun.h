@@ -9,6 +9,7 @@
 #define HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H
 
 #include "bundle/Manifest.h"
+#include "bundle/Program.h"
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
 
@@ -26,8 +27,11 @@ namespace heddle::rt {
 /// endsWhenFull() until none of its positions is masked.
 class SequenceRun {
 public:
+  /// `dated`: the rules of some of the steps, before `rule`, which is that of
+  /// the others and says when blocks and the run end.
   SequenceRun(std::span<const int32_t> prompt, const GenerateOptions &options,
-              const ModelConfig &config, const bundle::CommitRule &rule);
+              const ModelConfig &config, const bundle::CommitRule &rule,
+              std::vector<bundle::DatedCommit> dated = {});
 
   const std::vector<int32_t> &tokens() const { return sequence; }
   std::span<const uint8_t> masked() const { return mask; }
@@ -43,6 +47,18 @@ public:
 
   /// Whether no further step is needed.
   bool done() const { return finished; }
+
+  /// The rule that the next step commits by.
+  const bundle::CommitRule &stepRule() const {
+    return bundle::commitAt(dated, rule, at);
+  }
+
+  /// Where positions end that are still to be decoded: behind them stands EOS,
+  /// if the rule narrows to what stands before it.
+  int64_t undecodedEnd() const { return end; }
+
+  /// Whether no position of the block is left to decode.
+  bool blockIsFull() const;
 
   /// Tokens that the model's own rule wants to commit at the next step: with
   /// blocks, the step's share of the block's and what earlier steps of the
@@ -73,10 +89,13 @@ private:
   void findNext();
   void stopAtEos();
 
+  int64_t maskedInBlock() const;
   int64_t maskedInResponse() const;
   int64_t timestep() const;
 
   const bundle::CommitRule rule;
+  const std::vector<bundle::DatedCommit> dated;
+  const bool untilFull; ///< blocks last until they are full
   SampleOptions sampling;
   int32_t maskToken = 0;
   int32_t eosToken = -1;
@@ -92,6 +111,7 @@ private:
   std::vector<int64_t> quotas; ///< [planned steps of the block]
   int64_t maskedAtStart = 0;   ///< of the block
   int64_t committedInBlock = 0;
+  int64_t end = 0; ///< undecodedEnd()
   bool finished = false;
 };
 

@@ -69,15 +69,19 @@ Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
     guide(logits, unconditional, options.cfgScale);
   if (!allFinite(logits))
     return {.token = -1, .confidence = 0};
-  forbid(logits, options.forbiddenToken);
   if (options.logitsEosInf)
     forbid(logits, options.eosToken);
 
   Draw draw;
+  const float forbidden =
+      options.forbiddenToken < 0 ? 0 : logits[options.forbiddenToken];
+  forbid(logits, options.forbiddenToken);
   draw.token = static_cast<int32_t>(
       options.temperature == 0 ? argmax(logits)
                                : gumbelArgmax(logits, options.temperature,
                                               options.seed, step, position));
+  if (options.forbiddenToken >= 0)
+    logits[options.forbiddenToken] = forbidden;
   if (options.remasking == Remasking::Random) {
     draw.confidence =
         uniform(options.seed, RandomStream::Remasking, step, position, 0);

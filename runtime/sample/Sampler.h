@@ -40,7 +40,8 @@ struct SampleOptions {
   uint64_t seed = 0;
   int32_t eosToken = -1;
   int32_t eotToken = -1;       ///< end-of-turn, "<|eot_id|>"
-  int32_t forbiddenToken = -1; ///< never drawn; -1: none
+  int32_t forbiddenToken = -1; ///< never drawn, but the softmax of confidences
+                               ///< has it; -1: none
 
   /// Set for models that sample by timesteps; remasking, guidance and the
   /// options of end tokens are not theirs.

@@ -79,6 +79,17 @@ void cutToLargest(std::span<float> logits, int64_t topK) {
       logit = removed;
 }
 
+/// The largest entry but for that of `token`, if there is such a token.
+int64_t bestButFor(std::span<const float> logits, int32_t token) {
+  if (token < 0 || logits.size() == 1)
+    return argmax(logits);
+  const auto before = logits.first(token), after = logits.subspan(token + 1);
+  if (before.empty() || after.empty())
+    return before.empty() ? 1 + argmax(after) : argmax(before);
+  const int64_t left = argmax(before), right = token + 1 + argmax(after);
+  return logits[right] > logits[left] ? right : left;
+}
+
 /// The largest probability less the second largest.
 double margin(std::span<const float> logits, int64_t best, double sum) {
   float second = removed;
@@ -123,25 +134,20 @@ Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
   // A temperature near 0 may divide beyond fp32: no more a distribution.
   if (!allFinite(logits))
     return {.token = -1, .confidence = 0};
-  if (options.forbiddenToken >= 0)
-    logits[options.forbiddenToken] = -std::numeric_limits<float>::infinity();
+  // What is drawn if the cuts leave the forbidden token alone.
+  const int64_t other = bestButFor(logits, options.forbiddenToken);
   if (timesteps.topP < 1)
     cutToNucleus(logits, timesteps.topP);
   if (timesteps.topK > 0)
     cutToLargest(logits, timesteps.topK);
 
   const int64_t best = argmax(logits);
-  Draw draw;
-  draw.token = static_cast<int32_t>(
-      options.temperature > 0
-          ? gumbelArgmax(logits, 1, options.seed, step, position)
-          : best);
   const double sum = sumOfExponentials(logits, logits[best]);
+  Draw draw;
   switch (timesteps.rule) {
   case TransferRule::Origin:
   case TransferRule::MaskgitPlus:
-    draw.confidence = std::exp(double(logits[draw.token]) - logits[best]) / sum;
-    break;
+    break; // the drawn token's, below
   case TransferRule::TopkMargin:
     draw.confidence = margin(logits, best, sum);
     break;
@@ -149,6 +155,18 @@ Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
     draw.confidence = negativeEntropy(logits, logits[best], sum);
     break;
   }
+  const float reference = logits[best];
+  if (options.forbiddenToken >= 0)
+    logits[options.forbiddenToken] = removed;
+  int64_t token = argmax(logits);
+  if (logits[token] == removed)
+    token = other;
+  else if (options.temperature > 0)
+    token = gumbelArgmax(logits, 1, options.seed, step, position);
+  draw.token = static_cast<int32_t>(token);
+  if (timesteps.rule == TransferRule::Origin ||
+      timesteps.rule == TransferRule::MaskgitPlus)
+    draw.confidence = std::exp(double(logits[token]) - reference) / sum;
   return draw;
 }
 

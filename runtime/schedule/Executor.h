@@ -109,6 +109,10 @@ public:
   /// (CommitRule::within).
   virtual bool inCommitSet(int64_t sequence, int64_t position) const = 0;
 
+  /// Whether a position whose predicting row is not live at this step is
+  /// predicted by its own row (Pass::alone).
+  virtual bool predictsAlone(int64_t sequence) const = 0;
+
   /// Counters since beginStep.
   virtual StepCounters counters() const = 0;
 

@@ -49,6 +49,9 @@ public:
   Result<const PackedBatch *>
   beginStep(std::span<const SequenceState> states) override;
   bool inCommitSet(int64_t sequence, int64_t position) const override;
+  bool predictsAlone(int64_t sequence) const override {
+    return sequences[sequence]->rows.pass().alone;
+  }
   StepCounters counters() const override { return counted; }
   void setTracing(bool on) override { tracing = on; }
   std::span<const LayerTrace> trace() const override { return traced; }
@@ -133,6 +136,8 @@ private:
   std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
   IndexListShape listShape(const std::vector<int64_t> &places) const;
   Status beginSequence(int64_t sequence, const SequenceState &state);
+  Status moveRows(int64_t sequence);
+  int64_t widestRow() const;
   Status checkRefreshes(int64_t sequence) const;
 
   // PlayerLayer.cpp
@@ -207,6 +212,7 @@ private:
   bool needsLse = false;                      ///< some phase writes it
   bool needsGather = false;  ///< some pass has rows that are not exact
   bool needsScoring = false; ///< some selection scores by another lse
+  bool needsMoves = false;   ///< kept rows change places
 
   // The run.
   bool running = false;
@@ -223,6 +229,8 @@ private:
                                        ///< log-sum-exp
   std::shared_ptr<std::byte> scoringL; ///< 2 x lse: of another scale, and of
                                        ///< one span
+  std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
+                                    ///< to other places
   mutable std::vector<std::vector<int32_t>> viewed; ///< selections()'s memory
   std::vector<int64_t> knownPairs; ///< [layer][sequence][kernel], whole rows
 

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/Program.h"
+#include "bundle/ProgramChecks.h"
 #include "runtime/base/Machine.h"
 #include "runtime/schedule/Player.h"
 
@@ -72,6 +74,7 @@ Status Player::fit() {
         groupsOf[k].push_back(schedule.selections[term.selection].group);
       }
   }
+  needsMoves = bundle::visibleMoves(schedule);
   for (const Selection &selection : schedule.selections)
     needsScoring |= selection.scale != Selection::Scale::HeadDim ||
                     selection.isolation == Selection::Isolation::Filtered;
@@ -159,9 +162,19 @@ int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
   bytes += rows * (needsLse ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
   bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
+  bytes += rows * (needsMoves ? widestRow() * size : 0);
   bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
   return static_cast<int64_t>(
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
+}
+
+/// Elements of the widest row that the schedule keeps.
+int64_t Player::widestRow() const {
+  return std::max({kvWidth(), keepsContext() ? attentionWidth() : 0,
+                   schedule.reuse.ffn ||
+                           schedule.reuse.attention == Reuse::Attention::Output
+                       ? hidden
+                       : 0});
 }
 
 void Player::endRun() {
@@ -173,7 +186,7 @@ void Player::endRun() {
        {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore, &delta})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
-       {&lse, &gatherQ, &gatherO, &scoringO, &scoringL})
+       {&lse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
     buffer->reset();
 }
 
@@ -261,7 +274,8 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
            {gatherQ, needsGather, attentionWidth() * size},
            {gatherO, needsGather, attentionWidth() * size},
            {scoringO, needsScoring, attentionWidth() * size},
-           {scoringL, needsScoring, 2 * lseRow}}) {
+           {scoringL, needsScoring, 2 * lseRow},
+           {moved, needsMoves, widestRow() * size}}) {
     if (!each.needed)
       continue;
     if (Status status = allocate(each.buffer, rows * each.rowBytes,
@@ -350,7 +364,39 @@ Status Player::beginSequence(int64_t s, const SequenceState &state) {
                   kernels, -1);
   }
   sequence.phases = program.phasesAt(state.place);
-  return checkRefreshes(s);
+  if (Status status = checkRefreshes(s); !status)
+    return status;
+  return rows.movedFrom().empty() ? Status::success() : moveRows(s);
+}
+
+/// Brings what is kept of a sequence to the places that its positions now have.
+Status Player::moveRows(int64_t s) {
+  const SequenceRows &rows = sequences[s]->rows;
+  std::vector<int32_t> from, between, to;
+  for (size_t i = 0; i < rows.movedFrom().size(); ++i) {
+    from.push_back(static_cast<int32_t>(starts[s] + rows.movedFrom()[i]));
+    between.push_back(static_cast<int32_t>(i));
+    to.push_back(static_cast<int32_t>(starts[s] + rows.movedTo()[i]));
+  }
+  for (const RowStore *store :
+       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore}) {
+    if (store->empty())
+      continue;
+    const int64_t width = store->rowBytes() / byteSize(dtype);
+    const RowTable waiting{moved.get(), width, between};
+    // Rows may go where others still stand: all leave before any arrives.
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      if (Status status =
+              memory->copy(tableOf(*store, layer, from), waiting, width);
+          !status)
+        return status;
+      if (Status status =
+              memory->copy(waiting, tableOf(*store, layer, to), width);
+          !status)
+        return status;
+    }
+  }
+  return Status::success();
 }
 
 /// Selections are scored from the queries and keys of all visible rows.
@@ -373,8 +419,11 @@ Status Player::checkRefreshes(int64_t s) const {
 }
 
 bool Player::inCommitSet(int64_t sequence, int64_t position) const {
-  int64_t within = schedule.commit.within;
-  return within < 0 || sequences[sequence]->rows.sets().holds(within, position);
+  const SequenceRows &rows = sequences[sequence]->rows;
+  int64_t within =
+      bundle::commitAt(schedule.datedCommits, schedule.commit, rows.place())
+          .within;
+  return within < 0 || rows.sets().holds(within, position);
 }
 
 Result<std::vector<SelectionView>> Player::selections(int64_t layer,

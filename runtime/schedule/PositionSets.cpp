@@ -33,6 +33,8 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
   case Positions::Kind::Undecoded:
     return what.count > 0 ? std::min(what.count, response) : response;
   case Positions::Kind::Fixed:
+  case Positions::Kind::Leading:
+  case Positions::Kind::Predicting:
     return bounds[what.of.front()];
   case Positions::Kind::Neighbors:
     return std::min(std::min(what.count, of.length) * bounds[what.of[0]],
@@ -53,6 +55,7 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
   case Positions::Kind::BeforeBlock:
   case Positions::Kind::FromBlock:
   case Positions::Kind::Decoded:
+  case Positions::Kind::Hull:
     break;
   }
   return of.length;
@@ -84,8 +87,8 @@ static void findNeighbors(std::span<const int32_t> of,
       out.push_back(among[i]);
 }
 
-PositionSets::PositionSets(const bundle::Manifest &manifest)
-    : manifest(manifest), values(manifest.positions.size()) {}
+PositionSets::PositionSets(const bundle::Manifest &manifest, bool shifted)
+    : manifest(manifest), shifted(shifted), values(manifest.positions.size()) {}
 
 void PositionSets::beginRun(const SequenceShape &next) {
   shape = next;
@@ -150,8 +153,9 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
   case Positions::Kind::Decoded:
     return addIf([&](int64_t i) { return !state.masked[i]; }, shape.length);
   case Positions::Kind::Undecoded:
-    return addIf([&](int64_t i) { return state.masked[i] != 0; },
-                 what.count > 0 ? what.count : shape.length);
+    return addIf(
+        [&](int64_t i) { return state.masked[i] && i < state.undecodedEnd; },
+        what.count > 0 ? what.count : shape.length);
   case Positions::Kind::Committed: {
     // The prompt counts as committed at step 0, before any cadence.
     int64_t since = std::max<int64_t>(1, state.place.step - what.count);
@@ -175,6 +179,24 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     const Value &self = values[what.of[0]], &among = values[what.of[1]];
     value.known = self.known && among.known;
     findNeighbors(self.positions, among.positions, what.count, out);
+    return;
+  }
+  case Positions::Kind::Hull:
+  case Positions::Kind::Leading:
+  case Positions::Kind::Predicting: {
+    const Value &of = values[what.of.front()];
+    value.known = of.known;
+    if (of.positions.empty())
+      return;
+    if (what.kind == Positions::Kind::Hull)
+      return addRange(of.positions.front(), of.positions.back() + 1);
+    if (what.kind == Positions::Kind::Leading)
+      return addRange(0, static_cast<int64_t>(of.positions.size()));
+    for (int32_t position : of.positions) {
+      int32_t row = shifted ? std::max(position - 1, 0) : position;
+      if (out.empty() || out.back() != row)
+        out.push_back(row);
+    }
     return;
   }
   case Positions::Kind::Union:

@@ -13,6 +13,9 @@
 //   decoded fixed on every(2): as before step 3, {0,1,2,4,6}; the same at step
 //   4, whatever step 3 commits
 //   neighbors(2) of prompt in undecoded: of 0, 1 and 2 they are 3 and 5
+//   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}
+//   predicting of {3,5}: {3,5}, or {2,4} in a model that predicts in the row
+//   before
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,8 @@ namespace heddle::rt {
 class PositionSets {
 public:
   /// `manifest` must outlive this; its sets refer to earlier ones only.
-  explicit PositionSets(const bundle::Manifest &manifest);
+  /// `shifted`: the model predicts position i in row i - 1.
+  explicit PositionSets(const bundle::Manifest &manifest, bool shifted = false);
 
   /// Forgets what earlier steps left.
   void beginRun(const SequenceShape &shape);
@@ -63,6 +67,7 @@ private:
   void evaluate(size_t set, const SequenceState &state);
 
   const bundle::Manifest &manifest;
+  const bool shifted;
   SequenceShape shape;
   std::vector<Value> values;
 };

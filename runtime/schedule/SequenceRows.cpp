@@ -26,7 +26,7 @@ static const Pass &everything() {
 }
 
 SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted)
-    : manifest(manifest), shifted(shifted), positionSets(manifest) {}
+    : manifest(manifest), shifted(shifted), positionSets(manifest, shifted) {}
 
 void SequenceRows::beginRun(const SequenceShape &shape) {
   ofRun = shape;
@@ -37,6 +37,8 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
   live.clear();
   committed.clear();
   among.clear();
+  from.clear();
+  to.clear();
   written.clear();
 }
 
@@ -57,6 +59,7 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   running = pass ? &manifest.passes[*pass] : &everything();
   if (Status status = pickRows(); !status)
     return status;
+  move();
   for (size_t row = 0; row < live.size(); ++row) {
     int32_t position = visible[live[row]];
     if (!state.masked[position] && state.committedAt[position] >= 1 &&
@@ -69,22 +72,48 @@ Status SequenceRows::beginStep(const SequenceState &state) {
 /// Fills in `visible`.
 Status SequenceRows::see() {
   std::vector<int32_t> next;
-  if (manifest.visible >= 0) {
-    Result<std::span<const int32_t>> set = positionSets.at(manifest.visible);
+  if (int64_t seen = bundle::visibleAt(manifest, at); seen >= 0) {
+    Result<std::span<const int32_t>> set = positionSets.at(seen);
     if (!set)
       return set.takeError().withContext("the visible positions");
     next.assign(set->begin(), set->end());
     changed = next != visible;
-  } else if (visible.empty()) {
+  } else if (visible.size() != static_cast<size_t>(ofRun.length)) {
     next.resize(static_cast<size_t>(ofRun.length));
     std::iota(next.begin(), next.end(), 0);
     changed = true;
   }
   if (changed) {
+    before = std::move(visible);
     visible = std::move(next);
-    written.assign(visible.size(), 0);
   }
   return Status::success();
+}
+
+/// What stays visible keeps what was computed of it, unless all is computed
+/// anew.
+void SequenceRows::move() {
+  from.clear();
+  to.clear();
+  if (!changed)
+    return;
+  std::vector<uint8_t> kept(visible.size(), 0);
+  if (!whole())
+    for (size_t old = 0, place = 0;
+         old < before.size() && place < visible.size();) {
+      if (before[old] != visible[place]) {
+        ++(before[old] < visible[place] ? old : place);
+        continue;
+      }
+      kept[place] = written[old];
+      if (written[old] && old != place) {
+        from.push_back(static_cast<int32_t>(old));
+        to.push_back(static_cast<int32_t>(place));
+      }
+      ++old;
+      ++place;
+    }
+  written = std::move(kept);
 }
 
 /// The places of those positions of an ascending set that are visible.
@@ -124,7 +153,7 @@ Status SequenceRows::pickRows() {
     Result<std::span<const int32_t>> set = positionSets.at(running->rows);
     if (!set)
       return set.takeError().withContext("the rows to recompute");
-    if (shifted) {
+    if (shifted && !running->alone) {
       std::vector<int32_t> before, both;
       for (int32_t position : *set)
         if (position > 0)
@@ -177,6 +206,7 @@ void SequenceRows::finishStep() {
 }
 
 int64_t SequenceRows::mostVisible(const SequenceShape &shape) const {
-  return manifest.visible < 0 ? shape.length
-                              : positionSets.bound(manifest.visible, shape);
+  return manifest.visible < 0 || manifest.showsAll()
+             ? shape.length
+             : positionSets.bound(manifest.visible, shape);
 }

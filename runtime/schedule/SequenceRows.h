@@ -58,8 +58,14 @@ public:
   int64_t n() const { return static_cast<int64_t>(visible.size()); }
 
   /// Whether the visible positions are others than at the step before; what was
-  /// kept by place is then worth nothing.
+  /// kept by place then stands at other places.
   bool visibleChanged() const { return changed; }
+
+  /// What is kept and read at this step but has another place than before,
+  /// ascending: row movedFrom()[i] of the step before is now row movedTo()[i].
+  /// Empty if the step computes all rows anyway.
+  const std::vector<int32_t> &movedFrom() const { return from; }
+  const std::vector<int32_t> &movedTo() const { return to; }
 
   /// The places of the live rows, ascending.
   const std::vector<int32_t> &livePlaces() const { return live; }
@@ -84,6 +90,7 @@ public:
 
 private:
   Status see();
+  void move();
   Status pickRows();
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
@@ -102,8 +109,10 @@ private:
   std::vector<int32_t> live;
   std::vector<int32_t> committed;
   std::vector<int32_t> among;
-  std::vector<uint8_t> written; ///< [n]: computed since the visible positions
-                                ///< last changed
+  std::vector<int32_t> before; ///< what was visible at the step before
+  std::vector<int32_t> from, to;
+  std::vector<uint8_t> written; ///< [n]: computed since it became visible, and
+                                ///< kept
 };
 
 } // namespace heddle::rt

@@ -148,6 +148,10 @@ CACHED = ("heddle.reuse kv(before_rope)", "heddle.recompute all on %start", "hed
           "heddle.attend dense")
 PREFIX = ("%rows = heddle.positions from(block)", *CACHED)
 DUAL = ("%rows = heddle.positions block", *CACHED)
+# The block's first position comes from the full pass, and nothing else does.
+FIRST_ALONE = ("%rows = heddle.positions block", *CACHED[:2], "heddle.recompute %rows alone",
+               "heddle.attend dense", "%first = heddle.positions undecoded(first = 1)",
+               "heddle.commit best(1) within(%first) on %start")
 
 def in_blocks(*args):
     return replace(Method(*args), blocks=True)
@@ -165,18 +169,20 @@ FAST = [
     in_blocks("fast-dllm-dual-parallel", by_threshold(lambda: cached.FastDllm(True)),
            schedule("dual_parallel", BLOCK, *DUAL, "heddle.commit above(0.9)")),
     in_blocks("fast-dllm-dual-parallel.code", by_threshold(lambda: cached.FastDllm(True), waste=True),
-           None, LLADA),
+           schedule("dual_parallel_code", BLOCK, *DUAL, "heddle.commit above(0.9) passes(at_least = 2)"),
+           LLADA),
     in_blocks("fast-dllm-dual-parallel-dream.code",
            by_threshold(lambda: cached.FastDllm(True, first_alone=True), waste=True),
-           None, DREAM),
+           schedule("dual_parallel_code", BLOCK, *FIRST_ALONE,
+                    "heddle.commit above(0.9) passes(at_least = 2)"), DREAM),
     in_blocks("fast-dllm-dual-dream.code",
            lambda s, b, f: (cached.FastDllm(True, first_alone=True), commit.BlockTimesteps(s, b)),
-           None, DREAM, BLOCKS),
+           schedule("dual_code", BLOCK, *FIRST_ALONE, "heddle.commit timesteps"), DREAM, BLOCKS),
     in_blocks("fast-dllm-factor", lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32)),
            schedule("factor", BLOCK, *DUAL, "heddle.commit factor(1)")),
     in_blocks("fast-dllm-factor.code",
            lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32, released=True)),
-           None),
+           schedule("factor_code", BLOCK, *DUAL, "heddle.commit factor(1, last_alone)")),
 ]
 
 
@@ -211,7 +217,9 @@ CACHES = [
                     "heddle.recompute all on %whole", "heddle.recompute %rows",
                     "heddle.attend dense"), DREAM, WHOLE),
     Method("dkv-decode-dream.code", with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un")),
-           None, DREAM, WHOLE),
+           schedule("dkv_decode_code", "%whole = heddle.cadence every(4)", *UNCOMMITTED,
+                    "%before = heddle.predicting %rows", "heddle.recompute all on %whole",
+                    "heddle.recompute %before alone", "heddle.attend dense"), DREAM, WHOLE),
     Method("dkv-prefill", with_own_rule(cached.DkvPrefill),
            schedule("dkv_prefill", "%once = heddle.cadence first(1)",
                     "%rows = heddle.positions response", "heddle.reuse kv(before_rope)",
@@ -239,12 +247,13 @@ CACHES = [
 ]
 
 
-def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)"):
+def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)", alone=""):
     return schedule(name, "%full = heddle.cadence first(4)", f"%whole = heddle.cadence every(4, {whole})",
                     "%response = heddle.positions response",
                     f"heddle.reuse kv, {context}, ffn", "heddle.recompute all on %full",
                     f"heddle.recompute {exact}(below = {tau}) in all on %whole",
-                    f"heddle.recompute {exact}(below = {tau}) in %response", "heddle.attend dense")
+                    f"heddle.recompute {exact}(below = {tau}) in %response{alone}",
+                    "heddle.attend dense")
 
 
 def dyllm_of(tau, **options):
@@ -255,7 +264,8 @@ DYLLM = [
     Method("dyllm", dyllm_of(0.99), dyllm_schedule("dyllm", 0.99, "from = 5")),
     Method("dyllm-tight", dyllm_of(0.9), dyllm_schedule("dyllm_tight", 0.9, "from = 5")),
     Method("dyllm.code", dyllm_of(0.99, whole="code"), dyllm_schedule("dyllm_code", 0.99, "from = 8"), LLADA),
-    Method("dyllm-dream.code", dyllm_of(0.99, whole="code", own_first=True), None, DREAM),
+    Method("dyllm-dream.code", dyllm_of(0.99, whole="code", own_first=True),
+           dyllm_schedule("dyllm_code", 0.99, "from = 8", alone=" alone"), DREAM),
     Method("dyllm-ffn-only", dyllm_of(0.99, approximate=False),
            dyllm_schedule("dyllm_ffn_only", 0.99, "from = 5", "salient_ffn", "context")),
 ]
@@ -290,14 +300,45 @@ WINDOWS = [
     Method("window-diffusion", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
            window_diffusion(20, 6, 8), shapes=WHOLE),
     Method("window-diffusion-adaptive", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
-           None, shapes=WHOLE, stop="narrow"),
+           window_diffusion(20, 6, 8, " stop(eos, narrowing)"), shapes=WHOLE, stop="narrow"),
     Method("window-diffusion-stop", with_own_rule(lambda: cached.WindowDiffusion(20, 6, 8)),
            window_diffusion(20, 6, 8, " stop(eos)"), shapes=WHOLE, stop="end"),
     Method("window-diffusion-no-cache", with_own_rule(lambda: cached.WindowDiffusion(16, 16, 1)),
            window_diffusion(16, 16, 1), shapes=WHOLE),
     Method("window-diffusion.code", with_own_rule(lambda: cached.WindowDiffusionLlada(20, 6, 8)),
-           None, LLADA, WHOLE),
-    Method("window-diffusion-dream.code", released_dream(), None, DREAM, WHOLE),
+           schedule("window_diffusion_code", "%phase = heddle.cadence every(8)",
+                    "%after = heddle.cadence every(8, from = 2)",
+                    "%decoded = heddle.positions decoded",
+                    "%external = heddle.positions undecoded(first = 20)",
+                    "%active = heddle.positions undecoded(first = 6)",
+                    "%last = heddle.positions committed(last = 1)",
+                    "%recent = heddle.positions committed(since = %after)",
+                    "%seen = heddle.union positions %decoded, %external",
+                    "%window = heddle.fix %seen on %after",
+                    "%first = heddle.union positions %active, %last",
+                    "%rows = heddle.union positions %active, %recent",
+                    "heddle.visible all on %phase then %window", "heddle.reuse kv",
+                    "heddle.recompute all on %phase", "heddle.recompute %first on %after",
+                    "heddle.recompute %rows", "heddle.attend dense",
+                    "heddle.commit quota on %phase", "heddle.commit quota within(%active)"),
+           LLADA, WHOLE),
+    Method("window-diffusion-dream.code", released_dream(),
+           schedule("window_diffusion_code", "%phase = heddle.cadence every(8)",
+                    "%decoded = heddle.positions decoded",
+                    "%external = heddle.positions undecoded(first = 19)",
+                    "%active = heddle.positions undecoded(first = 6)",
+                    "%first = heddle.positions undecoded(first = 1)",
+                    "%kept = heddle.union positions %decoded, %external",
+                    "%front = heddle.leading %kept", "%prefix = heddle.fix %front on %phase",
+                    "%begin = heddle.fix %first on %phase",
+                    "%ends = heddle.union positions %begin, %active",
+                    "%rows = heddle.hull %ends", "%seen = heddle.union positions %prefix, %rows",
+                    "heddle.visible %seen", "heddle.reuse kv", "heddle.recompute all on %phase",
+                    "heddle.recompute %rows alone", "heddle.attend dense",
+                    "heddle.commit best(1) within(%first) on %phase",
+                    "heddle.commit quota within(%rows)"),
+           DREAM, WHOLE),
+    # One version has no words for: it cuts the sequence in the middle of a phase.
     Method("window-diffusion-adaptive-dream.code", released_dream(True), None, DREAM, WHOLE[:1]),
 ]
 

@@ -526,7 +526,9 @@ Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
                         .temperature = 0,
                         .cfgScale = 0,
                         .seed = 0,
-                        .flags = logits.barred < 0 ? 0 : abi::drawBarEos,
+                        .flags = logits.barred < 0
+                                     ? 0
+                                     : abi::drawBarEos | abi::drawCountEos,
                         .eosToken = logits.barred,
                         .eotToken = -1,
                         .token = at<int32_t>(results + tokens),

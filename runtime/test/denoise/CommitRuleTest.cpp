@@ -54,6 +54,30 @@ TEST(CommitRule, FactorTakesTheLargestPrefix) {
   EXPECT_EQ(chooseCommits(ruleOf(Kind::Factor), sure, 0), (Chosen{0, 1, 2}));
 }
 
+TEST(CommitRule, FactorMayTakeTheLastOneWithTheOthers) {
+  bundle::CommitRule rule = ruleOf(Kind::Factor);
+  rule.lastAlone = true;
+  // Only the fourth fails, and it is the last one.
+  std::vector<double> confidence = {0.76, 0.9, 0.7, 0.8};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 2, 3}));
+  confidence.push_back(0.6); // now two fail
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 3}));
+  EXPECT_EQ(chooseCommits(rule, std::vector<double>{0.1}, 0), Chosen{0});
+  EXPECT_EQ(chooseCommits(rule, std::vector<double>{0.2, 0.1}, 0),
+            (Chosen{0, 1}));
+}
+
+TEST(CommitRule, BestTakesSoMany) {
+  bundle::CommitRule rule = ruleOf(Kind::Best);
+  const std::vector<double> confidence = {0.5, 0.9, 0.5, 0.9};
+  for (auto [count, chosen] :
+       {std::pair(1, Chosen{1}), std::pair(3, Chosen{0, 1, 3}),
+        std::pair(4, Chosen{0, 1, 2, 3}), std::pair(9, Chosen{0, 1, 2, 3})}) {
+    rule.count = count;
+    EXPECT_EQ(chooseCommits(rule, confidence, 0), chosen);
+  }
+}
+
 ModelConfig config() {
   ModelConfig config;
   config.maskToken = 9;
@@ -127,6 +151,91 @@ TEST(SequenceRun, EndsAtEosOnceNothingIsMaskedBeforeIt) {
   run.advance();
   EXPECT_TRUE(run.done());
   EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 3, 3, 3, 3, 3}));
+}
+
+TEST(SequenceRun, NarrowsToWhatStandsBeforeEos) {
+  bundle::CommitRule rule;
+  rule.stopAtEos = rule.narrows = true;
+  rule.within = 0;
+  GenerateOptions options = sixInTwoBlocks;
+  options.blockLength = 6;
+  SequenceRun run(prompt, options, config(), rule);
+  EXPECT_EQ(run.undecodedEnd(), 8);
+  run.commit(6, 3); // EOS
+  run.advance();
+  EXPECT_EQ(run.undecodedEnd(), 6);
+  EXPECT_TRUE(run.masked()[7]);
+  EXPECT_FALSE(run.isCandidate(7)) << "behind EOS";
+  EXPECT_TRUE(run.isCandidate(5));
+  EXPECT_FALSE(run.blockIsFull());
+  run.commit(4, 3);
+  run.advance();
+  EXPECT_EQ(run.undecodedEnd(), 4) << "the first EOS";
+  run.commit(2, 7);
+  run.commit(3, 7);
+  run.advance();
+  EXPECT_TRUE(run.done());
+  EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 7, 3, 3, 3, 3}))
+      << "5 and 7 were masked";
+}
+
+TEST(SequenceRun, BlocksMayTakeAFewestPasses) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.leastPasses = 2;
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  for (int64_t block = 0; block < 2; ++block) {
+    for (int64_t i = 0; i < 3; ++i)
+      run.commit(run.blockBegin() + i, 7);
+    EXPECT_TRUE(run.blockIsFull());
+    run.advance();
+    ASSERT_FALSE(run.done());
+    EXPECT_EQ(run.place().block, block) << "one more pass";
+    EXPECT_EQ(run.place().stepInBlock, 2);
+    run.advance();
+  }
+  EXPECT_TRUE(run.done());
+  EXPECT_EQ(run.place().step, 5);
+}
+
+TEST(SequenceRun, StepsHaveTheirOwnRules) {
+  bundle::DatedCommit dated;
+  dated.when.emplace_back();
+  dated.when[0].kind = bundle::When::Kind::On;
+  dated.when[0].cadence.kind = bundle::Cadence::Kind::First;
+  dated.when[0].cadence.count = 1;
+  dated.when[0].cadence.inBlock = true;
+  dated.rule = ruleOf(Kind::Best);
+  SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(Kind::Timesteps),
+                  {dated});
+  // Blocks of 3 in 2 steps: one token of the first, then all that are left.
+  for (int64_t block = 0; block < 2; ++block) {
+    EXPECT_EQ(run.stepRule().kind, Kind::Best);
+    run.commit(run.blockBegin(), 7);
+    run.advance();
+    EXPECT_EQ(run.stepRule().kind, Kind::Timesteps);
+    EXPECT_EQ(run.quota(), 2);
+    run.commit(run.blockBegin() + 1, 7);
+    run.commit(run.blockBegin() + 2, 7);
+    run.advance();
+  }
+  EXPECT_TRUE(run.done());
+}
+
+TEST(SequenceRun, TimestepsOfABlock) {
+  GenerateOptions options = {
+      .genLength = 20, .steps = 10, .blockLength = 10, .sampling = {}};
+  SequenceRun run(prompt, options, config(), ruleOf(Kind::Timesteps));
+  for (int64_t block = 0; block < 2; ++block) {
+    int64_t left = 10, done = 0;
+    for (int64_t step = 1; step <= 5; ++step) {
+      EXPECT_EQ(run.quota(), transferQuota(left, step, 5, 1e-3));
+      for (int64_t i = run.quota(); i > 0; --i, ++done, --left)
+        run.commit(run.blockBegin() + done, 7);
+      run.advance();
+    }
+    EXPECT_EQ(left, 0) << "the last step takes all";
+  }
+  EXPECT_TRUE(run.done());
 }
 
 TEST(SequenceRun, KnowsWhatComesNextInADrawnOrder) {

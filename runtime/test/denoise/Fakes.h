@@ -136,6 +136,7 @@ public:
     }
     return &batch;
   }
+  bool predictsAlone(int64_t) const override { return alone; }
   bool inCommitSet(int64_t, int64_t position) const override {
     return !commits || commits(position);
   }
@@ -156,6 +157,7 @@ public:
   std::function<bool(int64_t position)> commits;
   int64_t bytes = 0;
   bool refuse = false;
+  bool alone = false;
   std::vector<SequenceShape> shapes;
   int64_t totalSteps = 0, blockSteps = 0;
   std::vector<std::vector<bundle::StepPlace>> places; ///< [step][sequence]

@@ -206,6 +206,10 @@ void draw(const abi::DrawArgs &a, int64_t blocks, DType t) {
   options.logitsEosInf = a.flags & abi::drawBarEos;
   options.confidenceEosEotInf = a.flags & abi::drawBarConfidence;
   options.eosToken = a.eosToken;
+  if (a.flags & abi::drawCountEos) {
+    options.logitsEosInf = false;
+    options.forbiddenToken = a.eosToken;
+  }
   options.eotToken = a.eotToken;
   for (int64_t i = 0; i < blocks; ++i) {
     int64_t candidate = a.first + i;

@@ -83,27 +83,29 @@ void DrawTest::check(const Case &c) {
     flags |= abi::drawBarEos;
   if (o.confidenceEosEotInf)
     flags |= abi::drawBarConfidence;
+  if (o.forbiddenToken >= 0)
+    flags |= abi::drawBarEos | abi::drawCountEos;
   launch(RowOp::Draw, c.count,
-         abi::DrawArgs{.logits = deviceLogits.as<void>(),
-                       .unconditional = o.cfgScale > 0
-                                            ? deviceUnconditional.as<void>()
-                                            : nullptr,
-                       .vocab = c.vocab,
-                       .rowStride = stride,
-                       .first = c.first,
-                       .rows = deviceRows.as<int32_t>(),
-                       .sequenceOf = deviceSequenceOf.as<int32_t>(),
-                       .sequenceStart = deviceStart.as<int64_t>(),
-                       .clock = deviceClock.as<int64_t>(),
-                       .temperature = o.temperature,
-                       .cfgScale = o.cfgScale,
-                       .seed = o.seed,
-                       .flags = flags,
-                       .eosToken = o.eosToken,
-                       .eotToken = o.eotToken,
-                       .token = token.as<int32_t>(),
-                       .confidence = confidence.as<double>(),
-                       .status = status.as<int32_t>()});
+         abi::DrawArgs{
+             .logits = deviceLogits.as<void>(),
+             .unconditional =
+                 o.cfgScale > 0 ? deviceUnconditional.as<void>() : nullptr,
+             .vocab = c.vocab,
+             .rowStride = stride,
+             .first = c.first,
+             .rows = deviceRows.as<int32_t>(),
+             .sequenceOf = deviceSequenceOf.as<int32_t>(),
+             .sequenceStart = deviceStart.as<int64_t>(),
+             .clock = deviceClock.as<int64_t>(),
+             .temperature = o.temperature,
+             .cfgScale = o.cfgScale,
+             .seed = o.seed,
+             .flags = flags,
+             .eosToken = o.forbiddenToken >= 0 ? o.forbiddenToken : o.eosToken,
+             .eotToken = o.eotToken,
+             .token = token.as<int32_t>(),
+             .confidence = confidence.as<double>(),
+             .status = status.as<int32_t>()});
   std::vector<int32_t> gotToken = token.read<int32_t>();
   std::vector<double> gotConfidence = confidence.read<double>();
   EXPECT_EQ(status.read<int32_t>()[0], 0);
@@ -199,6 +201,18 @@ TEST_P(DrawTest, BarredTokens) {
       }
       options.eosToken = options.eotToken = -1;
       check({.what = "no such tokens", .options = options, .vocab = 9});
+    }
+}
+
+TEST_P(DrawTest, ForbiddenTokensCountInConfidences) {
+  for (double temperature : {0.0, 0.6})
+    for (int32_t token = 0; token < 4; ++token) {
+      SampleOptions options;
+      options.temperature = temperature;
+      options.forbiddenToken = token;
+      check({.what = "forbidden " + std::to_string(token),
+             .options = options,
+             .vocab = 4});
     }
 }
 

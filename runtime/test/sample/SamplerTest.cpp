@@ -153,6 +153,22 @@ TEST(Sampler, UnknownSpecialTokensForbidNothing) {
   EXPECT_EQ(drawToken(row, {}, options, 1, 0).token, 1);
 }
 
+TEST(Sampler, ForbiddenTokensCountInConfidences) {
+  const double sum = std::exp(1.0) + std::exp(3.0) + std::exp(2.0);
+  for (double temperature : {0.0, 0.5}) {
+    std::vector<float> row = {1, 3, 2};
+    SampleOptions options;
+    options.forbiddenToken = 1;
+    options.temperature = temperature;
+    Draw draw = drawToken(row, {}, options, 1, 0);
+    ASSERT_NE(draw.token, 1);
+    if (temperature == 0)
+      EXPECT_EQ(draw.token, 2);
+    EXPECT_NEAR(draw.confidence, std::exp(draw.token == 2 ? 2.0 : 1.0) / sum,
+                1e-12);
+  }
+}
+
 TEST(Sampler, GumbelDrawsFollowTheTemperedSoftmax) {
   // argmax of l + T * Gumbel is a draw from softmax(l / T).
   const std::vector<float> row = {0.0f, 1.0f, 2.0f, -1.0f};

@@ -211,6 +211,45 @@ TEST(DrawByTimesteps, OneTokenLeftIsAsSureAsCanBe) {
   EXPECT_EQ(drawWith({5}, {.rule = TransferRule::TopkMargin}).confidence, 1);
 }
 
+TEST(DrawByTimesteps, ForbiddenTokensCountInConfidences) {
+  const std::vector<float> row = {1, 3, 2, -1};
+  double sum = 0, entropy = 0;
+  for (float logit : row)
+    sum += std::exp(double(logit));
+  for (float logit : row) {
+    double p = std::exp(double(logit)) / sum;
+    entropy += p * std::log(p + 1e-10);
+  }
+  SampleOptions options;
+  options.timesteps.emplace();
+  for (int32_t forbidden : {0, 1, 2, 3}) {
+    options.forbiddenToken = forbidden;
+    const int32_t token = forbidden == 1 ? 2 : 1;
+    for (auto [rule, confidence] :
+         {std::pair(TransferRule::MaskgitPlus, std::exp(row[token]) / sum),
+          std::pair(TransferRule::Entropy, entropy),
+          std::pair(TransferRule::TopkMargin,
+                    (std::exp(3.0) - std::exp(2.0)) / sum)}) {
+      options.timesteps->rule = rule;
+      std::vector<float> logits = row;
+      Draw draw = drawByTimesteps(logits, options, 1, 0);
+      EXPECT_EQ(draw.token, token);
+      EXPECT_NEAR(draw.confidence, confidence, 1e-6);
+    }
+  }
+  // The cuts leave the forbidden token alone: then the best of the others.
+  options.forbiddenToken = 1;
+  options.timesteps->topK = 1;
+  options.timesteps->rule = TransferRule::MaskgitPlus;
+  for (double temperature : {0.0, 1.0}) {
+    options.temperature = temperature;
+    std::vector<float> logits = row;
+    Draw draw = drawByTimesteps(logits, options, 1, 0);
+    EXPECT_EQ(draw.token, 2);
+    EXPECT_EQ(draw.confidence, 0);
+  }
+}
+
 TEST(DrawByTimesteps, LogitsThatAreNotFiniteHaveNoToken) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (float bad : {infinity, -infinity, std::nanf("")})

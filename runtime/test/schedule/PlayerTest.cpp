@@ -266,6 +266,124 @@ TEST(Player, SeesOnlyVisiblePositions) {
               });
 }
 
+/// Decoded positions and the first `most` masked ones.
+static ToyTruth::Set decodedAndFirst(const Decoding &decoding, int64_t most) {
+  ToyTruth::Set result;
+  for (size_t i = 0; i < decoding.tokens.size(); ++i)
+    if (!decoding.states.masked[0][i] || most-- > 0)
+      result.insert(static_cast<int32_t>(i));
+  return result;
+}
+
+static ToyTruth::Set firstMasked(const Decoding &decoding, int64_t most) {
+  ToyTruth::Set result;
+  for (int32_t i : decodedAndFirst(decoding, most))
+    if (decoding.states.masked[0][i])
+      result.insert(i);
+  return result;
+}
+
+/// All is visible and computed every fifth step. From the next one on it is
+/// what was then decoded and the first four others: what is kept of these
+/// follows them to their new places.
+static void playShrinking(Reuse reuse, Pass::Exact exact) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = reuse;
+  manifest.positions = {
+      set(Positions::Kind::Decoded),      set(Positions::Kind::Undecoded, 4),
+      set(Positions::Kind::Union),        set(Positions::Kind::Fixed),
+      set(Positions::Kind::Undecoded, 2), set(Positions::Kind::Committed, 1),
+      set(Positions::Kind::Union)};
+  manifest.positions[2].of = {0, 1};
+  manifest.positions[3].of = {2};
+  manifest.positions[3].cadence = every(5, 2);
+  manifest.positions[6].of = {4, 5};
+  manifest.visible = 3;
+  manifest.allVisible = every(5);
+  manifest.passes = {passOn(every(5)), Pass()};
+  manifest.passes[1].rows = exact == Pass::Exact::Salient ? -1 : 6;
+  manifest.passes[1].exact = exact;
+  manifest.passes[1].below = {99, 100};
+  ToyModel model(3, 4, 2, 7);
+  ToyTruth::Set visible;
+  int64_t moved = 0;
+  expectTruth(
+      manifest, model, {20, 5}, 14,
+      [&](int64_t step, const Decoding &decoding) {
+        ToyTruth::Step what;
+        if (step % 5 == 1) {
+          what.visible = what.live = visible = range(0, 20);
+          return what;
+        }
+        if (step % 5 == 2)
+          visible = decodedAndFirst(decoding, 4);
+        // Some visible position stands behind one that is not.
+        moved += *visible.rbegin() >= static_cast<int32_t>(visible.size());
+        what.visible = visible;
+        what.exact = exact;
+        what.below = 0.99;
+        what.committed = decoding.committedAt(step - 1);
+        ToyTruth::Set rows = firstMasked(decoding, 2);
+        rows.merge(ToyTruth::Set(what.committed));
+        if (exact == Pass::Exact::Salient)
+          rows = visible;
+        for (int32_t i : rows)
+          if (visible.count(i))
+            what.live.insert(i);
+        return what;
+      },
+      exact == Pass::Exact::Salient && !reuse.ffn);
+  EXPECT_GT(moved, 2);
+}
+
+TEST(Player, KeptRowsFollowTheirPositions) {
+  playShrinking({.kv = true}, Pass::Exact::All);
+  playShrinking({true, Reuse::Attention::Context, true}, Pass::Exact::Salient);
+  playShrinking({true, Reuse::Attention::Propagated, true},
+                Pass::Exact::Salient);
+}
+
+TEST(Player, VisiblePositionsMayComeWithTheRowsOfAStep) {
+  // Every fifth step as many first positions as are decoded, and four; then
+  // besides all from the first masked one of that step to the sixth one now.
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse.kv = true;
+  using Kind = Positions::Kind;
+  manifest.positions = {
+      set(Kind::Decoded), set(Kind::Undecoded, 4), set(Kind::Union),
+      set(Kind::Leading), set(Kind::Fixed),        set(Kind::Undecoded, 1),
+      set(Kind::Fixed),   set(Kind::Undecoded, 6), set(Kind::Union),
+      set(Kind::Hull),    set(Kind::Union)};
+  manifest.positions[2].of = {0, 1};
+  manifest.positions[3].of = {2};
+  manifest.positions[4].of = {3};
+  manifest.positions[6].of = {5};
+  manifest.positions[4].cadence = manifest.positions[6].cadence = every(5);
+  manifest.positions[8].of = {6, 7};
+  manifest.positions[9].of = {8};
+  manifest.positions[10].of = {4, 9};
+  manifest.visible = 10;
+  manifest.passes = {passOn(every(5)), Pass()};
+  manifest.passes[1].rows = 9;
+  ToyModel model(2, 2, 1, 9);
+  int32_t prefix = 0, begin = 0;
+  expectTruth(manifest, model, {24, 4}, 14,
+              [&](int64_t step, const Decoding &decoding) {
+                ToyTruth::Step what;
+                if (step % 5 == 1) {
+                  prefix =
+                      static_cast<int32_t>(decodedAndFirst(decoding, 4).size());
+                  begin = *firstMasked(decoding, 1).begin();
+                }
+                ToyTruth::Set rows =
+                    range(begin, *firstMasked(decoding, 6).rbegin() + 1);
+                what.visible = range(0, prefix);
+                what.visible.insert(rows.begin(), rows.end());
+                what.live = step % 5 == 1 ? what.visible : rows;
+                return what;
+              });
+}
+
 /// Two full steps, then salient rows: of all positions every third step, else
 /// of the response.
 static void playSalient(Reuse reuse, bundle::Ratio below, double limit,

@@ -77,6 +77,60 @@ TEST(PositionSets, WorkedExample) {
   EXPECT_FALSE(sets.holds(9, 5));
 }
 
+TEST(PositionSets, SetsOfOneSet) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Undecoded, 2),
+                        make(Kind::Undecoded),
+                        make(Kind::Hull, 0, {0}),
+                        make(Kind::Leading, 0, {1}),
+                        make(Kind::Predicting, 0, {0}),
+                        make(Kind::Committed, 1),
+                        make(Kind::Hull, 0, {5}),
+                        make(Kind::Leading, 0, {5}),
+                        make(Kind::All),
+                        make(Kind::Predicting, 0, {8})};
+  for (bool shifted : {false, true}) {
+    PositionSets sets(manifest, shifted);
+    test::States states({{8, 3}});
+    sets.beginRun(states.shapes[0]);
+    states.commit(0, 4, 1);
+    states.commit(0, 6, 1);
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(3, 8, 0))));
+    EXPECT_EQ(at(sets, 2), (List{3, 4, 5}));
+    EXPECT_EQ(at(sets, 3), (List{0, 1, 2}));
+    EXPECT_EQ(at(sets, 4), shifted ? (List{2, 4}) : (List{3, 5}));
+    EXPECT_EQ(at(sets, 6), List{});
+    EXPECT_EQ(at(sets, 7), List{});
+    EXPECT_EQ(at(sets, 9), shifted ? (List{0, 1, 2, 3, 4, 5, 6})
+                                   : (List{0, 1, 2, 3, 4, 5, 6, 7}));
+    EXPECT_EQ(sets.bound(2, {100, 20}), 100);
+    EXPECT_EQ(sets.bound(3, {100, 20}), 80);
+    EXPECT_EQ(sets.bound(4, {100, 20}), 2);
+  }
+}
+
+TEST(PositionSets, WhatStandsBehindTheEndIsNotUndecoded) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Undecoded), make(Kind::Undecoded, 2),
+                        make(Kind::Decoded), make(Kind::Response)};
+  PositionSets sets(manifest);
+  test::States states({{8, 3}});
+  sets.beginRun(states.shapes[0]);
+  states.commit(0, 6, 1);
+  SequenceState state = states.at(0, bundle::plannedPlace(2, 8, 0));
+  for (auto [end, undecoded, first] :
+       {std::tuple(8, List{3, 4, 5, 7}, List{3, 4}),
+        std::tuple(6, List{3, 4, 5}, List{3, 4}),
+        std::tuple(4, List{3}, List{3}), std::tuple(3, List{}, List{})}) {
+    state.undecodedEnd = end;
+    ASSERT_TRUE(sets.beginStep(state));
+    EXPECT_EQ(at(sets, 0), undecoded);
+    EXPECT_EQ(at(sets, 1), first);
+    EXPECT_EQ(at(sets, 2), (List{0, 1, 2, 6}));
+    EXPECT_EQ(at(sets, 3), (List{3, 4, 5, 6, 7}));
+  }
+}
+
 TEST(PositionSets, ThePromptWasNeverCommitted) {
   bundle::Manifest manifest;
   manifest.positions = {make(Kind::Committed, 5), make(Kind::Committed)};

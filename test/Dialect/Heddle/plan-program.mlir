@@ -119,3 +119,35 @@ heddle.schedule @whole {
   heddle.recompute all
   heddle.attend dense
 }
+
+// Rules of some steps, what is visible at some, and rows that stand alone.
+// CHECK-LABEL: heddle.plan @released
+// CHECK: heddle.position_set @fixed fixed(@{{.*}}) on every(8, from = 2)
+// CHECK: heddle.position_set @hull hull(@undecoded_6)
+// CHECK: heddle.visible_set all on every(8) then @fixed
+// CHECK-NEXT: heddle.pass on every(8) computes all
+// CHECK-NEXT: heddle.pass computes @hull alone
+// CHECK-NEXT: heddle.reuse kv
+// CHECK-NEXT: heddle.commit_rule best(1) within(@undecoded_1) on every(8)
+// CHECK-NEXT: heddle.commit_rule timesteps within(@undecoded_6) on first(1) in block and every(3)
+// CHECK-NEXT: heddle.commit_rule factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
+heddle.schedule @released {
+  %phase = heddle.cadence every(8)
+  %after = heddle.cadence every(8, from = 2)
+  %start = heddle.cadence first(1) in block
+  %third = heddle.cadence every(3)
+  %first = heddle.positions undecoded(first = 1)
+  %active = heddle.positions undecoded(first = 6)
+  %decoded = heddle.positions decoded
+  %seen = heddle.union positions %decoded, %active
+  %window = heddle.fix %seen on %after
+  %rows = heddle.hull %active
+  heddle.visible all on %phase then %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %rows alone
+  heddle.commit best(1) within(%first) on %phase
+  heddle.commit timesteps within(%active) on %start and %third
+  heddle.commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
+  heddle.attend dense
+}

@@ -444,11 +444,265 @@ heddle.schedule @U4 {
 // Commit
 
 heddle.schedule @M1 {
-  // expected-note@+1 {{the first one is here}}
+  // expected-error@+1 {{has no cadence, so that those after it never come}}
   heddle.commit quota
-  // expected-error@+1 {{is the second one; there can be one only}}
+  // expected-note@+1 {{the last one is here}}
   heddle.commit above(0.9)
   heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M1 {
+  %c = heddle.cadence every(2)
+  heddle.commit quota on %c
+  // expected-error@+1 {{is the last one and has a cadence, so that other steps have no rule; add one without}}
+  heddle.commit above(0.9) on %c
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M6 {
+  %c = heddle.cadence every(2)
+  // expected-error@+1 {{says when blocks or the run end, which only the last commit, the one without a cadence, can}}
+  heddle.commit quota on %c stop(eos)
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M6 {
+  %c = heddle.cadence every(2)
+  // expected-error@+1 {{says when blocks or the run end}}
+  heddle.commit quota on %c passes(at_least = 2)
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M6 {
+  %c = heddle.cadence every(2)
+  // expected-error@+1 {{comes with an order that is drawn for the whole run; a schedule with `random_order` has one commit}}
+  heddle.commit quota on %c
+  heddle.commit random_order
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M4 {
+  %c = heddle.cadence every(2)
+  %p = heddle.positions prompt
+  // expected-error@+1 {{commits within positions that need not hold the first masked one}}
+  heddle.commit best(1) within(%p) on %c
+  heddle.commit quota
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M4 {
+  %second = heddle.cadence every(4, from = 2)
+  %u = heddle.positions undecoded
+  %f = heddle.fix %u on %second
+  // expected-error@+1 {{commits within positions that go back to a cadence which begins at step 2, so that there are none at step 1}}
+  heddle.commit quota within(%f)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{the number of tokens must be at least 1, found 0}}
+  heddle.commit best(0)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{best needs a number}}
+  "heddle.commit"() <{kind = #heddle<commit_kind best>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{above has no last candidate; factor has}}
+  "heddle.commit"() <{kind = #heddle<commit_kind above>, ratio = #heddle.ratio<1/2>, last_alone, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{the number of passes must be at least 1, found 0}}
+  heddle.commit quota passes(at_least = 0)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M7 {
+  // expected-error@+1 {{narrows to what stands before EOS but does not stop at it}}
+  "heddle.commit"() <{kind = #heddle<commit_kind quota>, narrows, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R13 {
+  %c = heddle.cadence every(4)
+  %u = heddle.positions undecoded
+  %rows = heddle.predicting %u
+  heddle.reuse kv
+  heddle.recompute all on %c
+  // expected-error@+1 {{names the rows that predict positions, and would add the rows that predict these; write `recompute %rows alone`}}
+  heddle.recompute %rows
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R13 {
+  %c = heddle.cadence every(4)
+  %u = heddle.positions undecoded
+  %rows = heddle.predicting %u
+  // expected-error@+1 {{is made of rows (heddle.predicting), which only a `recompute ... alone` takes}}
+  %h = heddle.hull %rows
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %h
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R13 {
+  %u = heddle.positions undecoded
+  %rows = heddle.predicting %u
+  // expected-error@+1 {{commits within rows (heddle.predicting); name the positions}}
+  heddle.commit quota within(%rows)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R13 {
+  %u = heddle.positions all
+  %rows = heddle.predicting %u
+  // expected-error@+1 {{is made of rows (heddle.predicting); name the positions}}
+  heddle.visible %rows
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R13 {
+  %c = heddle.cadence every(4)
+  %u = heddle.positions response
+  %rows = heddle.predicting %u
+  heddle.reuse kv, output, ffn
+  heddle.recompute all on %c
+  // expected-error@+1 {{compares rows by what they predict (heddle.predicting); name the positions}}
+  heddle.recompute least_similar(keep = 0.5, among = %rows) in %u
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @R8 {
+  %second = heddle.cadence every(4, from = 2)
+  %phase = heddle.cadence every(4)
+  %u = heddle.positions undecoded
+  %f = heddle.fix %u on %second
+  // expected-error@+1 {{fixes a set that goes back to a cadence which begins at step 2, so that there is none at step 1}}
+  %g = heddle.fix %f on %phase
+  heddle.visible %g
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K6 {
+  %second = heddle.cadence every(4, from = 2)
+  %u = heddle.positions undecoded
+  %f = heddle.fix %u on %second
+  // expected-error@+1 {{goes back to a cadence that begins at step 2, so that there is nothing to see at step 1; let all be visible on a cadence that includes step 1}}
+  heddle.visible %f
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K6 {
+  %c = heddle.cadence every(4)
+  %often = heddle.cadence every(2)
+  %u = heddle.positions undecoded
+  %d = heddle.positions decoded
+  %s = heddle.union positions %u, %d
+  %f = heddle.fix %s on %c
+  // expected-error@+1 {{shows all positions on every(2), at whose steps all rows must be computed; begin with `heddle.recompute all` on the same cadence}}
+  heddle.visible all on %often then %f
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %u
+  heddle.attend dense
+}
+
+// -----
+
+// The window changes two steps after all was visible.
+heddle.schedule @K3 {
+  %c = heddle.cadence every(4)
+  %late = heddle.cadence every(4, from = 3)
+  %second = heddle.cadence every(8, from = 2)
+  %u = heddle.positions undecoded
+  %f = heddle.fix %u on %second
+  // expected-error@+1 {{changes on every(8, from = 2), at whose steps positions may come that have nothing cached}}
+  heddle.visible all on %c then %f
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %u
+  heddle.attend dense
+}
+
+// -----
+
+// What varies is not what the step computes.
+heddle.schedule @K2 {
+  %c = heddle.cadence every(4)
+  %a = heddle.positions undecoded(first = 4)
+  %b = heddle.positions undecoded(first = 6)
+  %d = heddle.positions decoded
+  %f = heddle.fix %d on %c
+  %seen = heddle.union positions %f, %b
+  // expected-error@+1 {{depends on what is decoded and may change at any step}}
+  heddle.visible %seen
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %a
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @K4 {
+  %c = heddle.cadence every(4)
+  %second = heddle.cadence every(4, from = 2)
+  %u = heddle.positions undecoded
+  %f = heddle.fix %u on %second
+  // expected-error@+1 {{numbers the visible keys, which may change at a step that does not renew it}}
+  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %c
+  heddle.visible all on %c then %f
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %u
+  heddle.attend pairs(%cols)
 }
 
 // -----
@@ -463,7 +717,7 @@ heddle.schedule @M2 {
 
 heddle.schedule @M2 {
   // expected-error@+1 {{factor needs a number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind factor>}> : () -> ()
+  "heddle.commit"() <{kind = #heddle<commit_kind factor>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
   heddle.attend dense
 }
 
@@ -479,7 +733,7 @@ heddle.schedule @M4 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{what is committed is said by quota, above(confidence), factor(number) or random_order}}
+  // expected-error@+1 {{what is committed is said by quota, above(confidence), factor(number), best(number), timesteps or random_order}}
   heddle.commit all
   heddle.attend dense
 }
@@ -488,7 +742,7 @@ heddle.schedule @M2 {
 
 heddle.schedule @M2 {
   // expected-error@+1 {{random_order has no number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind random_order>, ratio = #heddle.ratio<1/2>}> : () -> ()
+  "heddle.commit"() <{kind = #heddle<commit_kind random_order>, ratio = #heddle.ratio<1/2>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
   heddle.attend dense
 }
 

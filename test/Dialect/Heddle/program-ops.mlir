@@ -93,6 +93,39 @@ heddle.schedule @ordered {
   heddle.attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @released
+heddle.schedule @released {
+  %phase = heddle.cadence every(8)
+  %start = heddle.cadence first(1) in block
+  %after = heddle.cadence every(8, from = 2)
+  %first = heddle.positions undecoded(first = 1)
+  %active = heddle.positions undecoded(first = 6)
+  %decoded = heddle.positions decoded
+  // CHECK: %[[HULL:.*]] = heddle.hull %
+  %hull = heddle.hull %active
+  // CHECK: heddle.leading %
+  %leading = heddle.leading %decoded
+  // CHECK: %[[ROWS:.*]] = heddle.predicting %
+  %rows = heddle.predicting %active
+  %seen = heddle.union positions %decoded, %hull, %leading
+  %window = heddle.fix %seen on %after
+  // CHECK: heddle.visible all on %{{[a-z0-9_]+}} then %{{[a-z0-9_]+$}}
+  heddle.visible all on %phase then %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  // CHECK: heddle.recompute %[[HULL]] alone on %{{[a-z0-9_]+$}}
+  heddle.recompute %hull alone on %after
+  // CHECK: heddle.recompute %[[ROWS]] alone{{$}}
+  heddle.recompute %rows alone
+  // CHECK: heddle.commit best(1) within(%{{[a-z0-9_]+}}) on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
+  heddle.commit best(1) within(%first) on %phase and %start
+  // CHECK: heddle.commit timesteps on %{{[a-z0-9_]+$}}
+  heddle.commit timesteps on %after
+  // CHECK: heddle.commit factor(1, last_alone) within(%{{[a-z0-9_]+}}) passes(at_least = 2) stop(eos, narrowing){{$}}
+  heddle.commit factor(1, last_alone) within(%active) passes(at_least = 2) stop(eos, narrowing)
+  heddle.attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
   %once = heddle.cadence first(1)
@@ -134,8 +167,18 @@ heddle.plan @plan {
   heddle.position_set @next next
   // CHECK: heddle.position_set @near neighbors(3) of @next in @response
   heddle.position_set @near neighbors(3) of @next in @response
-  // CHECK: heddle.visible_set @seen
-  heddle.visible_set @seen
+  // CHECK: heddle.position_set @span hull(@near)
+  heddle.position_set @span hull(@near)
+  // CHECK: heddle.position_set @front leading(@near)
+  heddle.position_set @front leading(@near)
+  // CHECK: heddle.position_set @before predicting(@near)
+  heddle.position_set @before predicting(@near)
+  // CHECK: heddle.visible_set all on every(8) then @seen
+  heddle.visible_set all on every(8) then @seen
+  // CHECK: heddle.pass on every(5) computes @before alone
+  heddle.pass on every(5) computes @before alone
+  // CHECK: heddle.commit_rule best(2) within(@both) on every(8) and first(1) in block
+  heddle.commit_rule best(2) within(@both) on every(8) and first(1) in block
   // CHECK: heddle.pass on every(8) computes all
   heddle.pass on every(8) computes all
   // CHECK: heddle.pass on first(1) in block and every(3) computes @both

@@ -63,7 +63,9 @@ heddle.schedule @everything {
 
 // CHECK: "positions": []
 // CHECK-NEXT: "visible": -1
-// CHECK-NEXT: "passes": []
+// CHECK-NEXT: "all_visible": {
+// CHECK-NEXT: "kind": "never"
+// CHECK: "passes": []
 // CHECK-NEXT: "reuse": {
 // CHECK: "commit": {
 // CHECK-NEXT: "kind": "quota"

@@ -20,8 +20,9 @@ heddle.schedule @rows {
   heddle.reuse kv, output, ffn
   heddle.recompute all on %phase
   heddle.recompute all on %start and %late
-  heddle.recompute least_similar(keep = 0.25, among = %active) in %rows
-  heddle.commit factor(1.5) within(%active) stop(eos)
+  heddle.recompute least_similar(keep = 0.25, among = %active) in %rows alone
+  heddle.commit best(2) on %phase
+  heddle.commit factor(1.5, last_alone) within(%active) passes(at_least = 3) stop(eos, narrowing)
   heddle.attend pairs(%tiles)
 }
 
@@ -59,13 +60,14 @@ heddle.schedule @rows {
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 4
 // CHECK: "visible": 5
-// CHECK-NEXT: "passes": [
+// CHECK: "passes": [
 // CHECK: "rows": -1
 // CHECK: "kind": "first"
 // CHECK-NEXT: "count": 1
 // CHECK-NEXT: "in_block": true
 // CHECK: "from": 5
 // CHECK: "rows": 6
+// CHECK-NEXT: "alone": true
 // CHECK-NEXT: "exact": {
 // CHECK-NEXT: "kind": "least_similar"
 // CHECK-NEXT: "keep": "1/4"
@@ -74,8 +76,16 @@ heddle.schedule @rows {
 // CHECK-NEXT: "kv": true
 // CHECK-NEXT: "attention": "output"
 // CHECK-NEXT: "ffn": true
+// CHECK: "dated_commits": [
+// CHECK: "kind": "best"
+// CHECK-NEXT: "count": 2
+// CHECK-NEXT: "within": -1
+// CHECK-NEXT: "when": [
 // CHECK: "commit": {
 // CHECK-NEXT: "kind": "factor"
 // CHECK-NEXT: "ratio": "3/2"
+// CHECK-NEXT: "last_alone": true
 // CHECK-NEXT: "within": 2
 // CHECK-NEXT: "stop_at_eos": true
+// CHECK-NEXT: "narrows": true
+// CHECK-NEXT: "least_passes": 3

@@ -10,7 +10,7 @@
 // WINDOW-NEXT: 62 steps: computes undecoded(first = 16), at most 16 of 512 rows
 // WINDOW-NEXT: 2-32,34-64
 // WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
-// WINDOW-NEXT: commits within undecoded(first = 16)
+// WINDOW-NEXT: commits quota within undecoded(first = 16)
 // WINDOW-NEXT: ends once EOS is a token
 heddle.schedule @window {
   %phase = heddle.cadence every(32)
@@ -36,7 +36,8 @@ heddle.schedule @window {
 // DUAL-NEXT: 14 steps: computes block, 32 of 96 rows
 // DUAL-NEXT: 2-8,10-16
 // DUAL-NEXT: kept of rows: at most 197 kB a layer
-// DUAL-NEXT: commits above(9/10): how many steps a block takes, the run decides
+// DUAL-NEXT: commits above(9/10)
+// DUAL-NEXT: how many steps a block takes, the run decides
 heddle.schedule @dual {
   %start = heddle.cadence first(1) in block
   %block = heddle.positions block
@@ -63,6 +64,34 @@ heddle.schedule @ordered {
   heddle.recompute all on %again
   heddle.recompute %rows
   heddle.commit random_order
+  heddle.attend dense
+}
+
+// RUN: heddlec %s --schedule=released --compile-to=plan --explain --steps=16 --length=96 --prompt=32 | FileCheck %s --check-prefix=RELEASED
+// RELEASED: visible on every(8): all
+// RELEASED-NEXT: visible: fixed(union(decoded, undecoded(first = 6))) on every(8, from = 2), at most 96
+// RELEASED-NEXT: 2 steps: computes all, at most 96 of 96 rows
+// RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, at most 96 of 96 rows
+// RELEASED: on every(8): commits best(1) within undecoded(first = 6)
+// RELEASED-NEXT: commits factor(1/1, last_alone)
+// RELEASED-NEXT: how many steps a block takes, the run decides
+// RELEASED-NEXT: a block takes at least 2 steps
+// RELEASED-NEXT: ends once EOS is a token
+// RELEASED-NEXT: what stands behind EOS is no longer decoded
+heddle.schedule @released {
+  %phase = heddle.cadence every(8)
+  %after = heddle.cadence every(8, from = 2)
+  %active = heddle.positions undecoded(first = 6)
+  %decoded = heddle.positions decoded
+  %seen = heddle.union positions %decoded, %active
+  %window = heddle.fix %seen on %after
+  %rows = heddle.hull %active
+  heddle.visible all on %phase then %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %rows alone
+  heddle.commit best(1) within(%active) on %phase
+  heddle.commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
   heddle.attend dense
 }
 

@@ -149,25 +149,39 @@ ParseResult
 parseRecomputed(OpAsmParser &parser,
                 std::optional<OpAsmParser::UnresolvedOperand> &rows,
                 std::optional<OpAsmParser::UnresolvedOperand> &among,
-                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on,
-                ExactAttr &exact, RatioAttr &ratio);
+                ExactAttr &exact, RatioAttr &ratio, UnitAttr &alone);
 void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
-                     Value among, OperandRange on, ExactAttr exact,
-                     RatioAttr ratio);
+                     Value among, ExactAttr exact, RatioAttr ratio,
+                     UnitAttr alone);
+
+/// The space before it, and `on %a and %b`, in a plan `on every(4) and every(8)`; or nothing.
+ParseResult
+parseOnCadences(OpAsmParser &parser,
+                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
+void printOnCadences(OpAsmPrinter &printer, Operation *, OperandRange on);
+ParseResult parseOnCadences(AsmParser &parser, ArrayAttr &on);
+void printOnCadences(AsmPrinter &printer, Operation *, ArrayAttr on);
 
 /// The same in a plan: `on every(4) computes salient(below = 0.99) in @rows`.
 ParseResult parsePass(AsmParser &parser, ArrayAttr &on, FlatSymbolRefAttr &rows,
                       ExactAttr &exact, RatioAttr &ratio,
-                      FlatSymbolRefAttr &among);
+                      FlatSymbolRefAttr &among, UnitAttr &alone);
 void printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
                FlatSymbolRefAttr rows, ExactAttr exact, RatioAttr ratio,
-               FlatSymbolRefAttr among);
+               FlatSymbolRefAttr among, UnitAttr alone);
 
-/// `quota`, `above(0.9)`, `factor(1)` or `random_order`.
+/// `quota`, `above(0.9)`, `factor(1, last_alone)`, `best(2)`, ...
 ParseResult parseCommitKind(AsmParser &parser, CommitKindAttr &kind,
-                            RatioAttr &ratio);
+                            RatioAttr &ratio, IntegerAttr &count,
+                            UnitAttr &lastAlone);
 void printCommitKind(AsmPrinter &printer, Operation *, CommitKindAttr kind,
-                     RatioAttr ratio);
+                     RatioAttr ratio, IntegerAttr count, UnitAttr lastAlone);
+
+/// The same of `passes(at_least = 2) stop(eos, narrowing)`, either or nothing.
+ParseResult parseRunEnd(AsmParser &parser, IntegerAttr &passes, UnitAttr &stop,
+                        UnitAttr &narrows);
+void printRunEnd(AsmPrinter &printer, Operation *, IntegerAttr passes,
+                 UnitAttr stop, UnitAttr narrows);
 
 /// `kv, context(propagating), ffn`.
 ParseResult parseReused(AsmParser &parser, UnitAttr &kv,

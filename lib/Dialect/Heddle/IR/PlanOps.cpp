@@ -35,7 +35,7 @@ LogicalResult PlanOp::verifyRegions() {
       return op.emitOpError("does not belong in a heddle.plan");
   if (failed(verifyOnlyOne<VisibleSetOp>(*this)) ||
       failed(verifyOnlyOne<ReuseOp>(*this)) ||
-      failed(verifyOnlyOne<CommitRuleOp>(*this)))
+      failed(verifyCommits<CommitRuleOp>(*this)))
     return failure();
 
   // N2: one default rule; the others name disjoint layers.
@@ -302,6 +302,10 @@ LogicalResult PositionSetOp::verify() {
                                   : " is made of no other set");
   if (kind == PositionsKind::Fixed && getOf().size() != 1)
     return emitOpError("fixes exactly one set");
+  if ((kind == PositionsKind::Hull || kind == PositionsKind::Leading ||
+       kind == PositionsKind::Predicting) &&
+      getOf().size() != 1)
+    return emitOpError("is made of exactly one set");
   bool neighbors = kind == PositionsKind::Neighbors;
   if (neighbors && getOf().size() != 2)
     return emitOpError(

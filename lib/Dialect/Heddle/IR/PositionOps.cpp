@@ -91,7 +91,7 @@ LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
 }
 
 //===----------------------------------------------------------------------===//
-// IntersectOp, PositionsOp, FixOp, NeighborsOp
+// The other sets
 //===----------------------------------------------------------------------===//
 
 void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -164,6 +164,18 @@ OpFoldResult FixOp::fold(FoldAdaptor) {
 
 void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "neighbors");
+}
+
+void HullOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "hull");
+}
+
+void LeadingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "leading");
+}
+
+void PredictingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "rows");
 }
 
 LogicalResult NeighborsOp::verify() {

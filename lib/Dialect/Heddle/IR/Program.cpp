@@ -44,6 +44,7 @@ HEDDLE_SAME(PositionsKind::Committed, Positions::Kind::Committed);
 HEDDLE_SAME(PositionsKind::Next, Positions::Kind::Next);
 HEDDLE_SAME(PositionsKind::Fixed, Positions::Kind::Fixed);
 HEDDLE_SAME(PositionsKind::Neighbors, Positions::Kind::Neighbors);
+HEDDLE_SAME(PositionsKind::Predicting, Positions::Kind::Predicting);
 HEDDLE_SAME(Exact::Salient, Pass::Exact::Salient);
 HEDDLE_SAME(Exact::LeastSimilar, Pass::Exact::LeastSimilar);
 HEDDLE_SAME(Exact::SalientFfn, Pass::Exact::SalientFfn);
@@ -51,6 +52,7 @@ HEDDLE_SAME(ReusedAttention::Context, Reuse::Attention::Context);
 HEDDLE_SAME(ReusedAttention::Output, Reuse::Attention::Output);
 HEDDLE_SAME(CommitKind::Factor, CommitRule::Kind::Factor);
 HEDDLE_SAME(CommitKind::RandomOrder, CommitRule::Kind::RandomOrder);
+HEDDLE_SAME(CommitKind::Timesteps, CommitRule::Kind::Timesteps);
 #undef HEDDLE_SAME
 
 bundle::Ratio mlir::heddle::toBundle(RatioAttr ratio) {
@@ -112,6 +114,7 @@ static bundle::Reuse reuseOf(ReuseOp op) {
 /// RecomputeOp and PassOp, CommitOp and CommitRuleOp: what they have alike.
 template <typename OpTy> static void setExact(OpTy op, bundle::Pass &pass) {
   pass.exact = convert<bundle::Pass::Exact>(op.getExact());
+  pass.alone = op.getAlone();
   bundle::Ratio ratio = toBundle(op.getRatioAttr());
   (pass.comparesContexts() ? pass.below : pass.keep) = ratio;
 }
@@ -119,8 +122,22 @@ template <typename OpTy> static bundle::CommitRule commitOf(OpTy op) {
   bundle::CommitRule rule;
   rule.kind = convert<bundle::CommitRule::Kind>(op.getKind());
   rule.ratio = toBundle(op.getRatioAttr());
+  rule.count = static_cast<int64_t>(op.getCount().value_or(0));
+  rule.lastAlone = op.getLastAlone();
+  rule.leastPasses = static_cast<int64_t>(op.getPasses().value_or(1));
   rule.stopAtEos = op.getStopAtEos();
+  rule.narrows = op.getNarrows();
   return rule;
+}
+
+/// The rule of some steps, or without a cadence that of the others.
+static void addCommit(Program &program, Operation *op, bundle::CommitRule rule,
+                      std::vector<bundle::When> when) {
+  if (when.empty())
+    program.manifest.commit = rule;
+  else
+    program.manifest.datedCommits.push_back({std::move(when), rule});
+  program.commits.push_back(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,10 +209,14 @@ LogicalResult Reader::addSet(Operation *op) {
     set.count = static_cast<int64_t>(positions.getCount());
     cadence = positions.getSince();
   } else {
-    set.kind = isa<UnionOp>(op)       ? Kind::Union
-               : isa<IntersectOp>(op) ? Kind::Intersect
-               : isa<FixOp>(op)       ? Kind::Fixed
-                                      : Kind::Neighbors;
+    set.kind = llvm::TypeSwitch<Operation *, Kind>(op)
+                   .Case([](UnionOp) { return Kind::Union; })
+                   .Case([](IntersectOp) { return Kind::Intersect; })
+                   .Case([](FixOp) { return Kind::Fixed; })
+                   .Case([](NeighborsOp) { return Kind::Neighbors; })
+                   .Case([](HullOp) { return Kind::Hull; })
+                   .Case([](LeadingOp) { return Kind::Leading; })
+                   .Case([](PredictingOp) { return Kind::Predicting; });
     if (auto neighbors = dyn_cast<NeighborsOp>(op))
       set.count = static_cast<int64_t>(neighbors.getCount());
     for (Value operand : op->getOperands()) {
@@ -236,14 +257,21 @@ LogicalResult Reader::addSet(Operation *op) {
   return success();
 }
 
-LogicalResult Reader::addPass(RecomputeOp op) {
-  bundle::Pass pass;
-  for (Value cadence : op.getOn()) {
+static LogicalResult addConditions(OperandRange cadences,
+                                   std::vector<bundle::When> &when) {
+  for (Value cadence : cadences) {
     CadenceAttr attr = cadenceOf(cadence);
     if (!attr)
       return failure();
-    pass.when.push_back(on(toBundle(attr)));
+    when.push_back(on(toBundle(attr)));
   }
+  return success();
+}
+
+LogicalResult Reader::addPass(RecomputeOp op) {
+  bundle::Pass pass;
+  if (failed(addConditions(op.getOn(), pass.when)))
+    return failure();
   FailureOr<int64_t> rows = indexOrAll(op.getRows());
   FailureOr<int64_t> among =
       op.getAmong() ? indexOf(op.getAmong()) : FailureOr<int64_t>(-1);
@@ -307,7 +335,8 @@ void Reader::addSelections() {
 FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : *schedule.getBody())
-    if (isa<PositionsOp, UnionOp, IntersectOp, FixOp, NeighborsOp>(op) &&
+    if (isa<PositionsOp, UnionOp, IntersectOp, FixOp, NeighborsOp, HullOp,
+            LeadingOp, PredictingOp>(op) &&
         used.contains(&op))
       if (failed(addSet(&op)))
         return failure();
@@ -316,16 +345,25 @@ FailureOr<Program> Reader::read() {
     if (auto visible = dyn_cast<VisibleOp>(op)) {
       index = indexOrAll(visible.getPositions());
       program.manifest.visible = succeeded(index) ? *index : -1;
+      if (visible.getAllOn() && program.manifest.visible >= 0) {
+        CadenceAttr attr = cadenceOf(visible.getAllOn());
+        if (!attr)
+          return failure();
+        program.manifest.allVisible = toBundle(attr);
+      }
       program.visible = visible;
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
       program.manifest.reuse = reuseOf(reuse);
       program.reuse = reuse;
     } else if (auto commit = dyn_cast<CommitOp>(op)) {
-      program.manifest.commit = commitOf(commit);
+      bundle::CommitRule rule = commitOf(commit);
       if (commit.getWithin())
         index = indexOf(commit.getWithin());
-      program.manifest.commit.within = succeeded(index) ? *index : -1;
-      program.commit = commit;
+      rule.within = succeeded(index) ? *index : -1;
+      std::vector<bundle::When> when;
+      if (failed(addConditions(commit.getOn(), when)))
+        return failure();
+      addCommit(program, commit, rule, std::move(when));
     } else if (auto recompute = dyn_cast<RecomputeOp>(op)) {
       if (failed(addPass(recompute)))
         return failure();
@@ -351,6 +389,12 @@ Program Program::of(PlanOp plan) {
   auto indexOf = [&](FlatSymbolRefAttr name) {
     return name ? indices.lookup(name.getValue()) : int64_t(-1);
   };
+  auto conditions = [](ArrayAttr cadences) {
+    std::vector<bundle::When> when;
+    for (auto cadence : cadences.getAsRange<CadenceAttr>())
+      when.push_back(on(toBundle(cadence)));
+    return when;
+  };
   for (auto op : plan.getOps<PositionSetOp>()) {
     bundle::Positions set;
     set.kind = convert<bundle::Positions::Kind>(op.getKind());
@@ -372,6 +416,8 @@ Program Program::of(PlanOp plan) {
         })
         .Case([&](VisibleSetOp visible) {
           program.manifest.visible = indexOf(visible.getSetAttr());
+          if (CadenceAttr allOn = visible.getAllOnAttr())
+            program.manifest.allVisible = toBundle(allOn);
           program.visible = visible;
         })
         .Case([&](ReuseOp reuse) {
@@ -379,14 +425,13 @@ Program Program::of(PlanOp plan) {
           program.reuse = reuse;
         })
         .Case([&](CommitRuleOp commit) {
-          program.manifest.commit = commitOf(commit);
-          program.manifest.commit.within = indexOf(commit.getWithinAttr());
-          program.commit = commit;
+          bundle::CommitRule rule = commitOf(commit);
+          rule.within = indexOf(commit.getWithinAttr());
+          addCommit(program, commit, rule, conditions(commit.getOn()));
         })
         .Case([&](PassOp op) {
           bundle::Pass pass;
-          for (auto cadence : op.getOn().getAsRange<CadenceAttr>())
-            pass.when.push_back(on(toBundle(cadence)));
+          pass.when = conditions(op.getOn());
           pass.rows = indexOf(op.getRowsAttr());
           pass.among = indexOf(op.getAmongAttr());
           setExact(op, pass);
@@ -410,6 +455,9 @@ LogicalResult Program::check() const {
     return passes[bundle::maxPasses]->emitOpError()
            << "is one pass too many: a schedule has at most "
            << bundle::maxPasses;
+  if (commits.size() > bundle::maxPasses)
+    return commits[bundle::maxPasses]->emitOpError()
+           << "is one too many: a schedule has at most " << bundle::maxPasses;
   std::optional<bundle::ProgramProblem> problem =
       bundle::checkProgram(manifest);
   if (!problem)
@@ -430,7 +478,8 @@ LogicalResult Program::check() const {
     op = reuse;
     break;
   case At::Commit:
-    op = commit;
+    assert(problem->index < commits.size() && "the model's own rule is fine");
+    op = commits[problem->index];
     break;
   case At::Selection:
     op = selections[problem->index];

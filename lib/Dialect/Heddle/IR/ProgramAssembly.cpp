@@ -276,11 +276,17 @@ static void printExact(AsmPrinter &printer, ExactAttr exact, RatioAttr ratio,
   printer << ") in ";
 }
 
+static ParseResult parseAlone(AsmParser &parser, UnitAttr &alone) {
+  if (succeeded(parser.parseOptionalKeyword("alone")))
+    alone = parser.getBuilder().getUnitAttr();
+  return success();
+}
+
 ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
                                           std::optional<Operand> &rows,
                                           std::optional<Operand> &among,
-                                          SmallVectorImpl<Operand> &on,
-                                          ExactAttr &exact, RatioAttr &ratio) {
+                                          ExactAttr &exact, RatioAttr &ratio,
+                                          UnitAttr &alone) {
   auto rowSet = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
@@ -291,8 +297,24 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
     return *found;
   };
   auto amongSet = [&] { return parser.parseOperand(among.emplace()); };
-  if (parseExact(parser, exact, ratio, amongSet, rowSet))
-    return failure();
+  return failure(parseExact(parser, exact, ratio, amongSet, rowSet) ||
+                 parseAlone(parser, alone));
+}
+
+void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
+                                   Value rows, Value among, ExactAttr exact,
+                                   RatioAttr ratio, UnitAttr alone) {
+  printExact(printer, exact, ratio, [&] { printer << among; });
+  if (rows)
+    printer << rows;
+  else
+    printer << "all";
+  if (alone)
+    printer << " alone";
+}
+
+ParseResult mlir::heddle::parseOnCadences(OpAsmParser &parser,
+                                          SmallVectorImpl<Operand> &on) {
   if (failed(parser.parseOptionalKeyword("on")))
     return success();
   do {
@@ -302,14 +324,8 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
   return success();
 }
 
-void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
-                                   Value rows, Value among, OperandRange on,
-                                   ExactAttr exact, RatioAttr ratio) {
-  printExact(printer, exact, ratio, [&] { printer << among; });
-  if (rows)
-    printer << rows;
-  else
-    printer << "all";
+void mlir::heddle::printOnCadences(OpAsmPrinter &printer, Operation *,
+                                   OperandRange on) {
   if (on.empty())
     return;
   printer << " on ";
@@ -318,10 +334,7 @@ void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
       " and ");
 }
 
-ParseResult mlir::heddle::parsePass(AsmParser &parser, ArrayAttr &on,
-                                    FlatSymbolRefAttr &rows, ExactAttr &exact,
-                                    RatioAttr &ratio,
-                                    FlatSymbolRefAttr &among) {
+ParseResult mlir::heddle::parseOnCadences(AsmParser &parser, ArrayAttr &on) {
   SmallVector<Attribute> cadences;
   if (succeeded(parser.parseOptionalKeyword("on"))) {
     do {
@@ -332,6 +345,25 @@ ParseResult mlir::heddle::parsePass(AsmParser &parser, ArrayAttr &on,
     } while (succeeded(parser.parseOptionalKeyword("and")));
   }
   on = parser.getBuilder().getArrayAttr(cadences);
+  return success();
+}
+
+void mlir::heddle::printOnCadences(AsmPrinter &printer, Operation *,
+                                   ArrayAttr on) {
+  if (!on || on.empty())
+    return;
+  printer << " on ";
+  llvm::interleave(
+      on.getAsRange<CadenceAttr>(), printer.getStream(),
+      [&](CadenceAttr cadence) { printCadence(printer, cadence); }, " and ");
+}
+
+ParseResult mlir::heddle::parsePass(AsmParser &parser, ArrayAttr &on,
+                                    FlatSymbolRefAttr &rows, ExactAttr &exact,
+                                    RatioAttr &ratio, FlatSymbolRefAttr &among,
+                                    UnitAttr &alone) {
+  if (parseOnCadences(parser, on))
+    return failure();
   auto set = [&](FlatSymbolRefAttr &name) -> ParseResult {
     StringAttr text;
     if (parser.parseSymbolName(text))
@@ -342,26 +374,24 @@ ParseResult mlir::heddle::parsePass(AsmParser &parser, ArrayAttr &on,
   auto rowSet = [&] { return set(rows); };
   auto amongSet = [&] { return set(among); };
   return failure(parser.parseKeyword("computes") ||
-                 parseExact(parser, exact, ratio, amongSet, rowSet));
+                 parseExact(parser, exact, ratio, amongSet, rowSet) ||
+                 parseAlone(parser, alone));
 }
 
-void mlir::heddle::printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
+void mlir::heddle::printPass(AsmPrinter &printer, Operation *op, ArrayAttr on,
                              FlatSymbolRefAttr rows, ExactAttr exact,
-                             RatioAttr ratio, FlatSymbolRefAttr among) {
-  if (on && !on.empty()) {
-    printer << "on ";
-    llvm::interleave(
-        on.getAsRange<CadenceAttr>(), printer.getStream(),
-        [&](CadenceAttr cadence) { printCadence(printer, cadence); }, " and ");
-    printer << ' ';
-  }
-  printer << "computes ";
+                             RatioAttr ratio, FlatSymbolRefAttr among,
+                             UnitAttr alone) {
+  printOnCadences(printer, op, on);
+  printer << " computes ";
   printExact(printer, exact, ratio,
              [&] { printer.printAttributeWithoutType(among); });
   if (rows)
     printer.printAttributeWithoutType(rows);
   else
     printer << "all";
+  if (alone)
+    printer << " alone";
 }
 
 //===----------------------------------------------------------------------===//
@@ -370,33 +400,84 @@ void mlir::heddle::printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
 
 ParseResult mlir::heddle::parseCommitKind(AsmParser &parser,
                                           CommitKindAttr &kind,
-                                          RatioAttr &ratio) {
+                                          RatioAttr &ratio, IntegerAttr &count,
+                                          UnitAttr &lastAlone) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
   std::optional<CommitKind> found = symbolizeCommitKind(word);
   if (!found)
     return parser.emitError(loc, "what is committed is said by quota, "
-                                 "above(confidence), factor(number) or "
-                                 "random_order");
+                                 "above(confidence), factor(number), "
+                                 "best(number), timesteps or random_order");
   kind = CommitKindAttr::get(parser.getContext(), *found);
   if (isByQuota(*found))
     return success();
-  return failure(
-      parser.parseLParen() ||
-      parseRatio(parser, ratio,
-                 *found == CommitKind::Above ? 1 : bundle::maxFactor) ||
-      parser.parseRParen());
+  if (parser.parseLParen())
+    return failure();
+  if (*found == CommitKind::Best) {
+    int64_t number = 0;
+    if (parseCount(parser, "the number of tokens", number))
+      return failure();
+    count = parser.getBuilder().getI64IntegerAttr(number);
+  } else if (parseRatio(parser, ratio,
+                        *found == CommitKind::Above ? 1 : bundle::maxFactor)) {
+    return failure();
+  }
+  if (*found == CommitKind::Factor && succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("last_alone"))
+      return failure();
+    lastAlone = parser.getBuilder().getUnitAttr();
+  }
+  return parser.parseRParen();
 }
 
 void mlir::heddle::printCommitKind(AsmPrinter &printer, Operation *,
-                                   CommitKindAttr kind, RatioAttr ratio) {
+                                   CommitKindAttr kind, RatioAttr ratio,
+                                   IntegerAttr count, UnitAttr lastAlone) {
   printer << stringifyCommitKind(kind.getValue());
-  if (!ratio)
+  if (!ratio && !count)
     return;
   printer << '(';
-  printRatio(printer, ratio);
-  printer << ')';
+  if (ratio)
+    printRatio(printer, ratio);
+  else
+    printer << count.getInt();
+  printer << (lastAlone ? ", last_alone)" : ")");
+}
+
+ParseResult mlir::heddle::parseRunEnd(AsmParser &parser, IntegerAttr &passes,
+                                      UnitAttr &stop, UnitAttr &narrows) {
+  UnitAttr yes = parser.getBuilder().getUnitAttr();
+  if (succeeded(parser.parseOptionalKeyword("passes"))) {
+    int64_t number = 0;
+    if (parser.parseLParen() || parser.parseKeyword("at_least") ||
+        parser.parseEqual() ||
+        parseCount(parser, "the number of passes", number) ||
+        parser.parseRParen())
+      return failure();
+    passes = parser.getBuilder().getI64IntegerAttr(number);
+  }
+  if (failed(parser.parseOptionalKeyword("stop")))
+    return success();
+  if (parser.parseLParen() || parser.parseKeyword("eos"))
+    return failure();
+  stop = yes;
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("narrowing"))
+      return failure();
+    narrows = yes;
+  }
+  return parser.parseRParen();
+}
+
+void mlir::heddle::printRunEnd(AsmPrinter &printer, Operation *,
+                               IntegerAttr passes, UnitAttr stop,
+                               UnitAttr narrows) {
+  if (passes)
+    printer << " passes(at_least = " << passes.getInt() << ')';
+  if (stop)
+    printer << (narrows ? " stop(eos, narrowing)" : " stop(eos)");
 }
 
 ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,

@@ -181,18 +181,18 @@ LogicalResult ScheduleOp::verifyRegions() {
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
     if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp, AttendOp,
-             PositionsOp, IntersectOp, FixOp, NeighborsOp, VisibleOp, ReuseOp,
-             RecomputeOp, CommitOp>(op))
+             PositionsOp, IntersectOp, FixOp, NeighborsOp, HullOp, LeadingOp,
+             PredictingOp, VisibleOp, ReuseOp, RecomputeOp, CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   if (failed(verifyLayers(*this)))
     return failure();
   for (auto attend : getOps<AttendOp>())
     if (failed(verifyReads(attend)))
       return failure();
-  // K5, U4, M1: one of each.
+  // K5, U4: one of each.
   if (failed(verifyOnlyOne<VisibleOp>(*this)) ||
       failed(verifyOnlyOne<ReuseOp>(*this)) ||
-      failed(verifyOnlyOne<CommitOp>(*this)))
+      failed(verifyCommits<CommitOp>(*this)))
     return failure();
   FailureOr<Program> program = Program::of(*this);
   return failed(program) ? success() : program->check();

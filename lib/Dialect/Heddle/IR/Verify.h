@@ -76,26 +76,58 @@ inline bool isByQuota(CommitKind kind) {
 /// Whether sets of this form are made of other sets.
 inline bool isMadeOfSets(PositionsKind kind) {
   return kind == PositionsKind::Union || kind == PositionsKind::Intersect ||
-         kind == PositionsKind::Fixed || kind == PositionsKind::Neighbors;
+         kind == PositionsKind::Fixed || kind == PositionsKind::Neighbors ||
+         kind == PositionsKind::Hull || kind == PositionsKind::Leading ||
+         kind == PositionsKind::Predicting;
 }
 
 /// heddle.commit and heddle.commit_rule.
 template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
   auto error = [&] { return op.emitOpError(); };
   RatioAttr ratio = op.getRatioAttr();
-  bool quota = isByQuota(op.getKind());
-  if (quota == static_cast<bool>(ratio))
-    return op.emitOpError() << stringifyCommitKind(op.getKind())
-                            << (quota ? " has no number" : " needs a number");
+  const CommitKind kind = op.getKind();
+  const bool counted = kind == CommitKind::Best;
+  const bool shared = kind == CommitKind::Above || kind == CommitKind::Factor;
+  if (shared != static_cast<bool>(ratio) ||
+      counted != static_cast<bool>(op.getCountAttr()))
+    return op.emitOpError()
+           << stringifyCommitKind(kind)
+           << (shared || counted ? " needs a number" : " has no number");
+  if (op.getLastAlone() && kind != CommitKind::Factor)
+    return op.emitOpError()
+           << stringifyCommitKind(kind) << " has no last candidate; factor has";
   // M2: a confidence is at most 1.
-  return quota ? success()
-               : checkRatio(error,
-                            op.getKind() == CommitKind::Above ? "a confidence"
-                                                              : "a factor",
-                            ratio,
-                            op.getKind() == CommitKind::Above
-                                ? 1
-                                : ::heddle::bundle::maxFactor);
+  if (shared &&
+      failed(checkRatio(
+          error, kind == CommitKind::Above ? "a confidence" : "a factor", ratio,
+          kind == CommitKind::Above ? 1 : ::heddle::bundle::maxFactor)))
+    return failure();
+  if (counted && failed(checkCount(error, "the number of tokens",
+                                   static_cast<int64_t>(*op.getCount()))))
+    return failure();
+  return op.getPassesAttr() ? checkCount(error, "the number of passes",
+                                         static_cast<int64_t>(*op.getPasses()))
+                            : success();
+}
+
+/// M1: of the commits of a schedule or plan the last, and only the last, has no
+/// cadence.
+template <typename OpTy, typename ParentTy>
+LogicalResult verifyCommits(ParentTy parent) {
+  SmallVector<OpTy> commits(parent.template getOps<OpTy>());
+  for (OpTy commit : commits) {
+    const bool last = commit == commits.back();
+    if (commit.getOn().empty() == last)
+      continue;
+    if (last)
+      return commit.emitOpError("is the last one and has a cadence, so that "
+                                "other steps have no rule; add one without");
+    return commit
+               .emitOpError("has no cadence, so that those after it never come")
+               .attachNote(commits.back().getLoc())
+           << "the last one is here";
+  }
+  return success();
 }
 
 } // namespace mlir::heddle

@@ -265,6 +265,12 @@ void Planner::planProgram() {
   auto nameOf = [&](int64_t index) {
     return index < 0 ? FlatSymbolRefAttr() : names[static_cast<size_t>(index)];
   };
+  auto cadencesOf = [&](const std::vector<bundle::When> &conditions) {
+    SmallVector<Attribute> cadences;
+    for (const bundle::When &when : conditions)
+      cadences.push_back(fromBundle(context, when.cadence));
+    return builder.getArrayAttr(cadences);
+  };
   auto ratioOf = [&](bundle::Ratio ratio) {
     return ratio.num > 0 ? RatioAttr::get(context, ratio.num, ratio.den)
                          : RatioAttr();
@@ -288,8 +294,10 @@ void Planner::planProgram() {
     names.push_back(FlatSymbolRefAttr::get(symbol));
   }
   if (manifest.visible >= 0)
-    VisibleSetOp::create(builder, program->visible->getLoc(),
-                         nameOf(manifest.visible));
+    VisibleSetOp::create(
+        builder, program->visible->getLoc(), nameOf(manifest.visible),
+        manifest.showsAll() ? fromBundle(context, manifest.allVisible)
+                            : CadenceAttr());
   // All rows at every step is what a plan without passes means.
   const bool all = llvm::all_of(manifest.passes, [](const bundle::Pass &pass) {
     return pass.rows < 0 && pass.exact == bundle::Pass::Exact::All;
@@ -297,14 +305,11 @@ void Planner::planProgram() {
   for (auto [pass, op] : llvm::zip_equal(manifest.passes, program->passes)) {
     if (all)
       break;
-    SmallVector<Attribute> cadences;
-    for (const bundle::When &when : pass.when)
-      cadences.push_back(fromBundle(context, when.cadence));
     auto exact = static_cast<Exact>(pass.exact);
-    PassOp::create(builder, op->getLoc(), builder.getArrayAttr(cadences),
+    PassOp::create(builder, op->getLoc(), cadencesOf(pass.when),
                    nameOf(pass.rows), ExactAttr::get(context, exact),
                    ratioOf(pass.comparesContexts() ? pass.below : pass.keep),
-                   nameOf(pass.among));
+                   nameOf(pass.among), unit(pass.alone));
   }
   // What is kept for nobody is not kept.
   if (program->reuse && !all) {
@@ -312,11 +317,18 @@ void Planner::planProgram() {
     ReuseOp::create(builder, reuse.getLoc(), reuse.getKvAttr(),
                     reuse.getAttentionAttr(), reuse.getFfnAttr(), UnitAttr());
   }
-  if (program->commit) {
-    auto commit = cast<CommitOp>(program->commit);
+  for (auto [i, op] : llvm::enumerate(program->commits)) {
+    auto commit = cast<CommitOp>(op);
+    const bool dated = i < manifest.datedCommits.size();
     CommitRuleOp::create(builder, commit.getLoc(), commit.getKindAttr(),
-                         commit.getRatioAttr(), nameOf(manifest.commit.within),
-                         commit.getStopAtEosAttr());
+                         commit.getRatioAttr(), commit.getCountAttr(),
+                         commit.getLastAloneAttr(),
+                         nameOf(dated ? manifest.datedCommits[i].rule.within
+                                      : manifest.commit.within),
+                         cadencesOf(dated ? manifest.datedCommits[i].when
+                                          : std::vector<bundle::When>()),
+                         commit.getPassesAttr(), commit.getStopAtEosAttr(),
+                         commit.getNarrowsAttr());
   }
 }
 

@@ -88,6 +88,9 @@ def Heddle_PositionsKind : Heddle_Enum<"PositionsKind", "a form of a position se
   I32EnumAttrCase<"Intersect", 11, "intersect">,
   I32EnumAttrCase<"Fixed", 12, "fixed">,
   I32EnumAttrCase<"Neighbors", 13, "neighbors">,
+  I32EnumAttrCase<"Hull", 14, "hull">,
+  I32EnumAttrCase<"Leading", 15, "leading">,
+  I32EnumAttrCase<"Predicting", 16, "predicting">,
 ]>;
 def Heddle_PositionsKindAttr
     : Heddle_EnumAttr<Heddle_PositionsKind, "positions_kind">;
@@ -115,6 +118,8 @@ def Heddle_CommitKind : Heddle_Enum<"CommitKind", "which predictions become toke
   I32EnumAttrCase<"Above", 1, "above">,
   I32EnumAttrCase<"Factor", 2, "factor">,
   I32EnumAttrCase<"RandomOrder", 3, "random_order">,
+  I32EnumAttrCase<"Best", 4, "best">,
+  I32EnumAttrCase<"Timesteps", 5, "timesteps">,
 ]>;
 def Heddle_CommitKindAttr : Heddle_EnumAttr<Heddle_CommitKind, "commit_kind">;
 

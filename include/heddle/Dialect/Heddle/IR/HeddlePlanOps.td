@@ -28,8 +28,8 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     Exactly one rule is the default; the others name disjoint ranges of layers.
 
     What all layers have in common stands beside them: `heddle.position_set`s,
-    at most one `heddle.visible_set`, the `heddle.pass`es in their order, at most
-    one `heddle.reuse` and one `heddle.commit_rule`.
+    at most one `heddle.visible_set`, the `heddle.pass`es and the
+    `heddle.commit_rule`s in their order, and at most one `heddle.reuse`.
 
     ```mlir
     heddle.plan @pulsecol {
@@ -236,8 +236,8 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
   let summary = "a set of positions of a sequence";
   let description = [{
     The forms of `heddle.positions`, and those of `heddle.union`,
-    `heddle.intersect`, `heddle.fix` and `heddle.neighbors` over sets that stand
-    before.
+    `heddle.intersect`, `heddle.fix`, `heddle.neighbors`, `heddle.hull`,
+    `heddle.leading` and `heddle.predicting` over sets that stand before.
 
     ```mlir
     heddle.position_set @decoded decoded
@@ -246,6 +246,7 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
     heddle.position_set @window fixed(@seen) on every(32)
     heddle.position_set @recent committed(since every(32))
     heddle.position_set @close neighbors(2) of @near in @seen
+    heddle.position_set @span hull(@close)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -266,10 +267,14 @@ def Heddle_VisibleSetOp : Heddle_Op<"visible_set", [
   let description = [{
     ```mlir
     heddle.visible_set @window
+    heddle.visible_set all on every(32) then @window
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$set);
-  let assemblyFormat = "$set attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$set,
+                       OptionalAttr<Heddle_CadenceAttr>:$all_on);
+  let assemblyFormat = [{
+    (`all` `on` custom<Cadence>($all_on)^ `then`)? $set attr-dict
+  }];
 }
 
 def Heddle_PassOp : Heddle_Op<"pass", [
@@ -284,6 +289,7 @@ def Heddle_PassOp : Heddle_Op<"pass", [
     ```mlir
     heddle.pass on every(32) computes all
     heddle.pass on every(7) and every(100) computes @response
+    heddle.pass computes @block alone
     heddle.pass computes salient(below = 0.99) in all
     heddle.pass computes least_similar(keep = 0.25, among = @response) in @response
     ```
@@ -292,9 +298,9 @@ def Heddle_PassOp : Heddle_Op<"pass", [
                        OptionalAttr<FlatSymbolRefAttr>:$rows,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
                        OptionalAttr<Heddle_RatioAttr>:$ratio,
-                       OptionalAttr<FlatSymbolRefAttr>:$among);
+                       OptionalAttr<FlatSymbolRefAttr>:$among, UnitAttr:$alone);
   let assemblyFormat =
-      "custom<Pass>($on, $rows, $exact, $ratio, $among) attr-dict";
+      "`` custom<Pass>($on, $rows, $exact, $ratio, $among, $alone) attr-dict";
   let hasVerifier = 1;
 }
 
@@ -303,18 +309,26 @@ def Heddle_CommitRuleOp : Heddle_Op<"commit_rule", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "which predictions become tokens";
   let description = [{
+    The first of the plan's rules all of whose cadences have the step is the one
+    that counts; the last has none.
+
     ```mlir
     heddle.commit_rule above(0.9)
+    heddle.commit_rule best(1) within(@first) on first(1) in block
     heddle.commit_rule quota within(@active) stop(eos)
     ```
   }];
   let arguments = (ins Heddle_CommitKindAttr:$kind,
                        OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       OptionalAttr<I64Attr>:$count, UnitAttr:$last_alone,
                        OptionalAttr<FlatSymbolRefAttr>:$within,
-                       UnitAttr:$stop_at_eos);
+                       DefaultValuedAttr<Heddle_CadenceArrayAttr, "{}">:$on,
+                       OptionalAttr<I64Attr>:$passes, UnitAttr:$stop_at_eos,
+                       UnitAttr:$narrows);
   let assemblyFormat = [{
-    custom<CommitKind>($kind, $ratio) (`within` `(` $within^ `)`)?
-    (`stop` `(` `eos` `)` $stop_at_eos^)? attr-dict
+    custom<CommitKind>($kind, $ratio, $count, $last_alone)
+    (`within` `(` $within^ `)`)? `` custom<OnCadences>($on)
+    `` custom<RunEnd>($passes, $stop_at_eos, $narrows) attr-dict
   }];
   let hasVerifier = 1;
 }

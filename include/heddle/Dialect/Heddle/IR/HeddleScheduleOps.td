@@ -283,20 +283,73 @@ def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
   let hasVerifier = 1;
 }
 
+class Heddle_SetOfSetOp<string mnemonic> : Heddle_ValueOp<mnemonic> {
+  let arguments = (ins Heddle_PositionsType:$positions);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = "$positions `` custom<NoAttributes>(attr-dict)";
+}
+
+def Heddle_HullOp : Heddle_SetOfSetOp<"hull"> {
+  let summary = "every position from the first to the last of a set";
+  let description = [{
+    Of the positions {2, 5, 7} these are 2 to 7; of none there are none.
+
+    ```mlir
+    %span = heddle.hull %active
+    ```
+  }];
+}
+
+def Heddle_LeadingOp : Heddle_SetOfSetOp<"leading"> {
+  let summary = "as many first positions of the sequence as a set has";
+  let description = [{
+    Of the positions {2, 5, 7} these are 0, 1 and 2.
+
+    ```mlir
+    %prefix = heddle.leading %seen
+    ```
+
+    Source: Window-Diffusion's released code for Dream, whose refresh keeps the
+    front of the sequence.
+  }];
+}
+
+def Heddle_PredictingOp : Heddle_SetOfSetOp<"predicting"> {
+  let summary = "the rows that predict the positions of a set";
+  let description = [{
+    In a model that predicts position i in row i these are the positions
+    themselves, in one that predicts it in row i - 1 the ones before them. Only
+    `heddle.recompute ... alone` takes them.
+
+    ```mlir
+    %rows = heddle.predicting %masked
+    heddle.recompute %rows alone
+    ```
+
+    Source: dKV-Cache's released code for Dream.
+  }];
+}
+
 def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
   let summary = "the positions that exist as rows and keys";
   let description = [{
     The other positions are neither row nor key, as if they were cut out of the
     sequence; those that exist keep their position numbers. A set that changes
     during the run is a `heddle.fix` on a cadence at whose steps all visible rows
-    are computed. Absent: all positions.
+    are computed, or a union of such a set and of the rows that each step
+    computes. With `all on %cadence then`, all positions are visible at the steps
+    of that cadence. Absent: all positions.
 
     ```mlir
     heddle.visible %window
+    heddle.visible all on %phase then %window
     ```
   }];
-  let arguments = (ins Heddle_PositionsType:$positions);
-  let assemblyFormat = "$positions `` custom<NoAttributes>(attr-dict)";
+  let arguments = (ins Heddle_PositionsType:$positions,
+                       Optional<Heddle_CadenceType>:$all_on);
+  let assemblyFormat = [{
+    (`all` `on` $all_on^ `then`)? $positions `` custom<NoAttributes>(attr-dict)
+  }];
   let hasCanonicalizeMethod = 1;
 }
 
@@ -315,7 +368,12 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     heddle.recompute salient(below = 0.99) in %rows on %whole
     heddle.recompute salient_ffn(below = 0.99) in %rows
     heddle.recompute least_similar(keep = 0.25, among = %response) in all
+    heddle.recompute %block alone
     ```
+
+    With a model that predicts position i in row i - 1, the row before each of
+    the positions is computed as well; not with `alone`: then a position of which
+    that row is not computed is predicted by its own row.
 
     `salient`: of the rows, a layer computes those whose attention context, all
     heads together, had a cosine below the bound against the cached one in the
@@ -335,16 +393,18 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
                        Optional<Heddle_PositionsType>:$among,
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio);
+                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone);
   let assemblyFormat = [{
-    custom<Recomputed>($rows, $among, $on, $exact, $ratio)
+    custom<Recomputed>($rows, $among, $exact, $ratio, $alone)
+    `` custom<OnCadences>($on)
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
 
-def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
+def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
+    AttrSizedOperandSegments]> {
   let summary = "which predictions become tokens";
   let description = [{
     | form | tokens |
@@ -353,25 +413,41 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit"> {
     | `above(r)` | all of confidence r and more, at least the best one |
     | `factor(r)` | the best m, the largest m with (m + 1)(1 - c_m) < r, at least one; c_m is the m-th largest confidence |
     | `random_order` | the model's quota of each step, in an order that is drawn before the run |
+    | `best(k)` | the k most confident ones |
+    | `timesteps` | of the block's m masked positions floor(m (1 - s / t)), where t and s are the step's times on a ramp over the block's steps; all at the last planned one |
 
-    `within(%positions)`: of these only. `stop(eos)`: a sequence ends once EOS is
-    a token and no masked position stands before it.
+    With `factor(r, last_alone)` the best candidates are all taken if it is only
+    the last one of them that fails.
+
+    `within(%positions)`: of these only. `on %cadence`: at these steps; of a
+    schedule's commits the first whose cadences all have the step is the one that
+    counts, and the last has no cadence. That one may say what is of the whole
+    run. `passes(at_least = n)`: a block takes at least n steps, also when it has
+    no masked position left. `stop(eos)`: a sequence ends once EOS is a token and
+    no masked position stands before it. `stop(eos, narrowing)`: besides,
+    positions behind EOS are no longer `undecoded`, and not committed.
 
     ```mlir
     heddle.commit above(0.9)
+    heddle.commit best(1) within(%first) on %start
     heddle.commit quota within(%active) stop(eos)
     ```
 
-    Source: Fast-dLLM (above, factor), Window-Diffusion (within, stop),
-    dKV-Cache (random_order).
+    Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
+    passes), Window-Diffusion (within, stop), dKV-Cache (random_order).
   }];
   let arguments = (ins Heddle_CommitKindAttr:$kind,
                        OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       OptionalAttr<I64Attr>:$count, UnitAttr:$last_alone,
                        Optional<Heddle_PositionsType>:$within,
-                       UnitAttr:$stop_at_eos);
+                       Variadic<Heddle_CadenceType>:$on,
+                       OptionalAttr<I64Attr>:$passes, UnitAttr:$stop_at_eos,
+                       UnitAttr:$narrows);
   let assemblyFormat = [{
-    custom<CommitKind>($kind, $ratio) (`within` `(` $within^ `)`)?
-    (`stop` `(` `eos` `)` $stop_at_eos^)? `` custom<NoAttributes>(attr-dict)
+    custom<CommitKind>($kind, $ratio, $count, $last_alone)
+    (`within` `(` $within^ `)`)? `` custom<OnCadences>($on)
+    `` custom<RunEnd>($passes, $stop_at_eos, $narrows)
+    `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }

@@ -28,13 +28,15 @@ CadenceAttr fromBundle(MLIRContext *context,
                        const ::heddle::bundle::Cadence &cadence);
 
 struct Program {
-  /// `selections`, `positions`, `visible`, `passes`, `reuse` and `commit`;
-  /// nothing else.
+  /// `selections`, `positions`, `visible`, `allVisible`, `passes`, `reuse`,
+  /// `datedCommits` and `commit`; nothing else.
   ::heddle::bundle::Manifest manifest;
   /// The ops that its parts come from. Several ops may be one set or selection;
   /// a pass that a selection's renewal asks for comes from the selection.
   SmallVector<Operation *> selections, positions, passes;
-  Operation *visible = nullptr, *reuse = nullptr, *commit = nullptr;
+  /// Of `datedCommits`, and then of `commit`, if there is one.
+  SmallVector<Operation *> commits;
+  Operation *visible = nullptr, *reuse = nullptr;
 
   /// The program of a schedule whose ops verify. Sets that are alike are one;
   /// those that nothing uses are left out. If there are passes, one that

@@ -55,7 +55,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 4;
+inline constexpr uint32_t abiVersion = 5;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -104,8 +104,9 @@ struct IndexList {
 /// position[j] of the sequence. Row r of query, output and lse is the visible
 /// position at place place[r], ascending. Groups and lists count places;
 /// windows and sinks compare positions: |position[i] - position[j]|,
-/// position[j] < size. A kernel without terms (all pairs) reads no place, so
-/// its rows may also stand elsewhere, in any number.
+/// position[j] < size, or < `sinks` where a term is a share. A kernel without
+/// terms (all pairs) reads no place, so its rows may also stand elsewhere, in
+/// any number.
 ///
 /// Tile t has the rows [firstRow[t], firstRow[t + 1]), at most queryRows of
 /// them. In a kernel with lists they are those whose places lie in [t *
@@ -148,6 +149,9 @@ struct AttentionArgs {
   const int32_t *place;           ///< [rows] ascending, each in [0, n)
   const int32_t *position;        ///< [n] ascending: of each key
   const int32_t *firstRow;        ///< [tiles + 1], of each tile
+  /// bundle::sinkBound() of the kernel's terms in the whole sequence, at least
+  /// 1. Read by kernels of which a term is a share of sinks, by no others.
+  int64_t sinks;
 };
 
 /// Score and select key columns for one sequence. For group `tile` (rows

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Explain.h"
+#include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
 
 #include <algorithm>
@@ -49,7 +50,10 @@ std::string heddle::bundle::patternOf(const Kernel &kernel,
       text += "window(" + std::to_string(term.size) + ")";
       break;
     case Term::Kind::Sinks:
-      text += "sinks(" + std::to_string(term.size) + ")";
+      text += "sinks(" +
+              (isShareOfSinks(term) ? detail::toString(term.share)
+                                    : std::to_string(term.size)) +
+              ")";
       break;
     }
   }
@@ -61,12 +65,11 @@ int64_t heddle::bundle::pairsOf(const Kernel &kernel, const Manifest &manifest,
   if (kernel.terms.empty())
     return length * length;
   // Windows are nested and so are sinks: only the widest of each counts.
-  int64_t half = -1, sinks = 0, listed = 0, lists = 0;
+  const int64_t sinks = std::min(sinkBound(kernel.terms, length), length);
+  int64_t half = -1, listed = 0, lists = 0;
   for (const Term &term : kernel.terms) {
     if (term.kind == Term::Kind::Window)
       half = std::max(half, std::min(term.size / 2, length));
-    if (term.kind == Term::Kind::Sinks)
-      sinks = std::max(sinks, std::min(term.size, length));
     if (readsList(term)) {
       const Selection &selection =
           manifest.selections[static_cast<size_t>(term.selection)];

@@ -161,6 +161,8 @@ ordered_json toJson(const Kernel &kernel) {
       item["kind"] = nameOf(termNames, term.kind);
       if (readsList(term))
         item["selection"] = term.selection;
+      else if (isShareOfSinks(term))
+        item["share"] = detail::toString(term.share);
       else
         item["size"] = term.size;
       json["terms"].push_back(std::move(item));

@@ -20,6 +20,8 @@
 #include "bundle/RowOps.h"
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -174,13 +176,26 @@ struct Term {
     Columns, ///< the keys listed for the query's group by a selection
     Blocks,  ///< the keys of the key blocks listed for the query's group
     Window,  ///< |i - j| <= size / 2 (integer division)
-    Sinks,   ///< j < size
+    Sinks,   ///< j < sinkBound()
   };
   Kind kind = Kind::Window;
-  int64_t size = 0;       ///< Window, Sinks
+  int64_t size = 0;       ///< Window, Sinks; 0 where there is a share
   int64_t selection = -1; ///< Columns, Blocks: index into Manifest::selections
+  Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
   bool operator==(const Term &) const = default;
 };
+
+/// Whether the term is a share of the sequence, which its kernel gets to know
+/// at run time alone (abi::AttentionArgs::sinks).
+inline bool isShareOfSinks(const Term &term) {
+  return term.kind == Term::Kind::Sinks && term.share.num > 0;
+}
+
+/// The sinks of a union in a sequence of `length` positions, visible or not:
+/// those below the result, 0 if no term is sinks. A share is rounded down, to
+/// one position at least.
+/// Source: SparseD and PulseCol, section 4.1, which leave the rounding open.
+int64_t sinkBound(std::span<const Term> terms, int64_t length);
 
 /// Whether the term's pairs are those of a selection.
 inline bool readsList(const Term &term) {

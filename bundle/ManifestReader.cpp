@@ -418,6 +418,9 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
           in.fail(path + ".terms", "more than " +
                                        std::to_string(abi::maxIndexLists) +
                                        " index lists in one kernel");
+      } else if (term.kind == Term::Kind::Sinks && item.contains("share")) {
+        if (in.fields(item, here, {"kind", "share"}))
+          term.share = in.ratio(item["share"], here + ".share");
       } else if (in.fields(item, here, {"kind", "size"})) {
         term.size = in.integer(item["size"], here + ".size", 1, maxCount);
       }

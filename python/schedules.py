@@ -19,12 +19,13 @@ def columns(keep, group, window, count, name="cols"):
 
 
 def union(name, title, *terms):
-    """Terms: (words, lines, operand) or, as text, "window 64", "sinks 4"."""
+    """Terms: (words, lines, operand) or, as text, "window 64", "sinks 4" and,
+    for a share, "sinks 1/10"."""
     words, lines, operands = [], "", []
     for i, term in enumerate(terms):
         if isinstance(term, str):
             kind, size = term.split()
-            words.append(f"{kind}:size={size}")
+            words.append(f"{kind}:{'share' if '/' in size else 'size'}={size}")
             lines += f"  %t{i} = heddle.{kind}({size})\n"
             operands.append(f"%t{i}")
         else:
@@ -50,6 +51,10 @@ ALL = [
     union("window", "Sliding window of 64", "window 64"),
     union("streaming", "StreamingLLM: window of 60 and 4 sinks", "window 60", "sinks 4"),
     union("narrow_streaming", "Window of 5 and 3 sinks", "window 5", "sinks 3"),
+    union("streaming_share", "StreamingLLM: window of 60 and a tenth of all keys", "window 60",
+          "sinks 1/10"),
+    union("columns_share", "Columns, three sinks or an eighth of all keys",
+          columns("1/5", 32, "3/10", 2), "sinks 3", "sinks 1/8"),
     union("columns_window_sinks", "Columns, window and sinks",
           columns("1/5", 32, "3/10", 2), "window 16", "sinks 2"),
     Entry("layers", "Dense first, a window last, columns between",

@@ -84,6 +84,28 @@ TEST(Explain, PairsOfBandsMatchACount) {
       }
 }
 
+TEST(Explain, SharesOfSinksMatchACount) {
+  for (int64_t n : {1, 9, 10, 65})
+    for (int64_t window : {0, 5, 64}) {
+      Kernel kernel;
+      if (window)
+        kernel.terms.push_back({Term::Kind::Window, window, -1});
+      kernel.terms.push_back({Term::Kind::Sinks, 2, -1});
+      kernel.terms.push_back({Term::Kind::Sinks, 0, -1, {1, 10}});
+      bool exact = true;
+      EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact),
+                bruteForce(n, window, std::max<int64_t>(2, n / 10)))
+          << n << " " << window;
+      EXPECT_TRUE(exact);
+    }
+  Kernel kernel;
+  kernel.terms = {{Term::Kind::Window, 64, -1},
+                  {Term::Kind::Sinks, 4, -1},
+                  {Term::Kind::Sinks, 0, -1, {1, 10}}};
+  EXPECT_EQ(patternOf(kernel, Manifest()),
+            "window(64) + sinks(4) + sinks(1/10)");
+}
+
 TEST(Explain, PairsOfColumns) {
   Manifest manifest = testManifest();
   bool exact = true;

@@ -33,6 +33,14 @@ std::string cudaRefusal(const std::function<void(Json &)> &change) {
   return refusal(testCudaManifest(), change);
 }
 
+/// A term of a share.
+Json sinksOf(const Json &share) {
+  Json term;
+  term["kind"] = "sinks";
+  term["share"] = share;
+  return term;
+}
+
 #define EXPECT_REFUSED(change, text)                                           \
   EXPECT_NE(refusal([](Json &json) { change; }).find(text), std::string::npos) \
       << "found: " << refusal([](Json &json) { change; })
@@ -50,6 +58,46 @@ TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest->selections[0].cadence.count, 16);
   EXPECT_EQ(manifest->kernels[2].terms[1].kind, Term::Kind::Sinks);
   EXPECT_EQ(manifest->rules[1].firstLayer, -2);
+}
+
+TEST(Manifest, SharesOfSinksRoundTripThroughJson) {
+  Manifest manifest = testManifest();
+  const Term share = {Term::Kind::Sinks, 0, -1, {1, 10}};
+  manifest.kernels[2].terms.push_back(share);
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->kernels[2].terms, manifest.kernels[2].terms);
+  EXPECT_TRUE(isShareOfSinks(back->kernels[2].terms[2]));
+  EXPECT_FALSE(isShareOfSinks(back->kernels[2].terms[1]));
+}
+
+TEST(Manifest, SinksAreTheLargestOfNumbersAndShares) {
+  const Term four = {Term::Kind::Sinks, 4, -1};
+  const Term tenth = {Term::Kind::Sinks, 0, -1, {1, 10}};
+  const Term third = {Term::Kind::Sinks, 0, -1, {1, 3}};
+  auto bound = [](std::vector<Term> terms, int64_t length) {
+    return sinkBound(terms, length);
+  };
+  EXPECT_EQ(bound({}, 100), 0);
+  EXPECT_EQ(bound({{Term::Kind::Window, 64, -1}}, 100), 0);
+  EXPECT_EQ(bound({four}, 2), 4);
+  // Rounded down, to one at least.
+  EXPECT_EQ(bound({tenth}, 1), 1);
+  EXPECT_EQ(bound({tenth}, 9), 1);
+  EXPECT_EQ(bound({tenth}, 19), 1);
+  EXPECT_EQ(bound({tenth}, 20), 2);
+  EXPECT_EQ(bound({tenth}, 4096), 409);
+  EXPECT_EQ(bound({third}, 300), 100);
+  EXPECT_EQ(bound({third}, 299), 99);
+  EXPECT_EQ(bound({{Term::Kind::Sinks, 0, -1, {1, 1}}}, 77), 77);
+  EXPECT_EQ(bound({four, tenth}, 39), 4);
+  EXPECT_EQ(bound({tenth, four}, 50), 5);
+  EXPECT_EQ(bound({tenth, third}, 30), 10);
+  // Products of 126 bits.
+  const int64_t large = 999999999999999989;
+  EXPECT_EQ(bound({{Term::Kind::Sinks, 0, -1, {large, 1000000000000000000}}},
+                  int64_t(1) << 30),
+            (int64_t(1) << 30) - 1);
 }
 
 TEST(Manifest, ScoringRoundTripsThroughJson) {
@@ -303,7 +351,7 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["targets"][0]["cpu"] = "a\nb",
                  "targets[0].cpu: \"a?b\" has control characters");
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
-  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 4");
+  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 5");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");
@@ -353,6 +401,20 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
                  "there is 1 selection");
   EXPECT_REFUSED(json["kernels"][2]["terms"][0]["size"] = -1,
                  "kernels[2].terms[0].size: -1 is out of range");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("2/10"),
+                 "kernels[2].terms[1].share: \"2/10\" is no fraction above 0");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("0/1"),
+                 "no fraction");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("11/10"),
+                 "no fraction");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf(0.1),
+                 "expected a string");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1]["share"] = "1/10",
+                 "the field \"size\" is not known");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1].erase("size"),
+                 "the field \"size\" is missing");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][0]["share"] = "1/10",
+                 "the field \"share\" is not known");
   EXPECT_REFUSED(
       for (int i = 0; i < 4; ++i) json["kernels"][1]["terms"].push_back(
           Json(json["kernels"][1]["terms"][0])),

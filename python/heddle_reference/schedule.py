@@ -7,6 +7,7 @@ Grammar of the command line: `dense`, or terms joined by "+":
   columns:keep=1/5,group=32,steps=1;5;9     (refresh at these steps)
   window:size=64      |i - j| <= 64 / 2
   sinks:size=4        j < 4
+  sinks:share=1/10    j < max(1, floor(n / 10))
 Different layers: alternatives joined by "|", all but one with "@first..last"
 (inclusive, from 0; negative counts from the last layer, -1):
   window:size=64|dense@0..1|sinks:size=4@-1..-1
@@ -73,6 +74,8 @@ def parse_terms(text, total_steps):
             known = {"keep": Fraction(values.pop("keep")),
                      "group": int(values.pop("group")),
                      "rule": values.pop("rule", "floor"), "steps": set(steps)}
+        elif kind == "sinks" and "share" in values:
+            known = {"share": Fraction(values.pop("share"))}
         elif kind in ("window", "sinks"):
             known = {"size": int(values.pop("size"))}
         else:
@@ -128,7 +131,8 @@ class Schedule:
             elif kind == "window":
                 term = (i - j).abs() <= values["size"] // 2
             else:
-                term = (j < values["size"]).expand(n, n)
+                sinks = keep_count(values["share"], n) if "share" in values else values["size"]
+                term = (j < sinks).expand(n, n)
             if term is not None:
                 allowed = term if allowed is None else allowed | term
         return None if dense else allowed

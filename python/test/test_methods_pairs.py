@@ -188,7 +188,8 @@ class MethodsTest(SameRun):
                 ("columns:keep=1/5,group=16,window=1/2,count=2", pairs.pulsecol("1/5", 16, "1/2", 2)),
                 ("columns:keep=1/3,group=32,steps=2;5",
                  pairs.Selecting(pairs.Columns("1/3", 32), lambda total: [2, 5])),
-                ("window:size=9", pairs.Window(9)), ("window:size=8+sinks:size=3", pairs.Window(8, 3))):
+                ("window:size=9", pairs.Window(9)), ("window:size=8+sinks:size=3", pairs.Window(8, 3)),
+                ("window:size=6+sinks:share=1/4", pairs.Window(6, Fraction(1, 4)))):
             seen, prompt = [], prompt_of(21, 21)
             sampler.generate(model, [prompt], sampler.Options(16, 8, 8), words, seen.append)
             records = self.go(models.Llada(model), method)

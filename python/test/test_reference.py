@@ -245,6 +245,16 @@ class ScheduleTest(unittest.TestCase):
         for i, j in itertools.product(range(9), range(9)):
             self.assertEqual(bool(allowed[i, j]), abs(i - j) <= 2 or j < 2)
 
+    def test_shares_of_sinks(self):
+        for n, sinks in ((1, 1), (9, 1), (19, 1), (20, 2), (64, 6)):
+            q = k = torch.zeros(1, n, 4)
+            run = schedule.Schedule("sinks:share=1/10", 1, 1)
+            run.begin_step(1, 0)
+            self.assertEqual(run.mask(0, q, k).nonzero().tolist(),
+                             [[i, j] for i in range(n) for j in range(sinks)])
+        with self.assertRaises(ValueError):
+            schedule.Schedule("sinks:size=4,share=1/10", 1, 1)
+
     def test_layers(self):
         q = k = torch.zeros(1, 9, 4)
         run = schedule.Schedule("window:size=2|dense@0..1|sinks:size=1@-1..-1", 1, 4)

@@ -138,6 +138,7 @@ Status KernelSubject::prepare() {
   args.scale = static_cast<float>(1 / std::sqrt(double(variant.headDim)));
   args.heads = static_cast<uint32_t>(heads);
   args.rows = n;
+  args.sinks = bundle::sinkBound(kernel.terms, n);
   std::vector<abi::IndexList> decoded;
   std::vector<int64_t> groups;
   std::vector<std::vector<int32_t>> keys;

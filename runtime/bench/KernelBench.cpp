@@ -125,6 +125,7 @@ public:
     attention.heads = select.heads = static_cast<uint32_t>(heads);
     std::copy(lists.begin(), lists.end(), attention.lists);
     attention.rows = n;
+    attention.sinks = bundle::sinkBound(kernel.terms, n);
     places.resize(static_cast<size_t>(n));
     std::iota(places.begin(), places.end(), 0);
     attention.place = attention.position = places.data();

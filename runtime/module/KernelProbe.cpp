@@ -197,6 +197,12 @@ public:
     args.rows = n;
     std::iota(places.begin(), places.end(), 0);
     args.place = args.position = places.data();
+    // Half of the keys, which no kernel can have been told before: code that
+    // holds a number where the manifest has a share attends to others. Code
+    // that reads it where the manifest has a number finds no sinks.
+    if (std::any_of(kernel.terms.begin(), kernel.terms.end(),
+                    bundle::isShareOfSinks))
+      args.sinks = std::max(n / 2, largestNumberOfSinks(kernel));
     for (int64_t row = 0; row < n; row += variant.queryRows)
       firstRows.push_back(static_cast<int32_t>(row));
     firstRows.push_back(static_cast<int32_t>(n));
@@ -254,6 +260,14 @@ private:
       list += term.selection >= 0;
     }
     return n;
+  }
+
+  static int64_t largestNumberOfSinks(const Kernel &kernel) {
+    int64_t most = 1;
+    for (const Term &term : kernel.terms)
+      if (term.kind == Term::Kind::Sinks)
+        most = std::max(most, term.size);
+    return most;
   }
 
   Status checkTask(int64_t tile) {
@@ -325,7 +339,7 @@ private:
         result |= std::abs(row - k) <= term.size / 2;
         break;
       case Term::Kind::Sinks:
-        result |= k < term.size;
+        result |= k < (bundle::isShareOfSinks(term) ? args.sinks : term.size);
         break;
       }
     }

@@ -82,7 +82,8 @@ int64_t reference::blockOf(int64_t key, int64_t size, int64_t split) {
 reference::PairPredicate
 reference::pairsOf(std::span<const Term> terms, int64_t head,
                    std::span<const abi::IndexList> lists,
-                   std::span<const int64_t> groups, const int32_t *position) {
+                   std::span<const int64_t> groups, const int32_t *position,
+                   int64_t sinks) {
   if (terms.empty())
     return [](int64_t, int64_t) { return true; };
   auto positionOf = [=](int64_t place) {
@@ -97,7 +98,8 @@ reference::pairsOf(std::span<const Term> terms, int64_t head,
           return true;
         break;
       case Term::Kind::Sinks:
-        if (positionOf(key) < term.size)
+        if (positionOf(key) <
+            (bundle::isShareOfSinks(term) ? sinks : term.size))
           return true;
         break;
       case Term::Kind::Columns:

@@ -63,11 +63,12 @@ using PairPredicate = std::function<bool(int64_t place, int64_t key)>;
 /// The pairs that a union of terms keeps in query head `head`; no terms means
 /// all. `lists[c]` belongs to the c-th term of columns or blocks and is Int32,
 /// `groups[c]` is its group or block size; `position[j]` is where key j stands
-/// in the sequence, null: at j. All are referred to, not copied.
+/// in the sequence, null: at j. `sinks`: abi::AttentionArgs::sinks, for terms
+/// that are a share. All are referred to, not copied.
 PairPredicate pairsOf(std::span<const bundle::Term> terms, int64_t head,
                       std::span<const abi::IndexList> lists,
                       std::span<const int64_t> groups,
-                      const int32_t *position = nullptr);
+                      const int32_t *position = nullptr, int64_t sinks = 0);
 
 /// The number of the block that holds a key (abi::IndexList).
 int64_t blockOf(int64_t key, int64_t size, int64_t split);

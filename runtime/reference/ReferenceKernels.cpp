@@ -29,7 +29,8 @@ Status ReferenceKernels::attend(size_t kernel,
       int64_t h = at / args.rows, row = at % args.rows;
       reference::RowResult result = reference::attendRow(
           reference::headOf(args, h, headDim, dtype), row,
-          reference::pairsOf(what.terms, h, args.lists, groups, args.position));
+          reference::pairsOf(what.terms, h, args.lists, groups, args.position,
+                             args.sinks));
       for (int64_t e = 0; e < headDim; ++e)
         reference::store(args.output, row * args.outputStride + h * headDim + e,
                          dtype, result.output[e]);

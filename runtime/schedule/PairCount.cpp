@@ -22,6 +22,7 @@ namespace {
 struct Keys {
   int64_t n;
   const int32_t *position;
+  int64_t sinks; ///< abi::AttentionArgs::sinks
 
   int64_t positionOf(int64_t place) const {
     return position ? position[place] : place;
@@ -52,7 +53,9 @@ StaticKeys staticKeys(std::span<const Term> terms, const Keys &all,
     if (term.kind == Term::Kind::Window)
       half = std::max(half, term.size / 2);
     else if (term.kind == Term::Kind::Sinks)
-      keys.sinks = std::max(keys.sinks, all.below(term.size));
+      keys.sinks = std::max(
+          keys.sinks,
+          all.below(bundle::isShareOfSinks(term) ? all.sinks : term.size));
   }
   keys.begin = keys.end = keys.sinks;
   if (half >= 0) {
@@ -121,7 +124,7 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
                                 std::span<int32_t> merged) {
   if (terms.empty())
     return args.rows * args.n;
-  const Keys all{args.n, args.position};
+  const Keys all{args.n, args.position, args.sinks};
   auto placeOf = [&](int64_t row) {
     return args.place ? args.place[row] : row;
   };
@@ -166,9 +169,10 @@ int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
     return n * n;
   if (terms.front().kind == Term::Kind::Columns)
     return n * keep;
+  const Keys all{n, nullptr, bundle::sinkBound(terms, n)};
   int64_t pairs = 0;
   for (int64_t row = 0; row < n; ++row)
-    pairs += staticKeys(terms, Keys{n, nullptr}, row).count();
+    pairs += staticKeys(terms, all, row).count();
   return pairs;
 }
 
@@ -179,6 +183,7 @@ int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
                                 std::span<int32_t> merged) {
   abi::AttentionArgs args{};
   args.n = args.rows = n;
+  args.sinks = bundle::sinkBound(terms, n);
   for (size_t c = 0; c < lists.size(); ++c) {
     args.lists[c] = lists[c];
     if (args.lists[c].headsPerList < 1)

@@ -175,6 +175,8 @@ abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
   args.rows = rows.rows();
   args.place = rows.livePlaces().data();
   args.position = rows.positions().data();
+  args.sinks =
+      bundle::sinkBound(schedule.kernels[kernel].terms, rows.shape().length);
   return args;
 }
 

@@ -55,6 +55,28 @@ heddle.plan @p {
 // CHECK:       shed.column_mass
 // CHECK:   shed.top_k
 
+heddle.plan @shares {
+  heddle.selection @few columns(keep = 0.2, group = 128) by mean_probability on every(8)
+  heddle.kernel @told attention [window(64), columns(@few, group = 128), sinks(4), sinks(10 percent)]
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @told
+    }
+  }
+}
+
+// A share and a number of sinks are one set that the runtime bounds; windows
+// come behind it.
+// CHECK: shed.kernel @told_f32_d64
+// CHECK:   shed.for_keys over #shed.list<0, group = 128> init
+// CHECK-NOT: shed.mask
+// CHECK:   shed.for_keys over #shed.sinks<?> skip [#shed.list<0, group = 128>] init
+// CHECK-NOT: shed.mask
+// CHECK:   shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>, #shed.sinks<?>] init
+// CHECK:     shed.mask {{.*}} within <64>
+// CHECK-NOT: shed.for_keys
+// CHECK:   shed.store
+
 heddle.plan @q {
   heddle.selection @tiles blocks(keep = 0.3, size = 64) by mean_probability on every(8)
   heddle.selection @shared columns(keep = 0.2, group = 32, per_kv_head) by mean_probability on every(8)

@@ -98,7 +98,12 @@ private:
     Value queries = shed::LoadQueriesOp::create(b, rowTile);
     Value state =
         shed::SoftmaxInitOp::create(b, shed::SoftmaxType::get(context));
-    SmallVector<Attribute> sets;
+    // A share and numbers of sinks are one set, whose bound the runtime knows.
+    // It is large, so it comes before windows: only what a window has besides
+    // is masked.
+    const bool share =
+        llvm::any_of(source.getTerms(), llvm::IsaPred<SinksShareTermAttr>);
+    SmallVector<Attribute> sets, windowSets;
     int64_t lists = 0;
     for (Attribute term : source.getTerms()) {
       if (auto columns = dyn_cast<ColumnsTermAttr>(term))
@@ -108,11 +113,14 @@ private:
         sets.push_back(
             shed::BlocksAttr::get(context, lists++, blocks.getSize()));
       else if (auto window = dyn_cast<WindowTermAttr>(term))
-        sets.push_back(shed::WindowAttr::get(context, window.getSize()));
+        (share ? windowSets : sets)
+            .push_back(shed::WindowAttr::get(context, window.getSize()));
       else
-        sets.push_back(
-            shed::SinksAttr::get(context, cast<SinksTermAttr>(term).getSize()));
+        sets.push_back(shed::SinksAttr::get(
+            context, share ? ShapedType::kDynamic
+                           : cast<SinksTermAttr>(term).getSize()));
     }
+    llvm::append_range(sets, windowSets);
     if (sets.empty())
       sets.push_back(shed::AllAttr::get(context));
 

@@ -322,20 +322,35 @@ KeyList AttentionLowering::list(Attribute set) {
                      v.quotient(tileStart, which.group));
 }
 
+/// How many keys are sinks of any of these sets.
+Value AttentionLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
+  int64_t size = 0;
+  bool dynamic = false;
+  for (shed::SinksAttr set : sinks)
+    if (set.isDynamic())
+      dynamic = true;
+    else
+      size = std::max(size, set.getSize());
+  Value bound =
+      v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
+  if (dynamic) {
+    // Counts of sinks and positions fit 32 bits.
+    Value told = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, sinks)));
+    bound = size ? v.greatest(told, bound) : told;
+  }
+  return placesBelow(bound);
+}
+
 KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
-  int64_t sinks = 0;
+  SmallVector<shed::SinksAttr> sinks;
   SmallVector<KeyList> lists;
   for (Attribute set : loop.getSkip()) {
     if (auto attr = dyn_cast<shed::SinksAttr>(set))
-      sinks = std::max(sinks, attr.getSize());
+      sinks.push_back(attr);
     else
       lists.push_back(list(set));
   }
-  auto keysOfSinks = [&](int64_t size) {
-    return placesBelow(
-        v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max())));
-  };
-  Value skipped = sinks ? keysOfSinks(sinks) : Value();
+  Value skipped = sinks.empty() ? Value() : sinksEnd(sinks);
   KeyPass pass;
   Attribute over = loop.getOver();
   int64_t keys = tiling.getKeys();
@@ -354,7 +369,7 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
       first = placesBelow(v.add(ends[0], -half));
       end = placesBelow(v.add(ends[1], half + 1));
     } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-      end = keysOfSinks(attr.getSize());
+      end = sinksEnd(attr);
     }
     if (skipped)
       first = v.greatest(first, skipped);
@@ -458,9 +473,11 @@ void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
   };
   Values carried =
       carry(v.word(0), v.word((stages - 1) * layout.stageBytes), cursor);
-  // A filter marks what lies behind the end, too; windows are short.
-  bool uniform =
-      pass.filter || isa<shed::WindowAttr, shed::SinksAttr>(loop.getOver());
+  // A filter marks what lies behind the end, too; windows and numbers of sinks
+  // are short.
+  auto sinks = dyn_cast<shed::SinksAttr>(loop.getOver());
+  bool uniform = pass.filter || isa<shed::WindowAttr>(loop.getOver()) ||
+                 (sinks && !sinks.isDynamic());
   if (uniform) {
     carried = runTiles(v.word(0), pass.tiles, true, false, carried);
   } else {

@@ -135,6 +135,7 @@ private:
   Value placeOf(Value row);
   Values positionsOf(ValueRange places);
   Value placesBelow(Value bound);
+  Value sinksEnd(ArrayRef<shed::SinksAttr> sinks);
   void storePositions();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);

@@ -156,7 +156,9 @@ private:
   KeySource listSource(Attribute set);
   KeySource expandBlocks(shed::BlocksAttr blocks, int64_t offset);
   KeyRange blockKeys(Value block, Value split, int64_t size);
-  KeySource compact(KeySource source, ArrayRef<Attribute> skip, int64_t sinks);
+  Value sinksEnd(ArrayRef<shed::SinksAttr> sinks);
+  KeySource compact(KeySource source, ArrayRef<Attribute> skip,
+                    ArrayRef<shed::SinksAttr> sinks);
 
   //===--- TopK.cpp --------------------------------------------------------===
   void initMass(bool span);

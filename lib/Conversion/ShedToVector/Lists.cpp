@@ -86,12 +86,27 @@ KeyRange KernelLowering::blockKeys(Value block, Value split, int64_t size) {
   return {first, end};
 }
 
+/// How many visible positions are sinks of any of these sets.
+Value KernelLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
+  int64_t size = 0;
+  bool dynamic = false;
+  for (shed::SinksAttr set : sinks)
+    if (set.isDynamic())
+      dynamic = true;
+    else
+      size = std::max(size, set.getSize());
+  if (!dynamic)
+    return placesBelow(v.constant(size));
+  Value bound = field(v.i64(), offsetof(abi::AttentionArgs, sinks));
+  return placesBelow(size ? v.greatest(bound, v.constant(size)) : bound);
+}
+
 KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
-  int64_t sinks = 0;
+  SmallVector<shed::SinksAttr> sinks;
   SmallVector<Attribute> lists;
   for (Attribute set : loop.getSkip()) {
     if (auto attr = dyn_cast<shed::SinksAttr>(set))
-      sinks = std::max(sinks, attr.getSize());
+      sinks.push_back(attr);
     else
       lists.push_back(set);
   }
@@ -99,7 +114,7 @@ KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
   Attribute over = loop.getOver();
   if (shed::indexedSet(over)) {
     source = listSource(over);
-    if (sinks || !lists.empty())
+    if (!sinks.empty() || !lists.empty())
       source = compact(source, lists, sinks);
     return source;
   }
@@ -111,25 +126,25 @@ KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
     first = placesBelow(v.add(positionAt(placeOfRow(rows.row)), -half));
     end = placesBelow(v.add(positionAt(placeOfRow(last)), half + 1));
   } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-    end = placesBelow(v.constant(attr.getSize()));
+    end = sinksEnd(attr);
   } else if (isa<shed::SpanAttr>(over)) {
     size_t list = offsetof(abi::SelectArgs, list);
     Value split = field(v.i64(), list + offsetof(abi::IndexList, split));
     Value boundary = field(v.i64(), offsetof(abi::SelectArgs, boundary));
     first = blockKeys(boundary, split, *kernel.getGroup()).first;
   }
-  if (sinks)
-    first = v.greatest(first, placesBelow(v.constant(sinks)));
+  if (!sinks.empty())
+    first = v.greatest(first, sinksEnd(sinks));
   source = {v.greatest(v.sub(end, first), v.constant(0)), first, Value()};
-  return lists.empty() ? source : compact(source, lists, 0);
+  return lists.empty() ? source : compact(source, lists, {});
 }
 
 /// Writes the keys of `source` that are no sinks and in none of the lists
 /// `skip` to scratch: one merge of ascending lists.
 KeySource KernelLowering::compact(KeySource source, ArrayRef<Attribute> skip,
-                                  int64_t sinks) {
+                                  ArrayRef<shed::SinksAttr> sinks) {
   Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.list));
-  Value firstKey = sinks ? placesBelow(v.constant(sinks)) : v.constant(0);
+  Value firstKey = sinks.empty() ? v.constant(0) : sinksEnd(sinks);
   SmallVector<KeySource> lists;
   for (Attribute list : skip)
     lists.push_back(listSource(list));

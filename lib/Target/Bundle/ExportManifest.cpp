@@ -43,6 +43,13 @@ bundle::Term exportTerm(Attribute term, const Indices &indices) {
       .Case([](SinksTermAttr sinks) {
         return bundle::Term{Kind::Sinks, sinks.getSize(), -1};
       })
+      .Case([](SinksShareTermAttr sinks) {
+        return bundle::Term{
+            Kind::Sinks,
+            0,
+            -1,
+            {sinks.getShare().getNum(), sinks.getShare().getDen()}};
+      })
       .Default([](Attribute) -> bundle::Term {
         llvm_unreachable("the plan's verifier lets no other term pass");
       });

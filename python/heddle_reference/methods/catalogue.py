@@ -132,9 +132,11 @@ PAIRS = [
     Method("sliding-window", with_own_rule(lambda: pairs.Window(64)),
            schedule("sliding_window", "%near = heddle.window(64)", "heddle.attend pairs(%near)")),
     Method("streaming-llm", with_own_rule(lambda: pairs.Window(64, Fraction(1, 10))),
-           None),
+           schedule("streaming_llm", "%near = heddle.window(64)",
+                    "%first = heddle.sinks(10 percent)",
+                    "%pairs = heddle.union %near, %first", "heddle.attend pairs(%pairs)")),
     Method("streaming-llm-keys", with_own_rule(lambda: pairs.Window(64, 4)),
-           schedule("streaming_llm", "%near = heddle.window(64)", "%first = heddle.sinks(4)",
+           schedule("streaming_llm_keys", "%near = heddle.window(64)", "%first = heddle.sinks(4)",
                     "%pairs = heddle.union %near, %first", "heddle.attend pairs(%pairs)")),
 ]
 

@@ -71,15 +71,13 @@ private:
 
 /// What the terms without lists keep: |i - j| <= half, j < sinks.
 struct FixedKeys {
-  int64_t half = -1, sinks = 0;
+  int64_t half = -1, sinks;
 
-  FixedKeys(std::span<const Term> terms, int64_t n) {
-    for (const Term &term : terms) {
+  FixedKeys(std::span<const Term> terms, int64_t n)
+      : sinks(std::min(bundle::sinkBound(terms, n), n)) {
+    for (const Term &term : terms)
       if (term.kind == Term::Kind::Window)
         half = std::max(half, std::min(term.size / 2, n));
-      else if (term.kind == Term::Kind::Sinks)
-        sinks = std::max(sinks, std::min(term.size, n));
-    }
   }
 
   /// Pairs of a row with these and with listed keys, each once.

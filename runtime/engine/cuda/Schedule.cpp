@@ -189,6 +189,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
         attention = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
           abi::AttentionArgs args = attentionOf(s);
+          args.sinks = bundle::sinkBound(bound.kernel->terms, lengths[s]);
           for (size_t c = 0; c < bound.selections.size(); ++c)
             args.lists[c] = lists.list(layer, s, bound.selections[c]);
           append(args);

@@ -53,6 +53,7 @@ private:
     nowTesting(name);
     ++finding.cases;
     cutRows();
+    problem.setSinks(kernel);
     checkOneTask(random);
     runAll(random);
     compare();
@@ -128,7 +129,7 @@ private:
                                 problem.shape.dtype),
           at % problem.args.rows,
           rt::reference::pairsOf(kernel.terms, head, lists, groups,
-                                 problem.args.position));
+                                 problem.args.position, problem.args.sinks));
     });
     for (int64_t at = 0; at < rows && finding.ok(); ++at)
       compareAttentionRow(problem, kernel.writesLse, at / problem.args.rows,

@@ -134,6 +134,7 @@ private:
     std::vector<abi::AttentionArgs> blocks;
     size_t next = 0;
     for (size_t s = 0; s < inputs.size(); ++s) {
+      problem(s).setSinks(kernel);
       abi::AttentionArgs args = argumentsOf(s);
       if (!kernel.writesLse)
         args.lse = nullptr;
@@ -216,9 +217,9 @@ private:
       expected[i] = rt::reference::attendRow(
           rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype),
           picked[i] % n,
-          rt::reference::pairsOf(kernel.terms, head, lists,
-                                 inputs[sequence]->groups,
-                                 placed[sequence] ? p.args.position : nullptr));
+          rt::reference::pairsOf(
+              kernel.terms, head, lists, inputs[sequence]->groups,
+              placed[sequence] ? p.args.position : nullptr, p.args.sinks));
     });
     for (size_t i = 0; i < picked.size() && finding.ok(); ++i)
       compareAttentionRow(

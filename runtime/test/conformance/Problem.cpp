@@ -166,6 +166,12 @@ void Problem::thinOut(std::mt19937_64 &random) {
   }
 }
 
+void Problem::setSinks(const bundle::Kernel &kernel) {
+  const int64_t last = position.as<int32_t>()[shape.n - 1];
+  const int64_t behind = last - (shape.n - 1); // as many as were left out
+  args.sinks = bundle::sinkBound(kernel.terms, last + 1 + behind);
+}
+
 RandomLists::Form RandomLists::formOf(const Shape &shape,
                                       const bundle::Selection &selection,
                                       int64_t keep, std::mt19937_64 &random) {

@@ -66,6 +66,9 @@ public:
   void takeAllRows();
   /// Leaves out rows and positions.
   void thinOut(std::mt19937_64 &random);
+  /// Tells kernels of these terms how many sinks there are, if that is a share
+  /// of all positions: some are behind the last one that is visible.
+  void setSinks(const bundle::Kernel &kernel);
 
   void poisonOutputs() {
     output.poison();

@@ -57,8 +57,8 @@ protected:
 };
 
 TEST_F(CudaConformance, KernelsOfSomeRowsConform) {
-  for (const char *name :
-       {"dense", "dense_lse", "columns", "two_columns", "union"}) {
+  for (const char *name : {"dense", "dense_lse", "columns", "two_columns",
+                           "union", "share", "share_union"}) {
     conformance::Finding finding = findingOf(name);
     EXPECT_TRUE(finding.ok()) << finding.failure;
     EXPECT_GT(finding.cases, 16);

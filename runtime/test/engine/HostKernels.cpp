@@ -314,7 +314,7 @@ void attend(const Compiled &code, const Launch &launch) {
       reference::Head head =
           reference::headOf(args, h, code.variant.headDim, code.dtype);
       auto keeps = reference::pairsOf(code.kernel.terms, h, lists, groups,
-                                      args.position);
+                                      args.position, args.sinks);
       for (int64_t tile = 0; tile < launch.grid[0]; ++tile) {
         auto [first, end] = rowsOfTile(code, args, tile);
         for (int64_t row = first; row < end; ++row) {

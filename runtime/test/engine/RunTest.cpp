@@ -224,6 +224,18 @@ TEST_F(RunTest, UnionsWithColumns) {
   compare(manifest, promptsOf({7, 40}), lengthsOf(16, 8, 10));
 }
 
+// A share of sinks is another number of them in each sequence.
+TEST_F(RunTest, SharesOfSinks) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "share_union", {2});
+  compare(manifest, promptsOf({7, 40}), lengthsOf(16, 8, 10));
+  manifest.rules.front().phases = {bundle::Phase()};
+  manifest.rules.front().phases.front().attention =
+      kernelNamed(manifest, "share");
+  compare(manifest, promptsOf({7, 90, 1}), lengthsOf(16, 8, 10));
+}
+
 // One select kernel, two selections: twice its argument blocks.
 TEST_F(RunTest, TwoSelectionsByOneKernel) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
@@ -538,11 +550,10 @@ TEST_F(RunTest, PlayedSharedLists) {
   }
 }
 
-// A union of columns, a window and sinks over some of the positions.
-TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
-  makeModel(tiny);
+/// Attention by `kernel` over what was committed lately and the next masks.
+static bundle::Manifest overVisiblePositions(const char *kernel) {
   bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "union", {2});
+  setRule(manifest, kernel, {2});
   bundle::Positions seen = positions(bundle::Positions::Kind::Union);
   seen.of = {0, 1};
   bundle::Positions fixed = positions(bundle::Positions::Kind::Fixed);
@@ -553,7 +564,15 @@ TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
                         positions(bundle::Positions::Kind::Undecoded, 12), seen,
                         fixed};
   manifest.visible = 3;
-  comparePlayed(manifest, promptsOf({20, 9}), lengthsOf(32, 32, 12));
+  return manifest;
+}
+
+// A union of columns, a window and sinks over some of the positions.
+TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
+  makeModel(tiny);
+  for (const char *kernel : {"union", "share_union"})
+    comparePlayed(overVisiblePositions(kernel), promptsOf({20, 9}),
+                  lengthsOf(32, 32, 12));
 }
 
 /// The schedule's one rule as `at_once` has it: each step renews what is due

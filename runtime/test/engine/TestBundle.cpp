@@ -60,6 +60,13 @@ Manifest gpuManifest(const BundleShape &shape) {
   add("two_columns", Kernel::Kind::Attention).terms = {columns(0), columns(1)};
   add("union", Kernel::Kind::Attention).terms = {
       columns(2), {Term::Kind::Window, 6, -1}, {Term::Kind::Sinks, 2, -1}};
+  add("share", Kernel::Kind::Attention).terms = {
+      {Term::Kind::Window, 6, -1}, {Term::Kind::Sinks, 0, -1, {1, 10}}};
+  add("share_union", Kernel::Kind::Attention).terms = {
+      columns(2),
+      {Term::Kind::Window, 6, -1},
+      {Term::Kind::Sinks, 2, -1},
+      {Term::Kind::Sinks, 0, -1, {1, 4}}};
   for (int64_t group : {16, 32})
     add("select_" + std::to_string(group), Kernel::Kind::Select).group = group;
   for (Kernel &kernel : manifest.kernels)

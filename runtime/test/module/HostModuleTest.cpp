@@ -236,6 +236,14 @@ TEST(HostModule, RefusesOtherPairs) {
   EXPECT_LIE("columns16", kernel.terms.clear(), "attends to other keys");
   EXPECT_LIE("columns16_window6_sinks2", kernel.terms.pop_back(),
              "attends to other keys");
+  // A number where the code asks for a share's bound, and the reverse.
+  EXPECT_LIE("window5_share",
+             (kernel.terms[1].share = {}, kernel.terms[1].size = 4),
+             "attends to other keys");
+  EXPECT_LIE("share_lse", kernel.terms.pop_back(), "leaves out row 0");
+  EXPECT_LIE("sinks3_lse",
+             (kernel.terms[0].size = 0, kernel.terms[0].share = {1, 5}),
+             "attends to other keys");
   EXPECT_LIE("sinks3_lse",
              kernel.terms.push_back({bundle::Term::Kind::Columns, 0, 0}),
              "attends to other keys");

@@ -137,6 +137,14 @@ TEST(Reference, PairsGoByPlaceOrPosition) {
   EXPECT_EQ(keys(near, 3), "..xxx");
   std::vector<Term> sinks = {{Term::Kind::Sinks, 3, -1}};
   EXPECT_EQ(keys(reference::pairsOf(sinks, 0, {}, {}, position), 4), "xxx..");
+  std::vector<Term> share = {{Term::Kind::Sinks, 0, -1, {1, 2}}};
+  EXPECT_EQ(keys(reference::pairsOf(share, 0, {}, {}, position, 5), 4),
+            "xxxx.");
+  share.push_back(sinks[0]);
+  EXPECT_EQ(keys(reference::pairsOf(share, 0, {}, {}, position, 5), 4),
+            "xxxx.");
+  EXPECT_EQ(keys(reference::pairsOf(share, 0, {}, {}, position, 1), 4),
+            "xxx..");
 
   // Blocks of 2 that start anew at key 3: {0,1} {2} {3,4}. Two query heads
   // share a list; the second list of a group misses an entry.

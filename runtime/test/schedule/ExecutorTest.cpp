@@ -153,6 +153,26 @@ TEST(Executor, PicksTheFirstPhaseThatHolds) {
   }
 }
 
+TEST(Executor, SharesOfSinksAreOfEachSequence) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.rules[0].phases[0].attention =
+      test::kernelNamed(manifest, "share_lse");
+  ModelConfig config = model(1);
+  constexpr int64_t heads = 4;
+  // A tenth, but three at least, as the kernel has three sinks besides.
+  const std::pair<int64_t, int64_t> counts[] = {{1, 1},  {9, 3},  {39, 3},
+                                                {40, 4}, {49, 4}, {64, 6}};
+  for (auto [n, sinks] : counts) {
+    auto executor = make(manifest, config);
+    ASSERT_TRUE(executor);
+    EXPECT_EQ(play(*executor, config, {n}, 1)[0].pairs, heads * n * sinks) << n;
+  }
+  auto executor = make(manifest, config);
+  ASSERT_TRUE(executor);
+  EXPECT_EQ(play(*executor, config, {64, 9, 45}, 1)[0].pairs,
+            heads * (64 * 6 + 9 * 3 + 45 * 4));
+}
+
 TEST(Executor, ShowsSelections) {
   Cadence first;
   first.kind = Cadence::Kind::First;

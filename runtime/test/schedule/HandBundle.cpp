@@ -54,6 +54,9 @@ Manifest test::handManifest() {
   const Term columns32{Term::Kind::Columns, 0, 1};
   auto window = [](int64_t size) { return Term{Term::Kind::Window, size, -1}; };
   auto sinks = [](int64_t size) { return Term{Term::Kind::Sinks, size, -1}; };
+  auto share = [](int64_t num, int64_t den) {
+    return Term{Term::Kind::Sinks, 0, -1, {num, den}};
+  };
   auto attention = [&](const std::string &name, int64_t rows, bool lse,
                        std::vector<Term> terms) {
     Kernel kernel = makeKernel(name, Kernel::Kind::Attention, rows);
@@ -68,6 +71,8 @@ Manifest test::handManifest() {
   attention("window6", 8, false, {window(6)});
   attention("window5_sinks2", 3, false, {window(5), sinks(2)});
   attention("sinks3_lse", 8, true, {sinks(3)});
+  attention("window5_share", 8, false, {window(5), share(1, 5)});
+  attention("share_lse", 8, true, {sinks(3), share(1, 10)});
   attention("columns16_window6_sinks2", 8, false,
             {columns16, window(6), sinks(2)});
   attention("columns16_columns32_lse", 16, true, {columns16, columns32});

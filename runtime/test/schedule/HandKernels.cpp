@@ -30,9 +30,11 @@ struct Pattern {
   bool lse = false;
   int64_t window = -1;
   int64_t sinks = -1;
+  bool share = false;          ///< as many sinks as the arguments say
   int64_t columns[2] = {0, 0}; ///< group sizes, 0: no such term
   bool dense() const {
-    return window < 0 && sinks < 0 && columns[0] == 0 && columns[1] == 0;
+    return window < 0 && sinks < 0 && !share && columns[0] == 0 &&
+           columns[1] == 0;
   }
 };
 
@@ -75,7 +77,7 @@ void attend(const Pattern &pattern, const abi::AttentionArgs *args,
           pattern.dense() ||
           (pattern.window >= 0 &&
            std::abs(position[place] - position[key]) <= pattern.window / 2) ||
-          position[key] < pattern.sinks;
+          position[key] < (pattern.share ? args->sinks : pattern.sinks);
       weight[key] = keep ? logit2<T, dim>(args, head, row, key) : dropped;
     }
     for (int c = 0; c < 2; ++c) {
@@ -166,6 +168,8 @@ HEDDLE_ATTENTION(columns32, .rows = 16, .columns = {32, 0})
 HEDDLE_ATTENTION(window6, .rows = 8, .window = 6)
 HEDDLE_ATTENTION(window5_sinks2, .rows = 3, .window = 5, .sinks = 2)
 HEDDLE_ATTENTION(sinks3_lse, .rows = 8, .lse = true, .sinks = 3)
+HEDDLE_ATTENTION(window5_share, .rows = 8, .window = 5, .share = true)
+HEDDLE_ATTENTION(share_lse, .rows = 8, .lse = true, .share = true)
 HEDDLE_ATTENTION(columns16_window6_sinks2, .rows = 8, .window = 6, .sinks = 2,
                  .columns = {16, 0})
 HEDDLE_ATTENTION(columns16_columns32_lse, .rows = 16, .lse = true,

@@ -50,6 +50,24 @@ TEST(PairCount, WindowsAndSinksEqualCountingOneByOne) {
       }
 }
 
+TEST(PairCount, SharesOfSinksEqualCountingOneByOne) {
+  for (int64_t n : {1, 2, 5, 9, 10, 33})
+    for (bundle::Ratio share :
+         {bundle::Ratio{1, 100}, {1, 10}, {1, 3}, {2, 3}, {1, 1}}) {
+      std::vector<Term> terms = {{Term::Kind::Window, 6, -1},
+                                 {Term::Kind::Sinks, 2, -1},
+                                 {Term::Kind::Sinks, 0, -1, share}};
+      const int64_t bound = std::max<int64_t>(1, n * share.num / share.den);
+      for (auto part : {std::span(terms), std::span(terms).last(2),
+                        std::span(terms).last(1)})
+        EXPECT_EQ(fixedPairs(part, n, 0),
+                  countOneByOne(
+                      reference::pairsOf(part, 0, {}, {}, nullptr, bound), n))
+            << "n " << n << " share " << share.num << "/" << share.den;
+      EXPECT_EQ(fixedPairs(std::span(terms).last(1), n, 0), n * bound);
+    }
+}
+
 TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
   std::mt19937 random(7);
   auto below = [&](int64_t bound) {
@@ -83,11 +101,15 @@ TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
       terms.push_back({Term::Kind::Window, below(12), -1});
     if (below(2))
       terms.push_back({Term::Kind::Sinks, below(6), -1});
+    if (below(2))
+      terms.push_back({Term::Kind::Sinks, 0, -1, {1, 1 + below(12)}});
     std::vector<int32_t> merged(room);
     for (int64_t head = 0; head < heads; ++head)
       EXPECT_EQ(
           listedPairs(terms, n, head, lists, groups, merged),
-          countOneByOne(reference::pairsOf(terms, head, lists, groups), n));
+          countOneByOne(reference::pairsOf(terms, head, lists, groups, nullptr,
+                                           bundle::sinkBound(terms, n)),
+                        n));
   }
 }
 
@@ -152,6 +174,10 @@ TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
       kernel.terms.push_back({Term::Kind::Window, below(20), -1});
     if (below(2) == 0)
       kernel.terms.push_back({Term::Kind::Sinks, below(20), -1});
+    if (below(2) == 0)
+      kernel.terms.push_back({Term::Kind::Sinks, 0, -1, {1, 1 + below(12)}});
+    args.sinks =
+        bundle::sinkBound(kernel.terms, position.back() + 1 + below(9));
 
     args.n = n;
     args.rows = static_cast<int64_t>(place.size());

@@ -94,7 +94,9 @@ public:
       int64_t of = between(0, 1);
       phase.when.cadence =
           chance(75) ? manifest.selections[of].cadence : cadence();
-      phase.attention = kernel(chance(70) ? "dense_lse" : "sinks3_lse");
+      phase.attention = kernel(chance(70)   ? "dense_lse"
+                               : chance(50) ? "sinks3_lse"
+                                            : "share_lse");
       for (int64_t selection : {0, 1})
         if (chance(70)) {
           phase.refreshes.push_back(
@@ -103,7 +105,8 @@ public:
         }
       result.push_back(phase);
     }
-    std::vector<const char *> readers = {"dense", "window6", "window5_sinks2"};
+    std::vector<const char *> readers = {"dense", "window6", "window5_sinks2",
+                                         "window5_share"};
     if (renewed.count(0))
       readers = {"columns16", "columns16_window6_sinks2"};
     if (renewed.count(1))

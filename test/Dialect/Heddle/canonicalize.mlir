@@ -17,6 +17,24 @@ heddle.schedule @flatten {
   heddle.attend pairs(%pairs)
 }
 
+// So does the larger of two shares of sinks; whether one holds a number of
+// sinks depends on the sequence, so that both stay.
+// CHECK-LABEL: heddle.schedule @absorb_shares
+heddle.schedule @absorb_shares {
+  %s1 = heddle.sinks(1/3)
+  %s2 = heddle.sinks(4)
+  %s3 = heddle.sinks(33333333333333333/100000000000000000)
+  %s4 = heddle.sinks(33 percent)
+  %w = heddle.window(64)
+  %pairs = heddle.union %s3, %s1, %s2, %s4, %w
+  // CHECK-NEXT: %[[S:.+]] = heddle.sinks(1/3)
+  // CHECK-NEXT: %[[N:.+]] = heddle.sinks(4)
+  // CHECK-NEXT: %[[W:.+]] = heddle.window(64)
+  // CHECK-NEXT: %[[PAIRS:.+]] = heddle.union %[[W]], %[[N]], %[[S]]{{$}}
+  // CHECK-NEXT: heddle.attend pairs(%[[PAIRS]])
+  heddle.attend pairs(%pairs)
+}
+
 // The larger of two windows and of two sinks holds the other.
 // CHECK-LABEL: heddle.schedule @absorb
 heddle.schedule @absorb {

@@ -63,6 +63,20 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
+  // expected-error@+1 {{the size of sinks must be at least 1, found 0}}
+  heddle.kernel @k attention [sinks(0)]
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 2/1}}
+  heddle.kernel @k attention [sinks(200 percent)]
+}
+
+// -----
+
+heddle.plan @N3 {
   // expected-error@+1 {{the size of window must be at least 1, found 0}}
   heddle.kernel @k attention [window(0)]
 }

@@ -16,6 +16,8 @@ heddle.plan @all {
   heddle.kernel @dl attention [] writes_lse
   // CHECK-NEXT: heddle.kernel @u attention [columns(@cols, group = 128), columns(@more, group = 32), window(256), sinks(4)]{{$}}
   heddle.kernel @u attention [columns(@cols, group = 128), columns(@more, group = 32), window(256), sinks(4)]
+  // CHECK-NEXT: heddle.kernel @share attention [window(256), sinks(4), sinks(0.1), sinks(1/1)]{{$}}
+  heddle.kernel @share attention [window(256), sinks(4), sinks(10 percent), sinks(1.0)]
   // CHECK-NEXT: heddle.kernel @s128 select(group = 128) by mean_probability{{$}}
   heddle.kernel @s128 select(group = 128) by mean_probability
   // CHECK-NEXT: heddle.kernel @s32 select(group = 32) by mean_probability {note = "kept"}{{$}}

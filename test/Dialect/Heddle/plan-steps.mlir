@@ -86,6 +86,20 @@ heddle.schedule @window_until {
   heddle.attend dense until(%c) then pairs(%p)
 }
 
+// A share of sinks beside a number of them: the runtime takes the larger.
+// CHECK-LABEL: heddle.plan @shares {
+// CHECK-NEXT:    heddle.kernel @attention_window64_sinks4_sinks1of10 attention [window(64), sinks(4), sinks(0.1)]{{$}}
+// CHECK-NEXT:    heddle.kernel @attention_sinks1of1 attention [sinks(1/1)]{{$}}
+heddle.schedule @shares {
+  %w = heddle.window(64)
+  %s = heddle.sinks(10 percent)
+  %t = heddle.sinks(4)
+  %p = heddle.union %s, %w, %t
+  %all = heddle.sinks(1/1)
+  heddle.attend pairs(%p)
+  heddle.attend pairs(%all) in layers(0 to 0)
+}
+
 // Two selections of one group size share a select kernel; one that is not of
 // the step's cadence is skipped at run time.
 // CHECK-LABEL: heddle.plan @two_cadences {

@@ -151,6 +151,69 @@ heddle.schedule @P4 {
 
 // -----
 
+heddle.schedule @P4 {
+  // expected-error@+1 {{the size of sinks must be at least 1, found 0}}
+  %w = heddle.sinks(0)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{the size of sinks must be at most 2147483647, found 2147483648}}
+  %w = heddle.sinks(2147483648)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 11/10}}
+  %w = heddle.sinks(110 percent)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 0/1}}
+  %w = heddle.sinks(0.0)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 4/3}}
+  %w = heddle.sinks(4/3)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{expected a ratio, such as 1/5, 0.2 or 20 percent}}
+  %w = heddle.sinks(few)
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{are a number of keys or a share of the sequence, and not both}}
+  %w = "heddle.sinks"() <{size = 4, share = #heddle.ratio<0.1>}> : () -> !heddle.pairs
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{are a number of keys or a share of the sequence, and not both}}
+  %w = "heddle.sinks"() : () -> !heddle.pairs
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{the share of sinks must be more than 0 and at most 1, found 3/2}}
+  %w = "heddle.sinks"() <{share = #heddle.ratio<3/2>}> : () -> !heddle.pairs
+}
+
+// -----
+
 heddle.schedule @P3 {
   // expected-error@+1 {{the size of a window must be at most 2147483647, found 2147483648}}
   %w = heddle.window(2147483648)

@@ -58,6 +58,28 @@ heddle.schedule @attends {
   heddle.attend dense in layers(-2 to -1)
 }
 
+// A bare integer is a number of sinks, whatever else a ratio can be is a share.
+// CHECK-LABEL: heddle.schedule @sinks
+heddle.schedule @sinks {
+  // CHECK-NEXT: heddle.sinks(1){{$}}
+  %0 = heddle.sinks(1)
+  // CHECK-NEXT: heddle.sinks(0.1){{$}}
+  %1 = heddle.sinks(10 percent)
+  // CHECK-NEXT: heddle.sinks(0.1){{$}}
+  %2 = heddle.sinks(1/10)
+  // CHECK-NEXT: heddle.sinks(0.1){{$}}
+  %3 = heddle.sinks(0.1)
+  // CHECK-NEXT: heddle.sinks(2/7){{$}}
+  %4 = heddle.sinks(2/7)
+  // CHECK-NEXT: heddle.sinks(1/1){{$}}
+  %5 = heddle.sinks(1.0)
+  // CHECK-NEXT: heddle.sinks(1/1){{$}}
+  %6 = heddle.sinks(100 percent)
+  // CHECK-NEXT: heddle.sinks(1/1){{$}}
+  %7 = heddle.sinks(1/1)
+  heddle.attend pairs(%7)
+}
+
 // CHECK-LABEL: heddle.schedule @at_once
 // CHECK: heddle.attend dense until(%{{.+}}) then pairs(%{{.+}}) at_once{{$}}
 // CHECK: heddle.attend pairs(%{{.+}}) at_once in layers(0 to 1){{$}}

@@ -153,3 +153,15 @@ shed.kernel @keys select element(f32) head_dim(64) group(64) {
   // expected-error@+1 {{chooses from spans, which are spans of blocks: add `blocks`}}
   shed.top_k %m span %m
 }
+
+// -----
+
+shed.kernel @few_sinks attention element(f32) head_dim(64) {
+  %s = shed.softmax_init : !shed.softmax
+  // expected-error@+1 {{sinks have a size of at least 1, not 0}}
+  %r = shed.for_keys over #shed.sinks<0> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}

@@ -17,8 +17,8 @@ shed.kernel @mixed attention element(f32) head_dim(128) writes_lse
     %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f32>
     shed.yield %n : !shed.softmax
   }
-  // CHECK: shed.for_keys over {{.*}} skip
-  %s2 = shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>, #shed.sinks<4>] init(%s1) : !shed.softmax {
+  // CHECK: shed.for_keys over {{.*}} skip [#shed.list<0, group = 128>, #shed.sinks<4>, #shed.sinks<?>]
+  %s2 = shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>, #shed.sinks<4>, #shed.sinks<?>] init(%s1) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
     %v = shed.load_values %keys : !shed.tile<keys, channels, f32>

@@ -16,12 +16,15 @@ heddle.schedule @everything {
   %first = heddle.sinks(4)
   %pairs = heddle.union %cols, %more, %near, %first
   heddle.attend dense until(%once) then pairs(%pairs)
+  %tenth = heddle.sinks(10 percent)
+  %streamed = heddle.union %near, %tenth
   heddle.attend pairs(%near) in layers(-2 to -1)
+  heddle.attend pairs(%streamed) in layers(0 to 1)
 }
 
 // CHECK: "producer": "heddlec
 // CHECK: "schedule": "everything"
-// CHECK: "abi": 4
+// CHECK: "abi": 5
 // CHECK: "triple": "x86_64-unknown-linux-gnu"
 // CHECK-NEXT: "cpu": "x86-64-v3"
 // CHECK: "avx2"
@@ -47,6 +50,9 @@ heddle.schedule @everything {
 // CHECK-NEXT: "step": 3
 // CHECK: "kernels": [
 // CHECK: "writes_lse": true
+// CHECK: "kind": "sinks"
+// CHECK-NEXT: "size": 4
+// CHECK-NEXT: }
 // CHECK: "dtype": "f32"
 // CHECK-NEXT: "head_dim": 64
 // CHECK: "dtype": "f32"
@@ -55,6 +61,9 @@ heddle.schedule @everything {
 // CHECK-NEXT: "head_dim": 64
 // CHECK: "dtype": "bf16"
 // CHECK-NEXT: "head_dim": 128
+// CHECK: "kind": "sinks"
+// CHECK-NEXT: "share": "1/10"
+// CHECK-NEXT: }
 // CHECK: "rules": [
 // CHECK-DAG: "kind": "before"
 // CHECK-DAG: "kind": "otherwise"

@@ -35,6 +35,10 @@ bundle::Term sinks(int64_t size) {
   return {bundle::Term::Kind::Sinks, size, -1};
 }
 
+bundle::Term sinks(int64_t num, int64_t den) {
+  return {bundle::Term::Kind::Sinks, 0, -1, {num, den}};
+}
+
 const std::vector<Case> &cases() {
   static const std::vector<Case> all = {
       {"dense", "", {}, {}},
@@ -48,6 +52,23 @@ const std::vector<Case> &cases() {
       {"s4", "sinks(4)", {sinks(4)}, {}},
       {"w40s5", "window(40), sinks(5)", {window(40), sinks(5)}, {}},
       {"s5w40", "sinks(5), window(40)", {sinks(5), window(40)}, {}},
+      // A share: none of a short sequence, rounded up to one; all of any.
+      {"s10p", "sinks(10 percent)", {sinks(1, 10)}, {}},
+      {"s1of1", "sinks(1/1)", {sinks(1, 1)}, {}},
+      {"w40s3of7", "window(40), sinks(3/7)", {window(40), sinks(3, 7)}, {}},
+      {"s70s1of3w30",
+       "sinks(70), sinks(1/3), window(30)",
+       {sinks(70), sinks(1, 3), window(30)},
+       {}},
+      {"b32c64w40s1of5",
+       "blocks(@b32, size = 32), columns(@s64, group = 64), window(40), "
+       "sinks(0.2)",
+       {blocks(), columns(), window(40), sinks(1, 5)},
+       {32, 64}},
+      {"s1of2c32",
+       "sinks(0.5), columns(@s32, group = 32)",
+       {sinks(1, 2), columns()},
+       {32}},
       {"c64w40",
        "columns(@s64, group = 64), window(40)",
        {columns(), window(40)},

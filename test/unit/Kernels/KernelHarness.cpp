@@ -170,6 +170,7 @@ Sequence::Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
   place.resize(n);
   std::iota(place.begin(), place.end(), 0);
   position = place;
+  length = n;
 }
 
 void Sequence::thinOut(std::mt19937 &random) {
@@ -179,6 +180,7 @@ void Sequence::thinOut(std::mt19937 &random) {
     p = next;
     next += 1 + std::max(0, static_cast<int32_t>(random() % 6) - 2);
   }
+  length = next + static_cast<int32_t>(random() % 50);
   int64_t counts[] = {0, 1, n, static_cast<int64_t>(random() % (n + 1)),
                       static_cast<int64_t>(random() % (n + 1))};
   std::vector<int32_t> all(n);
@@ -246,6 +248,23 @@ bool List::contains(int64_t h, int64_t i, int64_t j) const {
          from + keep;
 }
 
+static int64_t sinksOf(const bundle::Term &term, const Sequence &s) {
+  if (term.share.num == 0)
+    return term.size;
+  return std::max<int64_t>(1, s.length * term.share.num / term.share.den);
+}
+
+int64_t Pattern::sinksTold(const Sequence &s) const {
+  int64_t most = -1;
+  bool share = false;
+  for (const bundle::Term &term : terms)
+    if (term.kind == bundle::Term::Kind::Sinks) {
+      share |= term.share.num > 0;
+      most = std::max(most, sinksOf(term, s));
+    }
+  return share ? most : -1;
+}
+
 bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
                        int64_t j) const {
   size_t list = 0;
@@ -261,7 +280,7 @@ bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
         return true;
       break;
     case bundle::Term::Kind::Sinks:
-      if (s.position[j] < term.size)
+      if (s.position[j] < sinksOf(term, s))
         return true;
       break;
     }
@@ -409,6 +428,7 @@ AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
   args.place = s.place.data();
   args.position = s.position.data();
   args.firstRow = firstRow.data();
+  args.sinks = pattern.sinksTold(s);
   auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
   for (int64_t h = s.heads - 1; h >= 0; --h)
     for (size_t task = 0; task + 1 < firstRow.size(); ++task) {

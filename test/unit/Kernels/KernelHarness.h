@@ -65,6 +65,7 @@ struct Sequence {
   std::vector<int32_t> place;           ///< of each row; at first all n
   std::vector<int32_t> position;        ///< of each key; at first its place
   int64_t queryStride = 0, kvStride = 0;
+  int64_t length = 0; ///< positions, those that are left out with them
 
   Sequence(std::mt19937 &random, bool bf16, int64_t n, int64_t heads,
            int64_t kvHeads, int64_t headDim);
@@ -103,6 +104,9 @@ struct Pattern {
   std::vector<List> lists; ///< of the Columns and Blocks terms, in order
   /// Whether the row at place i attends to key j.
   bool contains(const Sequence &s, int64_t h, int64_t i, int64_t j) const;
+  /// What a kernel with a share of sinks is told; -1 for others, which do not
+  /// read it.
+  int64_t sinksTold(const Sequence &s) const;
 };
 
 /// What a kernel wrote.

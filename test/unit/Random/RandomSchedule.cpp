@@ -237,8 +237,11 @@ private:
     }
     if (below(3) == 0) {
       schedule.sinks = true;
-      schedule.terms.push_back(
-          value("k", "heddle.sinks(" + number(1, 20) + ")"));
+      schedule.terms.push_back(value(
+          "k",
+          "heddle.sinks(" +
+              (below(2) ? number(1, 20) : oneOf({"10 percent", "1/3", "1.0"})) +
+              ")"));
     }
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
   }

@@ -76,7 +76,9 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
                 ? describe(manifest.selections[term.selection])
                 : (term.kind == bundle::Term::Kind::Window ? "window "
                                                            : "sinks ") +
-                      std::to_string(term.size));
+                      std::to_string(term.size) + " or " +
+                      std::to_string(term.share.num) + "/" +
+                      std::to_string(term.share.den));
       for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
         const bundle::Selection &selection =
             manifest.selections[refresh.selection];

@@ -95,8 +95,11 @@ LogicalResult mlir::heddle::checkRatio(EmitError emitError, StringRef what,
                      << ", found " << ratio.getNum() << '/' << ratio.getDen();
 }
 
-ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
-                                     int64_t most) {
+/// `1/5`, `0.2`, `20 percent`; a bare integer, too, which `bare` takes
+/// instead of `ratio` unless it is null.
+static ParseResult parseRatioOrInteger(AsmParser &parser, RatioAttr &ratio,
+                                       int64_t most,
+                                       std::optional<int64_t> *bare) {
   SMLoc loc = parser.getCurrentLocation();
   char next = *loc.getPointer();
   if (next == '-')
@@ -107,14 +110,14 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
                                  "percent");
 
   int64_t num = 0, den = 1;
+  bool whole = false;
   OptionalParseResult integer = parser.parseOptionalInteger(num);
   if (integer.has_value()) {
     if (failed(*integer))
       return failure();
-    if (succeeded(parser.parseOptionalSlash())) {
-      if (parser.parseInteger(den))
-        return failure();
-    }
+    whole = failed(parser.parseOptionalSlash());
+    if (!whole && parser.parseInteger(den))
+      return failure();
   } else {
     double value;
     if (parser.parseFloat(value))
@@ -127,8 +130,12 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
              << "]; write a fraction, such as 1/3";
     std::tie(num, den) = *fraction;
   }
-  if (succeeded(parser.parseOptionalKeyword("percent")) &&
-      llvm::MulOverflow(den, int64_t(100), den))
+  const bool percent = succeeded(parser.parseOptionalKeyword("percent"));
+  if (whole && !percent && bare) {
+    *bare = num;
+    return success();
+  }
+  if (percent && llvm::MulOverflow(den, int64_t(100), den))
     return parser.emitError(loc, "this percentage is too fine to be held");
 
   if (int64_t divisor = std::gcd(num, den); divisor > 1) {
@@ -142,6 +149,11 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
   return success(ratio &&
                  succeeded(checkRatio([&] { return parser.emitError(loc); },
                                       "a ratio", ratio, most)));
+}
+
+ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
+                                     int64_t most) {
+  return parseRatioOrInteger(parser, ratio, most, nullptr);
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
@@ -164,6 +176,49 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
   std::string decimals = std::to_string(num % den * (power / den));
   printer << num / den << '.' << std::string(digits - decimals.size(), '0')
           << decimals;
+}
+
+/// `what` names the count in messages: "the size of sinks".
+static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
+                                     int64_t &count, RatioAttr &share) {
+  SMLoc loc = parser.getCurrentLocation();
+  // Of a negative number the count's message says most.
+  if (*loc.getPointer() == '-')
+    return parseCount(parser, what, count);
+  std::optional<int64_t> bare;
+  if (parseRatioOrInteger(parser, share, 1, &bare))
+    return failure();
+  if (!bare)
+    return success();
+  count = *bare;
+  return checkCount([&] { return parser.emitError(loc); }, what, count);
+}
+
+ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser,
+                                            IntegerAttr &count,
+                                            RatioAttr &share) {
+  int64_t value = 0;
+  if (::parseCountOrShare(parser, "the size of sinks", value, share))
+    return failure();
+  if (!share)
+    count = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+/// Never a bare integer: that would be a count.
+static void printShare(AsmPrinter &printer, RatioAttr share) {
+  if (share.getDen() == 1)
+    printer << share.getNum() << "/1";
+  else
+    printRatio(printer, share);
+}
+
+void mlir::heddle::printCountOrShare(AsmPrinter &printer, Operation *,
+                                     IntegerAttr count, RatioAttr share) {
+  if (share)
+    printShare(printer, share);
+  else if (count)
+    printer << count.getInt();
 }
 
 //===----------------------------------------------------------------------===//
@@ -564,12 +619,18 @@ static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
   if (word != "window" && word != "sinks")
     return parser.emitError(loc, "a term is columns(...), blocks(...), "
                                  "window(...) or sinks(...)");
+  const bool window = word == "window";
+  RatioAttr share;
   if (parser.parseLParen() ||
-      parseCount(parser, ("the size of " + word).str(), size) ||
+      (window
+           ? parseCount(parser, "the size of window", size)
+           : ::parseCountOrShare(parser, "the size of sinks", size, share)) ||
       parser.parseRParen())
     return failure();
-  if (word == "window")
+  if (window)
     term = WindowTermAttr::get(parser.getContext(), size);
+  else if (share)
+    term = SinksShareTermAttr::get(parser.getContext(), share);
   else
     term = SinksTermAttr::get(parser.getContext(), size);
   return success();
@@ -604,6 +665,10 @@ void mlir::heddle::printTerms(AsmPrinter &printer, ArrayAttr terms) {
       printer << ", size = " << blocks.getSize() << ')';
     } else if (auto window = dyn_cast<WindowTermAttr>(term)) {
       printer << "window(" << window.getSize() << ')';
+    } else if (auto share = dyn_cast<SinksShareTermAttr>(term)) {
+      printer << "sinks(";
+      printShare(printer, share.getShare());
+      printer << ')';
     } else {
       printer << "sinks(" << cast<SinksTermAttr>(term).getSize() << ')';
     }

@@ -60,6 +60,13 @@ inline void printNoAttributes(OpAsmPrinter &, Operation *, DictionaryAttr) {}
 ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio, int64_t most = 1);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
+/// A bare integer is a count, any other ratio a share: `4`, but `10 percent`.
+/// Sets one of the two.
+ParseResult parseCountOrShare(AsmParser &parser, IntegerAttr &count,
+                              RatioAttr &share);
+void printCountOrShare(AsmPrinter &printer, Operation *, IntegerAttr count,
+                       RatioAttr share);
+
 /// `uniform(window = 0.3, count = 16)`, ...
 ParseResult parseCadence(AsmParser &parser, CadenceAttr &cadence);
 void printCadence(AsmPrinter &printer, CadenceAttr cadence);

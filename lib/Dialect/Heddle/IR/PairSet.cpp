@@ -7,6 +7,7 @@
 
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
+#include "llvm/ADT/APInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -49,6 +50,14 @@ PairSet PairSet::of(Value pairs) {
   return set;
 }
 
+static bool isLess(RatioAttr a, RatioAttr b) {
+  auto product = [](int64_t num, int64_t den) {
+    return llvm::APInt(128, static_cast<uint64_t>(num)) *
+           llvm::APInt(128, static_cast<uint64_t>(den));
+  };
+  return product(a.getNum(), b.getDen()).ult(product(b.getNum(), a.getDen()));
+}
+
 // A foreign op adds nothing: the schedule's verifier reports it.
 void PairSet::addPart(Operation *part) {
   llvm::TypeSwitch<Operation *>(part)
@@ -67,8 +76,12 @@ void PairSet::addPart(Operation *part) {
           window = op;
       })
       .Case([&](SinksOp op) {
-        if (!sinks || sinks.getSize() < op.getSize())
+        if (RatioAttr share = op.getShareAttr()) {
+          if (!shareOfSinks || isLess(shareOfSinks.getShareAttr(), share))
+            shareOfSinks = op;
+        } else if (!sinks || *sinks.getSize() < *op.getSize()) {
           sinks = op;
+        }
       });
 }
 
@@ -80,5 +93,7 @@ SmallVector<Value> PairSet::parts() {
     values.push_back(window);
   if (sinks)
     values.push_back(sinks);
+  if (shareOfSinks)
+    values.push_back(shareOfSinks);
   return values;
 }

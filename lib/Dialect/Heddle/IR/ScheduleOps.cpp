@@ -49,10 +49,17 @@ void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "sinks");
 }
 
-// P4: sinks are at least one key.
+// P4: sinks are at least one key, or a share of the sequence.
 LogicalResult SinksOp::verify() {
-  return checkCount([&] { return emitOpError(); }, "the size of sinks",
-                    getSize());
+  auto error = [&] { return emitOpError(); };
+  if (getSize().has_value() == static_cast<bool>(getShareAttr()))
+    return error()
+           << "are a number of keys or a share of the sequence, and not "
+              "both";
+  if (RatioAttr share = getShareAttr())
+    return checkRatio(error, "the share of sinks", share);
+  return checkCount(error, "the size of sinks",
+                    static_cast<int64_t>(*getSize()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -178,8 +178,15 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
     terms.push_back(WindowTermAttr::get(context, pairs.window.getSize()));
   }
   if (pairs.sinks) {
-    name += "_sinks" + std::to_string(pairs.sinks.getSize());
-    terms.push_back(SinksTermAttr::get(context, pairs.sinks.getSize()));
+    auto size = static_cast<int64_t>(*pairs.sinks.getSize());
+    name += "_sinks" + std::to_string(size);
+    terms.push_back(SinksTermAttr::get(context, size));
+  }
+  if (pairs.shareOfSinks) {
+    RatioAttr share = pairs.shareOfSinks.getShareAttr();
+    name += "_sinks" + std::to_string(share.getNum()) + "of" +
+            std::to_string(share.getDen());
+    terms.push_back(SinksShareTermAttr::get(context, share));
   }
   return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
                    /*writesLse=*/false);

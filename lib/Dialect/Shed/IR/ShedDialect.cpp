@@ -19,6 +19,21 @@ using namespace mlir::shed;
 #include "heddle/Dialect/Shed/IR/ShedDialect.cpp.inc"
 #include "heddle/Dialect/Shed/IR/ShedEnums.cpp.inc"
 
+/// `?` or an integer.
+static ParseResult parseSinksSize(AsmParser &parser, int64_t &size) {
+  if (failed(parser.parseOptionalQuestion()))
+    return parser.parseInteger(size);
+  size = ShapedType::kDynamic;
+  return success();
+}
+
+static void printSinksSize(AsmPrinter &printer, int64_t size) {
+  if (ShapedType::isDynamic(size))
+    printer << '?';
+  else
+    printer << size;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedAttrs.cpp.inc"
 
@@ -57,7 +72,7 @@ LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
 }
 
 LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
-  if (size < 1)
+  if (size < 1 && !ShapedType::isDynamic(size))
     return emitError() << "sinks have a size of at least 1, not " << size;
   return success();
 }

@@ -281,9 +281,19 @@ def Heddle_SinksTermAttr : Heddle_Attr<"SinksTerm", "sinks"> {
   let assemblyFormat = "`<` $size `>`";
 }
 
+def Heddle_SinksShareTermAttr : Heddle_Attr<"SinksShareTerm", "sinks_share"> {
+  let summary = "keys j < max(1, floor(share * n)), n of the whole sequence";
+  let description = [{
+    Written `sinks(0.1)` in a kernel's terms. The runtime tells the kernel the
+    bound (`abi::AttentionArgs::sinks`).
+  }];
+  let parameters = (ins "::mlir::heddle::RatioAttr":$share);
+  let assemblyFormat = "`<` $share `>`";
+}
+
 def Heddle_TermAttr : AnyAttrOf<
     [Heddle_ColumnsTermAttr, Heddle_BlocksTermAttr, Heddle_WindowTermAttr,
-     Heddle_SinksTermAttr],
+     Heddle_SinksTermAttr, Heddle_SinksShareTermAttr],
     "columns, blocks, window or sinks">;
 def Heddle_SymbolArrayAttr
     : TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of the plan">;

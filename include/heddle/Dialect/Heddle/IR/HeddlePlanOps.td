@@ -105,6 +105,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     ```mlir
     heddle.kernel @all attention dense writes_lse
     heddle.kernel @mixed attention [columns(@cols, group = 128), window(256), sinks(4)]
+    heddle.kernel @first attention [window(256), sinks(0.1)]
     heddle.kernel @tiled attention [blocks(@tiles, size = 128)]
     heddle.kernel @pick select(group = 128) by mean_probability
     heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability

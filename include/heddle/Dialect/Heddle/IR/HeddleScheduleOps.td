@@ -155,15 +155,23 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
 }
 
 def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
-  let summary = "the first keys of the sequence: j < size";
+  let summary = "the first keys of the sequence: j < size, or a share of all n";
   let description = [{
+    A bare integer is a number of keys, any other ratio a share of the whole
+    sequence (prompt and response, visible or not): j < max(1, floor(share * n)).
+
     ```mlir
     %first = heddle.sinks(4)
+    %tenth = heddle.sinks(10 percent)
     ```
   }];
-  let arguments = (ins I64Attr:$size);
+  let arguments = (ins OptionalAttr<I64Attr>:$size,
+                       OptionalAttr<Heddle_RatioAttr>:$share);
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "`` `(` $size `)` `` custom<NoAttributes>(attr-dict)";
+  let assemblyFormat = [{
+    `` `(` custom<CountOrShare>($size, $share) `)`
+    `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
 }
 
@@ -176,9 +184,9 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
     ```
 
     Canonical form: flat and without repeats. Of pairs: selections first in the
-    order written, then at most one window, then at most one sinks (of two, the
-    larger holds the smaller); a union with `heddle.dense` is dense. Of
-    positions: one with `all` is all.
+    order written, then at most one window, at most one number of sinks and at
+    most one share of them (of two alike, the larger holds the smaller); a union
+    with `heddle.dense` is dense. Of positions: one with `all` is all.
   }];
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
   let results = (outs Heddle_SetType:$result);

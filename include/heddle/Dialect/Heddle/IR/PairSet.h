@@ -13,13 +13,15 @@
 namespace mlir::heddle {
 
 /// A set of pairs in normal form: the union of some selections (those that are
-/// written alike are one), at most one window and at most one sinks (the
-/// largest of each holds the others). All of it is moot when a part is dense.
+/// written alike are one), at most one window, one number and one share of
+/// sinks (the largest of each holds the others; which of a number and a share
+/// is larger depends on the sequence). All of it is moot when a part is dense.
 struct PairSet {
   DenseOp dense;                    ///< null, or a part that is all pairs
   SmallVector<SelectOp> selections; ///< in the order written
   WindowOp window;                  ///< may be null
-  SinksOp sinks;                    ///< may be null
+  SinksOp sinks;                    ///< may be null; a number of keys
+  SinksOp shareOfSinks;             ///< may be null; a share of the sequence
 
   /// Looks through unions. A null value means all pairs.
   static PairSet of(Value pairs);

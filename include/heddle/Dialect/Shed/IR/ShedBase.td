@@ -109,10 +109,18 @@ def Shed_WindowAttr : Shed_Attr<"Window", "window"> {
 }
 
 def Shed_SinksAttr : Shed_Attr<"Sinks", "sinks"> {
-  let summary = "keys whose positions are below size";
+  let summary = "keys whose positions are below size, or a bound of the run time";
+  let description = [{
+    `#shed.sinks<?>` are the keys below `AttentionArgs::sinks`, which the runtime
+    fills in; its size is `ShapedType::kDynamic`.
+  }];
   let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` $size `>`";
+  let assemblyFormat = "`<` custom<SinksSize>($size) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether only the arguments say how many there are.
+    bool isDynamic() const { return ::mlir::ShapedType::isDynamic(getSize()); }
+  }];
 }
 
 def Shed_ListAttr : Shed_Attr<"List", "list"> {

@@ -65,15 +65,15 @@ heddle.plan @shares {
   }
 }
 
-// A share and a number of sinks are one set that the runtime bounds; windows
-// come behind it.
+// A share and a number of sinks are one set that the runtime bounds. It comes
+// first: nothing is taken out of it.
 // CHECK: shed.kernel @told_f32_d64
-// CHECK:   shed.for_keys over #shed.list<0, group = 128> init
+// CHECK:   shed.for_keys over #shed.sinks<?> init
 // CHECK-NOT: shed.mask
-// CHECK:   shed.for_keys over #shed.sinks<?> skip [#shed.list<0, group = 128>] init
-// CHECK-NOT: shed.mask
-// CHECK:   shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>, #shed.sinks<?>] init
+// CHECK:   shed.for_keys over #shed.window<64> skip [#shed.sinks<?>] init
 // CHECK:     shed.mask {{.*}} within <64>
+// CHECK:   shed.for_keys over #shed.list<0, group = 128> skip [#shed.sinks<?>] init
+// CHECK:     shed.mask {{.*}} outside [#shed.window<64>]
 // CHECK-NOT: shed.for_keys
 // CHECK:   shed.store
 

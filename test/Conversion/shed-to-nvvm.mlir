@@ -190,3 +190,29 @@ shed.kernel @blocks attention element(bf16) head_dim(64) shared_lists
   }
   shed.store %r
 }
+
+// Sinks of the run time: the arguments' last field says how many, and as they
+// may be many, whole tiles are not masked.
+// CHECK-LABEL: llvm.func @told(
+// CHECK: %[[AT:.+]] = llvm.getelementptr %{{.+}}[320] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+// CHECK-NEXT: %[[TOLD:.+]] = llvm.load %[[AT]] invariant {{.*}} -> i64
+// CHECK-NEXT: arith.trunci %[[TOLD]] : i64 to i32
+// CHECK: %[[WHOLE:.+]]:40 = scf.for %{{.+}} = %c0_i32 to %[[TILES:.+]] step
+// CHECK: nvvm.mma.sync
+// CHECK: scf.for %{{.+}} = %[[TILES]] to %{{.+}} step %{{.+}} iter_args(%{{.+}} = %[[WHOLE]]#0,
+// CHECK: nvvm.mma.sync
+// CHECK: llvm.return
+shed.kernel @told attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.sinks<?> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}

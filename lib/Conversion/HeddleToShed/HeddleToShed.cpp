@@ -99,11 +99,13 @@ private:
     Value state =
         shed::SoftmaxInitOp::create(b, shed::SoftmaxType::get(context));
     // A share and numbers of sinks are one set, whose bound the runtime knows.
-    // It is large, so it comes before windows: only what a window has besides
-    // is masked.
+    // It may be long and comes first: then it is a range without a hole, from
+    // which nothing is filtered and no window masked.
     const bool share =
         llvm::any_of(source.getTerms(), llvm::IsaPred<SinksShareTermAttr>);
-    SmallVector<Attribute> sets, windowSets;
+    SmallVector<Attribute> sets;
+    if (share)
+      sets.push_back(shed::SinksAttr::get(context, ShapedType::kDynamic));
     int64_t lists = 0;
     for (Attribute term : source.getTerms()) {
       if (auto columns = dyn_cast<ColumnsTermAttr>(term))
@@ -113,14 +115,11 @@ private:
         sets.push_back(
             shed::BlocksAttr::get(context, lists++, blocks.getSize()));
       else if (auto window = dyn_cast<WindowTermAttr>(term))
-        (share ? windowSets : sets)
-            .push_back(shed::WindowAttr::get(context, window.getSize()));
-      else
-        sets.push_back(shed::SinksAttr::get(
-            context, share ? ShapedType::kDynamic
-                           : cast<SinksTermAttr>(term).getSize()));
+        sets.push_back(shed::WindowAttr::get(context, window.getSize()));
+      else if (!share)
+        sets.push_back(
+            shed::SinksAttr::get(context, cast<SinksTermAttr>(term).getSize()));
     }
-    llvm::append_range(sets, windowSets);
     if (sets.empty())
       sets.push_back(shed::AllAttr::get(context));
 

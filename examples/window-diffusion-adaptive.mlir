@@ -1,5 +1,5 @@
-// window-diffusion that ends once the end of the text is a token and nothing
-// before it is masked.
+// window-diffusion that goes no further than the end of the text, once that is a
+// token, and ends when nothing before it is masked.
 //
 // Source: Window-Diffusion, section 4.2, adaptive termination.
 
@@ -16,6 +16,6 @@ heddle.schedule @window_diffusion_adaptive {
   heddle.reuse kv
   heddle.recompute all on %phase
   heddle.recompute %rows
-  heddle.commit quota within(%active) stop(eos)
+  heddle.commit quota within(%active) stop(eos, narrowing)
   heddle.attend dense
 }

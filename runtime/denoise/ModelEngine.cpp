@@ -121,9 +121,11 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                                           rule.kind) != kinds.end();
                        });
   };
-  // A block that lasts until it is full must not draw masks for ever.
-  // Nor one that goes by an order: what was passed over would stay the next.
-  if (anyOf({CommitKind::RandomOrder}) ||
+  // A block that lasts until it is full must not draw masks for ever. Nor one
+  // that goes by an order: what was passed over would stay the next. Nor where
+  // rows may be the block's alone: what was passed over would stay behind.
+  if (anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
+      !schedule.passes.empty() ||
       std::any_of(rules.begin(), rules.end(), endsWhenFull))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;

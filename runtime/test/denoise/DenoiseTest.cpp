@@ -387,6 +387,71 @@ TEST(Generate, BlocksThatLastUntilFullDrawNoMasks) {
     EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 0);
 }
 
+TEST(Generate, StepsThatLeavePositionsOutDrawNoMasks) {
+  auto masksLeft = [](const bundle::Manifest &program) {
+    FakeModel model;
+    model.drawsMasks = true;
+    FakeExecutor executor;
+    executor.program = program;
+    Result<Generation> result = generate(model, executor, raggedPrompts,
+                                         makeOptions(12, 4, 12), nullptr);
+    EXPECT_TRUE(result) << result.error().text();
+    int64_t masks = 0;
+    for (const Tokens &tokens : result->sequences)
+      masks += std::count(tokens.begin(), tokens.end(), FakeModel::mask);
+    return masks;
+  };
+  bundle::Manifest program;
+  EXPECT_GT(masksLeft(program), 0) << "as in the released samplers";
+  program.passes.emplace_back();
+  EXPECT_EQ(masksLeft(program), 0);
+  program.passes.clear();
+  program.positions.emplace_back();
+  program.visible = 0;
+  EXPECT_EQ(masksLeft(program), 0);
+}
+
+TEST(Generate, RowsThatStandAlonePredictTheirOwnPositions) {
+  FakeModel model;
+  model.info.shiftedLogits = true;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  // The response's rows, without the one that predicts its first position.
+  executor.rows = [](const SequenceState &, int64_t position) {
+    return position >= 3;
+  };
+  auto run = [&] {
+    return generate(model, executor, Prompts{{1, 2, 3}}, makeOptions(6, 6, 2),
+                    nullptr);
+  };
+  EXPECT_FALSE(run()) << "nothing predicts the first position";
+  model.requested.clear();
+  executor.alone = true;
+  Result<Generation> result = run();
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_TRUE(result->complete);
+  // Row 0 stands at position 3 and predicts it and position 4.
+  ASSERT_GE(model.requested.size(), 1u);
+  EXPECT_EQ(model.requested[0], (std::vector<int64_t>{0, 0, 1, 2, 3, 4}));
+}
+
+TEST(Generate, FullBlocksTakeTheirFewestPasses) {
+  FakeModel model;
+  FakeExecutor executor;
+  executor.program = aboveABit();
+  executor.program.commit.ratio = {1, 1000000}; // all at once
+  executor.program.commit.leastPasses = 3;
+  std::vector<size_t> commits;
+  Result<Generation> result =
+      generate(model, executor, Prompts{{1, 2, 3}}, makeOptions(6, 3, 6),
+               [&](const StepRecord &record) {
+                 commits.push_back(record.commits.size());
+                 return true;
+               });
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(commits, (std::vector<size_t>{3, 0, 0, 3, 0, 0}));
+}
+
 TEST(Generate, OnlyComputedRowsAreCommitted) {
   FakeModel model;
   FakeExecutor executor;

@@ -150,7 +150,7 @@ struct AttentionArgs {
   const int32_t *position;        ///< [n] ascending: of each key
   const int32_t *firstRow;        ///< [tiles + 1], of each tile
   /// bundle::sinkBound() of the kernel's terms in the whole sequence, at least
-  /// 1. Read by kernels of which a term is a share of sinks, by no others.
+  /// 1 where a term is a share. Read by kernels of which one is, by no others.
   int64_t sinks;
 };
 

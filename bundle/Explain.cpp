@@ -301,7 +301,7 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
       result.exact &= pass.rows.exact() && !pass.depends;
     }
   // Blocks that end by confidence take other steps than planned.
-  result.exact &= commitsByQuota(manifest);
+  result.exact &= takesPlannedSteps(manifest, request.blockSteps());
   double keyShare = static_cast<double>(result.visible.most) /
                     static_cast<double>(request.length);
   result.exact &= result.visible.exact();

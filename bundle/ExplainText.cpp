@@ -150,7 +150,7 @@ std::string rowsText(const Explanation &explanation) {
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
       commit.kind != CommitRule::Kind::Quota)
     text += "  commits " + ruleText(manifest, commit) + "\n";
-  if (!commitsByQuota(manifest))
+  if (!takesPlannedSteps(manifest, request.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";
   if (commit.leastPasses > 1)
     text += "  a block takes at least " + counted(commit.leastPasses, "step") +
@@ -252,9 +252,10 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
   text += "attention computes " +
-          std::string(explanation.exact          ? ""
-                      : commitsByQuota(manifest) ? "at most "
-                                                 : "if it goes as planned ") +
+          std::string(explanation.exact ? ""
+                      : takesPlannedSteps(manifest, request.blockSteps())
+                          ? "at most "
+                          : "if it goes as planned ") +
           percent(explanation.share) + " of the pairs of a dense run";
   if (explanation.scoreShare > 0)
     text += "; scoring visits " + percent(explanation.scoreShare) + " more";

@@ -498,6 +498,12 @@ struct CommitRule {
            kind == Kind::Timesteps;
   }
   bool hasRatio() const { return kind == Kind::Above || kind == Kind::Factor; }
+
+  /// Whether the model's own confidence orders candidates; else it is the
+  /// token's probability, which thresholds are of.
+  bool hasModelsConfidence() const {
+    return kind == Kind::Quota || kind == Kind::Best || kind == Kind::Timesteps;
+  }
   bool operator==(const CommitRule &) const = default;
 };
 
@@ -521,9 +527,9 @@ struct Manifest {
   std::vector<Positions> positions; ///< what follows refers to these
   /// The visible positions: the others are neither row nor key, as if the
   /// sequence were shorter. Groups, blocks and lists count visible positions;
-  /// RoPE, windows and sinks go by the position in the sequence. -1: all. A set
-  /// that changes within a run is Fixed on a cadence at whose steps all visible
-  /// rows are computed.
+  /// RoPE, windows and sinks go by the position in the sequence. -1: all. What
+  /// becomes visible within a run is computed at that step, or was visible and
+  /// computed at the step before.
   int64_t visible = -1;
   Cadence allVisible; ///< at its steps all positions are, and all rows are
                       ///< computed

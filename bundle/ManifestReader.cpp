@@ -13,6 +13,7 @@
 #include "bundle/Abi.h"
 #include "bundle/Manifest.h"
 #include "bundle/ManifestNames.h"
+#include "bundle/Program.h"
 
 #include "nlohmann/json.hpp"
 
@@ -768,7 +769,7 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
       in.boolean(commit["stop_at_eos"], "commit.stop_at_eos");
   manifest.commit.narrows = in.boolean(commit["narrows"], "commit.narrows");
   manifest.commit.leastPasses =
-      in.integer(commit["least_passes"], "commit.least_passes", 1, maxCount);
+      in.integer(commit["least_passes"], "commit.least_passes", 1, maxSteps);
 
   if (in.failed())
     return in.takeError();

@@ -90,17 +90,25 @@ std::optional<size_t> heddle::bundle::passAt(const Manifest &manifest,
   return std::nullopt;
 }
 
-const CommitRule &heddle::bundle::commitAt(std::span<const DatedCommit> dated,
-                                           const CommitRule &otherwise,
-                                           const StepPlace &place) {
-  for (const DatedCommit &each : dated)
-    if (allHold(each.when, place))
-      return each.rule;
-  return otherwise;
+std::optional<size_t>
+heddle::bundle::datedCommitAt(std::span<const DatedCommit> dated,
+                              const StepPlace &place) {
+  for (size_t i = 0; i < dated.size(); ++i)
+    if (allHold(dated[i].when, place))
+      return i;
+  return std::nullopt;
 }
 
-bool heddle::bundle::commitsByQuota(const Manifest &manifest) {
+const CommitRule &heddle::bundle::commitAt(const Manifest &manifest,
+                                           const StepPlace &place) {
+  std::optional<size_t> dated = datedCommitAt(manifest.datedCommits, place);
+  return dated ? manifest.datedCommits[*dated].rule : manifest.commit;
+}
+
+bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
+                                       int64_t blockSteps) {
   return manifest.commit.byQuota() &&
+         manifest.commit.leastPasses <= blockSteps &&
          std::all_of(
              manifest.datedCommits.begin(), manifest.datedCommits.end(),
              [](const DatedCommit &dated) { return dated.rule.byQuota(); });

@@ -60,12 +60,16 @@ size_t phaseAt(const Rule &rule, const StepPlace &place);
 /// every step computes all visible rows.
 std::optional<size_t> passAt(const Manifest &manifest, const StepPlace &place);
 
-/// The rule that a step commits by: one of those of some steps, or `otherwise`.
-const CommitRule &commitAt(std::span<const DatedCommit> dated,
-                           const CommitRule &otherwise, const StepPlace &place);
+/// The index of the rule, of those of some steps, that a step commits by; none
+/// where it is the one of the other steps.
+std::optional<size_t> datedCommitAt(std::span<const DatedCommit> dated,
+                                    const StepPlace &place);
 
-/// Whether all steps of a run commit by quota.
-bool commitsByQuota(const Manifest &manifest);
+/// The rule that a step commits by.
+const CommitRule &commitAt(const Manifest &manifest, const StepPlace &place);
+
+/// Whether blocks take the planned number of steps, if none lacks candidates.
+bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
 
 /// The index of the set of positions that a step sees; -1: all.
 int64_t visibleAt(const Manifest &manifest, const StepPlace &place);

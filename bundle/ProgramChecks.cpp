@@ -8,6 +8,7 @@
 #include "bundle/ProgramChecks.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 using namespace heddle::bundle;
@@ -249,7 +250,8 @@ private:
   void checkReuse();
   void checkPasses();
   void checkFirstStep();
-  bool comesWithRows(int64_t set) const;
+  std::set<int64_t> partsOf(int64_t set) const;
+  bool isComputed(int64_t set) const;
   void checkVisible();
   void checkVisibleChange(const Cadence &cadence);
   void checkSelection(size_t index);
@@ -498,14 +500,28 @@ void Checker::checkPasses() {
     checkFirstStep();
 }
 
-/// Whether a set comes and goes with the rows that a step computes: every pass
-/// that does not compute all computes exactly it.
-bool Checker::comesWithRows(int64_t set) const {
-  return std::all_of(
-      manifest.passes.begin(), manifest.passes.end(), [&](const Pass &pass) {
-        return isWhole(pass) ||
-               (pass.rows == set && pass.exact == Pass::Exact::All);
-      });
+/// The sets whose union a set is, itself and unions among them included.
+std::set<int64_t> Checker::partsOf(int64_t set) const {
+  std::set<int64_t> parts = {set};
+  std::vector<int64_t> left = {set};
+  while (!left.empty()) {
+    const Positions &next = manifest.positions[size_t(left.back())];
+    left.pop_back();
+    if (next.kind == Positions::Kind::Union)
+      for (int64_t part : next.of)
+        if (parts.insert(part).second)
+          left.push_back(part);
+  }
+  return parts;
+}
+
+/// Whether every step computes all of a set exactly that is visible.
+bool Checker::isComputed(int64_t set) const {
+  return std::all_of(manifest.passes.begin(), manifest.passes.end(),
+                     [&](const Pass &pass) {
+                       return pass.exact == Pass::Exact::All &&
+                              (pass.rows < 0 || partsOf(pass.rows).count(set));
+                     });
 }
 
 void Checker::checkVisible() {
@@ -518,12 +534,11 @@ void Checker::checkVisible() {
   // K2: the visible positions stay as they are between two steps of a cadence,
   // but for those that each step computes.
   if (visible.varies) {
-    const Positions &set = manifest.positions[size_t(manifest.visible)];
-    bool computed =
-        set.kind == Positions::Kind::Union &&
-        std::all_of(set.of.begin(), set.of.end(), [&](int64_t part) {
-          return !facts[size_t(part)].varies || comesWithRows(part);
-        });
+    std::set<int64_t> parts = partsOf(manifest.visible);
+    bool computed = std::all_of(parts.begin(), parts.end(), [&](int64_t part) {
+      return !facts[size_t(part)].varies || isComputed(part) ||
+             manifest.positions[size_t(part)].kind == Positions::Kind::Union;
+    });
     if (!computed)
       return fail(
           At::Visible, 0,

@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -106,9 +108,9 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
 
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4, whose
 /// steps commit the first position that is visible, computed and allowed:
-/// from the left, or in the drawn order. `shifted`: row p - 1 predicts position
-/// p.
-/// Returns the steps it takes; -1 if it gets stuck for longer than any cadence.
+/// from the left, or in the drawn order; if it narrows, the token of position
+/// 19 is EOS. `shifted`: row p - 1 predicts position p. Returns the steps it
+/// takes; -1 if it gets stuck for longer than any cadence.
 class Simulation {
 public:
   Simulation(const Manifest &manifest, bool shifted)
@@ -121,7 +123,7 @@ public:
   int64_t play() {
     int64_t idle = 0;
     for (int64_t step = 1; idle < 100; ++step, ++idle) {
-      if (masked.empty())
+      if (masked.empty() || *masked.begin() >= end())
         return step - 1;
       int64_t block = (*masked.begin() - prompt) / 4;
       if (block != place.block || step == 1)
@@ -138,9 +140,9 @@ public:
             live.count(position - shifted) || (alone && live.count(position));
         if (inReach(position) && predicted &&
             has(visibleAt(manifest, place), position) &&
-            has(commitAt(manifest.datedCommits, manifest.commit, place).within,
-                position)) {
+            has(commitAt(manifest, place).within, position)) {
           masked.erase(position);
+          committedAt[position] = step;
           idle = -1;
           break;
         }
@@ -176,9 +178,15 @@ private:
     return live;
   }
 
-  /// Whether it is masked, and not behind the block.
+  /// Behind what nothing is decoded.
+  int64_t end() const {
+    return manifest.commit.narrows && !masked.count(eos) ? eos : length;
+  }
+
+  /// Whether it is masked, and not behind the block or the end.
   bool inReach(int64_t position) const {
-    return masked.count(position) && position < prompt + 4 * (place.block + 1);
+    return masked.count(position) &&
+           position < std::min(end(), prompt + 4 * (place.block + 1));
   }
 
   /// Whether p is one of the `count` positions of `among` nearest to q, counted
@@ -225,6 +233,14 @@ private:
         if (holds(set, p))
           value.insert(p);
       early = asked;
+      if (set.kind == Positions::Kind::Committed) {
+        if (set.count == 0 && includes(set.cadence, place))
+          since[i] = place.step;
+        const int64_t from = set.count ? place.step - set.count : since[i];
+        for (auto [position, step] : committedAt)
+          if (from > 0 && step >= from)
+            value.insert(position);
+      }
       if (set.kind == Positions::Kind::Fixed) {
         if (includes(set.cadence, place)) {
           early |= !known.back();
@@ -257,7 +273,7 @@ private:
     case Kind::Decoded:
       return !masked.count(p);
     case Kind::Undecoded:
-      return masked.count(p) &&
+      return masked.count(p) && p < end() &&
              (!set.count ||
               std::distance(masked.begin(), masked.find(p)) < set.count);
     case Kind::Union:
@@ -281,14 +297,14 @@ private:
       return p < static_cast<int64_t>(at(set.of[0]).size());
     case Kind::Predicting:
       return at(set.of[0]).count(p + shifted);
-    case Kind::Committed:
+    case Kind::Committed: // by evaluate()
     case Kind::Fixed:
       return false;
     }
     return false;
   }
 
-  static constexpr int64_t prompt = 8, length = 24;
+  static constexpr int64_t prompt = 8, length = 24, eos = 19;
   const Manifest &manifest;
   const int64_t shifted; ///< 0 or 1
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
@@ -297,6 +313,7 @@ private:
   std::vector<bool> known; ///< whether there is a value
   std::vector<std::optional<Set>> fixed;
   std::vector<int64_t> order; ///< of commits
+  std::map<int64_t, int64_t> committedAt, since;
   Set kept;
   bool unwritten = false;
   mutable bool early = false;
@@ -312,7 +329,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   };
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
-  int early = 0, late = 0, moving = 0, alone = 0;
+  int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -340,8 +357,9 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       if (kind == Positions::Kind::Undecoded)
         set.count = below(4);
       if (kind == Positions::Kind::Committed)
-        set.count = 1;
-      if (kind == Positions::Kind::Fixed)
+        set.count = below(3);
+      if (kind == Positions::Kind::Fixed ||
+          (kind == Positions::Kind::Committed && set.count == 0))
         set.cadence = paired ? after : someCadence();
       bool made = kind >= Positions::Kind::Union;
       int64_t parts =
@@ -369,9 +387,27 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       manifest.datedCommits.push_back({{{When::Kind::On, someCadence()}}, {}});
     if (!manifest.datedCommits.empty())
       manifest.datedCommits[0].rule.within = some();
+    manifest.commit.narrows = manifest.commit.stopAtEos = below(4) == 0;
     Pass whole, rest;
     whole.when = {{When::Kind::On, paired ? phase : someCadence()}};
     rest.rows = some();
+    // Some of them are visible because the steps compute them.
+    const bool withRows = below(6) == 0;
+    if (withRows) {
+      manifest.allVisible = {};
+      whole.when.front().cadence = phase;
+      Positions fixed = setOf(Positions::Kind::Fixed),
+                rows = setOf(Positions::Kind::Union),
+                seen = setOf(Positions::Kind::Union);
+      fixed.of = {below(static_cast<size_t>(count))};
+      fixed.cadence = phase;
+      rows.of = {below(static_cast<size_t>(count)),
+                 below(static_cast<size_t>(count))};
+      seen.of = {count, below(2) ? count + 1 : rows.of.front()};
+      manifest.positions.insert(manifest.positions.end(), {fixed, rows, seen});
+      rest.rows = count + 1;
+      manifest.visible = count + 2;
+    }
     rest.alone = below(2);
     manifest.passes = {whole, rest};
     bool good = !checkProgram(manifest);
@@ -387,7 +423,9 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     early += run.asksTooEarly();
     accepted += good;
     alone += good && shifted && rest.alone && rest.rows >= 0;
-    moving += good && visibleMoves(manifest);
+    moving += good && manifest.showsAll() && visibleMoves(manifest);
+    growing += good && !manifest.showsAll() && visibleMoves(manifest);
+    narrowing += good && manifest.commit.narrows;
     late += good && manifest.visible >= 0 && manifest.showsAll() &&
             manifest.positions[static_cast<size_t>(manifest.visible)].cadence ==
                 after;
@@ -407,6 +445,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(early, 500);
   EXPECT_GT(late, 20);
   EXPECT_GT(moving, 50);
+  EXPECT_GT(growing, 50);
+  EXPECT_GT(narrowing, 50);
   EXPECT_GT(alone, 50);
 }
 

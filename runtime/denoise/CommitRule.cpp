@@ -20,6 +20,14 @@ bool endsWhenFull(const bundle::CommitRule &rule) {
   return !rule.byQuota() || rule.within >= 0;
 }
 
+bool endsWhenFull(const bundle::CommitRule &rule,
+                  std::span<const bundle::DatedCommit> dated) {
+  return endsWhenFull(rule) || std::any_of(dated.begin(), dated.end(),
+                                           [](const bundle::DatedCommit &each) {
+                                             return endsWhenFull(each.rule);
+                                           });
+}
+
 std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    std::span<const double> confidence,
                                    int64_t quota) {

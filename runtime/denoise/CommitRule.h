@@ -20,6 +20,10 @@ namespace heddle::rt {
 /// theirs is masked, rather than for their planned number of steps.
 bool endsWhenFull(const bundle::CommitRule &rule);
 
+/// Whether those of a run do, whose steps commit by these rules.
+bool endsWhenFull(const bundle::CommitRule &rule,
+                  std::span<const bundle::DatedCommit> dated);
+
 /// Which candidates of one sequence become tokens at a step: indices into
 /// `confidence` [candidates], ascending. Of equal confidences the lower index
 /// is larger. `quota`, which only rules byQuota() ask for, is at most the

@@ -65,6 +65,9 @@ private:
 
   // The run.
   GenerateOptions options;
+  /// The same as options.sampling with the confidence of thresholds, which are
+  /// of probabilities, and of those who go by an order and draw no other.
+  SampleOptions byProbability;
   bool guided = false; ///< classifier-free guidance
   std::vector<SequenceRun> runs;
   std::vector<int64_t> idle; ///< steps without a candidate, one after the other
@@ -100,46 +103,50 @@ Status ModelEngine::checkMemory() const {
 /// thousand, of which each computes its rows again.
 static int64_t longestWait(const bundle::Manifest &manifest) {
   constexpr int64_t most = 4096;
-  int64_t wait = 0;
+  int64_t wait = 0; // what is fixed may be fixed again
   for (const bundle::Positions &set : manifest.positions)
     if (set.cadence.kind == bundle::Cadence::Kind::Every)
-      wait = std::max(wait, std::max(set.cadence.period, set.cadence.from));
-  return std::min(wait, most);
+      wait =
+          std::min(most, wait + std::max(set.cadence.period, set.cadence.from));
+  return wait;
 }
 
 Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                              const GenerateOptions &runOptions) {
   options = runOptions;
   const bundle::Manifest &schedule = executor.manifest();
-  std::vector<bundle::CommitRule> rules = {schedule.commit};
-  for (const bundle::DatedCommit &dated : schedule.datedCommits)
-    rules.push_back(dated.rule);
   auto anyOf = [&](std::initializer_list<CommitKind> kinds) {
-    return std::any_of(rules.begin(), rules.end(),
-                       [&](const bundle::CommitRule &rule) {
-                         return std::find(kinds.begin(), kinds.end(),
-                                          rule.kind) != kinds.end();
+    auto is = [&](const bundle::CommitRule &rule) {
+      return std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end();
+    };
+    return is(schedule.commit) ||
+           std::any_of(schedule.datedCommits.begin(),
+                       schedule.datedCommits.end(),
+                       [&](const bundle::DatedCommit &dated) {
+                         return is(dated.rule);
                        });
   };
   // A block that lasts until it is full must not draw masks for ever. Nor one
   // that goes by an order: what was passed over would stay the next. Nor where
-  // rows may be the block's alone: what was passed over would stay behind.
-  if (anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
-      !schedule.passes.empty() ||
-      std::any_of(rules.begin(), rules.end(), endsWhenFull))
+  // rows may be the block's alone, or nothing is decoded behind EOS: what was
+  // passed over would stay in front.
+  if (endsWhenFull(schedule.commit, schedule.datedCommits) ||
+      anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
+      !schedule.passes.empty() || schedule.commit.narrows)
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {
     if (anyOf({CommitKind::Quota, CommitKind::RandomOrder}) &&
         options.blockLength != options.genLength)
-      return Error("block-length is " + std::to_string(options.blockLength) +
-                   ", but sampling by timesteps has one block unless the "
-                   "schedule commits by confidence; it must be gen-length, " +
-                   std::to_string(options.genLength));
-    // Thresholds are of probabilities, and who goes by an order draws no other.
-    if (anyOf({CommitKind::Above, CommitKind::Factor, CommitKind::RandomOrder}))
-      options.sampling.timesteps->rule = TransferRule::MaskgitPlus;
+      return Error(
+          "block-length is " + std::to_string(options.blockLength) +
+          ", but the schedule commits by the model's quota, and "
+          "sampling by timesteps has one block; it must be gen-length, " +
+          std::to_string(options.genLength));
   }
+  byProbability = options.sampling;
+  if (byProbability.timesteps)
+    byProbability.timesteps->rule = TransferRule::MaskgitPlus;
   runs.clear();
   idle.assign(prompts.size(), 0);
   patience = options.steps + longestWait(executor.manifest());
@@ -287,8 +294,7 @@ Status ModelEngine::collectCandidates() {
     const bool ordered = run.stepRule().kind == CommitKind::RandomOrder;
     const size_t first = candidates.size();
     const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
-    // The sampler may leave all for later; or the block is kept on for a pass.
-    bool open = run.blockIsFull();
+    bool open = run.isExtraPass(); // the sampler may leave all for later
     for (int64_t i : run.order()) {
       if (candidates.size() == most)
         break;
@@ -370,12 +376,15 @@ Status ModelEngine::forward() {
         unconditional = std::span(source + vocab, vocab);
       int64_t c = (first + i) / request.unit;
       const Candidate &candidate = candidates[c];
-      int64_t step = runs[candidate.sequence].place().step;
-      draws[c] =
-          options.sampling.timesteps
-              ? drawByTimesteps(row, options.sampling, step, candidate.position)
-              : drawToken(row, unconditional, options.sampling, step,
-                          candidate.position);
+      const SequenceRun &run = runs[candidate.sequence];
+      int64_t step = run.place().step;
+      const SampleOptions &sampling = run.stepRule().hasModelsConfidence()
+                                          ? options.sampling
+                                          : byProbability;
+      draws[c] = sampling.timesteps
+                     ? drawByTimesteps(row, sampling, step, candidate.position)
+                     : drawToken(row, unconditional, sampling, step,
+                                 candidate.position);
     }
   };
   return model.forward(*batch, packed, executor, request);

@@ -22,13 +22,8 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
                          const bundle::CommitRule &rule,
                          std::vector<bundle::DatedCommit> datedRules)
     : rule(rule), dated(std::move(datedRules)),
-      untilFull(endsWhenFull(rule) ||
-                std::any_of(dated.begin(), dated.end(),
-                            [](const bundle::DatedCommit &each) {
-                              return endsWhenFull(each.rule);
-                            })),
-      sampling(options.sampling), maskToken(config.maskToken),
-      eosToken(config.eosToken),
+      untilFull(endsWhenFull(rule, dated)), sampling(options.sampling),
+      maskToken(config.maskToken), eosToken(config.eosToken),
       prompt(static_cast<int64_t>(promptTokens.size())),
       blockLength(options.blockLength),
       blocks(options.genLength / options.blockLength),
@@ -49,6 +44,12 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   for (int32_t &position : commitOrder)
     position += static_cast<int32_t>(prompt);
   beginBlock();
+  enterStep();
+}
+
+/// Looks up what holds for the step at hand.
+void SequenceRun::enterStep() {
+  ruleNow = bundle::datedCommitAt(dated, at).value_or(dated.size());
   findNext();
 }
 
@@ -75,10 +76,8 @@ int64_t SequenceRun::maskedInBlock() const {
   return std::count(begin, begin + blockLength, 1);
 }
 
-bool SequenceRun::blockIsFull() const {
-  auto begin = mask.begin() + blockBegin();
-  auto last = mask.begin() + std::min(blockEnd(), end);
-  return begin >= last || std::find(begin, last, 1) == last;
+bool SequenceRun::isExtraPass() const {
+  return at.stepInBlock <= rule.leastPasses && maskedInBlock() == 0;
 }
 
 int64_t SequenceRun::maskedInResponse() const {
@@ -105,14 +104,17 @@ int64_t SequenceRun::quota() const {
     return transferQuota(maskedInBlock(),
                          std::min(at.stepInBlock, at.blockSteps), at.blockSteps,
                          sampling.timesteps.value_or(TimestepOptions()).eps);
-  if (sampling.timesteps && sampling.timesteps->rule == TransferRule::Origin)
+  if (sampling.timesteps && sampling.timesteps->rule == TransferRule::Origin &&
+      stepRule().kind == bundle::CommitRule::Kind::Quota)
     return maskedInResponse(); // all that are drawn
   if (sampling.timesteps)
     return transferQuota(maskedInResponse(), timestep(), at.totalSteps,
                          sampling.timesteps->eps);
   // Without candidates running short this is the step's own quota.
   auto due = quotas.begin() + std::min(at.stepInBlock, at.blockSteps);
-  return std::accumulate(quotas.begin(), due, int64_t(0)) - committedInBlock;
+  // Rules of other steps may have taken more.
+  return std::max<int64_t>(0, std::accumulate(quotas.begin(), due, int64_t(0)) -
+                                  committedInBlock);
 }
 
 void SequenceRun::commit(int64_t position, int32_t token) {
@@ -126,6 +128,8 @@ void SequenceRun::commit(int64_t position, int32_t token) {
 }
 
 void SequenceRun::advance() {
+  if (rule.narrows)
+    narrow();
   if (rule.stopAtEos)
     stopAtEos();
   bool last = untilFull ? maskedInBlock() == 0
@@ -142,14 +146,17 @@ void SequenceRun::advance() {
     }
     beginBlock();
   }
-  findNext();
+  enterStep();
+}
+
+/// Decodes no further than the first EOS.
+void SequenceRun::narrow() {
+  end = std::find(sequence.begin() + prompt, sequence.end(), eosToken) -
+        sequence.begin();
 }
 
 /// Ends the sequence if EOS stands before the first masked position.
 void SequenceRun::stopAtEos() {
-  if (rule.narrows)
-    end = std::find(sequence.begin() + prompt, sequence.end(), eosToken) -
-          sequence.begin();
   for (size_t i = prompt; i < sequence.size() && !mask[i]; ++i) {
     if (sequence[i] != eosToken)
       continue;

@@ -24,7 +24,8 @@ namespace heddle::rt {
 ///
 /// Blocks share the planned steps equally. A block lasts its planned steps and
 /// as many more as what had no candidates needs, or with a rule that
-/// endsWhenFull() until none of its positions is masked.
+/// endsWhenFull() until none of its positions is masked; at least
+/// CommitRule::leastPasses.
 class SequenceRun {
 public:
   /// `dated`: the rules of some of the steps, before `rule`, which is that of
@@ -50,15 +51,16 @@ public:
 
   /// The rule that the next step commits by.
   const bundle::CommitRule &stepRule() const {
-    return bundle::commitAt(dated, rule, at);
+    return ruleNow < dated.size() ? dated[ruleNow].rule : rule;
   }
 
   /// Where positions end that are still to be decoded: behind them stands EOS,
   /// if the rule narrows to what stands before it.
   int64_t undecodedEnd() const { return end; }
 
-  /// Whether no position of the block is left to decode.
-  bool blockIsFull() const;
+  /// Whether nothing of the block is left to decode, and the next step is one
+  /// of the fewest passes that it takes all the same.
+  bool isExtraPass() const;
 
   /// Tokens that the model's own rule wants to commit at the next step: with
   /// blocks, the step's share of the block's and what earlier steps of the
@@ -86,7 +88,9 @@ public:
 
 private:
   void beginBlock();
+  void enterStep();
   void findNext();
+  void narrow();
   void stopAtEos();
 
   int64_t maskedInBlock() const;
@@ -111,7 +115,8 @@ private:
   std::vector<int64_t> quotas; ///< [planned steps of the block]
   int64_t maskedAtStart = 0;   ///< of the block
   int64_t committedInBlock = 0;
-  int64_t end = 0; ///< undecodedEnd()
+  int64_t end = 0;    ///< undecodedEnd()
+  size_t ruleNow = 0; ///< of `dated`, or behind them: stepRule()
   bool finished = false;
 };
 

@@ -419,11 +419,7 @@ Status Player::checkRefreshes(int64_t s) const {
 }
 
 bool Player::inCommitSet(int64_t sequence, int64_t position) const {
-  const SequenceRows &rows = sequences[sequence]->rows;
-  int64_t within =
-      bundle::commitAt(schedule.datedCommits, schedule.commit, rows.place())
-          .within;
-  return within < 0 || rows.sets().holds(within, position);
+  return sequences[sequence]->rows.inCommitSet(position);
 }
 
 Result<std::vector<SelectionView>> Player::selections(int64_t layer,

@@ -55,6 +55,14 @@ Status SequenceRows::beginStep(const SequenceState &state) {
     return status;
   if (Status status = see(); !status)
     return status;
+  // An extra pass has nothing left to show where only masked positions are
+  // visible.
+  if (visible.empty() && std::find(state.masked.begin(), state.masked.end(),
+                                   1) == state.masked.end()) {
+    stepping = false;
+    return Status::success();
+  }
+  within = bundle::commitAt(manifest, at).within;
   std::optional<size_t> pass = bundle::passAt(manifest, at);
   running = pass ? &manifest.passes[*pass] : &everything();
   if (Status status = pickRows(); !status)

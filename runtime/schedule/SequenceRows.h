@@ -83,7 +83,10 @@ public:
   /// Indices of the live rows in LeastSimilar's set.
   const std::vector<int32_t> &amongRows() const { return among; }
 
-  const PositionSets &sets() const { return positionSets; }
+  /// Whether the step's commit rule admits a position (CommitRule::within).
+  bool inCommitSet(int64_t position) const {
+    return within < 0 || positionSets.holds(within, position);
+  }
 
   /// The most visible positions that a sequence can ever have.
   int64_t mostVisible(const SequenceShape &shape) const;
@@ -105,6 +108,7 @@ private:
   bool stepping = false;
   bool changed = false;
   const bundle::Pass *running = nullptr;
+  int64_t within = -1; ///< the step's commit rule's
   std::vector<int32_t> visible;
   std::vector<int32_t> live;
   std::vector<int32_t> committed;

@@ -73,7 +73,7 @@
 // CHECK-COUNT-128: nvvm.mma.sync
 // CHECK: llvm.return
 shed.kernel @dense attention element(bf16) head_dim(128) writes_lse
-    tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2>) {
+    tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2, share_keys = true>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s = shed.softmax_init : !shed.softmax
   %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {

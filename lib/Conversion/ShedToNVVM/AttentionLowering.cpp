@@ -107,7 +107,7 @@ void AttentionLowering::run() {
     loadArguments();
     lowerBody();
   };
-  if (splitsKeys()) {
+  if (tiling.getShareKeys()) {
     Value few =
         v.compare(CmpIPredicate::sle, v.sub(taskEnd, taskRow), mostFewRows());
     v.when(few, [&] { lowerFewRows(); });
@@ -121,17 +121,6 @@ void AttentionLowering::run() {
 /// Rows that half of the warps hold.
 int64_t AttentionLowering::mostFewRows() const {
   return tiling.getWarps() / 2 * tiling.getRowsPerWarp();
-}
-
-/// Whether there is a way of few rows: each warp can take products of its own
-/// of a tile, and what half of the warps found fits the place of the tiles.
-/// Lists have few keys; f32 is not there to be fast.
-bool AttentionLowering::splitsKeys() {
-  const int64_t warps = tiling.getWarps();
-  const int64_t found = rowSquares * 4 * (channelSquares + 1) * 32 * 4;
-  return !exact && !kernel.hasLists() && warps > 1 &&
-         llvm::isPowerOf2_64(warps) && tiling.getKeys() % (16 * warps) == 0 &&
-         warps / 2 * found <= 2 * tiling.getStages() * layout.stageBytes;
 }
 
 /// The body once more, for a block whose warps share rows.

@@ -140,7 +140,6 @@ private:
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
   void lowerBody();
-  bool splitsKeys();
   int64_t mostFewRows() const;
   void lowerFewRows();
   void lowerKeys(shed::ForKeysOp loop);

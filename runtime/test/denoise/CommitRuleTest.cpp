@@ -167,7 +167,6 @@ TEST(SequenceRun, NarrowsToWhatStandsBeforeEos) {
   EXPECT_TRUE(run.masked()[7]);
   EXPECT_FALSE(run.isCandidate(7)) << "behind EOS";
   EXPECT_TRUE(run.isCandidate(5));
-  EXPECT_FALSE(run.blockIsFull());
   run.commit(4, 3);
   run.advance();
   EXPECT_EQ(run.undecodedEnd(), 4) << "the first EOS";
@@ -186,9 +185,9 @@ TEST(SequenceRun, BlocksMayTakeAFewestPasses) {
   for (int64_t block = 0; block < 2; ++block) {
     for (int64_t i = 0; i < 3; ++i)
       run.commit(run.blockBegin() + i, 7);
-    EXPECT_TRUE(run.blockIsFull());
     run.advance();
     ASSERT_FALSE(run.done());
+    EXPECT_TRUE(run.isExtraPass());
     EXPECT_EQ(run.place().block, block) << "one more pass";
     EXPECT_EQ(run.place().stepInBlock, 2);
     run.advance();
@@ -219,6 +218,24 @@ TEST(SequenceRun, StepsHaveTheirOwnRules) {
     run.advance();
   }
   EXPECT_TRUE(run.done());
+}
+
+TEST(SequenceRun, WhatOtherRulesTookIsNoLongerDue) {
+  bundle::DatedCommit dated;
+  dated.when.emplace_back();
+  dated.when[0].kind = bundle::When::Kind::On;
+  dated.when[0].cadence.kind = bundle::Cadence::Kind::At;
+  dated.when[0].cadence.step = 1;
+  dated.rule = ruleOf(Kind::Best);
+  GenerateOptions options = {
+      .genLength = 6, .steps = 6, .blockLength = 6, .sampling = {}};
+  SequenceRun run(prompt, options, config(), ruleOf(Kind::Quota), {dated});
+  for (int64_t position : {2, 3, 4, 5})
+    run.commit(position, 7);
+  for (int64_t quota : {0, 0, 0, 1, 2}) { // 2 - 4, 3 - 4, ...
+    run.advance();
+    EXPECT_EQ(run.quota(), quota);
+  }
 }
 
 TEST(SequenceRun, TimestepsOfABlock) {

@@ -240,8 +240,8 @@ TEST(TimestepRun, RefusesWhatTheSamplerHasNot) {
         generate(model, executor, raggedPrompts, options, nullptr);
     ASSERT_FALSE(run);
     EXPECT_EQ(run.error().text(),
-              "block-length is 4, but sampling by timesteps has one block "
-              "unless the schedule commits by confidence; it must be "
+              "block-length is 4, but the schedule commits by the model's "
+              "quota, and sampling by timesteps has one block; it must be "
               "gen-length, 8");
     executor.program.commit.kind = bundle::CommitRule::Kind::Above;
     executor.program.commit.ratio = {1, 2};

@@ -414,6 +414,64 @@ TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
   comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 }
 
+/// A union of sets that stand before.
+static bundle::Positions unionOf(std::vector<int64_t> of) {
+  bundle::Positions set = positions(bundle::Positions::Kind::Union);
+  set.of = std::move(of);
+  return set;
+}
+
+static bundle::Positions fixedOn(int64_t of, int64_t period, int64_t from = 1) {
+  bundle::Positions set = positions(bundle::Positions::Kind::Fixed);
+  set.of = {of};
+  set.cadence = cadence(bundle::Cadence::Kind::Every, period);
+  set.cadence.from = from;
+  return set;
+}
+
+// What stays visible, and kept, moves to other places, in each sequence.
+TEST_F(RunTest, PlayedRowsThatMove) {
+  makeModel(tiny);
+  using Kind = bundle::Positions::Kind;
+  bundle::Manifest manifest = denseManifest();
+  // All every third step; from the next one on decoded and six more.
+  manifest.positions = {positions(Kind::Decoded), positions(Kind::Undecoded, 6),
+                        unionOf({0, 1}), fixedOn(2, 3, 2),
+                        positions(Kind::Undecoded, 4)};
+  manifest.visible = 3;
+  manifest.allVisible = cadence(bundle::Cadence::Kind::Every, 3);
+  bundle::Pass some;
+  some.rows = 4;
+  manifest.passes = {passOn(manifest.allVisible), some};
+  manifest.reuse.kv = true;
+  // Sequences are at different steps of their runs: the last ones end early.
+  manifest.commit.kind = bundle::CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 20};
+  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+
+  // As many first positions as are decoded, and two; and the rows of each step,
+  // from the first masked position of the phase to the eighth.
+  bundle::Positions hull = positions(Kind::Hull),
+                    leading = positions(Kind::Leading);
+  hull.of = {8};
+  leading.of = {3};
+  manifest.positions = {positions(Kind::Decoded),      // 0
+                        positions(Kind::Undecoded, 2), // 1
+                        positions(Kind::Undecoded, 1), // 2
+                        unionOf({0, 1}),               // 3
+                        leading,                       // 4
+                        fixedOn(4, 3),                 // 5
+                        fixedOn(2, 3),                 // 6
+                        positions(Kind::Undecoded, 8), // 7
+                        unionOf({6, 7}),               // 8
+                        hull,                          // 9
+                        unionOf({5, 9})};
+  manifest.visible = 10;
+  manifest.allVisible = {};
+  manifest.passes.back().rows = 9;
+  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+}
+
 TEST_F(RunTest, PlayedDrawnOrder) {
   bundle::Manifest manifest = denseManifest();
   bundle::Positions near = positions(bundle::Positions::Kind::Neighbors, 2);

@@ -343,6 +343,29 @@ TEST(Player, KeptRowsFollowTheirPositions) {
                 Pass::Exact::Salient);
 }
 
+TEST(Player, AStepWithNothingLeftToShowComputesNothing) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {set(Positions::Kind::Undecoded),
+                        set(Positions::Kind::Fixed)};
+  manifest.positions[1].of = {0};
+  manifest.positions[1].cadence = every(1);
+  manifest.visible = 1;
+  ToyModel model(1, 2, 1, 3);
+  auto executor = compiled(manifest, model.config);
+  ASSERT_TRUE(executor);
+  ASSERT_TRUE(static_cast<bool>(executor->beginRun({{6, 3}, {5, 4}}, 8, 8)));
+  test::States states({{6, 3}, {5, 4}});
+  states.commit(1, 4, 1);
+  auto batch = executor->beginStep(states.all(2, 8));
+  ASSERT_TRUE(batch) << batch.error().text();
+  EXPECT_EQ((*batch)->offsets, (std::vector<int64_t>{0, 3, 3}));
+  for (int64_t position : {3, 4, 5})
+    states.commit(0, position, 2);
+  // That something is masked and nothing visible is another matter.
+  states.masked[1][4] = 1;
+  EXPECT_TRUE(executor->beginStep(states.all(3, 8)));
+}
+
 TEST(Player, VisiblePositionsMayComeWithTheRowsOfAStep) {
   // Every fifth step as many first positions as are decoded, and four; then
   // besides all from the first masked one of that step to the sixth one now.

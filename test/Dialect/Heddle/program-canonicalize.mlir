@@ -56,6 +56,31 @@ heddle.schedule @everything {
   heddle.attend dense
 }
 
+// Visible rows may be a union: it is flat in canonical form, and as good.
+// CHECK-LABEL: heddle.schedule @rows_of_a_union
+// CHECK: heddle.visible
+// PLAN-LABEL: heddle.plan @rows_of_a_union
+// PLAN: heddle.visible_set @union_1
+// PLAN: heddle.commit_rule quota{{$}}
+// PLAN-NOT: heddle.commit_rule
+heddle.schedule @rows_of_a_union {
+  %c = heddle.cadence every(4)
+  %never = heddle.cadence never
+  %d = heddle.positions decoded
+  %u = heddle.positions undecoded(first = 4)
+  %n = heddle.positions committed(last = 1)
+  %rows = heddle.union positions %u, %n
+  %f = heddle.fix %d on %c
+  %s = heddle.union positions %f, %rows
+  heddle.visible %s
+  heddle.reuse kv
+  heddle.recompute all on %c
+  heddle.recompute %rows
+  heddle.commit above(0.5) on %never
+  heddle.commit quota
+  heddle.attend dense
+}
+
 // Sets that are alike are one in the plan, those that nothing uses are none.
 // PLAN-LABEL: heddle.plan @alike
 // PLAN: heddle.position_set @undecoded_16 undecoded(first = 16)

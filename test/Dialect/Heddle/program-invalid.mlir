@@ -349,8 +349,22 @@ heddle.schedule @K1 {
 // -----
 
 heddle.schedule @K2 {
+  %start = heddle.cadence first(1)
   %p = heddle.positions from(block)
+  %b = heddle.positions block
   // expected-error@+1 {{depends on what is decoded and may change at any step; fix it on a cadence at whose steps all rows are computed: heddle.fix %positions on %cadence}}
+  heddle.visible %p
+  heddle.reuse kv
+  heddle.recompute all on %start
+  heddle.recompute %b
+  heddle.attend dense
+}
+
+// -----
+
+// Where every step computes all that is visible, nothing need be kept.
+heddle.schedule @no_K2 {
+  %p = heddle.positions from(block)
   heddle.visible %p
   heddle.attend dense
 }
@@ -534,6 +548,14 @@ heddle.schedule @M2 {
 heddle.schedule @M2 {
   // expected-error@+1 {{above has no last candidate; factor has}}
   "heddle.commit"() <{kind = #heddle<commit_kind above>, ratio = #heddle.ratio<1/2>, last_alone, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{the number of passes must be at most 1048576, found 1048577}}
+  heddle.commit quota stop(eos) passes(at_least = 1048577)
   heddle.attend dense
 }
 

@@ -17,9 +17,10 @@
 
 // Warps of 32 rows, and eight warps on a multiprocessor where shared memory
 // has room: shorter tiles of keys there, then warps of 16 rows.
+// A few rows share tiles of 64 keys among four warps, 16 for each.
 // CHECK-LABEL: shed.kernel @dense
 // A100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 32, stages = 2, blocks = 2>
-// H100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2>
+// H100-SAME: mma_tiling<query_rows = 128, warps = 4, keys = 64, stages = 2, blocks = 2, share_keys = true>
 // SMALL-SAME: mma_tiling<query_rows = 128, warps = 8, keys = 64, stages = 2, keep_queries = true>
 shed.kernel @dense attention element(bf16) head_dim(128) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>

@@ -125,6 +125,25 @@ shed.kernel @kept attention element(f32) head_dim(64)
 
 // -----
 
+// Two keys of eight for each warp would be no product.
+// expected-error@+1 {{shares keys among the warps of a block of few rows, which takes several warps, 16 keys of a tile for each, room for what they find, no lists and another element than f32; drop share_keys}}
+shed.kernel @shared attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 32, stages = 2, share_keys = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
 // expected-error@+1 {{has head_dim 288; GPU kernels take at most 256}}
 shed.kernel @wide attention element(bf16) head_dim(288)
     tiling(#shed.mma_tiling<query_rows = 16, warps = 1, keys = 16, stages = 2>) {

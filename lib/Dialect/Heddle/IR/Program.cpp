@@ -363,7 +363,11 @@ FailureOr<Program> Reader::read() {
       std::vector<bundle::When> when;
       if (failed(addConditions(commit.getOn(), when)))
         return failure();
-      addCommit(program, commit, rule, std::move(when));
+      // What never is the rule of a step says nothing of the run either.
+      if (llvm::none_of(when, [](const bundle::When &each) {
+            return each.cadence.kind == bundle::Cadence::Kind::Never;
+          }))
+        addCommit(program, commit, rule, std::move(when));
     } else if (auto recompute = dyn_cast<RecomputeOp>(op)) {
       if (failed(addPass(recompute)))
         return failure();

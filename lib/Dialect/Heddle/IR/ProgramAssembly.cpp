@@ -449,26 +449,30 @@ void mlir::heddle::printCommitKind(AsmPrinter &printer, Operation *,
 ParseResult mlir::heddle::parseRunEnd(AsmParser &parser, IntegerAttr &passes,
                                       UnitAttr &stop, UnitAttr &narrows) {
   UnitAttr yes = parser.getBuilder().getUnitAttr();
-  if (succeeded(parser.parseOptionalKeyword("passes"))) {
-    int64_t number = 0;
-    if (parser.parseLParen() || parser.parseKeyword("at_least") ||
-        parser.parseEqual() ||
-        parseCount(parser, "the number of passes", number) ||
-        parser.parseRParen())
+  while (true) {
+    if (!passes && succeeded(parser.parseOptionalKeyword("passes"))) {
+      int64_t number = 0;
+      if (parser.parseLParen() || parser.parseKeyword("at_least") ||
+          parser.parseEqual() ||
+          parseCount(parser, "the number of passes", number) ||
+          parser.parseRParen())
+        return failure();
+      passes = parser.getBuilder().getI64IntegerAttr(number);
+      continue;
+    }
+    if (stop || failed(parser.parseOptionalKeyword("stop")))
+      return success();
+    if (parser.parseLParen() || parser.parseKeyword("eos"))
       return failure();
-    passes = parser.getBuilder().getI64IntegerAttr(number);
-  }
-  if (failed(parser.parseOptionalKeyword("stop")))
-    return success();
-  if (parser.parseLParen() || parser.parseKeyword("eos"))
-    return failure();
-  stop = yes;
-  if (succeeded(parser.parseOptionalComma())) {
-    if (parser.parseKeyword("narrowing"))
+    stop = yes;
+    if (succeeded(parser.parseOptionalComma())) {
+      if (parser.parseKeyword("narrowing"))
+        return failure();
+      narrows = yes;
+    }
+    if (parser.parseRParen())
       return failure();
-    narrows = yes;
   }
-  return parser.parseRParen();
 }
 
 void mlir::heddle::printRunEnd(AsmPrinter &printer, Operation *,

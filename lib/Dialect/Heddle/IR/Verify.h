@@ -10,6 +10,7 @@
 
 #include "Assembly.h"
 #include "bundle/Manifest.h"
+#include "bundle/Program.h"
 
 namespace mlir::heddle {
 
@@ -105,9 +106,14 @@ template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
   if (counted && failed(checkCount(error, "the number of tokens",
                                    static_cast<int64_t>(*op.getCount()))))
     return failure();
-  return op.getPassesAttr() ? checkCount(error, "the number of passes",
-                                         static_cast<int64_t>(*op.getPasses()))
-                            : success();
+  if (!op.getPassesAttr())
+    return success();
+  const int64_t passes = static_cast<int64_t>(*op.getPasses());
+  if (passes > ::heddle::bundle::maxSteps)
+    return op.emitOpError()
+           << "the number of passes must be at most "
+           << ::heddle::bundle::maxSteps << ", found " << passes;
+  return checkCount(error, "the number of passes", passes);
 }
 
 /// M1: of the commits of a schedule or plan the last, and only the last, has no

@@ -23,6 +23,10 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   for (Operation &op : *schedule.getBody())
     if (op.getNumResults() == 1 && op.use_empty())
       op.emitWarning("has no effect: no op of the schedule reads it");
+  for (auto commit : schedule.getOps<CommitOp>())
+    for (Value on : commit.getOn())
+      if (cadenceOf(on).getKind() == CadenceKind::Never)
+        commit.emitWarning("has no effect: its cadence has no steps");
   for (auto attend : schedule.getOps<AttendOp>()) {
     CadenceAttr until = cadenceOf(attend.getUntil());
     if (until && until.includesFirstStep())

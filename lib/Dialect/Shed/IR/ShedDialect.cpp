@@ -132,7 +132,8 @@ LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
 
 LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
                                     int64_t warps, int64_t keys, int64_t stages,
-                                    int64_t blocks, bool keepQueries) {
+                                    int64_t blocks, bool keepQueries,
+                                    bool shareKeys) {
   if (!llvm::isPowerOf2_64(warps) || warps > 16)
     return emitError() << "an mma_tiling has 1, 2, 4, 8 or 16 warps, not "
                        << warps;

@@ -150,7 +150,25 @@ LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
     return kernel.emitOpError()
            << "of element f32 reads its queries from shared memory; drop "
               "keep_queries";
+  if (tiling.getShareKeys() && !canShareKeys(kernel, tiling))
+    return kernel.emitOpError()
+           << "shares keys among the warps of a block of few rows, which takes "
+              "several warps, 16 keys of a tile for each, room for what they "
+              "find, no lists and another element than f32; drop share_keys";
   return success();
+}
+
+bool shed::canShareKeys(KernelOp kernel, MmaTilingAttr tiling) {
+  const int64_t warps = tiling.getWarps();
+  // Of a warp's 16 rows and 8 channels, and for its sums and maxima, four
+  // numbers in each of 32 threads.
+  const int64_t found = tiling.getRowsPerWarp() / 16 *
+                        (kernel.getHeadDim() / 8 + 1) * 4 * 32 *
+                        int64_t(sizeof(float));
+  return !kernel.getElement().isF32() && !kernel.hasLists() && warps > 1 &&
+         tiling.getKeys() % (16 * warps) == 0 &&
+         warps / 2 * found <= 2 * tiling.getStages() * tiling.getKeys() *
+                                  kernel.getHeadDim() * 2;
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 
 #include "MmaTiles.h"
 
+#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 #include <numeric>
@@ -98,14 +99,26 @@ public:
   /// Null when not even the smallest tiling fits.
   MmaTilingAttr choose() {
     return kernel.getKind() == KernelKind::Select ? chooseSelect()
-                                                  : chooseAttention();
+                                                  : sharing(chooseAttention());
   }
 
 private:
   MmaTilingAttr get(int64_t queryRows, int64_t warps, int64_t keys,
                     int64_t blocks, bool keepQueries) {
     return MmaTilingAttr::get(kernel.getContext(), queryRows, warps, keys,
-                              /*stages=*/2, blocks, keepQueries);
+                              /*stages=*/2, blocks, keepQueries,
+                              /*share_keys=*/false);
+  }
+
+  /// The same, sharing keys where that is possible: a few rows are then not one
+  /// warp's work while the others wait.
+  MmaTilingAttr sharing(MmaTilingAttr tiling) {
+    if (!tiling || !canShareKeys(kernel, tiling))
+      return tiling;
+    return MmaTilingAttr::get(kernel.getContext(), tiling.getQueryRows(),
+                              tiling.getWarps(), tiling.getKeys(),
+                              tiling.getStages(), tiling.getBlocks(),
+                              tiling.getKeepQueries(), /*share_keys=*/true);
   }
 
   /// Blocks that fit a multiprocessor; 0 when a block does not fit.

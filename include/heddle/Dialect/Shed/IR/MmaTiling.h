@@ -16,6 +16,12 @@ namespace mlir::shed {
 /// any GPU, however much memory and registers that has. Reports errors on it.
 LogicalResult verifyMmaTiling(KernelOp kernel);
 
+/// Whether blocks of few rows of an attention kernel could share their keys
+/// among the warps: each warp has products of its own in a tile, and what half
+/// of the warps found fits the place of the tiles. Lists have few keys; f32 is
+/// not there to be fast.
+bool canShareKeys(KernelOp kernel, MmaTilingAttr tiling);
+
 } // namespace mlir::shed
 
 #endif // HEDDLE_DIALECT_SHED_IR_MMATILING_H

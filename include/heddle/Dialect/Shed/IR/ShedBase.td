@@ -208,12 +208,16 @@ def Shed_MmaTilingAttr : Shed_Attr<"MmaTiling", "mma_tiling"> {
     * `blocks`: blocks that should fit a multiprocessor; bounds the registers of
       a thread;
     * `keep_queries`: whether a warp keeps its queries in registers rather than
-      reading them from shared memory for every tile of keys.
+      reading them from shared memory for every tile of keys;
+    * `share_keys`: whether blocks of at most half of `query_rows` rows share
+      their keys among the warps, which else would have none of the rows. In
+      the end they add up what each found in the place of the tiles of keys.
   }];
   let parameters = (ins
       "int64_t":$query_rows, "int64_t":$warps, "int64_t":$keys,
       "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$blocks,
-      DefaultValuedParameter<"bool", "false">:$keep_queries);
+      DefaultValuedParameter<"bool", "false">:$keep_queries,
+      DefaultValuedParameter<"bool", "false">:$share_keys);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -41,7 +41,9 @@ class CatalogueTest(unittest.TestCase):
             if method.schedule is None:
                 continue
             self.assertRegex(method.schedule, r"^heddle.schedule @\w+ \{\n(  .*\n)+\}\n$")
-            self.assertLessEqual(len(method.schedule.splitlines()), 17)
+            # What released code does otherwise takes some lines more.
+            most = 22 if method.name.endswith(".code") else 17
+            self.assertLessEqual(len(method.schedule.splitlines()), most)
 
     def test_shapes_and_confidences(self):
         for method in catalogue.ALL:

@@ -161,7 +161,8 @@ void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
                      Value among, ExactAttr exact, RatioAttr ratio,
                      UnitAttr alone);
 
-/// The space before it, and `on %a and %b`, in a plan `on every(4) and every(8)`; or nothing.
+/// The space before it, and `on %a and %b`, in a plan `on every(4) and
+/// every(8)`; or nothing.
 ParseResult
 parseOnCadences(OpAsmParser &parser,
                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);

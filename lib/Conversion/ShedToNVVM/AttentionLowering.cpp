@@ -8,6 +8,7 @@
 #include "AttentionLowering.h"
 
 #include "bundle/Abi.h"
+#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -313,19 +314,13 @@ KeyList AttentionLowering::list(Attribute set) {
 
 /// How many keys are sinks of any of these sets.
 Value AttentionLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
-  int64_t size = 0;
-  bool dynamic = false;
-  for (shed::SinksAttr set : sinks)
-    if (set.isDynamic())
-      dynamic = true;
-    else
-      size = std::max(size, set.getSize());
+  auto [size, told] = shed::SinksBound(sinks);
   Value bound =
       v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
-  if (dynamic) {
+  if (told) {
     // Counts of sinks and positions fit 32 bits.
-    Value told = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, sinks)));
-    bound = size ? v.greatest(told, bound) : told;
+    Value share = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, sinks)));
+    bound = size ? v.greatest(share, bound) : share;
   }
   return placesBelow(bound);
 }

@@ -8,6 +8,7 @@
 #include "KernelLowering.h"
 
 #include "bundle/Abi.h"
+#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -88,14 +89,8 @@ KeyRange KernelLowering::blockKeys(Value block, Value split, int64_t size) {
 
 /// How many visible positions are sinks of any of these sets.
 Value KernelLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
-  int64_t size = 0;
-  bool dynamic = false;
-  for (shed::SinksAttr set : sinks)
-    if (set.isDynamic())
-      dynamic = true;
-    else
-      size = std::max(size, set.getSize());
-  if (!dynamic)
+  auto [size, told] = shed::SinksBound(sinks);
+  if (!told)
     return placesBelow(v.constant(size));
   Value bound = field(v.i64(), offsetof(abi::AttentionArgs, sinks));
   return placesBelow(size ? v.greatest(bound, v.constant(size)) : bound);

@@ -196,7 +196,8 @@ TEST(SequenceRun, BlocksMayTakeAFewestPasses) {
   EXPECT_EQ(run.place().step, 5);
 }
 
-TEST(SequenceRun, StepsHaveTheirOwnRules) {
+/// The first step of a block takes the best one.
+bundle::DatedCommit bestFirst() {
   bundle::DatedCommit dated;
   dated.when.emplace_back();
   dated.when[0].kind = bundle::When::Kind::On;
@@ -204,8 +205,12 @@ TEST(SequenceRun, StepsHaveTheirOwnRules) {
   dated.when[0].cadence.count = 1;
   dated.when[0].cadence.inBlock = true;
   dated.rule = ruleOf(Kind::Best);
+  return dated;
+}
+
+TEST(SequenceRun, StepsHaveTheirOwnRules) {
   SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(Kind::Timesteps),
-                  {dated});
+                  {bestFirst()});
   // Blocks of 3 in 2 steps: one token of the first, then all that are left.
   for (int64_t block = 0; block < 2; ++block) {
     EXPECT_EQ(run.stepRule().kind, Kind::Best);
@@ -221,15 +226,10 @@ TEST(SequenceRun, StepsHaveTheirOwnRules) {
 }
 
 TEST(SequenceRun, WhatOtherRulesTookIsNoLongerDue) {
-  bundle::DatedCommit dated;
-  dated.when.emplace_back();
-  dated.when[0].kind = bundle::When::Kind::On;
-  dated.when[0].cadence.kind = bundle::Cadence::Kind::At;
-  dated.when[0].cadence.step = 1;
-  dated.rule = ruleOf(Kind::Best);
   GenerateOptions options = {
       .genLength = 6, .steps = 6, .blockLength = 6, .sampling = {}};
-  SequenceRun run(prompt, options, config(), ruleOf(Kind::Quota), {dated});
+  SequenceRun run(prompt, options, config(), ruleOf(Kind::Quota),
+                  {bestFirst()});
   for (int64_t position : {2, 3, 4, 5})
     run.commit(position, 7);
   for (int64_t quota : {0, 0, 0, 1, 2}) { // 2 - 4, 3 - 4, ...

@@ -229,6 +229,8 @@ int64_t totalOf(const Cadence &cadence, const StepPlace &place) {
 } // namespace
 
 bool heddle::bundle::includes(const Cadence &cadence, const StepPlace &place) {
+  if (cadence.afterEos && place.afterEos)
+    return true;
   int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
   if (step < 1 || total < 1)
     return false;
@@ -259,6 +261,8 @@ bool heddle::bundle::includes(const Cadence &cadence, const StepPlace &place) {
 }
 
 bool heddle::bundle::begun(const Cadence &cadence, const StepPlace &place) {
+  if (cadence.afterEos && place.afterEos)
+    return true;
   int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
   if (step < 1 || total < 1)
     return false;
@@ -346,5 +350,6 @@ static std::string textOf(const Cadence &cadence) {
 }
 
 std::string heddle::bundle::toString(const Cadence &cadence) {
-  return textOf(cadence) + (cadence.inBlock ? " in block" : "");
+  return textOf(cadence) + (cadence.inBlock ? " in block" : "") +
+         (cadence.afterEos ? " or after eos" : "");
 }

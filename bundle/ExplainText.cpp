@@ -105,6 +105,9 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
     text += "(" + std::to_string(rule.count) + ")";
   if (rule.within >= 0)
     text += " within " + toString(manifest, rule.within);
+  // Of several commits some may look for EOS.
+  if (rule.stopAtEos && !manifest.datedCommits.empty())
+    text += ", looks for EOS";
   return text;
 }
 
@@ -155,10 +158,14 @@ std::string rowsText(const Explanation &explanation) {
   if (commit.leastPasses > 1)
     text += "  a block takes at least " + counted(commit.leastPasses, "step") +
             "\n";
-  if (commit.stopAtEos)
-    text += "  ends once EOS is a token and no mask stands before it\n";
-  if (commit.narrows)
-    text += "  what stands behind EOS is no longer decoded\n";
+  auto any = [&](bool CommitRule::*says) {
+    return anyCommit(manifest,
+                     [&](const CommitRule &rule) { return rule.*says; });
+  };
+  if (any(&CommitRule::stopAtEos))
+    text += "  ends once EOS is found and no mask stands before it\n";
+  if (any(&CommitRule::narrows))
+    text += "  what stands behind that EOS is no longer of the text\n";
   return text;
 }
 

@@ -49,8 +49,10 @@ ordered_json toJson(const Cadence &cadence) {
       json["seed"] = cadence.seed;
     break;
   }
-  if (cadence.kind != Cadence::Kind::Never)
+  if (cadence.kind != Cadence::Kind::Never) {
     json["in_block"] = cadence.inBlock;
+    json["after_eos"] = cadence.afterEos;
+  }
   return json;
 }
 
@@ -136,6 +138,8 @@ ordered_json toJson(const CommitRule &commit) {
   if (commit.kind == CommitRule::Kind::Best)
     json["count"] = commit.count;
   json["within"] = commit.within;
+  json["stop_at_eos"] = commit.stopAtEos;
+  json["narrows"] = commit.narrows;
   return json;
 }
 
@@ -342,8 +346,6 @@ std::string heddle::bundle::toJson(const Manifest &manifest) {
   for (const DatedCommit &commit : manifest.datedCommits)
     json["dated_commits"].push_back(::toJson(commit));
   json["commit"] = ::toJson(manifest.commit);
-  json["commit"]["stop_at_eos"] = manifest.commit.stopAtEos;
-  json["commit"]["narrows"] = manifest.commit.narrows;
   json["commit"]["least_passes"] = manifest.commit.leastPasses;
   // Names that are not UTF-8 must not throw here; they lose the bad bytes.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +

@@ -116,6 +116,7 @@ struct Cadence {
   /// Steps are counted from 1 in each block, and T is the block's number of
   /// steps (StepPlace).
   bool inBlock = false;
+  bool afterEos = false; ///< and every step once EOS was found
   bool operator==(const Cadence &) const = default;
 };
 
@@ -127,10 +128,12 @@ struct StepPlace {
   int64_t block = 0;       ///< 0-based
   int64_t stepInBlock = 1; ///< 1-based
   int64_t blockSteps = 1;  ///< planned steps of each block
+  bool afterEos = false;   ///< an earlier step looked for EOS and found it
   bool operator==(const StepPlace &) const = default;
 };
 
-/// The refresh steps in [1, T], ascending, without repeats.
+/// The refresh steps in [1, T], ascending, without repeats; before EOS is
+/// found.
 std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
 
 /// A set of positions of one sequence, from what is known before a step's
@@ -144,7 +147,7 @@ struct Positions {
     Block,       ///< the block being decoded
     BeforeBlock, ///< what stands before it, the prompt included
     FromBlock,   ///< the block and what follows it
-    Decoded,     ///< what is not masked
+    Decoded,     ///< what is not masked (CommitRule::narrows)
     Undecoded,   ///< the first `count` masked positions; 0: all of them
     Committed,   ///< positions that became tokens in the last `count` steps, or
                  ///< (count = 0) in or after the latest step of `cadence`
@@ -484,12 +487,14 @@ struct CommitRule {
                           ///< is taken too. Source: Fast-dLLM's released code
   int64_t within = -1;    ///< index into Manifest::positions: of these only
 
-  // Of the whole run: DatedCommits leave these as they are.
-  bool stopAtEos = false; ///< a sequence ends once EOS is a token and no masked
-                          ///< position stands before it
-  bool narrows = false;   ///< stopAtEos: what stands behind EOS is no longer
-                          ///< Undecoded, nor committed
-  int64_t leastPasses = 1; ///< a block takes so many steps at least
+  bool stopAtEos = false;  ///< after a step of the rule EOS is looked for; once
+                           ///< it is found, the sequence ends when no masked
+                           ///< position stands before it
+  bool narrows = false;    ///< stopAtEos: what stands behind the EOS that was
+                           ///< found is neither Decoded, Committed nor
+                           ///< Undecoded, and not committed
+  int64_t leastPasses = 1; ///< a block takes so many steps at least; of the
+                           ///< whole run: DatedCommits leave it as it is
 
   /// Whether steps are planned how many tokens they take, so that blocks take
   /// the planned number of steps.

@@ -211,35 +211,38 @@ Cadence readCadence(Reader &in, const ordered_json &json,
     in.fields(json, path, {"kind"});
     return cadence;
   case Cadence::Kind::Every:
-    if (in.fields(json, path, {"kind", "period", "from", "in_block"})) {
+    if (in.fields(json, path,
+                  {"kind", "period", "from", "in_block", "after_eos"})) {
       cadence.period =
           in.integer(json["period"], path + ".period", 1, maxCount);
       cadence.from = in.integer(json["from"], path + ".from", 1, maxCount);
     }
     break;
   case Cadence::Kind::First:
-    if (in.fields(json, path, {"kind", "count", "in_block"}))
+    if (in.fields(json, path, {"kind", "count", "in_block", "after_eos"}))
       cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
     break;
   case Cadence::Kind::At:
     if (json.contains("step")) {
-      if (in.fields(json, path, {"kind", "step", "in_block"}))
+      if (in.fields(json, path, {"kind", "step", "in_block", "after_eos"}))
         cadence.step = in.integer(json["step"], path + ".step", 1, maxCount);
-    } else if (in.fields(json, path,
-                         {"kind", "fraction", "plus", "in_block"})) {
+    } else if (in.fields(
+                   json, path,
+                   {"kind", "fraction", "plus", "in_block", "after_eos"})) {
       cadence.fraction = in.ratio(json["fraction"], path + ".fraction");
       cadence.from =
           1 + in.integer(json["plus"], path + ".plus", 0, maxCount - 1);
     }
     break;
   case Cadence::Kind::Random:
-    if (in.fields(json, path, {"kind", "window", "count", "seed", "in_block"}))
+    if (in.fields(json, path,
+                  {"kind", "window", "count", "seed", "in_block", "after_eos"}))
       cadence.seed =
           in.integer(json["seed"], path + ".seed", INT64_MIN, INT64_MAX);
     break;
   case Cadence::Kind::Uniform:
   case Cadence::Kind::Power:
-    in.fields(json, path, {"kind", "window", "count", "in_block"});
+    in.fields(json, path, {"kind", "window", "count", "in_block", "after_eos"});
     break;
   }
   if (in.failed())
@@ -249,6 +252,7 @@ Cadence readCadence(Reader &in, const ordered_json &json,
     cadence.count = in.integer(json["count"], path + ".count", 1, maxCount);
   }
   cadence.inBlock = in.boolean(json["in_block"], path + ".in_block");
+  cadence.afterEos = in.boolean(json["after_eos"], path + ".after_eos");
   return cadence;
 }
 
@@ -630,8 +634,7 @@ Reuse readReuse(Reader &in, const ordered_json &json) {
 
 /// Of an object with the fields `others` besides, which the caller reads.
 CommitRule readCommit(Reader &in, const ordered_json &json,
-                      const std::string &path,
-                      std::initializer_list<const char *> others,
+                      const std::string &path, const char *other,
                       size_t positions) {
   using Kind = CommitRule::Kind;
   CommitRule commit;
@@ -642,8 +645,8 @@ CommitRule readCommit(Reader &in, const ordered_json &json,
   commit.kind = in.enumerator(json["kind"], path + ".kind", commitNames);
   if (in.failed())
     return commit;
-  std::vector<const char *> fields = {"kind", "within"};
-  fields.insert(fields.end(), others);
+  std::vector<const char *> fields = {"kind", "within", "stop_at_eos",
+                                      "narrows", other};
   if (commit.hasRatio())
     fields.push_back("ratio");
   if (commit.kind == Kind::Factor)
@@ -661,6 +664,8 @@ CommitRule readCommit(Reader &in, const ordered_json &json,
     commit.count = in.integer(json["count"], path + ".count", 1, maxCount);
   commit.within = in.indexOrNone(json["within"], path + ".within", positions,
                                  positionsWhat);
+  commit.stopAtEos = in.boolean(json["stop_at_eos"], path + ".stop_at_eos");
+  commit.narrows = in.boolean(json["narrows"], path + ".narrows");
   return commit;
 }
 
@@ -755,19 +760,15 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
        in.array(json["dated_commits"], "dated_commits")) {
     std::string path = at("dated_commits", manifest.datedCommits.size());
     DatedCommit &dated = manifest.datedCommits.emplace_back();
-    dated.rule = readCommit(in, item, path, {"when"}, sets);
+    dated.rule = readCommit(in, item, path, "when", sets);
     if (in.failed())
       break;
     dated.when = readConditions(in, item["when"], path + ".when");
   }
   const ordered_json &commit = json["commit"];
-  manifest.commit = readCommit(
-      in, commit, "commit", {"stop_at_eos", "narrows", "least_passes"}, sets);
+  manifest.commit = readCommit(in, commit, "commit", "least_passes", sets);
   if (in.failed())
     return in.takeError();
-  manifest.commit.stopAtEos =
-      in.boolean(commit["stop_at_eos"], "commit.stop_at_eos");
-  manifest.commit.narrows = in.boolean(commit["narrows"], "commit.narrows");
   manifest.commit.leastPasses =
       in.integer(commit["least_passes"], "commit.least_passes", 1, maxSteps);
 

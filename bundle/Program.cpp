@@ -107,11 +107,9 @@ const CommitRule &heddle::bundle::commitAt(const Manifest &manifest,
 
 bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
                                        int64_t blockSteps) {
-  return manifest.commit.byQuota() &&
-         manifest.commit.leastPasses <= blockSteps &&
-         std::all_of(
-             manifest.datedCommits.begin(), manifest.datedCommits.end(),
-             [](const DatedCommit &dated) { return dated.rule.byQuota(); });
+  return manifest.commit.leastPasses <= blockSteps &&
+         !anyCommit(manifest,
+                    [](const CommitRule &rule) { return !rule.byQuota(); });
 }
 
 int64_t heddle::bundle::visibleAt(const Manifest &manifest,

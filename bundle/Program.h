@@ -19,6 +19,7 @@
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -67,6 +68,15 @@ std::optional<size_t> datedCommitAt(std::span<const DatedCommit> dated,
 
 /// The rule that a step commits by.
 const CommitRule &commitAt(const Manifest &manifest, const StepPlace &place);
+
+/// Whether some rule of the manifest is such that `holds`.
+template <typename Predicate>
+bool anyCommit(const Manifest &manifest, Predicate holds) {
+  return holds(manifest.commit) ||
+         std::any_of(
+             manifest.datedCommits.begin(), manifest.datedCommits.end(),
+             [&](const DatedCommit &dated) { return holds(dated.rule); });
+}
 
 /// Whether blocks take the planned number of steps, if none lacks candidates.
 bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);

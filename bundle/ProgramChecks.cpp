@@ -51,7 +51,7 @@ bool heddle::bundle::startsNoLater(const Cadence &a, const Cadence &b) {
   using Kind = Cadence::Kind;
   if (a == b || includesFirst(a) || b.kind == Kind::Never)
     return true;
-  if (a.inBlock != b.inBlock)
+  if (a.inBlock != b.inBlock || (b.afterEos && !a.afterEos))
     return false;
   // The first step of those that begin at a number.
   auto start = [](const Cadence &cadence) {
@@ -76,6 +76,11 @@ bool heddle::bundle::includesAll(const Cadence &a, const Cadence &b) {
     return true;
   if (a.kind == Kind::Every && a.from == 1 && a.period == 1)
     return true;
+  if (a.afterEos != b.afterEos) {
+    Cadence same = b;
+    same.afterEos = true;
+    return a.afterEos && includesAll(a, same);
+  }
   if (a.inBlock != b.inBlock)
     return false;
   if (a.kind == Kind::Every && b.kind == Kind::Every)
@@ -89,7 +94,7 @@ bool heddle::bundle::includesAll(const Cadence &a, const Cadence &b) {
 
 bool heddle::bundle::follows(const Cadence &a, const Cadence &b) {
   using Kind = Cadence::Kind;
-  return a.kind == Kind::Every && b.kind == Kind::Every &&
+  return a.kind == Kind::Every && b.kind == Kind::Every && !a.afterEos &&
          a.inBlock == b.inBlock && a.period == b.period && a.from == b.from + 1;
 }
 
@@ -626,25 +631,25 @@ void Checker::checkCommit() {
       return fail(At::Commit, i,
                   "has no cadence, so that those after it never come");
     // M6: some things are of the whole run.
-    if (rule.stopAtEos || rule.narrows || rule.leastPasses != 1)
+    if (rule.leastPasses != 1)
       return fail(At::Commit, i,
-                  "says when blocks or the run end, which only the last "
-                  "commit, the one without a cadence, can");
+                  "says when blocks end, which only the last commit, the one "
+                  "without a cadence, can");
     if (rule.kind == CommitRule::Kind::RandomOrder || inOrder())
       return fail(At::Commit, i,
                   "comes with an order that is drawn for the whole run; a "
                   "schedule with `random_order` has one commit");
     checkRule(i, rule);
   }
-  if (!problem && manifest.commit.narrows && !manifest.commit.stopAtEos)
-    fail(At::Commit, dated.size(),
-         "narrows to what stands before EOS but does "
-         "not stop at it");
   if (!problem)
     checkRule(dated.size(), manifest.commit);
 }
 
 void Checker::checkRule(size_t index, const CommitRule &rule) {
+  // M7: what is behind EOS is known once it was looked for.
+  if (rule.narrows && !rule.stopAtEos)
+    return fail(At::Commit, index,
+                "narrows to what stands before EOS but does not stop at it");
   SetFacts within = factsOf(rule.within);
   if (within.ofRows)
     return fail(At::Commit, index,

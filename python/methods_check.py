@@ -150,9 +150,8 @@ def compare(args):
 def write_schedules(args):
     os.makedirs(args.out, exist_ok=True)
     for method in catalogue.ALL:
-        if method.schedule:
-            with open(os.path.join(args.out, method.name + ".mlir"), "w", encoding="utf-8") as out:
-                out.write(method.schedule)
+        with open(os.path.join(args.out, method.name + ".mlir"), "w", encoding="utf-8") as out:
+            out.write(method.schedule)
     return 0
 
 
@@ -175,8 +174,7 @@ def check(args):
     pieces, prompts = models.load(args.model), prompts_of(args.model, args.prompts)
     lengths = [len(p) for p in prompts]
     family = "dream" if pieces.shifted else "llada"
-    cases = [(method, shape) for method, shape in cases_of(args, family)
-             if method.schedule or args.bundles or args.schedules]
+    cases = list(cases_of(args, family))
     if not cases:
         sys.exit(f"methods_check: no method of this model has '{args.only}' in its name")
     passed = 0

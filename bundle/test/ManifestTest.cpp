@@ -199,6 +199,7 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   dated.rule.kind = CommitRule::Kind::Best;
   dated.rule.count = 3;
   dated.rule.within = 10;
+  dated.rule.stopAtEos = true;
   manifest.datedCommits = {dated, dated};
   manifest.datedCommits[1].rule = {};
   manifest.datedCommits[1].rule.kind = CommitRule::Kind::Timesteps;
@@ -232,8 +233,10 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
           "dated_commits[0].when");
   refused([](auto &j) { j["dated_commits"][0]["count"] = 0; },
           "dated_commits[0].count");
-  refused([](auto &j) { j["dated_commits"][1]["stop_at_eos"] = true; },
+  refused([](auto &j) { j["dated_commits"][1]["least_passes"] = 2; },
           "dated_commits[1]: the field");
+  refused([](auto &j) { j["dated_commits"][1]["narrows"] = true; },
+          "dated_commits[1]: narrows");
   refused([](auto &j) { j["commit"]["least_passes"] = 0; },
           "commit.least_passes");
   refused([](auto &j) { j["commit"]["stop_at_eos"] = false; },
@@ -267,7 +270,7 @@ TEST(Manifest, FindsTheHost) {
 }
 
 TEST(Manifest, EveryCadenceRoundTrips) {
-  std::vector<Cadence> all(8);
+  std::vector<Cadence> all(9);
   all[1].kind = Cadence::Kind::Every;
   all[1].period = 4;
   all[1].from = 3;
@@ -282,6 +285,8 @@ TEST(Manifest, EveryCadenceRoundTrips) {
   all[6].kind = Cadence::Kind::Random;
   all[6].seed = -5;
   all[7].kind = Cadence::Kind::Power;
+  all[8] = all[7];
+  all[8].afterEos = true;
   for (Cadence &cadence : all) {
     if (&cadence >= &all[5]) {
       cadence.fraction = {3, 10};

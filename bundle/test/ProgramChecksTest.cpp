@@ -28,12 +28,14 @@ namespace {
 std::vector<Cadence> someCadences() {
   std::vector<Cadence> all(1); // never
   auto add = [&](Cadence::Kind kind, auto &&set) {
-    for (bool inBlock : {false, true}) {
-      Cadence &cadence = all.emplace_back();
-      cadence.kind = kind;
-      cadence.inBlock = inBlock;
-      set(cadence);
-    }
+    for (bool inBlock : {false, true})
+      for (bool afterEos : {false, true}) {
+        Cadence &cadence = all.emplace_back();
+        cadence.kind = kind;
+        cadence.inBlock = inBlock;
+        cadence.afterEos = afterEos;
+        set(cadence);
+      }
   };
   for (int64_t period : {1, 2, 3, 6})
     for (int64_t from : {1, 2, 4})
@@ -80,8 +82,12 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
       proven += noLater + all;
       bool seenLater = false;
       for (auto [total, blockSteps] : runs)
-        for (int64_t step = 1; step <= total; ++step) {
+        for (int64_t i = 0; i < 3 * total; ++i) {
+          int64_t step = i % total + 1;
           StepPlace place = plannedPlace(step, total, blockSteps);
+          // Never, after the first step, after the fourth.
+          place.afterEos =
+              (i >= total && step > 1) && (i < 2 * total || step > 4);
           bool later = begun(b, place) && !begun(a, place);
           seenLater |= later;
           EXPECT_FALSE(noLater && later && a.inBlock == b.inBlock)
@@ -108,9 +114,9 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
 
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4, whose
 /// steps commit the first position that is visible, computed and allowed:
-/// from the left, or in the drawn order; if it narrows, the token of position
-/// 19 is EOS. `shifted`: row p - 1 predicts position p. Returns the steps it
-/// takes; -1 if it gets stuck for longer than any cadence.
+/// from the left, or in the drawn order; the token of position 19 is EOS.
+/// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
+/// it gets stuck for longer than any cadence.
 class Simulation {
 public:
   Simulation(const Manifest &manifest, bool shifted)
@@ -123,13 +129,14 @@ public:
   int64_t play() {
     int64_t idle = 0;
     for (int64_t step = 1; idle < 100; ++step, ++idle) {
-      if (masked.empty() || *masked.begin() >= end())
+      if (masked.empty() || (found && *masked.begin() > eos))
         return step - 1;
       int64_t block = (*masked.begin() - prompt) / 4;
       if (block != place.block || step == 1)
         place = {step, 16, block, 1, 4};
       else
         ++place.step, ++place.stepInBlock;
+      place.afterEos = found;
       evaluate();
       std::optional<size_t> pass = passAt(manifest, place);
       const Pass everything;
@@ -146,6 +153,11 @@ public:
           idle = -1;
           break;
         }
+      }
+      const CommitRule &rule = commitAt(manifest, place);
+      if (rule.stopAtEos && !masked.count(eos)) {
+        found = true;
+        cut |= rule.narrows;
       }
     }
     return -1;
@@ -178,10 +190,8 @@ private:
     return live;
   }
 
-  /// Behind what nothing is decoded.
-  int64_t end() const {
-    return manifest.commit.narrows && !masked.count(eos) ? eos : length;
-  }
+  /// Where the text ends.
+  int64_t end() const { return cut ? eos + 1 : length; }
 
   /// Whether it is masked, and not behind the block or the end.
   bool inReach(int64_t position) const {
@@ -238,7 +248,7 @@ private:
           since[i] = place.step;
         const int64_t from = set.count ? place.step - set.count : since[i];
         for (auto [position, step] : committedAt)
-          if (from > 0 && step >= from)
+          if (from > 0 && step >= from && position < end())
             value.insert(position);
       }
       if (set.kind == Positions::Kind::Fixed) {
@@ -271,7 +281,7 @@ private:
     case Kind::FromBlock:
       return p >= begin;
     case Kind::Decoded:
-      return !masked.count(p);
+      return !masked.count(p) && p < end();
     case Kind::Undecoded:
       return masked.count(p) && p < end() &&
              (!set.count ||
@@ -315,6 +325,7 @@ private:
   std::vector<int64_t> order; ///< of commits
   std::map<int64_t, int64_t> committedAt, since;
   Set kept;
+  bool found = false, cut = false; ///< EOS; so that the text ends there
   bool unwritten = false;
   mutable bool early = false;
 };
@@ -330,6 +341,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
+  int ending = 0;
   for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -340,6 +352,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     phase.kind = after.kind = Cadence::Kind::Every;
     phase.period = after.period = 2 + below(5);
     after.from = 2;
+    phase.afterEos = below(3) == 0;
+    after.afterEos = below(6) == 0;
     auto someCadence = [&]() -> Cadence {
       switch (below(4)) {
       case 0:
@@ -385,9 +399,15 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       manifest.commit.kind = CommitRule::Kind::RandomOrder;
     else if (below(2))
       manifest.datedCommits.push_back({{{When::Kind::On, someCadence()}}, {}});
-    if (!manifest.datedCommits.empty())
+    auto endSomehow = [&](CommitRule &rule) {
+      rule.stopAtEos = below(3) == 0;
+      rule.narrows = rule.stopAtEos && below(3);
+    };
+    endSomehow(manifest.commit);
+    if (!manifest.datedCommits.empty()) {
       manifest.datedCommits[0].rule.within = some();
-    manifest.commit.narrows = manifest.commit.stopAtEos = below(4) == 0;
+      endSomehow(manifest.datedCommits[0].rule);
+    }
     Pass whole, rest;
     whole.when = {{When::Kind::On, paired ? phase : someCadence()}};
     rest.rows = some();
@@ -425,7 +445,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     alone += good && shifted && rest.alone && rest.rows >= 0;
     moving += good && manifest.showsAll() && visibleMoves(manifest);
     growing += good && !manifest.showsAll() && visibleMoves(manifest);
-    narrowing += good && manifest.commit.narrows;
+    auto narrows = [](const CommitRule &rule) { return rule.narrows; };
+    narrowing += good && anyCommit(manifest, narrows);
+    ending += good && phase.afterEos && anyCommit(manifest, narrows) &&
+              whole.when.front().cadence == phase && rest.rows >= 0;
     late += good && manifest.visible >= 0 && manifest.showsAll() &&
             manifest.positions[static_cast<size_t>(manifest.visible)].cadence ==
                 after;
@@ -447,6 +470,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(moving, 50);
   EXPECT_GT(growing, 50);
   EXPECT_GT(narrowing, 50);
+  EXPECT_GT(ending, 50);
   EXPECT_GT(alone, 50);
 }
 

@@ -116,15 +116,9 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   options = runOptions;
   const bundle::Manifest &schedule = executor.manifest();
   auto anyOf = [&](std::initializer_list<CommitKind> kinds) {
-    auto is = [&](const bundle::CommitRule &rule) {
+    return anyCommit(schedule, [&](const bundle::CommitRule &rule) {
       return std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end();
-    };
-    return is(schedule.commit) ||
-           std::any_of(schedule.datedCommits.begin(),
-                       schedule.datedCommits.end(),
-                       [&](const bundle::DatedCommit &dated) {
-                         return is(dated.rule);
-                       });
+    });
   };
   // A block that lasts until it is full must not draw masks for ever. Nor one
   // that goes by an order: what was passed over would stay the next. Nor where
@@ -132,7 +126,9 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   // passed over would stay in front.
   if (endsWhenFull(schedule.commit, schedule.datedCommits) ||
       anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
-      !schedule.passes.empty() || schedule.commit.narrows)
+      !schedule.passes.empty() ||
+      anyCommit(schedule,
+                [](const bundle::CommitRule &rule) { return rule.narrows; }))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {
@@ -176,7 +172,7 @@ std::vector<SequenceState> ModelEngine::states() const {
                       .blockEnd = run.blockEnd(),
                       .masked = run.masked(),
                       .committedAt = run.committedAt(),
-                      .undecodedEnd = run.undecodedEnd(),
+                      .textEnd = run.textEnd(),
                       .next = run.next(),
                       .done = run.done()});
   }
@@ -298,8 +294,8 @@ Status ModelEngine::collectCandidates() {
     for (int64_t i : run.order()) {
       if (candidates.size() == most)
         break;
-      if (i >= std::min(run.blockEnd(), run.undecodedEnd()) ||
-          !run.masked()[i] || !executor.inCommitSet(s, i))
+      if (i >= std::min(run.blockEnd(), run.textEnd()) || !run.masked()[i] ||
+          !executor.inCommitSet(s, i))
         continue;
       int64_t row = liveRow(s, model.config().predictingRow(i));
       if (row < 0 && executor.predictsAlone(s))

@@ -32,7 +32,7 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   mask.assign(sequence.size(), 0);
   std::fill(mask.begin() + prompt, mask.end(), 1);
   committed.assign(sequence.size(), 0);
-  end = static_cast<int64_t>(sequence.size());
+  eos = end = static_cast<int64_t>(sequence.size());
   at.totalSteps = options.steps;
   at.blockSteps = options.steps / blocks;
   if (rule.kind == bundle::CommitRule::Kind::RandomOrder) {
@@ -128,9 +128,9 @@ void SequenceRun::commit(int64_t position, int32_t token) {
 }
 
 void SequenceRun::advance() {
-  if (rule.narrows)
-    narrow();
-  if (rule.stopAtEos)
+  if (stepRule().stopAtEos)
+    lookForEos();
+  if (at.afterEos)
     stopAtEos();
   bool last = untilFull ? maskedInBlock() == 0
                         : at.stepInBlock >= at.blockSteps &&
@@ -149,25 +149,27 @@ void SequenceRun::advance() {
   enterStep();
 }
 
-/// Decodes no further than the first EOS.
-void SequenceRun::narrow() {
-  end = std::find(sequence.begin() + prompt, sequence.end(), eosToken) -
+/// Finds the response's first EOS, as the step's rule wants it.
+void SequenceRun::lookForEos() {
+  eos = std::find(sequence.begin() + prompt, sequence.end(), eosToken) -
         sequence.begin();
+  at.afterEos = eos < std::ssize(sequence);
+  if (at.afterEos && stepRule().narrows)
+    end = eos + 1;
 }
 
-/// Ends the sequence if EOS stands before the first masked position.
+/// Ends the sequence if no masked position stands before the EOS that was
+/// found.
 void SequenceRun::stopAtEos() {
-  for (size_t i = prompt; i < sequence.size() && !mask[i]; ++i) {
-    if (sequence[i] != eosToken)
-      continue;
-    for (size_t j = i; j < sequence.size(); ++j)
-      if (mask[j]) {
-        sequence[j] = eosToken;
-        mask[j] = 0;
-      }
-    finished = true;
+  if (std::find(mask.begin() + prompt, mask.begin() + eos, 1) !=
+      mask.begin() + eos)
     return;
-  }
+  for (size_t i = eos; i < sequence.size(); ++i)
+    if (mask[i]) {
+      sequence[i] = eosToken;
+      mask[i] = 0;
+    }
+  finished = true;
 }
 
 } // namespace heddle::rt

@@ -54,9 +54,9 @@ public:
     return ruleNow < dated.size() ? dated[ruleNow].rule : rule;
   }
 
-  /// Where positions end that are still to be decoded: behind them stands EOS,
-  /// if the rule narrows to what stands before it.
-  int64_t undecodedEnd() const { return end; }
+  /// Where the text ends: behind the EOS that was found, if the rule that found
+  /// it narrows.
+  int64_t textEnd() const { return end; }
 
   /// Whether nothing of the block is left to decode, and the next step is one
   /// of the fewest passes that it takes all the same.
@@ -90,7 +90,7 @@ private:
   void beginBlock();
   void enterStep();
   void findNext();
-  void narrow();
+  void lookForEos();
   void stopAtEos();
 
   int64_t maskedInBlock() const;
@@ -115,7 +115,8 @@ private:
   std::vector<int64_t> quotas; ///< [planned steps of the block]
   int64_t maskedAtStart = 0;   ///< of the block
   int64_t committedInBlock = 0;
-  int64_t end = 0;    ///< undecodedEnd()
+  int64_t eos = 0;    ///< the EOS that was found; the length if none was
+  int64_t end = 0;    ///< textEnd()
   size_t ruleNow = 0; ///< of `dated`, or behind them: stepRule()
   bool finished = false;
 };

@@ -151,10 +151,12 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
   case Positions::Kind::FromBlock:
     return addRange(state.blockBegin, shape.length);
   case Positions::Kind::Decoded:
-    return addIf([&](int64_t i) { return !state.masked[i]; }, shape.length);
+    return addIf(
+        [&](int64_t i) { return !state.masked[i] && i < state.textEnd; },
+        shape.length);
   case Positions::Kind::Undecoded:
     return addIf(
-        [&](int64_t i) { return state.masked[i] && i < state.undecodedEnd; },
+        [&](int64_t i) { return state.masked[i] && i < state.textEnd; },
         what.count > 0 ? what.count : shape.length);
   case Positions::Kind::Committed: {
     // The prompt counts as committed at step 0, before any cadence.
@@ -168,7 +170,8 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     }
     return addIf(
         [&](int64_t i) {
-          return !state.masked[i] && state.committedAt[i] >= since;
+          return !state.masked[i] && state.committedAt[i] >= since &&
+                 i < state.textEnd;
         },
         shape.length);
   }

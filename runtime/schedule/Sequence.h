@@ -31,8 +31,8 @@ struct SequenceState {
   /// [length]: the step at which a position became a token; 0 for the prompt,
   /// anything where masked.
   std::span<const int32_t> committedAt;
-  /// Masked positions from here on are not to be decoded.
-  int64_t undecodedEnd = INT64_MAX;
+  /// Positions from here on are not of the text: neither decoded nor to be.
+  int64_t textEnd = INT64_MAX;
   /// What the step commits if it computes it and nothing else is in the way
   /// (`within`), ascending; if that is known.
   std::span<const int32_t> next;

@@ -165,10 +165,12 @@ class WindowDiffusion(Cached):
         if (run.step - 1) % self.phase == 0:
             masked = set(run.masked())
             self.window = set(run.undecoded()[:self.external])
-            self.visible = [p for p in range(run.n) if p in self.window or p not in masked]
+            self.visible = [p for p in range(run.text_end())
+                            if p in self.window or p not in masked]
             self.since = len(run.history)
             return self.visible, self.visible
-        recent = {p for committed in run.history[self.since:] for p in committed}
+        recent = {p for committed in run.history[self.since:] for p in committed
+                  if p < run.text_end()}
         return run.predicting({*self.active(run), *recent}), self.visible
 
 

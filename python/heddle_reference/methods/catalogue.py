@@ -28,7 +28,7 @@ class Method:
     """make(steps, block_length or None, family): (method, rule)."""
     name: str
     make: Callable
-    schedule: Optional[str]  # None: this version has no words for it
+    schedule: str
     families: tuple = BOTH
     shapes: tuple = BLOCKS + WHOLE[1:]
     stop: Optional[str] = None
@@ -291,6 +291,19 @@ def window_diffusion(external, internal, phase, stop=""):
         f"heddle.commit quota within(%active){stop}"))
 
 
+DREAM_STRETCH = [
+    "%decoded = heddle.positions decoded", "%external = heddle.positions undecoded(first = 19)",
+    "%active = heddle.positions undecoded(first = 6)",
+    "%first = heddle.positions undecoded(first = 1)",
+    "%kept = heddle.union positions %decoded, %external",
+    "%front = heddle.leading %kept", "%prefix = heddle.fix %front on %phase",
+    "%begin = heddle.fix %first on %phase", "%ends = heddle.union positions %begin, %active",
+    "%rows = heddle.hull %ends", "%seen = heddle.union positions %prefix, %rows",
+    "heddle.visible %seen", "heddle.reuse kv", "heddle.recompute all on %phase",
+    "heddle.recompute %rows alone", "heddle.attend dense",
+]
+
+
 def released_dream(early_stop=False):
     def make(steps, block, family):
         method = cached.WindowDiffusionDream(20, 6, 8, early_stop)
@@ -326,22 +339,14 @@ WINDOWS = [
            LLADA, WHOLE),
     Method("window-diffusion-dream.code", released_dream(),
            schedule("window_diffusion_code", "%phase = heddle.cadence every(8)",
-                    "%decoded = heddle.positions decoded",
-                    "%external = heddle.positions undecoded(first = 19)",
-                    "%active = heddle.positions undecoded(first = 6)",
-                    "%first = heddle.positions undecoded(first = 1)",
-                    "%kept = heddle.union positions %decoded, %external",
-                    "%front = heddle.leading %kept", "%prefix = heddle.fix %front on %phase",
-                    "%begin = heddle.fix %first on %phase",
-                    "%ends = heddle.union positions %begin, %active",
-                    "%rows = heddle.hull %ends", "%seen = heddle.union positions %prefix, %rows",
-                    "heddle.visible %seen", "heddle.reuse kv", "heddle.recompute all on %phase",
-                    "heddle.recompute %rows alone", "heddle.attend dense",
-                    "heddle.commit best(1) within(%first) on %phase",
+                    *DREAM_STRETCH, "heddle.commit best(1) within(%first) on %phase",
                     "heddle.commit quota within(%rows)"),
            DREAM, WHOLE),
-    # One version has no words for: it cuts the sequence in the middle of a phase.
-    Method("window-diffusion-adaptive-dream.code", released_dream(True), None, DREAM, WHOLE[:1]),
+    Method("window-diffusion-adaptive-dream.code", released_dream(True),
+           schedule("window_diffusion_code", "%phase = heddle.cadence every(8) or after eos",
+                    *DREAM_STRETCH, "heddle.commit best(1) within(%first) on %phase",
+                    "heddle.commit best(1) within(%rows) stop(eos, narrowing)"),
+           DREAM, WHOLE[:1]),  # one token a step
 ]
 
 

@@ -34,11 +34,13 @@ class Run:
         return next((p for p in range(self.prompt, self.n)
                      if self.tokens[p] == self.pieces.eos), self.n)
 
+    def text_end(self):
+        """Where the text ends: with stop "narrow" behind the first EOS."""
+        return min(self.n, self.first_eos() + 1) if self.stop == "narrow" else self.n
+
     def undecoded(self):
-        """Masked positions that still count: with stop "narrow" only those
-        before the first EOS."""
-        end = self.first_eos() if self.stop == "narrow" else self.n
-        return [p for p in self.masked() if p < end]
+        """Masked positions that still count."""
+        return [p for p in self.masked() if p < self.text_end()]
 
     def ended(self):
         """Whether EOS is committed and no mask stands before it."""
@@ -74,7 +76,7 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
              sequence=0):
     """(tokens, records) of one prompt. stop "end": the run ends once EOS is
     committed and no mask stands before it; "narrow": besides, positions behind
-    EOS are no longer decoded."""
+    EOS are ignored, decoded ones as well."""
     run, records = Run(pieces, prompt, gen_length, stop), []
     rule.begin(run)
     method.begin(run)

@@ -160,22 +160,63 @@ TEST(SequenceRun, NarrowsToWhatStandsBeforeEos) {
   GenerateOptions options = sixInTwoBlocks;
   options.blockLength = 6;
   SequenceRun run(prompt, options, config(), rule);
-  EXPECT_EQ(run.undecodedEnd(), 8);
+  EXPECT_EQ(run.textEnd(), 8);
+  EXPECT_FALSE(run.place().afterEos);
   run.commit(6, 3); // EOS
   run.advance();
-  EXPECT_EQ(run.undecodedEnd(), 6);
+  EXPECT_EQ(run.textEnd(), 7);
+  EXPECT_TRUE(run.place().afterEos);
   EXPECT_TRUE(run.masked()[7]);
   EXPECT_FALSE(run.isCandidate(7)) << "behind EOS";
   EXPECT_TRUE(run.isCandidate(5));
   run.commit(4, 3);
   run.advance();
-  EXPECT_EQ(run.undecodedEnd(), 4) << "the first EOS";
+  EXPECT_EQ(run.textEnd(), 5) << "the first EOS";
   run.commit(2, 7);
   run.commit(3, 7);
   run.advance();
   EXPECT_TRUE(run.done());
   EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 7, 3, 3, 3, 3}))
       << "5 and 7 were masked";
+}
+
+/// Odd steps do not look for EOS, and even ones do not cut the text there.
+TEST(SequenceRun, LooksForEosWhereTheRuleSaysSo) {
+  bundle::CommitRule rule;
+  rule.stopAtEos = true;
+  rule.within = 0;
+  bundle::DatedCommit odd;
+  odd.when = {{bundle::When::Kind::On, {}}};
+  odd.when[0].cadence.kind = bundle::Cadence::Kind::Every;
+  odd.when[0].cadence.period = 2;
+  odd.rule.within = 0;
+  GenerateOptions options = sixInTwoBlocks;
+  options.blockLength = 6;
+  SequenceRun run(prompt, options, config(), rule, {odd});
+  run.commit(2, 3); // EOS, nothing masked before it
+  run.advance();
+  EXPECT_FALSE(run.done());
+  EXPECT_FALSE(run.place().afterEos);
+  EXPECT_EQ(run.textEnd(), 8);
+  run.commit(4, 7);
+  run.advance();
+  EXPECT_TRUE(run.done());
+  EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 3, 3, 7, 3, 3, 3}));
+
+  // What was found once is not looked for again, and ends the run at any step.
+  SequenceRun second(prompt, options, config(), rule, {odd});
+  second.commit(5, 7);
+  second.advance();
+  second.commit(4, 3);
+  second.advance();
+  EXPECT_TRUE(second.place().afterEos);
+  EXPECT_EQ(second.textEnd(), 8) << "it does not narrow";
+  EXPECT_FALSE(second.done());
+  second.commit(2, 3);
+  second.commit(3, 7);
+  second.advance();
+  EXPECT_TRUE(second.done());
+  EXPECT_EQ(second.tokens(), (std::vector<int32_t>{5, 6, 3, 7, 3, 7, 3, 3}));
 }
 
 TEST(SequenceRun, BlocksMayTakeAFewestPasses) {

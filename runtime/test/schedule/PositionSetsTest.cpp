@@ -109,25 +109,30 @@ TEST(PositionSets, SetsOfOneSet) {
   }
 }
 
-TEST(PositionSets, WhatStandsBehindTheEndIsNotUndecoded) {
+TEST(PositionSets, WhatStandsBehindTheTextIsNeitherDecodedNorToBe) {
   bundle::Manifest manifest;
   manifest.positions = {make(Kind::Undecoded), make(Kind::Undecoded, 2),
-                        make(Kind::Decoded), make(Kind::Response)};
+                        make(Kind::Decoded), make(Kind::Response),
+                        make(Kind::Committed, 3)};
   PositionSets sets(manifest);
   test::States states({{8, 3}});
   sets.beginRun(states.shapes[0]);
+  states.commit(0, 4, 1);
   states.commit(0, 6, 1);
   SequenceState state = states.at(0, bundle::plannedPlace(2, 8, 0));
-  for (auto [end, undecoded, first] :
-       {std::tuple(8, List{3, 4, 5, 7}, List{3, 4}),
-        std::tuple(6, List{3, 4, 5}, List{3, 4}),
-        std::tuple(4, List{3}, List{3}), std::tuple(3, List{}, List{})}) {
-    state.undecodedEnd = end;
+  for (auto [end, undecoded, first, decoded, committed] :
+       {std::tuple(8, List{3, 5, 7}, List{3, 5}, List{0, 1, 2, 4, 6},
+                   List{4, 6}),
+        std::tuple(7, List{3, 5}, List{3, 5}, List{0, 1, 2, 4, 6}, List{4, 6}),
+        std::tuple(5, List{3}, List{3}, List{0, 1, 2, 4}, List{4}),
+        std::tuple(3, List{}, List{}, List{0, 1, 2}, List{})}) {
+    state.textEnd = end;
     ASSERT_TRUE(sets.beginStep(state));
     EXPECT_EQ(at(sets, 0), undecoded);
     EXPECT_EQ(at(sets, 1), first);
-    EXPECT_EQ(at(sets, 2), (List{0, 1, 2, 6}));
+    EXPECT_EQ(at(sets, 2), decoded);
     EXPECT_EQ(at(sets, 3), (List{3, 4, 5, 6, 7}));
+    EXPECT_EQ(at(sets, 4), committed);
   }
 }
 

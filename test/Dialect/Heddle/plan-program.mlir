@@ -120,6 +120,27 @@ heddle.schedule @whole {
   heddle.attend dense
 }
 
+// What becomes a matter of every step once EOS was found, by a rule that looks.
+// CHECK-LABEL: heddle.plan @ending
+// CHECK: heddle.position_set @fixed fixed(@{{.*}}) on every(8) or after eos
+// CHECK: heddle.pass on every(8) or after eos computes all
+// CHECK: heddle.commit_rule best(1) on every(8) or after eos
+// CHECK-NEXT: heddle.commit_rule best(1) stop(eos, narrowing)
+heddle.schedule @ending {
+  %phase = heddle.cadence every(8) or after eos
+  %decoded = heddle.positions decoded
+  %active = heddle.positions undecoded(first = 6)
+  %seen = heddle.union positions %decoded, %active
+  %window = heddle.fix %seen on %phase
+  heddle.visible %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %active
+  heddle.commit best(1) on %phase
+  heddle.commit best(1) stop(eos, narrowing)
+  heddle.attend dense
+}
+
 // Rules of some steps, what is visible at some, and rows that stand alone.
 // CHECK-LABEL: heddle.plan @released
 // CHECK: heddle.position_set @fixed fixed(@{{.*}}) on every(8, from = 2)

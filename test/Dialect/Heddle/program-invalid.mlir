@@ -58,6 +58,39 @@ heddle.schedule @C3 {
 
 // -----
 
+heddle.schedule @C3 {
+  // expected-error@+1 {{never has no steps, also after EOS}}
+  %c = heddle.cadence never or after eos
+}
+
+// -----
+
+heddle.schedule @forms {
+  // expected-error@+1 {{expected 'after'}}
+  %c = heddle.cadence every(4) or eos
+}
+
+// -----
+
+// Of steps after EOS the ones before are not known to come at the step before.
+heddle.schedule @K3 {
+  %phase = heddle.cadence every(8)
+  %after = heddle.cadence every(8, from = 2) or after eos
+  %decoded = heddle.positions decoded
+  %active = heddle.positions undecoded(first = 6)
+  %seen = heddle.union positions %decoded, %active
+  %window = heddle.fix %seen on %after
+  // expected-error@+1 {{changes on every(8, from = 2) or after eos, at whose steps positions may come that have nothing cached}}
+  heddle.visible all on %phase then %window
+  heddle.reuse kv
+  heddle.recompute all on %phase
+  heddle.recompute %active
+  heddle.commit quota stop(eos)
+  heddle.attend dense
+}
+
+// -----
+
 heddle.schedule @forms {
   // expected-error@+1 {{expected 'block'}}
   %c = heddle.cadence every(4) in run
@@ -479,17 +512,7 @@ heddle.schedule @M1 {
 
 heddle.schedule @M6 {
   %c = heddle.cadence every(2)
-  // expected-error@+1 {{says when blocks or the run end, which only the last commit, the one without a cadence, can}}
-  heddle.commit quota on %c stop(eos)
-  heddle.commit above(0.9)
-  heddle.attend dense
-}
-
-// -----
-
-heddle.schedule @M6 {
-  %c = heddle.cadence every(2)
-  // expected-error@+1 {{says when blocks or the run end}}
+  // expected-error@+1 {{says when blocks end, which only the last commit, the one without a cadence, can}}
   heddle.commit quota on %c passes(at_least = 2)
   heddle.commit above(0.9)
   heddle.attend dense
@@ -564,6 +587,16 @@ heddle.schedule @M2 {
 heddle.schedule @M2 {
   // expected-error@+1 {{the number of passes must be at least 1, found 0}}
   heddle.commit quota passes(at_least = 0)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @M7 {
+  %c = heddle.cadence every(2)
+  // expected-error@+1 {{narrows to what stands before EOS but does not stop at it}}
+  "heddle.commit"(%c) <{kind = #heddle<commit_kind quota>, narrows, operandSegmentSizes = array<i32: 0, 1>}> : (!heddle.cadence) -> ()
+  heddle.commit quota
   heddle.attend dense
 }
 

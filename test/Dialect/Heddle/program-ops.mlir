@@ -191,6 +191,8 @@ heddle.plan @plan {
   heddle.pass computes salient(below = 0.99) in @rows
   // CHECK: heddle.reuse kv, context, ffn
   heddle.reuse kv, context, ffn
+  // CHECK: heddle.commit_rule quota on every(8) in block or after eos stop(eos)
+  heddle.commit_rule quota on every(8) in block or after eos stop(eos)
   // CHECK: heddle.commit_rule above(0.5) within(@some) stop(eos)
   heddle.commit_rule above(0.5) within(@some) stop(eos)
   // CHECK: heddle.kernel @mixed attention [columns(@cols, group = 32), blocks(@tiles, size = 32)]

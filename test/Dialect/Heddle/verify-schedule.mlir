@@ -18,6 +18,26 @@ heddle.schedule @idle {
 
 // -----
 
+heddle.schedule @nobody_looks {
+  // expected-warning@+1 {{`or after eos` has no effect: no heddle.commit has `stop(eos)`}}
+  %c = heddle.cadence every(2) or after eos
+  %some = heddle.positions undecoded(first = 1)
+  heddle.commit best(1) within(%some) on %c
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// -----
+
+heddle.schedule @somebody_looks {
+  %c = heddle.cadence every(2) or after eos
+  heddle.commit best(1) on %c
+  heddle.commit above(0.9) stop(eos)
+  heddle.attend dense
+}
+
+// -----
+
 heddle.schedule @until {
   // expected-note@+1 {{the cadence is here}}
   %c = heddle.cadence every(2)

@@ -5,7 +5,7 @@
 // RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
 
 heddle.schedule @rows {
-  %phase = heddle.cadence every(32)
+  %phase = heddle.cadence every(32) or after eos
   %start = heddle.cadence first(1) in block
   %late = heddle.cadence every(4, from = 5)
   %decoded = heddle.positions decoded
@@ -21,7 +21,7 @@ heddle.schedule @rows {
   heddle.recompute all on %phase
   heddle.recompute all on %start and %late
   heddle.recompute least_similar(keep = 0.25, among = %active) in %rows alone
-  heddle.commit best(2) on %phase
+  heddle.commit best(2) on %phase stop(eos)
   heddle.commit factor(1.5, last_alone) within(%active) passes(at_least = 3) stop(eos, narrowing)
   heddle.attend pairs(%tiles)
 }
@@ -51,7 +51,8 @@ heddle.schedule @rows {
 // CHECK-NEXT: "kind": "every"
 // CHECK-NEXT: "period": 32
 // CHECK-NEXT: "from": 1
-// CHECK-NEXT: "in_block": false
+// CHECK-NEXT: "in_block": false,
+// CHECK-NEXT: "after_eos": true
 // CHECK: "kind": "union"
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 0,
@@ -64,7 +65,8 @@ heddle.schedule @rows {
 // CHECK: "rows": -1
 // CHECK: "kind": "first"
 // CHECK-NEXT: "count": 1
-// CHECK-NEXT: "in_block": true
+// CHECK-NEXT: "in_block": true,
+// CHECK-NEXT: "after_eos": false
 // CHECK: "from": 5
 // CHECK: "rows": 6
 // CHECK-NEXT: "alone": true
@@ -79,7 +81,9 @@ heddle.schedule @rows {
 // CHECK: "dated_commits": [
 // CHECK: "kind": "best"
 // CHECK-NEXT: "count": 2
-// CHECK-NEXT: "within": -1
+// CHECK-NEXT: "within": -1,
+// CHECK-NEXT: "stop_at_eos": true,
+// CHECK-NEXT: "narrows": false,
 // CHECK-NEXT: "when": [
 // CHECK: "commit": {
 // CHECK-NEXT: "kind": "factor"

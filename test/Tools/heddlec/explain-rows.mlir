@@ -11,7 +11,7 @@
 // WINDOW-NEXT: 2-32,34-64
 // WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
 // WINDOW-NEXT: commits quota within undecoded(first = 16)
-// WINDOW-NEXT: ends once EOS is a token
+// WINDOW-NEXT: ends once EOS is found and no mask stands before it
 heddle.schedule @window {
   %phase = heddle.cadence every(32)
   %decoded = heddle.positions decoded
@@ -73,11 +73,11 @@ heddle.schedule @ordered {
 // RELEASED-NEXT: 2 steps: computes all, at most 96 of 96 rows
 // RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, at most 96 of 96 rows
 // RELEASED: on every(8): commits best(1) within undecoded(first = 6)
-// RELEASED-NEXT: commits factor(1/1, last_alone)
+// RELEASED-NEXT: commits factor(1/1, last_alone), looks for EOS
 // RELEASED-NEXT: how many steps a block takes, the run decides
 // RELEASED-NEXT: a block takes at least 2 steps
-// RELEASED-NEXT: ends once EOS is a token
-// RELEASED-NEXT: what stands behind EOS is no longer decoded
+// RELEASED-NEXT: ends once EOS is found and no mask stands before it
+// RELEASED-NEXT: what stands behind that EOS is no longer of the text
 heddle.schedule @released {
   %phase = heddle.cadence every(8)
   %after = heddle.cadence every(8, from = 2)

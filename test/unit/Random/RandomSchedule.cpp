@@ -177,7 +177,9 @@ private:
 
   /// What is decoded and the next masks, as they were at a phase's begin.
   void movingWindow() {
-    phase = cadence("every(" + number(2, 5) + ")");
+    bool ends = below(3) == 0;
+    phase =
+        cadence("every(" + number(2, 5) + ")" + (ends ? " or after eos" : ""));
     std::string active = number(2, 6);
     std::string decoded = value("p", "heddle.positions decoded");
     std::string next =
@@ -197,7 +199,8 @@ private:
     add("heddle.recompute all on " + phase);
     add(salient ? "heddle.recompute salient(below = 2) in " + rows
                 : "heddle.recompute " + rows);
-    add("heddle.commit quota within(" + some + ")");
+    add("heddle.commit quota within(" + some + ")" +
+        (ends ? " stop(eos, narrowing)" : ""));
   }
 
   std::string selection(const std::string &on) {

@@ -341,9 +341,12 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
   bool inBlock = succeeded(parser.parseOptionalKeyword("in"));
   if (inBlock && parser.parseKeyword("block"))
     return failure();
-  cadence =
-      parser.getChecked<CadenceAttr>(loc, parser.getContext(), *kind, fraction,
-                                     count, period, step, seed, from, inBlock);
+  bool afterEos = succeeded(parser.parseOptionalKeyword("or"));
+  if (afterEos && (parser.parseKeyword("after") || parser.parseKeyword("eos")))
+    return failure();
+  cadence = parser.getChecked<CadenceAttr>(loc, parser.getContext(), *kind,
+                                           fraction, count, period, step, seed,
+                                           from, inBlock, afterEos);
   return success(cadence != nullptr);
 }
 
@@ -388,6 +391,8 @@ void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
   printCadenceForm(printer, cadence);
   if (cadence.getInBlock())
     printer << " in block";
+  if (cadence.getAfterEos())
+    printer << " or after eos";
 }
 
 ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,

@@ -67,7 +67,7 @@ void CadenceAttr::print(AsmPrinter &printer) const {
 LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
                                   RatioAttr fraction, int64_t count,
                                   int64_t period, int64_t step, int64_t seed,
-                                  int64_t from, bool inBlock) {
+                                  int64_t from, bool inBlock, bool afterEos) {
   bool hasCount = false, hasPeriod = false, hasStep = false, hasSeed = false;
   bool hasFraction = false;
   switch (kind) {
@@ -122,6 +122,8 @@ LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
   // C3: there must be steps to count.
   if (inBlock && kind == CadenceKind::Never)
     return emitError() << "never has no steps to count in a block";
+  if (afterEos && kind == CadenceKind::Never)
+    return emitError() << "never has no steps, also after EOS";
   // C2: seeds are not negative.
   if (seed < 0 || (!hasSeed && seed != 0))
     return emitError() << (hasSeed ? "a seed must not be negative, found "

@@ -70,6 +70,7 @@ bundle::Cadence mlir::heddle::toBundle(CadenceAttr cadence) {
   result.seed = cadence.getSeed();
   result.from = cadence.getFrom();
   result.inBlock = cadence.getInBlock();
+  result.afterEos = cadence.getAfterEos();
   return result;
 }
 
@@ -81,7 +82,8 @@ CadenceAttr mlir::heddle::fromBundle(MLIRContext *context,
         RatioAttr::get(context, cadence.fraction.num, cadence.fraction.den);
   return CadenceAttr::get(context, convert<CadenceKind>(cadence.kind), fraction,
                           cadence.count, cadence.period, cadence.step,
-                          cadence.seed, cadence.from, cadence.inBlock);
+                          cadence.seed, cadence.from, cadence.inBlock,
+                          cadence.afterEos);
 }
 
 static bundle::When on(const bundle::Cadence &cadence) {

@@ -27,6 +27,13 @@ static void warnOfIdleOps(ScheduleOp schedule) {
     for (Value on : commit.getOn())
       if (cadenceOf(on).getKind() == CadenceKind::Never)
         commit.emitWarning("has no effect: its cadence has no steps");
+  const bool findsEos =
+      llvm::any_of(schedule.getOps<CommitOp>(),
+                   [](CommitOp commit) { return commit.getStopAtEos(); });
+  for (auto cadence : schedule.getOps<CadenceOp>())
+    if (cadence.getValue().getAfterEos() && !findsEos)
+      cadence.emitWarning(
+          "`or after eos` has no effect: no heddle.commit has `stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
     CadenceAttr until = cadenceOf(attend.getUntil());
     if (until && until.includesFirstStep())

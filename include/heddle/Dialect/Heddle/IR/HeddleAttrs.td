@@ -191,7 +191,9 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
 
     After any form but `never`, `in block` counts the steps of each block of
     semi-autoregressive decoding from 1, and T is the block's number of steps:
-    `first(1) in block` is the first step of every block.
+    `first(1) in block` is the first step of every block. `or after eos`, last,
+    adds every step after one that looked for EOS and found it (`stop(eos)` of
+    `heddle.commit`).
 
     Parameters that a form has no use for are zero, and `fraction` is null.
   }];
@@ -204,7 +206,8 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
                         DefaultValuedParameter<"int64_t", "0", "of at, when absolute">:$step,
                         DefaultValuedParameter<"int64_t", "0", "of random">:$seed,
                         DefaultValuedParameter<"int64_t", "1", "first step of every; 1 + plus of at">:$from,
-                        DefaultValuedParameter<"bool", "false", "counted in each block">:$in_block);
+                        DefaultValuedParameter<"bool", "false", "counted in each block">:$in_block,
+                        DefaultValuedParameter<"bool", "false", "and every step after EOS">:$after_eos);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -58,12 +58,13 @@ def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
     `uniform(window = r, count = n)`, `random(window = r, count = n, seed = s)`
     or `power(window = r, count = n)`, of the run or, followed by `in block`, of
     each block that is decoded; the cadence attribute says which steps each of
-    them is.
+    them is. `or after eos` adds all steps once EOS was found.
 
     ```mlir
     %refresh = heddle.cadence uniform(window = 0.3, count = 16)
     %once = heddle.cadence at(20 percent)
     %start = heddle.cadence first(1) in block
+    %phase = heddle.cadence every(32) or after eos
     ```
   }];
   let arguments = (ins Heddle_CadenceAttr:$value);
@@ -429,11 +430,12 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
 
     `within(%positions)`: of these only. `on %cadence`: at these steps; of a
     schedule's commits the first whose cadences all have the step is the one that
-    counts, and the last has no cadence. That one may say what is of the whole
-    run. `passes(at_least = n)`: a block takes at least n steps, also when it has
-    no masked position left. `stop(eos)`: a sequence ends once EOS is a token and
-    no masked position stands before it. `stop(eos, narrowing)`: besides,
-    positions behind EOS are no longer `undecoded`, and not committed.
+    counts, and the last has no cadence. `stop(eos)`: after these steps EOS is
+    looked for; once it is found, the sequence ends when no masked position stands
+    before it. `stop(eos, narrowing)`: besides, positions behind that EOS are
+    neither `decoded`, `committed` nor `undecoded`, and none of them becomes a
+    token. The last commit may say of the whole run `passes(at_least = n)`: a block
+    takes at least n steps, also when it has no masked position left.
 
     ```mlir
     heddle.commit above(0.9)

@@ -839,6 +839,36 @@ heddle.schedule @S6 {
 
 // -----
 
+heddle.schedule @order {
+  %c = heddle.cadence every(2)
+  %a = heddle.positions undecoded(first = 4)
+  // expected-error@+1 {{takes no 'within' here: clauses have one order, and not every op has each}}
+  heddle.commit quota on %c within(%a)
+}
+
+// -----
+
+heddle.schedule @order {
+  // expected-error@+1 {{takes no 'in' here: clauses have one order}}
+  %c = heddle.cadence every(2) or after eos in block
+}
+
+// -----
+
+heddle.schedule @order {
+  // expected-error@+1 {{takes nothing in parentheses here}}
+  %a = heddle.positions next(2)
+}
+
+// -----
+
+heddle.schedule @numbers {
+  // expected-error@+1 {{expected integer value}}
+  %near = heddle.window(wide)
+}
+
+// -----
+
 heddle.schedule @braces {
   // expected-error@+1 {{has no attributes in braces; write what it needs in its own words}}
   %near = heddle.window(64) {size = 1}

@@ -194,6 +194,19 @@ static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
   return checkCount([&] { return parser.emitError(loc); }, what, count);
 }
 
+ParseResult mlir::heddle::parseCount(AsmParser &parser, IntegerAttr &count) {
+  int64_t value = 0;
+  if (parser.parseInteger(value))
+    return failure();
+  count = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+void mlir::heddle::printCount(AsmPrinter &printer, Operation *,
+                              IntegerAttr count) {
+  printer << count.getInt();
+}
+
 ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser,
                                             IntegerAttr &count,
                                             RatioAttr &share) {
@@ -552,11 +565,23 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                             NamedAttrList &) {
   SMLoc loc = parser.getCurrentLocation();
-  if (failed(parser.parseOptionalLBrace()))
-    return success();
-  return parser.emitError(loc, "has no attributes in braces; "
-                               "write what it needs in its own words, such as "
-                               "heddle.window(64)");
+  if (succeeded(parser.parseOptionalLBrace()))
+    return parser.emitError(loc, "has no attributes in braces; "
+                                 "write what it needs in its own words, such "
+                                 "as heddle.window(64)");
+  // MLIR would take what follows for another op, and say that there is none.
+  static constexpr StringRef clauses[] = {
+      "alone",     "at_once", "by",   "from",      "in",     "isolating",
+      "of",        "on",      "or",   "narrowing", "passes", "per_kv_head",
+      "scaled_by", "stop",    "then", "until",     "within"};
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
+    return parser.emitError(loc) << "takes no '" << word
+                                 << "' here: clauses have one order, and not "
+                                    "every op has each";
+  if (succeeded(parser.parseOptionalLParen()))
+    return parser.emitError(loc, "takes nothing in parentheses here");
+  return success();
 }
 
 ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,

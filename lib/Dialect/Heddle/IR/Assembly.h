@@ -60,6 +60,10 @@ inline void printNoAttributes(OpAsmPrinter &, Operation *, DictionaryAttr) {}
 ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio, int64_t most = 1);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
+/// An integer, of which the op's verifier says what it may be.
+ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
+void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
+
 /// A bare integer is a count, any other ratio a share: `4`, but `10 percent`.
 /// Sets one of the two.
 ParseResult parseCountOrShare(AsmParser &parser, IntegerAttr &count,

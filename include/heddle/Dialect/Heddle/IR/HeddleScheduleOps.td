@@ -151,7 +151,7 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
   }];
   let arguments = (ins I64Attr:$size);
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "`` `(` $size `)` `` custom<NoAttributes>(attr-dict)";
+  let assemblyFormat = "`` `(` custom<Count>($size) `)` `` custom<NoAttributes>(attr-dict)";
   let hasVerifier = 1;
 }
 
@@ -287,7 +287,7 @@ def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
                        Heddle_PositionsType:$among);
   let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = [{
-    `` `(` $count `)` `of` $of `in` $among `` custom<NoAttributes>(attr-dict)
+    `` `(` custom<Count>($count) `)` `of` $of `in` $among `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }

@@ -690,6 +690,45 @@ heddle::bundle::checkProgram(const Manifest &manifest) {
   return Checker(manifest).check();
 }
 
+bool heddle::bundle::seesPrompt(const Manifest &manifest) {
+  if (manifest.visible < 0 || manifest.showsAll())
+    return true;
+  std::vector<bool> may; // of manifest.positions
+  for (const Positions &set : manifest.positions) {
+    auto holds = [&](int64_t part) { return may[size_t(part)]; };
+    switch (set.kind) {
+    case Positions::Kind::All:
+    case Positions::Kind::Prompt:
+    case Positions::Kind::BeforeBlock:
+    case Positions::Kind::Decoded:
+    case Positions::Kind::Leading:
+    case Positions::Kind::Predicting:
+      may.push_back(true);
+      break;
+    case Positions::Kind::Response:
+    case Positions::Kind::Block:
+    case Positions::Kind::FromBlock:
+    case Positions::Kind::Undecoded:
+    case Positions::Kind::Committed:
+    case Positions::Kind::Next:
+      may.push_back(false);
+      break;
+    case Positions::Kind::Union:
+      may.push_back(std::any_of(set.of.begin(), set.of.end(), holds));
+      break;
+    case Positions::Kind::Intersect:
+      may.push_back(std::all_of(set.of.begin(), set.of.end(), holds));
+      break;
+    case Positions::Kind::Fixed:
+    case Positions::Kind::Hull:
+    case Positions::Kind::Neighbors: // whose, among which
+      may.push_back(holds(set.of.back()));
+      break;
+    }
+  }
+  return may[size_t(manifest.visible)];
+}
+
 bool heddle::bundle::visibleMoves(const Manifest &manifest) {
   return manifest.visible >= 0 &&
          (manifest.showsAll() || Checker(manifest).visibleVaries());

@@ -56,6 +56,11 @@ struct ProgramProblem {
 /// fields.
 std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
 
+/// Whether a step may see, of a program that was checked, positions of the
+/// prompt. Without them nothing predicts the response's first position in a
+/// model whose row i - 1 predicts position i.
+bool seesPrompt(const Manifest &manifest);
+
 /// Whether the visible positions of a program that was checked may become
 /// others at a step that does not compute all of them.
 bool visibleMoves(const Manifest &manifest);

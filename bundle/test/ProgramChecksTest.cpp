@@ -341,7 +341,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
-  int ending = 0;
+  int ending = 0, blind = 0;
   for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -439,6 +439,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
+    if (good && !seesPrompt(manifest) && !rest.alone) {
+      ++blind;
+      EXPECT_EQ(Simulation(manifest, true).play(), -1) << "round " << round;
+    }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
     accepted += good;
@@ -471,6 +475,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(growing, 50);
   EXPECT_GT(narrowing, 50);
   EXPECT_GT(ending, 50);
+  EXPECT_GT(blind, 50);
   EXPECT_GT(alone, 50);
 }
 

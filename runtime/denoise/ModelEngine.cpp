@@ -7,6 +7,8 @@
 
 #include "runtime/denoise/ModelEngine.h"
 
+#include "bundle/Explain.h"
+#include "bundle/ProgramChecks.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
@@ -115,6 +117,16 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                              const GenerateOptions &runOptions) {
   options = runOptions;
   const bundle::Manifest &schedule = executor.manifest();
+  const bool alone =
+      std::any_of(schedule.passes.begin(), schedule.passes.end(),
+                  [](const bundle::Pass &pass) { return pass.alone; });
+  if (model.config().shiftedLogits && !alone && !seesPrompt(schedule))
+    return Error(
+        "the schedule '" + schedule.schedule +
+        "' never shows the prompt (visible: " +
+        toString(schedule, schedule.visible) +
+        "), whose last row predicts the response's first position in this "
+        "model; add `heddle.positions decoded` to what is visible");
   auto anyOf = [&](std::initializer_list<CommitKind> kinds) {
     return anyCommit(schedule, [&](const bundle::CommitRule &rule) {
       return std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end();

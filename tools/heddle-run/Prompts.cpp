@@ -8,6 +8,7 @@
 #include "Prompts.h"
 
 #include "runtime/base/File.h"
+#include "runtime/base/Json.h"
 #include "runtime/text/Utf8.h"
 
 #include <cerrno>
@@ -126,6 +127,10 @@ Result<Prompt> jsonPrompt(std::string_view line, const RunOptions &options,
     return Error("not a JSON value; a .jsonl file holds one a line");
   if (value.is_string())
     return textPrompt(value.get<std::string>(), options, format);
+  // Of two equal keys the parser above keeps one without a word.
+  if (value.is_object())
+    if (Result<json> strict = rt::parseJsonObject(line); !strict)
+      return strict.takeError();
   const char *keys[] = {"prompt", "prompt_ids", "messages"};
   int present = 0;
   if (value.is_object())

@@ -84,6 +84,8 @@ TEST(PromptLines, ErrorsNameTheLine) {
   EXPECT_EQ(json("{\"prompt\": \"a\", \"prompt_ids\": [1]}")
                 .find("p.jsonl:1: expected a string, or an object"),
             0u);
+  EXPECT_EQ(json("{\"prompt\": \"a\", \"prompt\": \"b\"}"),
+            "p.jsonl:1: an object has the key 'prompt' twice");
   EXPECT_EQ(json("{\"prompt\": 3}"), "p.jsonl:1: \"prompt\" is not a string");
   EXPECT_EQ(json("{\"prompt_ids\": [1, -2]}"),
             "p.jsonl:1: \"prompt_ids\" holds -2; token ids are whole numbers "

@@ -300,8 +300,9 @@ Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
           static_cast<double>(request.length);
       result.exact &= pass.rows.exact() && !pass.depends;
     }
-  // Blocks that end by confidence take other steps than planned.
-  result.exact &= takesPlannedSteps(manifest, request.blockSteps());
+  result.planned = takesPlannedSteps(manifest, request.blockSteps()) &&
+                   !anyCommit(manifest, &CommitRule::stopAtEos);
+  result.exact &= result.planned;
   double keyShare = static_cast<double>(result.visible.most) /
                     static_cast<double>(request.length);
   result.exact &= result.visible.exact();

@@ -113,7 +113,10 @@ struct Explanation {
   int64_t densePairs = 0;         ///< of one head, in one layer and step
   double share = 0;               ///< attention pairs of the run / dense pairs
   double scoreShare = 0;          ///< pairs visited to score / dense pairs
-  bool exact = true;              ///< else both are upper bounds
+  /// Whether the run takes the planned steps: blocks may end by confidence, and
+  /// sequences at EOS.
+  bool planned = true;
+  bool exact = true; ///< else both are upper bounds if it goes as planned
 };
 
 /// An error when a number is below 1 or above what the products hold (2^20

@@ -158,13 +158,9 @@ std::string rowsText(const Explanation &explanation) {
   if (commit.leastPasses > 1)
     text += "  a block takes at least " + counted(commit.leastPasses, "step") +
             "\n";
-  auto any = [&](bool CommitRule::*says) {
-    return anyCommit(manifest,
-                     [&](const CommitRule &rule) { return rule.*says; });
-  };
-  if (any(&CommitRule::stopAtEos))
+  if (anyCommit(manifest, &CommitRule::stopAtEos))
     text += "  ends once EOS is found and no mask stands before it\n";
-  if (any(&CommitRule::narrows))
+  if (anyCommit(manifest, &CommitRule::narrows))
     text += "  what stands behind that EOS is no longer of the text\n";
   return text;
 }
@@ -259,10 +255,9 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
   text += "attention computes " +
-          std::string(explanation.exact ? ""
-                      : takesPlannedSteps(manifest, request.blockSteps())
-                          ? "at most "
-                          : "if it goes as planned ") +
+          std::string(explanation.exact     ? ""
+                      : explanation.planned ? "at most "
+                                            : "if it goes as planned ") +
           percent(explanation.share) + " of the pairs of a dense run";
   if (explanation.scoreShare > 0)
     text += "; scoring visits " + percent(explanation.scoreShare) + " more";

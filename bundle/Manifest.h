@@ -64,9 +64,15 @@ inline constexpr int64_t maxThreads = 1024;
 /// Source: CUDA C++ Programming Guide, compute capabilities 9.0 and 10.0.
 inline constexpr int64_t maxSharedBytes = 232448;
 
-/// True if `text` has no control characters (C0, C1, DEL): names and CPUs are
-/// printed to terminals.
+/// True if `text` has no control characters (C0, C1, DEL, UTF-8 marks that turn
+/// the direction of writing or end a line): names and CPUs are printed to
+/// terminals.
 inline bool isPlainText(std::string_view text) {
+  for (std::string_view mark :
+       {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b",
+        "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"})
+    if (text.find(mark) != std::string_view::npos)
+      return false;
   for (size_t i = 0; i < text.size(); ++i) {
     unsigned char c = static_cast<unsigned char>(text[i]);
     // C1 controls are 0xC2 0x80 to 0xC2 0x9F in UTF-8.
@@ -132,8 +138,7 @@ struct StepPlace {
   bool operator==(const StepPlace &) const = default;
 };
 
-/// The refresh steps in [1, T], ascending, without repeats; before EOS is
-/// found.
+/// The refresh steps in [1, T], ascending, without repeats.
 std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
 
 /// A set of positions of one sequence, from what is known before a step's
@@ -147,15 +152,17 @@ struct Positions {
     Block,       ///< the block being decoded
     BeforeBlock, ///< what stands before it, the prompt included
     FromBlock,   ///< the block and what follows it
-    Decoded,     ///< what is not masked (CommitRule::narrows)
-    Undecoded,   ///< the first `count` masked positions; 0: all of them
-    Committed,   ///< positions that became tokens in the last `count` steps, or
-                 ///< (count = 0) in or after the latest step of `cadence`
-    Next,        ///< what the step takes of a drawn order: as many as its quota
-                 ///< of the masked positions up to the block's end, the first
-                 ///< ones in the order (CommitRule::Kind::RandomOrder)
-    Union,       ///< of the sets `of`
-    Intersect,   ///< of the sets `of`
+    // The text ends where CommitRule::narrows says.
+    Decoded,   ///< what of the text is not masked
+    Undecoded, ///< its first `count` masked positions; 0: all of them
+    Committed, ///< positions of it that became tokens in the last `count`
+               ///< steps, or (count = 0) in or after the latest step of
+               ///< `cadence`
+    Next,       ///< what the step takes of a drawn order: as many as its quota
+                ///< of the masked positions up to the block's end, the first
+                ///< ones in the order (CommitRule::Kind::RandomOrder)
+    Union,      ///< of the sets `of`
+    Intersect,  ///< of the sets `of`
     Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
     Neighbors,  ///< for each position of of[0] the `count` positions of of[1]
                 ///< next to it, itself not among them: one to its left and one

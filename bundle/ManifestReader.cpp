@@ -632,7 +632,7 @@ Reuse readReuse(Reader &in, const ordered_json &json) {
   return reuse;
 }
 
-/// Of an object with the fields `others` besides, which the caller reads.
+/// Of an object with the field `other` besides, which the caller reads.
 CommitRule readCommit(Reader &in, const ordered_json &json,
                       const std::string &path, const char *other,
                       size_t positions) {

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -72,10 +73,11 @@ const CommitRule &commitAt(const Manifest &manifest, const StepPlace &place);
 /// Whether some rule of the manifest is such that `holds`.
 template <typename Predicate>
 bool anyCommit(const Manifest &manifest, Predicate holds) {
-  return holds(manifest.commit) ||
-         std::any_of(
-             manifest.datedCommits.begin(), manifest.datedCommits.end(),
-             [&](const DatedCommit &dated) { return holds(dated.rule); });
+  return std::invoke(holds, manifest.commit) ||
+         std::any_of(manifest.datedCommits.begin(), manifest.datedCommits.end(),
+                     [&](const DatedCommit &dated) {
+                       return std::invoke(holds, dated.rule);
+                     });
 }
 
 /// Whether blocks take the planned number of steps, if none lacks candidates.
@@ -89,7 +91,7 @@ int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 bool computesAll(const Manifest &manifest, const StepPlace &place);
 
 //===----------------------------------------------------------------------===//
-// Over a run of planned steps
+// Over a run of planned steps, before EOS is found
 //===----------------------------------------------------------------------===//
 
 /// The place of `step` in a run in which every block takes `blockSteps` steps;

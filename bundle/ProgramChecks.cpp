@@ -47,11 +47,16 @@ bool heddle::bundle::excludesFirst(const Cadence &cadence) {
   }
 }
 
-bool heddle::bundle::startsNoLater(const Cadence &a, const Cadence &b) {
+bool heddle::bundle::startsNoLater(const Cadence &a, Cadence b) {
   using Kind = Cadence::Kind;
-  if (a == b || includesFirst(a) || b.kind == Kind::Never)
+  if (includesFirst(a) || b.kind == Kind::Never)
     return true;
-  if (a.inBlock != b.inBlock || (b.afterEos && !a.afterEos))
+  if (b.afterEos && !a.afterEos)
+    return false;
+  b.afterEos = a.afterEos; // what only a has comes on top
+  if (a == b)
+    return true;
+  if (a.inBlock != b.inBlock)
     return false;
   // The first step of those that begin at a number.
   auto start = [](const Cadence &cadence) {
@@ -70,17 +75,17 @@ bool heddle::bundle::startsNoLater(const Cadence &a, const Cadence &b) {
              static_cast<__int128>(b.fraction.num) * a.fraction.den;
 }
 
-bool heddle::bundle::includesAll(const Cadence &a, const Cadence &b) {
+bool heddle::bundle::includesAll(const Cadence &a, Cadence b) {
   using Kind = Cadence::Kind;
-  if (a == b || b.kind == Kind::Never)
+  if (b.kind == Kind::Never)
     return true;
   if (a.kind == Kind::Every && a.from == 1 && a.period == 1)
     return true;
-  if (a.afterEos != b.afterEos) {
-    Cadence same = b;
-    same.afterEos = true;
-    return a.afterEos && includesAll(a, same);
-  }
+  if (b.afterEos && !a.afterEos)
+    return false;
+  b.afterEos = a.afterEos; // what only a has comes on top
+  if (a == b)
+    return true;
   if (a.inBlock != b.inBlock)
     return false;
   if (a.kind == Kind::Every && b.kind == Kind::Every)
@@ -156,7 +161,7 @@ struct SetFacts {
   /// Whether it holds what became a token at the step before, at every step
   /// that does not compute all rows anyway.
   bool recent = false;
-  Holding decoded;     ///< every position that is not masked
+  Holding decoded;     ///< every position of the text that is not masked
   bool late = false;   ///< there is none before step 2
   bool ofRows = false; ///< it is of rows, not of what they predict
 
@@ -630,7 +635,7 @@ void Checker::checkCommit() {
             [](const When &when) { return when.kind != When::Kind::On; }))
       return fail(At::Commit, i,
                   "has no cadence, so that those after it never come");
-    // M6: some things are of the whole run.
+    // M6: blocks end by one rule.
     if (rule.leastPasses != 1)
       return fail(At::Commit, i,
                   "says when blocks end, which only the last commit, the one "

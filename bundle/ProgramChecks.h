@@ -32,11 +32,11 @@ bool excludesFirst(const Cadence &cadence);
 /// True if, in every run (of a cadence in blocks: in every block), `a` begins
 /// no later than `b`; an empty cadence begins infinitely late. False when that
 /// cannot be shown.
-bool startsNoLater(const Cadence &a, const Cadence &b);
+bool startsNoLater(const Cadence &a, Cadence b);
 
 /// True if every step of `b` is one of `a`, in every run. False when that
 /// cannot be shown.
-bool includesAll(const Cadence &a, const Cadence &b);
+bool includesAll(const Cadence &a, Cadence b);
 
 /// True if, in every run, each step of `a` comes right after one of `b`. False
 /// when that cannot be shown.

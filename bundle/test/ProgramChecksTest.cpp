@@ -100,6 +100,13 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
       refuted += seenLater;
     }
   }
+  Cadence drawn = all.back();
+  drawn.kind = Cadence::Kind::Random;
+  Cadence after = drawn;
+  drawn.afterEos = false;
+  after.afterEos = true;
+  EXPECT_TRUE(startsNoLater(after, drawn) && includesAll(after, drawn));
+  EXPECT_FALSE(startsNoLater(drawn, after) || includesAll(drawn, after));
   // Not because nothing is ever claimed, or nothing could be wrong.
   EXPECT_GT(proven, 500);
   EXPECT_GT(refuted, 500);
@@ -112,18 +119,18 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
   return set;
 }
 
-/// A run over 24 positions, of which 8 are the prompt, in blocks of 4, whose
-/// steps commit the first position that is visible, computed and allowed:
-/// from the left, or in the drawn order; the token of position 19 is EOS.
+/// A run over 24 positions, of which 8 are the prompt, in blocks of 4 or one of
+/// 16, whose steps commit one position that is visible, computed and allowed:
+/// the first in the drawn order, else any; the token of position 17 is EOS.
 /// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
 /// it gets stuck for longer than any cadence.
 class Simulation {
 public:
-  Simulation(const Manifest &manifest, bool shifted)
-      : manifest(manifest), shifted(shifted), fixed(manifest.positions.size()),
+  Simulation(const Manifest &manifest, bool shifted, unsigned seed)
+      : manifest(manifest), shifted(shifted), random(seed),
+        blockLength(random() % 2 ? 4 : 16), fixed(manifest.positions.size()),
         order(masked.begin(), masked.end()) {
-    if (manifest.commit.kind == CommitRule::Kind::RandomOrder)
-      std::shuffle(order.begin(), order.end(), std::mt19937(7));
+    std::shuffle(order.begin(), order.end(), random);
   }
 
   int64_t play() {
@@ -131,12 +138,15 @@ public:
     for (int64_t step = 1; idle < 100; ++step, ++idle) {
       if (masked.empty() || (found && *masked.begin() > eos))
         return step - 1;
-      int64_t block = (*masked.begin() - prompt) / 4;
+      int64_t block = (*masked.begin() - prompt) / blockLength;
       if (block != place.block || step == 1)
-        place = {step, 16, block, 1, 4};
+        place = {step, 16, block, 1, blockLength};
       else
         ++place.step, ++place.stepInBlock;
       place.afterEos = found;
+      stepsAfterEos += found;
+      if (manifest.commit.kind != CommitRule::Kind::RandomOrder)
+        std::shuffle(order.begin(), order.end(), random);
       evaluate();
       std::optional<size_t> pass = passAt(manifest, place);
       const Pass everything;
@@ -167,6 +177,11 @@ public:
   /// the position became visible.
   bool readsUnwritten() const { return unwritten; }
 
+  bool goesOnAfterEos() const { return stepsAfterEos > 0; }
+
+  /// Whether a decoded position came to stand behind the text.
+  bool cutsDecoded() const { return behind; }
+
   /// Whether a step asked for a set that goes back to a step which had not
   /// come.
   bool asksTooEarly() const { return early; }
@@ -196,7 +211,7 @@ private:
   /// Whether it is masked, and not behind the block or the end.
   bool inReach(int64_t position) const {
     return masked.count(position) &&
-           position < std::min(end(), prompt + 4 * (place.block + 1));
+           position < std::min(end(), prompt + blockLength * (place.block + 1));
   }
 
   /// Whether p is one of the `count` positions of `among` nearest to q, counted
@@ -265,7 +280,7 @@ private:
 
   bool holds(const Positions &set, int64_t p) const {
     using Kind = Positions::Kind;
-    int64_t begin = prompt + 4 * place.block;
+    int64_t begin = prompt + blockLength * place.block;
     auto in = [&](int64_t part) { return has(part, p); };
     switch (set.kind) {
     case Kind::All:
@@ -275,12 +290,13 @@ private:
     case Kind::Response:
       return p >= prompt;
     case Kind::Block:
-      return p >= begin && p < begin + 4;
+      return p >= begin && p < begin + blockLength;
     case Kind::BeforeBlock:
       return p < begin;
     case Kind::FromBlock:
       return p >= begin;
     case Kind::Decoded:
+      behind |= !masked.count(p) && p >= end();
       return !masked.count(p) && p < end();
     case Kind::Undecoded:
       return masked.count(p) && p < end() &&
@@ -314,9 +330,12 @@ private:
     return false;
   }
 
-  static constexpr int64_t prompt = 8, length = 24, eos = 19;
+  static constexpr int64_t prompt = 8, length = 24, eos = 17;
   const Manifest &manifest;
   const int64_t shifted; ///< 0 or 1
+  std::mt19937 random;
+  const int64_t blockLength;
+  int64_t stepsAfterEos = 0;
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
   std::vector<Set> values;
@@ -327,7 +346,7 @@ private:
   Set kept;
   bool found = false, cut = false; ///< EOS; so that the text ends there
   bool unwritten = false;
-  mutable bool early = false;
+  mutable bool early = false, behind = false;
 };
 
 /// docs/Spec/Plan.md, "Why a run ends" and "Why every cached value was
@@ -341,7 +360,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
-  int ending = 0, blind = 0;
+  int ending = 0, cut = 0, blind = 0;
   for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -434,14 +453,16 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     // Visible sets that lack what predicts are for models that predict in
     // place.
     bool shifted = manifest.visible < 0 && below(2);
-    Simulation run(manifest, shifted);
+    const auto seed = static_cast<unsigned>(round);
+    Simulation run(manifest, shifted, seed);
     bool ends = run.play() >= 0;
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
     if (good && !seesPrompt(manifest) && !rest.alone) {
       ++blind;
-      EXPECT_EQ(Simulation(manifest, true).play(), -1) << "round " << round;
+      EXPECT_EQ(Simulation(manifest, true, seed).play(), -1)
+          << "round " << round;
     }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
@@ -449,10 +470,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     alone += good && shifted && rest.alone && rest.rows >= 0;
     moving += good && manifest.showsAll() && visibleMoves(manifest);
     growing += good && !manifest.showsAll() && visibleMoves(manifest);
-    auto narrows = [](const CommitRule &rule) { return rule.narrows; };
-    narrowing += good && anyCommit(manifest, narrows);
-    ending += good && phase.afterEos && anyCommit(manifest, narrows) &&
-              whole.when.front().cadence == phase && rest.rows >= 0;
+    narrowing += good && anyCommit(manifest, &CommitRule::narrows);
+    ending += good && whole.when.front().cadence.afterEos && rest.rows >= 0 &&
+              run.goesOnAfterEos();
+    cut += good && run.cutsDecoded();
     late += good && manifest.visible >= 0 && manifest.showsAll() &&
             manifest.positions[static_cast<size_t>(manifest.visible)].cadence ==
                 after;
@@ -475,6 +496,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(growing, 50);
   EXPECT_GT(narrowing, 50);
   EXPECT_GT(ending, 50);
+  EXPECT_GT(cut, 50);
   EXPECT_GT(blind, 50);
   EXPECT_GT(alone, 50);
 }

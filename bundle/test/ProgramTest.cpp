@@ -94,6 +94,31 @@ TEST(Program, StepsOneByOneAreTheStepsOfTheTable) {
       }
 }
 
+TEST(Program, StepsAfterEosAreTheCadences) {
+  for (const Cadence &plain : allKinds())
+    for (bool blocks : {false, true}) {
+      Cadence cadence = blocks ? inBlock(plain) : plain;
+      cadence.afterEos = true;
+      for (int64_t step = 1; step <= 32; ++step) {
+        StepPlace place = plannedPlace(step, 32, 8);
+        EXPECT_EQ(includes(cadence, place),
+                  includes(blocks ? inBlock(plain) : plain, place));
+        place.afterEos = true;
+        EXPECT_TRUE(includes(cadence, place)) << toString(cadence);
+        EXPECT_TRUE(begun(cadence, place)) << toString(cadence);
+        cadence.afterEos = false;
+        EXPECT_EQ(includes(cadence, place),
+                  includes(cadence, plannedPlace(step, 32, 8)));
+        cadence.afterEos = true;
+      }
+    }
+  EXPECT_EQ(toString(inBlock(first(1))) + " or after eos", [] {
+    Cadence cadence = inBlock(first(1));
+    cadence.afterEos = true;
+    return toString(cadence);
+  }());
+}
+
 // A block that is not decoded when its planned steps are over goes on.
 TEST(Program, StepsBeyondThePlan) {
   StepPlace late{37, 32, 3, 13, 8};

@@ -139,8 +139,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   if (endsWhenFull(schedule.commit, schedule.datedCommits) ||
       anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
       !schedule.passes.empty() ||
-      anyCommit(schedule,
-                [](const bundle::CommitRule &rule) { return rule.narrows; }))
+      anyCommit(schedule, &bundle::CommitRule::narrows))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (options.sampling.timesteps) {

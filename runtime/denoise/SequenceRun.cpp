@@ -161,8 +161,7 @@ void SequenceRun::lookForEos() {
 /// Ends the sequence if no masked position stands before the EOS that was
 /// found.
 void SequenceRun::stopAtEos() {
-  if (std::find(mask.begin() + prompt, mask.begin() + eos, 1) !=
-      mask.begin() + eos)
+  if (std::count(mask.begin(), mask.begin() + eos, 1))
     return;
   for (size_t i = eos; i < sequence.size(); ++i)
     if (mask[i]) {

@@ -29,7 +29,7 @@ namespace heddle::rt {
 class SequenceRun {
 public:
   /// `dated`: the rules of some of the steps, before `rule`, which is that of
-  /// the others and says when blocks and the run end.
+  /// the others and says how many passes a block takes at least.
   SequenceRun(std::span<const int32_t> prompt, const GenerateOptions &options,
               const ModelConfig &config, const bundle::CommitRule &rule,
               std::vector<bundle::DatedCommit> dated = {});

@@ -202,6 +202,10 @@ Result<ModelConfig> parseConfig(const json &object) {
       static_cast<int32_t>(fields.integer("pad_token_id", -1, lastToken, -1));
   if (Status status = fields.takeStatus(); !status)
     return status.takeError();
+  if (config.maskToken == config.eosToken)
+    return Error("fields 'mask_token_id' and 'eos_token_id' are both " +
+                 std::to_string(config.maskToken) +
+                 "; what is masked would read as the text's end");
   return config;
 }
 

@@ -11,22 +11,17 @@
 
 namespace heddle::rt::cuda {
 
-/// Whether its steps are known before the run.
-static bool isKnown(const bundle::Cadence &cadence) {
-  return !cadence.inBlock && !cadence.afterEos;
-}
-
 bool CudaEngine::plays(const bundle::Manifest &manifest,
                        const ModelConfig &config) {
   if (config.shiftedLogits || config.qkvBias || !manifest.computesAll())
     return false;
   for (const bundle::Selection &each : manifest.selections)
     if (each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||
-        !isKnown(each.cadence))
+        each.cadence.inBlock)
       return false;
   for (const bundle::Rule &rule : manifest.rules)
     for (const bundle::Phase &phase : rule.phases)
-      if (!isKnown(phase.when.cadence) || phase.scoring >= 0)
+      if (phase.when.cadence.inBlock || phase.scoring >= 0)
         return false;
   return true;
 }

@@ -203,7 +203,7 @@ TEST(SequenceRun, LooksForEosWhereTheRuleSaysSo) {
   EXPECT_TRUE(run.done());
   EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 3, 3, 7, 3, 3, 3}));
 
-  // What was found once is not looked for again, and ends the run at any step.
+  // A step that does not look keeps what was found; it ends the run, too.
   SequenceRun second(prompt, options, config(), rule, {odd});
   second.commit(5, 7);
   second.advance();
@@ -217,6 +217,47 @@ TEST(SequenceRun, LooksForEosWhereTheRuleSaysSo) {
   second.advance();
   EXPECT_TRUE(second.done());
   EXPECT_EQ(second.tokens(), (std::vector<int32_t>{5, 6, 3, 7, 3, 7, 3, 3}));
+
+  // One that looks again finds an earlier one; and only one that narrows ends
+  // the text.
+  rule.narrows = true;
+  odd.rule.stopAtEos = true;
+  SequenceRun third(prompt, options, config(), rule, {odd});
+  third.commit(7, 3);
+  third.advance();
+  EXPECT_TRUE(third.place().afterEos);
+  EXPECT_EQ(third.textEnd(), 8);
+  third.commit(5, 3);
+  third.advance();
+  EXPECT_EQ(third.textEnd(), 6);
+  third.commit(3, 3);
+  third.advance();
+  EXPECT_EQ(third.textEnd(), 4);
+  third.commit(2, 7);
+  third.advance();
+  EXPECT_TRUE(third.done());
+}
+
+TEST(SequenceRun, FindsAnEosOfTheBlockBefore) {
+  bundle::CommitRule rule;
+  rule.stopAtEos = true;
+  rule.within = 0;
+  bundle::DatedCommit first;
+  first.when = {{bundle::When::Kind::On, {}}};
+  first.when[0].cadence.kind = bundle::Cadence::Kind::First;
+  first.when[0].cadence.count = 3;
+  first.rule.within = 0;
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule, {first});
+  for (int64_t position : {2, 3, 4}) {
+    run.commit(position, position == 3 ? 3 : 7);
+    run.advance();
+  }
+  EXPECT_EQ(run.place().block, 1);
+  EXPECT_FALSE(run.place().afterEos);
+  run.commit(6, 7);
+  run.advance();
+  EXPECT_TRUE(run.done());
+  EXPECT_EQ(run.tokens(), (std::vector<int32_t>{5, 6, 7, 3, 7, 3, 7, 3}));
 }
 
 TEST(SequenceRun, BlocksMayTakeAFewestPasses) {

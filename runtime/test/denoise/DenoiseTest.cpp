@@ -314,15 +314,16 @@ bundle::Manifest aboveABit() {
 }
 
 // Whichever token ends a sequence, it ends each where it would end alone.
-TEST(Generate, EndsEachSequenceAtItsOwnEos) {
-  const GenerateOptions options = makeOptions(12, 4, 12);
+static void expectEachEndsAlone(const bundle::Manifest &program,
+                                int64_t blockLength) {
+  const GenerateOptions options = makeOptions(12, blockLength, 12);
   int64_t early = 0, late = 0;
   for (int32_t eos = 0; eos < FakeModel::mask; ++eos) {
     auto run = [&](const Prompts &prompts) {
       FakeModel model;
       model.info.eosToken = eos;
       FakeExecutor executor;
-      executor.program.commit.stopAtEos = true;
+      executor.program = program;
       Result<Generation> result =
           generate(model, executor, prompts, options, nullptr);
       EXPECT_TRUE(result) << result.error().text();
@@ -343,6 +344,30 @@ TEST(Generate, EndsEachSequenceAtItsOwnEos) {
   }
   EXPECT_GT(early, 0);
   EXPECT_GT(late, 0);
+}
+
+TEST(Generate, EndsEachSequenceAtItsOwnEos) {
+  bundle::Manifest program;
+  program.commit.stopAtEos = true;
+  expectEachEndsAlone(program, 4);
+}
+
+// Sequences of a batch find EOS at different steps, and with it the rule that
+// their steps go by.
+TEST(Generate, FollowsEachSequencesOwnEos) {
+  bundle::Manifest program;
+  program.commit.kind = bundle::CommitRule::Kind::Best;
+  program.commit.count = 2;
+  program.commit.stopAtEos = program.commit.narrows = true;
+  bundle::DatedCommit dated;
+  dated.when = {{bundle::When::Kind::On, {}}};
+  dated.when[0].cadence.kind = bundle::Cadence::Kind::Every;
+  dated.when[0].cadence.period = 3;
+  dated.when[0].cadence.afterEos = true;
+  dated.rule.kind = bundle::CommitRule::Kind::Best;
+  dated.rule.count = 1;
+  program.datedCommits = {dated};
+  expectEachEndsAlone(program, 12);
 }
 
 TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {

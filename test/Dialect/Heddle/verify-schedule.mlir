@@ -29,6 +29,19 @@ heddle.schedule @nobody_looks {
 
 // -----
 
+heddle.schedule @nobody_ever_looks {
+  // expected-warning@+1 {{`or after eos` has no effect}}
+  %c = heddle.cadence every(2) or after eos
+  %never = heddle.cadence never
+  // expected-warning@+1 {{has no effect: its cadence has no steps}}
+  heddle.commit best(2) on %never stop(eos)
+  heddle.commit best(1) on %c
+  heddle.commit above(0.9)
+  heddle.attend dense
+}
+
+// -----
+
 heddle.schedule @somebody_looks {
   %c = heddle.cadence every(2) or after eos
   heddle.commit best(1) on %c

@@ -3,6 +3,7 @@
 
 // RUN: heddlec %s --schedule=window --compile-to=plan --explain --steps=64 --length=512 --prompt=256 --layers=32 | FileCheck %s --check-prefix=WINDOW
 // WINDOW: schedule window: 64 steps, 512 tokens
+// WINDOW: attention computes if it goes as planned
 // WINDOW: rows (prompt 256, response 256, 64 steps a block, if the run goes as planned)
 // WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), at most 512
 // WINDOW-NEXT: 2 steps: computes all, at most 512 of 512 rows

@@ -571,9 +571,9 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                  "as heddle.window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
-      "alone",     "at_once", "by",   "from",      "in",     "isolating",
-      "of",        "on",      "or",   "narrowing", "passes", "per_kv_head",
-      "scaled_by", "stop",    "then", "until",     "within"};
+      "alone",     "and",  "at_once", "by",    "from",   "in",
+      "isolating", "of",   "on",      "or",    "passes", "per_kv_head",
+      "scaled_by", "stop", "then",    "until", "within"};
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
     return parser.emitError(loc) << "takes no '" << word

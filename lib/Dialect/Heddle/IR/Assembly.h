@@ -189,7 +189,8 @@ ParseResult parseCommitKind(AsmParser &parser, CommitKindAttr &kind,
 void printCommitKind(AsmPrinter &printer, Operation *, CommitKindAttr kind,
                      RatioAttr ratio, IntegerAttr count, UnitAttr lastAlone);
 
-/// The same of `passes(at_least = 2) stop(eos, narrowing)`, either or nothing.
+/// The same of what ends: `passes(at_least = 2) stop(eos, narrowing)`, either
+/// or nothing.
 ParseResult parseRunEnd(AsmParser &parser, IntegerAttr &passes, UnitAttr &stop,
                         UnitAttr &narrows);
 void printRunEnd(AsmPrinter &printer, Operation *, IntegerAttr passes,

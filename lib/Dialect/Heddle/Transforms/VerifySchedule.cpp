@@ -23,17 +23,19 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   for (Operation &op : *schedule.getBody())
     if (op.getNumResults() == 1 && op.use_empty())
       op.emitWarning("has no effect: no op of the schedule reads it");
-  for (auto commit : schedule.getOps<CommitOp>())
-    for (Value on : commit.getOn())
-      if (cadenceOf(on).getKind() == CadenceKind::Never)
-        commit.emitWarning("has no effect: its cadence has no steps");
-  const bool findsEos =
-      llvm::any_of(schedule.getOps<CommitOp>(),
-                   [](CommitOp commit) { return commit.getStopAtEos(); });
+  bool looks = false; // for EOS
+  for (auto commit : schedule.getOps<CommitOp>()) {
+    bool idle = llvm::any_of(commit.getOn(), [](Value on) {
+      return cadenceOf(on).getKind() == CadenceKind::Never;
+    });
+    if (idle)
+      commit.emitWarning("has no effect: its cadence has no steps");
+    looks |= !idle && commit.getStopAtEos();
+  }
   for (auto cadence : schedule.getOps<CadenceOp>())
-    if (cadence.getValue().getAfterEos() && !findsEos)
-      cadence.emitWarning(
-          "`or after eos` has no effect: no heddle.commit has `stop(eos)`");
+    if (cadence.getValue().getAfterEos() && !looks)
+      cadence.emitWarning("`or after eos` has no effect: no heddle.commit has "
+                          "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
     CadenceAttr until = cadenceOf(attend.getUntil());
     if (until && until.includesFirstStep())

@@ -232,7 +232,8 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
     | `committed(since = %cadence)` | what became a token in or after the latest step of the cadence |
     | `next` | what the step takes of the order that `heddle.commit random_order` draws |
 
-    Each is as it is before the step. A model that decodes without blocks has one
+    Each is as it is before the step. `decoded`, `undecoded` and `committed` end
+    with the text (`narrowing` of `heddle.commit`). A model that decodes without blocks has one
     block: the response.
 
     ```mlir

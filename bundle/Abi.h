@@ -44,6 +44,11 @@
 // least scratchBytes + scratchBytesPerKey * largest n; null when that is 0. All
 // tensors and row strides in bytes are multiples of 16 bytes.
 //
+// CUDA code whose kernels wait (`griddepcontrol.wait`) for the launches before
+// them, before they touch memory, has a variable `waitingSymbol`, in PTX as in
+// machine code. Kernels of such code alone may be launched before what precedes
+// them in a stream is done.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_BUNDLE_ABI_H
@@ -59,6 +64,9 @@ inline constexpr uint32_t abiVersion = 5;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
+
+/// The variable that says of CUDA code that all its kernels wait, see above.
+inline constexpr char waitingSymbol[] = "heddle_kernels_wait";
 
 /// The most index lists that one attention kernel reads (terms of a union that
 /// come from selections).

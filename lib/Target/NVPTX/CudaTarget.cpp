@@ -19,6 +19,7 @@ struct Chip {
   int64_t blockKiB;          ///< shared memory of a block
   int64_t multiprocessorKiB; ///< shared memory of a multiprocessor
   bool wgmma;
+  bool startsEarly; ///< whether it has `griddepcontrol`, as from 9.0 on
 };
 
 // Code for sm_80 runs on all later GPUs, so its blocks take no more than any of
@@ -26,9 +27,12 @@ struct Chip {
 // Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability"; PTX ISA, "Release Notes".
 constexpr Chip chips[] = {
-    {"sm_80", "ptx70", 99, 164, false},   {"sm_86", "ptx71", 99, 100, false},
-    {"sm_89", "ptx78", 99, 100, false},   {"sm_90a", "ptx80", 227, 228, true},
-    {"sm_100", "ptx86", 227, 228, false}, {"sm_120", "ptx87", 99, 100, false},
+    {"sm_80", "ptx70", 99, 164, false, false},
+    {"sm_86", "ptx71", 99, 100, false, false},
+    {"sm_89", "ptx78", 99, 100, false, false},
+    {"sm_90a", "ptx80", 227, 228, true, true},
+    {"sm_100", "ptx86", 227, 228, false, true},
+    {"sm_120", "ptx87", 99, 100, false, true},
 };
 
 } // namespace
@@ -55,5 +59,6 @@ llvm::Expected<CudaTarget> CudaTarget::get(llvm::StringRef name) {
   result.blockKiB = chip->blockKiB;
   result.multiprocessorKiB = chip->multiprocessorKiB;
   result.wgmma = chip->wgmma;
+  result.early = chip->startsEarly;
   return result;
 }

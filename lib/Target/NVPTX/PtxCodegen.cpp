@@ -9,6 +9,7 @@
 
 #include "PtxText.h"
 
+#include "bundle/Abi.h"
 #include "heddle/Target/Codegen/CompileApart.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -142,10 +143,29 @@ void simplify(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.run(module, mam);
 }
 
+/// Makes kernels fit to be launched before what precedes them is done: each
+/// lets the next one start, then waits until all before it is done and visible.
+/// Both come first, so memory is touched after the wait alone, and the order of
+/// the two is free. What a kernel only reads may still be written while it
+/// waits, so no load is of a constant.
+void startEarly(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!isKernel(function))
+      continue;
+    auto b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
+    for (auto kind : {NVVM::GridDepActionKind::launch_dependents,
+                      NVVM::GridDepActionKind::wait})
+      NVVM::GriddepcontrolOp::create(b, function.getLoc(), kind);
+    function.walk([](LLVM::LoadOp load) { load.setInvariant(false); });
+  }
+}
+
 /// Lowers, simplifies and prints the one kernel of `module`, which is consumed.
 /// Reports errors on it.
 FailureOr<std::string> emitKernel(ModuleOp module,
                                   const ::heddle::CudaTarget &target) {
+  if (target.startsEarly())
+    startEarly(module);
   PassManager pm(module.getContext());
   populateLowering(pm);
   if (failed(pm.run(module)))
@@ -208,5 +228,8 @@ mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
   llvm::Expected<std::string> joined = joinPtx(*texts);
   if (!joined)
     return module.emitError() << llvm::toString(joined.takeError());
+  if (target.startsEarly())
+    *joined += std::string(".visible .global .align 1 .b8 ") +
+               ::heddle::abi::waitingSymbol + ";\n";
   return std::move(*joined);
 }

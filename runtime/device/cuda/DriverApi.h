@@ -112,7 +112,28 @@ enum CUevent_flags : unsigned {
   CU_EVENT_DEFAULT = 0,
   CU_EVENT_DISABLE_TIMING = 2,
 };
+enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+};
 enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
+
+/// The value's type depends on the attribute.
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  alignas(8) union {
+    char pad[64];
+    int programmaticStreamSerializationAllowed;
+  } value;
+};
+
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned numAttrs;
+};
 
 } // namespace api
 
@@ -154,6 +175,8 @@ enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
   X(moduleUnload, "cuModuleUnload", (CUmodule module))                         \
   X(moduleGetFunction, "cuModuleGetFunction",                                  \
     (CUfunction * function, CUmodule module, const char *name))                \
+  X(moduleGetGlobal, "cuModuleGetGlobal_v2",                                   \
+    (CUdeviceptr * address, size_t *bytes, CUmodule module, const char *name)) \
   X(funcGetAttribute, "cuFuncGetAttribute",                                    \
     (int *value, CUfunction_attribute attribute, CUfunction function))         \
   X(funcSetAttribute, "cuFuncSetAttribute",                                    \
@@ -189,6 +212,9 @@ enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 
 /// Entry points that newer drivers have and that can be done without.
 #define HEDDLE_CUDA_OPTIONAL_ENTRY_POINTS(X)                                   \
+  X(launchKernelEx, "cuLaunchKernelEx", /* since 11.8 */                       \
+    (const CUlaunchConfig *config, CUfunction function, void **parameters,     \
+     void **extra))                                                            \
   X(funcGetParamInfo, "cuFuncGetParamInfo", /* since 12.4 */                   \
     (CUfunction function, size_t index, size_t *offset, size_t *bytes))
 

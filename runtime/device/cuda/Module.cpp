@@ -216,6 +216,21 @@ Module::load(const Context &context, std::string_view code,
   return module;
 }
 
+/// Whether kernels may start before what precedes them in a stream is done:
+/// from compute capability 9.0 on. Drivers before 12.3 cannot capture it.
+static bool canLaunchEarly(const Context &context) {
+  return context.device().major >= 9 &&
+         context.device().driverVersion >= 12030 &&
+         context.api().launchKernelEx.function;
+}
+
+bool Module::hasWaitingKernels() const {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  return owner->api().moduleGetGlobal.function(
+             &address, &bytes, handle, abi::waitingSymbol) == CUDA_SUCCESS;
+}
+
 Status Module::start(std::string_view code) {
   if (code.empty())
     return Error("there is no code");
@@ -231,8 +246,10 @@ Status Module::start(std::string_view code) {
   const auto &entry = owner->api().moduleLoadDataEx;
   CUresult result = entry.function(&handle, image.data(), std::size(options),
                                    options, values);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
+    kernelsWait = canLaunchEarly(*owner) && hasWaitingKernels();
     return Status::success();
+  }
   handle = nullptr;
   log.resize(std::strlen(log.c_str()));
   while (!log.empty() && (log.back() == '\n' || log.back() == ' '))
@@ -274,6 +291,7 @@ Status Module::resolve(const KernelShape &shape) {
   Kernel kernel;
   kernel.owner = owner;
   kernel.shape = shape;
+  kernel.waits = kernelsWait;
   if (Status status = owner->enter(); !status)
     return status;
   CUresult found = entries.moduleGetFunction.function(&kernel.function, handle,
@@ -379,12 +397,30 @@ Status Kernel::launchWith(const Stream &stream, const Grid &grid,
                  std::to_string(grid.y) + " x " + std::to_string(grid.z) +
                  " blocks, a GPU takes at most 2147483647 x 65535 x 65535; use "
                  "fewer tokens or sequences");
-  Status status = owner->call(
-      owner->api().launchKernel, function, static_cast<unsigned>(grid.x),
-      static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z),
-      static_cast<unsigned>(shape.threads), 1u, 1u,
-      static_cast<unsigned>(shape.sharedBytes), stream.handle(),
-      const_cast<void **>(values), static_cast<void **>(nullptr));
+  const EntryPoints &entries = owner->api();
+  CUlaunchAttribute early{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                          {}};
+  early.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config{static_cast<unsigned>(grid.x),
+                              static_cast<unsigned>(grid.y),
+                              static_cast<unsigned>(grid.z),
+                              static_cast<unsigned>(shape.threads),
+                              1,
+                              1,
+                              static_cast<unsigned>(shape.sharedBytes),
+                              stream.handle(),
+                              &early,
+                              1};
+  auto **parameters = const_cast<void **>(values);
+  void **extra = nullptr;
+  Status status =
+      waits ? owner->call(entries.launchKernelEx, &config, function, parameters,
+                          extra)
+            : owner->call(entries.launchKernel, function, config.gridDimX,
+                          config.gridDimY, config.gridDimZ, config.blockDimX,
+                          config.blockDimY, config.blockDimZ,
+                          config.sharedMemBytes, config.hStream, parameters,
+                          extra);
   if (!status)
     return status.takeError().withContext(where);
   return Status::success();

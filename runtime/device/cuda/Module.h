@@ -90,10 +90,13 @@ private:
   int localMemory = 0;
   int resident = 1;
   bool parametersKnown = false;
+  bool waits = false; ///< for the launches before it, by itself
   std::vector<int64_t> parameterBytes;
 };
 
-/// Code in the device's memory. Kernels are valid as long as it is.
+/// Code in the device's memory. Kernels are valid as long as it is. Those of
+/// code that has abi::waitingSymbol are launched while what precedes them in
+/// the stream still runs, if the driver can do so: they wait for it themselves.
 class Module {
 public:
   /// Loads the code that chooseCode() picks and resolves every kernel that the
@@ -124,10 +127,12 @@ public:
 private:
   explicit Module(const Context &context) : owner(&context) {}
   Status start(std::string_view code);
+  bool hasWaitingKernels() const;
   Status resolve(const KernelShape &shape);
 
   const Context *owner;
   api::CUmodule handle = nullptr;
+  bool kernelsWait = false; ///< and may be launched early
   CodeChoice chosen;
   std::unordered_map<std::string, Kernel> kernels;
 };

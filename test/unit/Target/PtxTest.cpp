@@ -119,6 +119,7 @@ TEST(CudaTargets, HaveTheFactsOfTheirGpu) {
     EXPECT_EQ(target->sharedBytesPerBlock(), ofBlock);
     EXPECT_LE(target->sharedBytesPerBlock(), bundle::maxSharedBytes);
     EXPECT_EQ(target->hasWgmma(), std::string(chip) == "sm_90a");
+    EXPECT_EQ(target->startsEarly(), !std::string(chip).starts_with("sm_8"));
   }
   llvm::Expected<CudaTarget> none = CudaTarget::get("sm_75");
   ASSERT_FALSE(none);
@@ -150,6 +151,27 @@ TEST_F(Ptx, JoinsKernelsThatWereCompiledApart) {
   EXPECT_GT(count(text, " first_twice"), 0);
   EXPECT_GT(count(text, " second_twice"), 0);
   EXPECT_EQ(count(text, " twice"), 0);
+}
+
+// A kernel that does not wait before it touches memory must not be said to.
+TEST_F(Ptx, KernelsOfLaterGpusWaitForEarlierOnes) {
+  for (const char *chip : chips) {
+    SCOPED_TRACE(chip);
+    const std::string text = emit(twoKernels, chip);
+    const bool early = CudaTarget::get(chip)->startsEarly();
+    EXPECT_EQ(count(text, ".b8 heddle_kernels_wait;"), early);
+    EXPECT_EQ(count(text, "griddepcontrol"), early ? 4 : 0);
+    if (!early)
+      continue;
+    for (size_t at = text.find(".entry"); at != std::string::npos;
+         at = text.find(".entry", at + 1)) {
+      const size_t first = text.find("global.", at);
+      const size_t let = text.find("griddepcontrol.launch_dependents;", at);
+      const size_t wait = text.find("griddepcontrol.wait;", at);
+      EXPECT_LT(let, first);
+      EXPECT_LT(wait, first);
+    }
+  }
 }
 
 TEST_F(Ptx, DependsOnItsInputAlone) {

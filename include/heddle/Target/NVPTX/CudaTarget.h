@@ -35,13 +35,17 @@ public:
   int64_t registersPerThread() const override { return 255; }
   bool hasWgmma() const override { return wgmma; }
 
+  /// Whether it can start a kernel before the one before is done, which then
+  /// waits for it itself.
+  bool startsEarly() const { return early; }
+
   /// For the bundle's manifest.
   const bundle::Target &description() const { return target; }
 
 private:
   bundle::Target target;
   int64_t blockKiB = 0, multiprocessorKiB = 0;
-  bool wgmma = false;
+  bool wgmma = false, early = false;
 };
 
 } // namespace heddle

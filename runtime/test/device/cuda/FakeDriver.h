@@ -10,7 +10,9 @@
 // for it. So a caller that reuses memory too early is found out. Its "device
 // memory" is malloc's, so that the address sanitizer watches it. It follows the
 // driver's rules where a caller can break them: a context must be current, a
-// stream in capture cannot be waited for, faults are sticky.
+// stream in capture cannot be waited for, faults are sticky. And it refuses
+// what the driver would not: to launch a kernel early that does not wait by
+// itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,6 +90,8 @@ struct FakeDriver {
   int64_t peak = 0;
   std::string loadedCode;
   std::map<std::string, int64_t> launches; ///< blocks run, by kernel
+  /// Launches that need not wait for earlier work, by kernel.
+  std::map<std::string, int> early;
 
   /// A fault, returned by every call from then on.
   api::CUresult sticky = api::CUDA_SUCCESS;

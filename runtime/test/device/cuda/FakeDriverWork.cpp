@@ -45,16 +45,67 @@ std::map<std::string, CUfunc_st> parse(const std::string &ptx) {
   std::map<std::string, CUfunc_st> functions;
   std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\))");
   std::regex parameter(R"(\.param\s+\.[a-z](\d+))");
+  // To the end of the function, which is a brace at a line's start.
+  auto waits = [&](const std::smatch &start) {
+    const size_t from = start.position() + start.length();
+    return ptx.substr(from, ptx.find("\n}", from) - from)
+        .find("griddepcontrol.wait;");
+  };
   for (std::sregex_iterator at(ptx.begin(), ptx.end(), entry), end; at != end;
        ++at) {
-    CUfunc_st function{(*at)[1], {}, 49152};
+    CUfunc_st function;
+    function.name = (*at)[1];
     std::string list = (*at)[2];
     for (std::sregex_iterator p(list.begin(), list.end(), parameter);
          p != std::sregex_iterator(); ++p)
       function.parameterBytes.push_back(std::stoul((*p)[1]) / 8);
+    function.waits = waits(*at) != std::string::npos;
     functions[function.name] = function;
   }
   return functions;
+}
+
+/// Variables of PTX in device memory.
+std::map<std::string, char> parseGlobals(const std::string &ptx) {
+  std::map<std::string, char> globals;
+  std::regex global(R"(\.visible\s+\.global[^;]*\s(\w+);)");
+  for (std::sregex_iterator at(ptx.begin(), ptx.end(), global), end; at != end;
+       ++at)
+    globals[(*at)[1]] = 0;
+  return globals;
+}
+
+CUresult launch(const CUlaunchConfig &config, CUfunction function,
+                void **parameters) {
+  bool early = false;
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    early |= config.attrs[i].id ==
+                 CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+             config.attrs[i].value.programmaticStreamSerializationAllowed != 0;
+  const int64_t threads =
+      int64_t(config.blockDimX) * config.blockDimY * config.blockDimZ;
+  if (config.gridDimX * config.gridDimY * config.gridDimZ == 0 ||
+      threads == 0 || (early && !function->waits) ||
+      static_cast<int>(config.sharedMemBytes) > function->sharedLimit)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (early)
+    ++state().early[function->name];
+  FakeDriver::Launch launch{{config.gridDimX, config.gridDimY, config.gridDimZ},
+                            threads,
+                            config.sharedMemBytes,
+                            {}};
+  for (size_t i = 0; i < function->parameterBytes.size(); ++i) {
+    const char *begin = static_cast<const char *>(parameters[i]);
+    launch.parameters.emplace_back(begin, begin + function->parameterBytes[i]);
+  }
+  return enqueue(config.hStream, "kernel",
+                 [name = function->name, launch = std::move(launch)] {
+                   state().launches[name] +=
+                       launch.grid[0] * launch.grid[1] * launch.grid[2];
+                   auto code = state().kernels.find(name);
+                   if (code != state().kernels.end())
+                     code->second(launch);
+                 });
 }
 
 } // namespace
@@ -108,7 +159,7 @@ HEDDLE_FAKE_ENTRY CUresult cuModuleLoadDataEx(CUmodule *module,
     return CUDA_ERROR_INVALID_PTX;
   }
   state().loadedCode = text;
-  *module = new CUmod_st{parse(text)};
+  *module = new CUmod_st{parse(text), parseGlobals(text)};
   ++state().modules;
   return CUDA_SUCCESS;
 }
@@ -130,6 +181,19 @@ HEDDLE_FAKE_ENTRY CUresult cuModuleGetFunction(CUfunction *function,
   if (found == module->functions.end())
     return CUDA_ERROR_NOT_FOUND;
   *function = &found->second;
+  return CUDA_SUCCESS;
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuModuleGetGlobal_v2(CUdeviceptr *address,
+                                                size_t *bytes, CUmodule module,
+                                                const char *name) {
+  if (CUresult code = enter("cuModuleGetGlobal_v2"))
+    return code;
+  auto found = module->globals.find(name);
+  if (found == module->globals.end())
+    return CUDA_ERROR_NOT_FOUND;
+  *address = reinterpret_cast<CUdeviceptr>(&found->second);
+  *bytes = 1;
   return CUDA_SUCCESS;
 }
 
@@ -176,25 +240,17 @@ HEDDLE_FAKE_ENTRY CUresult cuLaunchKernel(CUfunction function, unsigned gridX,
                                           void **extra) {
   if (CUresult code = enter("cuLaunchKernel"))
     return code;
-  if (gridX * gridY * gridZ == 0 || blockX * blockY * blockZ == 0 ||
-      static_cast<int>(sharedBytes) > function->sharedLimit)
-    return CUDA_ERROR_INVALID_VALUE;
-  FakeDriver::Launch launch{{gridX, gridY, gridZ},
-                            int64_t(blockX) * blockY * blockZ,
-                            sharedBytes,
-                            {}};
-  for (size_t i = 0; i < function->parameterBytes.size(); ++i) {
-    const char *begin = static_cast<const char *>(parameters[i]);
-    launch.parameters.emplace_back(begin, begin + function->parameterBytes[i]);
-  }
-  return enqueue(stream, "kernel",
-                 [name = function->name, launch = std::move(launch)] {
-                   state().launches[name] +=
-                       launch.grid[0] * launch.grid[1] * launch.grid[2];
-                   auto code = state().kernels.find(name);
-                   if (code != state().kernels.end())
-                     code->second(launch);
-                 });
+  return launch({gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes,
+                 stream, nullptr, 0},
+                function, parameters);
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
+                                            CUfunction function,
+                                            void **parameters, void **extra) {
+  if (CUresult code = enter("cuLaunchKernelEx"))
+    return code;
+  return launch(*config, function, parameters);
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {

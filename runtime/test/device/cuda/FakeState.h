@@ -27,11 +27,13 @@ struct CUctx_st {};
 struct CUfunc_st {
   std::string name;
   std::vector<size_t> parameterBytes;
+  bool waits = false; ///< for earlier work, by itself
   int sharedLimit = 49152;
 };
 
 struct CUmod_st {
   std::map<std::string, CUfunc_st> functions;
+  std::map<std::string, char> globals;
 };
 
 struct CUgraphNode_st {

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/Graph.h"
+
+#include "bundle/Abi.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/test/device/cuda/Fixture.h"
@@ -31,7 +33,7 @@ protected:
     ASSERT_OK(made);
     arena = std::move(*made);
     Result<std::unique_ptr<Module>> loaded =
-        Module::load(device(), testPtx, {{"scale", 128, 0}});
+        Module::load(device(), code(), {{"scale", 128, 0}});
     ASSERT_OK(loaded);
     module = std::move(*loaded);
     std::vector<float> ones(count, 1);
@@ -42,6 +44,8 @@ protected:
     arena = Arena();
     DeviceTest::TearDown();
   }
+
+  virtual std::string code() const { return testPtx; }
 
   /// y = factor * x
   Status scale(const Stream &on, float factor, DevicePtr y, DevicePtr x) {
@@ -126,6 +130,67 @@ TEST_P(GraphTest, AnEmptyGraphIsOne) {
 }
 
 INSTANTIATE_ON_MACHINES(GraphTest);
+
+/// Kernels that are launched before what they read is there.
+class EarlyTest : public GraphTest {
+protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure() && device().device().major < 9)
+      GTEST_SKIP() << "kernels of this GPU cannot wait";
+  }
+  std::string code() const override {
+    std::string text = testPtx;
+    auto replace = [&](const std::string &from, const std::string &to) {
+      for (size_t at = text.find(from); at != std::string::npos;
+           at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    };
+    if (const_cast<EarlyTest *>(this)->device().device().major < 9)
+      return text;
+    replace(".version 7.1", ".version 7.8");
+    replace("sm_80", "sm_90");
+    replace("ld.param.u64 %rd1", "griddepcontrol.launch_dependents;\n"
+                                 "    griddepcontrol.wait;\n"
+                                 "    ld.param.u64 %rd1");
+    return text + ".visible .global .align 1 .b8 " +
+           heddle::abi::waitingSymbol + ";\n";
+  }
+};
+
+TEST_P(EarlyTest, EachSeesWhatTheOneBeforeWrote) {
+  for (int i = 0; i < 100; ++i)
+    ASSERT_OK(growBy(i % 2 ? 0.5f : 2.0f)(stream));
+  ASSERT_OK(growBy(2)(stream));
+  EXPECT_EQ(first(), 2);
+  EXPECT_EQ(last(), 2);
+  if (!real()) {
+    EXPECT_EQ(fakeDriver().early["scale"], 202);
+  }
+}
+
+TEST_P(EarlyTest, AlsoInGraphsAndBehindCopies) {
+  Result<Graph> graph = Graph::capture(stream, [&](const Stream &on) -> Status {
+    for (int i = 0; i < 20; ++i) {
+      if (Status status = growBy(2)(on); !status)
+        return status;
+      if (Status status = on.copyOnDevice(arena[1], arena[0], count * 4);
+          !status)
+        return status;
+      if (Status status = scale(on, 0.5f, arena[0], arena[1]); !status)
+        return status;
+    }
+    return growBy(2)(on);
+  });
+  ASSERT_OK(graph);
+  EXPECT_EQ(graph->nodes(), 20 * 4 + 2);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_OK(graph->launch(stream));
+  EXPECT_EQ(first(), 32);
+  EXPECT_EQ(last(), 32);
+}
+
+INSTANTIATE_ON_MACHINES(EarlyTest);
 
 class GraphFailureTest : public FakeTest {};
 

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/Module.h"
+
+#include "bundle/Abi.h"
 #include "bundle/test/TestManifest.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/test/device/cuda/Fixture.h"
@@ -32,6 +34,7 @@ struct BundleOptions {
   std::string symbolLeftOut;
   int64_t threads = 128;
   int64_t sharedBytes = 65536;
+  bool waits = false; ///< all kernels, and the code says so
 };
 
 /// A bundle for the host and these GPUs, with empty kernels.
@@ -56,7 +59,9 @@ bundle::Bundle makeBundle(const std::vector<Code> &codes,
         copies = static_cast<int64_t>(codes.size());
         if (variant.symbol != options.symbolLeftOut)
           entries += ".visible .entry " + variant.symbol + "(" + parameters +
-                     ")\n{\n  ret;\n}\n";
+                     ")\n{\n" +
+                     (options.waits ? "  griddepcontrol.wait;\n" : "") +
+                     "  ret;\n}\n";
       }
       for (int64_t i = 0; i < copies; ++i) {
         result.push_back(variant);
@@ -73,6 +78,10 @@ bundle::Bundle makeBundle(const std::vector<Code> &codes,
     repeat(kernel.variants, ".param .u64 a, .param .u64 b, .param .u64 c");
   for (bundle::RowKernel &kernel : manifest.rowKernels)
     repeat(kernel.variants, ".param .u64 x");
+
+  if (options.waits)
+    entries += std::string(".visible .global .align 1 .b8 ") +
+               heddle::abi::waitingSymbol + ";\n";
 
   std::vector<std::pair<std::string, std::string>> sections = {
       {"code.host", "no code"}};
@@ -199,6 +208,50 @@ TEST_F(LoadTest, ResolvesEveryKernelOfTheTarget) {
   EXPECT_EQ(fakeDriver().launches["window_bf16_d64"], 24);
   module->reset();
   EXPECT_EQ(fakeDriver().modules, 0);
+}
+
+// The fake refuses to launch a kernel early that does not wait.
+TEST_F(LoadTest, OnlyKernelsThatWaitAreLaunchedEarly) {
+  struct Case {
+    const char *cpu;
+    bool waits, cubin;
+    int major, driver;
+    bool early;
+  };
+  for (const Case &c : {Case{"sm_90a", true, false, 9, 13000, true},
+                        Case{"sm_90a", true, true, 9, 12030, true},
+                        Case{"sm_100", true, false, 12, 13000, true},
+                        // Bundles of earlier compilers, and code for sm_80.
+                        Case{"sm_90a", false, false, 9, 13000, false},
+                        Case{"sm_80", false, true, 8, 13000, false},
+                        Case{"sm_80", false, false, 10, 13000, false},
+                        // Drivers that cannot capture such launches.
+                        Case{"sm_90a", true, true, 9, 12020, false}}) {
+    SCOPED_TRACE(std::string(c.cpu) + (c.waits ? " waits" : "") + " on " +
+                 std::to_string(c.major) + ", driver " +
+                 std::to_string(c.driver));
+    SetUp();
+    fakeDriver().major = c.major;
+    fakeDriver().version = c.driver;
+    BundleOptions options;
+    options.waits = c.waits;
+    Result<std::unique_ptr<Module>> module = Module::load(
+        device(), makeBundle({{c.cpu, "ptx78", true, c.cubin}}, options));
+    ASSERT_OK(module);
+    Result<Stream> stream = Stream::create(device());
+    ASSERT_OK(stream);
+    uint64_t none = 0;
+    ASSERT_OK((**module)["window_bf16_d64"].launch(*stream, {2, 3, 4}, none,
+                                                   none, none));
+    ASSERT_OK(stream->synchronize());
+    EXPECT_EQ(fakeDriver().launches["window_bf16_d64"], 24);
+    EXPECT_EQ(fakeDriver().early["window_bf16_d64"], c.early);
+    EXPECT_EQ(fakeDriver().calls["cuLaunchKernelEx"], c.early);
+    EXPECT_EQ(fakeDriver().calls["cuLaunchKernel"], !c.early);
+    module->reset();
+    *stream = Stream();
+    TearDown();
+  }
 }
 
 TEST_F(LoadTest, FallsBackToPtxWhenTheDriverRefusesMachineCode) {

@@ -69,12 +69,15 @@ DeviceRowMemory::upload(std::span<const int32_t> index) {
 
 Result<DeviceRowMemory::Moved> DeviceRowMemory::upload(const RowTable &from,
                                                        const RowTable &to) {
+  uploads.gather();
   Result<const int32_t *> source = upload(from.index);
   if (!source)
     return source.takeError();
   Result<const int32_t *> target = upload(to.index);
   if (!target)
     return target.takeError();
+  if (Status s = uploads.send(stream); !s)
+    return s.takeError();
   return Moved{*source, *target};
 }
 

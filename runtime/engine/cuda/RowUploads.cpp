@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 namespace heddle::rt::cuda {
 
@@ -18,8 +19,13 @@ namespace heddle::rt::cuda {
 static constexpr int64_t alignment = 64;
 
 Status RowUploads::reset(const Stream &stream) {
-  copies.clear();
   Status status = stream.synchronize();
+  // What a failed step gathered may never have been sent.
+  if (!gathering && chunks.size() == 1 &&
+      2 * chunks[0].used <= chunks[0].host.size())
+    return status;
+  gathering = false;
+  copies.clear();
   if (chunks.size() > 1) {
     chunkBytes = 0;
     for (const Chunk &chunk : chunks)
@@ -27,7 +33,7 @@ Status RowUploads::reset(const Stream &stream) {
     chunks.clear(); // the next put() takes one of all their sizes
   }
   for (Chunk &chunk : chunks)
-    chunk.used = 0;
+    chunk.used = chunk.sent = 0;
   return status;
 }
 
@@ -51,6 +57,22 @@ Status RowUploads::grow(int64_t bytes) {
   return Status::success();
 }
 
+/// Of the last chunk.
+Status RowUploads::copyRest(const Stream &stream) {
+  Chunk &chunk = chunks.back();
+  const int64_t from = std::exchange(chunk.sent, chunk.used);
+  if (from == chunk.used)
+    return Status::success();
+  return stream.copyToDevice(chunk.device[0] + from, chunk.host.data() + from,
+                             chunk.used - from);
+}
+
+Status RowUploads::send(const Stream &stream) {
+  Status status = chunks.empty() ? Status::success() : copyRest(stream);
+  gathering = !status;
+  return status;
+}
+
 Result<DevicePtr> RowUploads::putBytes(const Stream &stream,
                                        std::span<const std::byte> bytes) {
   if (bytes.empty())
@@ -62,16 +84,21 @@ Result<DevicePtr> RowUploads::putBytes(const Stream &stream,
       return at->second.device;
   const auto size = static_cast<int64_t>(bytes.size());
   const int64_t room = (size + alignment - 1) / alignment * alignment;
-  if (chunks.empty() || chunks.back().used + room > chunks.back().host.size())
+  if (chunks.empty() || chunks.back().used + room > chunks.back().host.size()) {
+    if (!chunks.empty())
+      if (Status status = copyRest(stream); !status)
+        return status.takeError();
     if (Status status = grow(room); !status)
       return status.takeError();
+  }
   Chunk &chunk = chunks.back();
   std::byte *host = chunk.host.data() + chunk.used;
   const DevicePtr device = chunk.device[0] + chunk.used;
   std::memcpy(host, bytes.data(), bytes.size());
-  if (Status status = stream.copyToDevice(device, host, size); !status)
-    return status.takeError();
   chunk.used += room;
+  if (!gathering)
+    if (Status status = copyRest(stream); !status)
+      return status.takeError();
   copies.emplace(hash, Copy{{host, bytes.size()}, device});
   return device;
 }

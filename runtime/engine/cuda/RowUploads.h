@@ -9,13 +9,14 @@
 // are written one after the other into pinned memory and copied to the same
 // place of a device buffer; nothing is overwritten before reset(), so that
 // neither the host nor the stream waits for the other in a step. What was put
-// in this step already, as layers often work on the same rows, is not copied
-// again.
+// already, as layers and steps often work on the same rows, is not copied again
+// for as long as it is there: a copy holds up the kernels around it.
 //
 // Worked example: chunks of 256 bytes, arrays on multiples of 64. 10 indices
 // lie at 0 of the first chunk; 60 others (240 bytes) do not fit behind them and
 // lie at 0 of a second chunk; the same 10 again are the first copy. After
-// reset() one chunk has the room of both.
+// reset() one chunk has the room of both, 768 bytes. The 10 lie at its start,
+// and after the next reset(), which finds most of it free, still do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,9 @@ public:
   explicit RowUploads(const Context &context, int64_t chunkBytes = firstBytes)
       : context(&context), chunkBytes(chunkBytes) {}
 
-  /// At a step's start: waits for the stream and forgets everything. What was
-  /// put before must not be read again.
+  /// At a step's start: waits for the stream and, unless at least half of the
+  /// room is left, forgets everything. Addresses of earlier steps must not be
+  /// used again: what is still there comes from put().
   Status reset(const Stream &stream);
 
   /// The array's copy, on a multiple of 64 bytes, for work that is put into the
@@ -59,6 +61,12 @@ public:
   Result<DevicePtr> putBytes(const Stream &stream,
                              std::span<const std::byte> bytes);
 
+  /// From gather() to send() nothing is copied, then all that was put meanwhile
+  /// at once. What was put must be used after send() alone, which is to follow
+  /// unless the step fails.
+  void gather() { gathering = true; }
+  Status send(const Stream &stream);
+
   /// Bytes held on the device.
   int64_t bytes() const;
 
@@ -67,6 +75,7 @@ private:
     PinnedBuffer host;
     Arena device;
     int64_t used = 0;
+    int64_t sent = 0; ///< of them, in copies that are made or in the stream
   };
   /// Something that was put, and its copy.
   struct Copy {
@@ -74,9 +83,11 @@ private:
     DevicePtr device = 0;
   };
   Status grow(int64_t bytes);
+  Status copyRest(const Stream &stream);
 
   const Context *context = nullptr;
   int64_t chunkBytes = firstBytes;
+  bool gathering = false;
   std::vector<Chunk> chunks;                    ///< the last one has room
   std::unordered_multimap<size_t, Copy> copies; ///< by hash of the content
 };

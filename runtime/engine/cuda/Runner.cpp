@@ -89,6 +89,7 @@ Status DeviceRunner::attend(size_t kernel,
   const std::span<abi::AttentionArgs> blocks = launched;
   const DeviceKernel &bound = kernels[kernel];
   const int64_t tileRows = bound.variant->queryRows;
+  uploads.gather();
   int64_t tiles = 1; // a grid needs one, even if no block has rows
   for (abi::AttentionArgs &args : blocks) {
     const bool whole = args.rows == args.n;
@@ -118,6 +119,8 @@ Status DeviceRunner::attend(size_t kernel,
       uploads.putBytes(stream, std::as_bytes(std::span(blocks)));
   if (!arguments)
     return arguments.takeError();
+  if (Status s = uploads.send(stream); !s)
+    return s;
   // Grids have at most 65,535 blocks in z.
   constexpr size_t most = 65535;
   for (size_t first = 0; first < blocks.size(); first += most)

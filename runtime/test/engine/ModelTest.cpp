@@ -650,4 +650,76 @@ TEST_F(ModelTest, UploadsStayUntilTheNextStep) {
   }
 }
 
+TEST_F(ModelTest, UploadsOfEarlierStepsServeAsLongAsThereIsRoom) {
+  open(tiny(), DType::F32);
+  RowUploads some(device(), 256);
+  auto put = [&](std::vector<int32_t> values) {
+    Result<DevicePtr> there = some.put(stream, values);
+    EXPECT_OK(there);
+    EXPECT_OK(stream.synchronize());
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const void *>(*there), values.data(),
+                          values.size() * 4),
+              0);
+    return *there;
+  };
+  auto copies = [] { return fakeDriver().calls["cuMemcpyHtoDAsync_v2"]; };
+  const int before = copies();
+  // 64 bytes each: the second fills the half, the third more than it.
+  const DevicePtr a = put({1, 2, 3});
+  ASSERT_OK(some.reset(stream));
+  EXPECT_EQ(put({1, 2, 3}), a);
+  put({4, 5});
+  ASSERT_OK(some.reset(stream));
+  EXPECT_EQ(put({1, 2, 3}), a);
+  EXPECT_EQ(copies() - before, 2);
+  put({6});
+  ASSERT_OK(some.reset(stream));
+  EXPECT_EQ(put({6}), a); // from the start again
+  EXPECT_EQ(copies() - before, 4);
+  EXPECT_EQ(some.bytes(), 256);
+}
+
+TEST_F(ModelTest, GatheredUploadsAreOneCopy) {
+  open(tiny(), DType::F32);
+  RowUploads some(device(), 256);
+  auto put = [&](std::vector<int32_t> values) {
+    Result<DevicePtr> there = some.put(stream, values);
+    EXPECT_OK(there);
+    return *there;
+  };
+  auto first = [&](DevicePtr there) {
+    EXPECT_OK(stream.synchronize());
+    return *reinterpret_cast<const int32_t *>(there);
+  };
+  auto copies = [] { return fakeDriver().calls["cuMemcpyHtoDAsync_v2"]; };
+  int before = copies();
+  some.gather();
+  const DevicePtr a = put({1}), b = put({2, 3}), again = put({1});
+  EXPECT_EQ(copies(), before);
+  ASSERT_OK(some.send(stream));
+  EXPECT_EQ(copies() - before, 1);
+  EXPECT_EQ(again, a);
+  EXPECT_EQ(first(a), 1);
+  EXPECT_EQ(first(b), 2);
+  some.gather();
+  EXPECT_EQ(put({2, 3}), b);
+  ASSERT_OK(some.send(stream)); // nothing
+  EXPECT_EQ(copies() - before, 1);
+  // Over the end of a chunk: one of each.
+  some.gather();
+  const DevicePtr c = put({4}), d = put(std::vector<int32_t>(100, 5));
+  ASSERT_OK(some.send(stream));
+  EXPECT_EQ(copies() - before, 3);
+  EXPECT_EQ(first(c), 4);
+  EXPECT_EQ(first(d), 5);
+  ASSERT_OK(some.reset(stream));
+  // What was not sent, since a step failed, is not there in the next one.
+  some.gather();
+  put({6});
+  ASSERT_OK(some.reset(stream));
+  before = copies();
+  EXPECT_EQ(first(put({6})), 6);
+  EXPECT_EQ(copies() - before, 1);
+}
+
 } // namespace

@@ -51,7 +51,9 @@ public:
     }
     for (const char *name : names)
       if (!json.contains(name)) {
-        fail(path, std::string("the field \"") + name + "\" is missing");
+        fail(path, std::string("the field \"") + name +
+                       "\" is missing; use the heddle version that wrote the "
+                       "bundle, or compile the schedule again");
         return false;
       }
     for (const auto &item : json.items()) {

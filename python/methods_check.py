@@ -49,15 +49,17 @@ def texts(rng, chat):
 
 
 def prompts_of(folder, count):
-    """`count` prompts as ids, all of different lengths."""
+    """`count` prompts as ids, all of different lengths as long as there are such."""
     rng, tokenizer = random.Random(2026), Tokenizer(folder)
     prompts = [[rng.randrange(256) for _ in range(n)] for n in SENSELESS]
     chat = tasks.chatml if "<|im_start|>" in tokenizer.special else tasks.chat
+    tried = 0
     for text in texts(rng, chat):
         if len(prompts) >= count:
             return prompts[:count]
         ids = tokenizer.encode(text)
-        if len(ids) not in map(len, prompts):
+        tried += 1
+        if tried > 2000 or len(ids) not in map(len, prompts):
             prompts.append(ids)
 
 

@@ -232,7 +232,7 @@ TEST(SequenceRun, LooksForEosWhereTheRuleSaysSo) {
   EXPECT_EQ(third.textEnd(), 6);
   third.commit(3, 3);
   third.advance();
-  EXPECT_EQ(third.textEnd(), 4);
+  EXPECT_EQ(third.textEnd(), 6);
   third.commit(2, 7);
   third.advance();
   EXPECT_TRUE(third.done());

@@ -862,6 +862,29 @@ heddle.schedule @order {
 
 // -----
 
+heddle.schedule @order {
+  // expected-error@+1 {{takes no 'after' here}}
+  %c = heddle.cadence every(2) after eos
+}
+
+// -----
+
+heddle.schedule @order {
+  %c = heddle.cadence every(2)
+  // expected-error@+1 {{takes no 'on' here}}
+  heddle.reuse kv on %c
+}
+
+// -----
+
+heddle.schedule @order {
+  %p = heddle.positions response
+  // expected-error@+1 {{takes no list here}}
+  %h = heddle.hull %p, %p
+}
+
+// -----
+
 heddle.schedule @numbers {
   // expected-error@+1 {{expected integer value}}
   %near = heddle.window(wide)

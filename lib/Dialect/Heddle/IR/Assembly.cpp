@@ -571,9 +571,10 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                  "as heddle.window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
-      "alone",     "and",  "at_once", "by",    "from",   "in",
-      "isolating", "of",   "on",      "or",    "passes", "per_kv_head",
-      "scaled_by", "stop", "then",    "until", "within"};
+      "after", "alone", "and",    "at_once",     "by",
+      "eos",   "from",  "in",     "isolating",   "of",
+      "on",    "or",    "passes", "per_kv_head", "scaled_by",
+      "stop",  "then",  "until",  "within"};
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
     return parser.emitError(loc) << "takes no '" << word
@@ -581,6 +582,8 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                     "every op has each";
   if (succeeded(parser.parseOptionalLParen()))
     return parser.emitError(loc, "takes nothing in parentheses here");
+  if (succeeded(parser.parseOptionalComma()))
+    return parser.emitError(loc, "takes no list here");
   return success();
 }
 

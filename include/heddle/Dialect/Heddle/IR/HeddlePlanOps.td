@@ -358,7 +358,7 @@ def Heddle_ReuseOp : Heddle_Op<"reuse", [
                        UnitAttr:$ffn,
                        UnitAttr:$before_rope);
   let assemblyFormat =
-      "custom<Reused>($kv, $attention, $ffn, $before_rope) attr-dict";
+      "custom<Reused>($kv, $attention, $ffn, $before_rope) `` custom<NoAttributes>(attr-dict)";
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }

@@ -327,6 +327,24 @@ class TraceTest(unittest.TestCase):
             self.assertIn(words, message)
             self.assertGreaterEqual(step, 1)
 
+    def test_lists_of_equal_scores_are_a_tie(self):
+        self.assertEqual(pairs.Chosen([0.5, 0.1, 0.25, 0.2], 2), [0, 2])
+        self.assertAlmostEqual(pairs.Chosen([0.5, 0.1, 0.25, 0.2], 2).gap, 0.2)
+        self.assertEqual(pairs.Chosen([0.5, 0.1], 2).gap, 1)
+        record = trace.Record(tiny_llada(), 0, 1, 6)
+        near = pairs.Chosen([0.5, 0.25, 0.25 * (1 + 1e-7), 0.1], 2)
+        record.renew(0, 0, "columns", [pairs.Chosen([0.5, 0.1, 0.2], 1), near])
+        entry, = record.line["renewed"]
+        self.assertEqual((entry["lists"], entry["near"]), ([[0], [0, 2]], {"lists": [1]}))
+        change = lambda u, keys: [dict(entry, lists=[keys if i == u else old for i, old
+                                                     in enumerate(entry["lists"])])]
+        differ = lambda u, keys: trace.renewed_differ([entry], change(u, keys))
+        self.assertIsNone(differ(1, [0, 2]))
+        self.assertIsInstance(differ(1, [0, 1]), trace.Tie)
+        self.assertNotIsInstance(differ(1, [0]), trace.Tie)
+        self.assertNotIsInstance(differ(0, [1]), trace.Tie)
+        self.assertIn("list 0", differ(0, [1]))
+
 
 if __name__ == "__main__":
     unittest.main()

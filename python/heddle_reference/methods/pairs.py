@@ -60,6 +60,19 @@ def every_after(fraction):
 # --- selections -------------------------------------------------------------
 
 
+class Chosen(list):
+    """The indices of the `count` largest scores; gap: how far the least of them
+    is from the largest of the others, relative. (Not compared; it tells
+    rounding from a mistake.)"""
+
+    def __init__(self, scores, count):
+        super().__init__(largest(scores, count))
+        kept = set(self)
+        rest = [s for j, s in enumerate(scores) if j not in kept]
+        least = min((scores[j] for j in kept), default=0)
+        self.gap = (least - max(rest)) / abs(least) if rest and least else 1
+
+
 class Columns:
     """PulseCol, equations 5 to 7: each group of consecutive queries keeps the
     keys of largest mean probability over all keys; the last group's mean is
@@ -80,7 +93,7 @@ class Columns:
             together = heads // k.shape[0]
             p = p.view(-1, together, n, n).mean(1).repeat_interleave(together, 0)
         count = keep_count(self.keep, n, self.rounding)
-        return [{"lists": [largest(p[h, g:g + self.group].mean(0).tolist(), count)
+        return [{"lists": [Chosen(p[h, g:g + self.group].mean(0).tolist(), count)
                            for g in range(0, n, self.group)]} for h in range(heads)]
 
     def allowed(self, entry, n):
@@ -118,7 +131,7 @@ class Blocks:
 
     def best(self, scores):
         """The blocks with the largest scores."""
-        return largest(scores, keep_count(self.keep, len(scores), self.rounding))
+        return Chosen(scores, keep_count(self.keep, len(scores), self.rounding))
 
     def select(self, run, q, k):
         heads, n, _ = q.shape

@@ -34,6 +34,8 @@ visible    positions that exist as keys; K and V of those outside of keys_values
 renewed    selections made in this step, for each layer and query head; empty or
            absent if none.
            "columns": the keys of each group of queries, as positions.
+           "near": of which lists the scores on both sides of the choice are
+           equal but for rounding, as {"lists": [...]}; not compared.
            "blocks": the key blocks of each block of queries. A selection that
            isolates spans has the prompt's blocks as "lists", the response's as
            "response", counted from "split", the position where it begins
@@ -53,6 +55,7 @@ import json
 
 TOTALS = ("rows", "pairs", "ffn_rows", "kv_written", "kv_read")
 RELATIVE, ABSOLUTE = 1e-4, 1e-9  # what confidences may differ by
+TIE = 1e-6  # of confidences, cosines and (relative) scores that count as equal
 
 
 def compact(rows, n):
@@ -91,8 +94,13 @@ class Record:
         self.kv_read += size * (len(seen - set(keys)) + len(seen - set(values)))
 
     def renew(self, layer, head, kind, lists, **extra):
+        close = lambda part: [u for u, entry in enumerate(part)
+                              if getattr(entry, "gap", 1) <= TIE]
+        near = {name: close(part) for name, part in (("lists", lists), *extra.items())
+                if isinstance(part, list) and close(part)}
         self.line["renewed"].append(
-            {"layer": layer, "head": head, "kind": kind, "lists": lists, **extra})
+            {"layer": layer, "head": head, "kind": kind, "lists": lists, **extra,
+             **({"near": near} if near else {})})
 
     def done(self, logits, committed):
         """The finished line, as a dict."""
@@ -140,11 +148,8 @@ def rows_differ(what, expected, found, n):
 
 class Tie(str):
     """A difference that rounding decided: which of equally sure positions was
-    committed, or which of equally similar rows was computed. What follows in the
-    sequence can't be compared."""
-
-
-TIE = 1e-6  # of confidences and cosines that count as equal
+    committed, which of equally similar rows was computed, or which of equal
+    scores was chosen. What follows in the sequence can't be compared."""
 
 
 def layers_differ(expected, found, n):
@@ -184,7 +189,10 @@ def renewed_differ(expected, found):
             if part == "split" or a is None or b is None or len(a) != len(b):
                 return f"{where}: {b}, expected {a}"
             u = next(i for i in range(len(a)) if a[i] != b[i])
-            return f"{where}, list {u}: {describe(a[u], b[u])}"
+            message = f"{where}, list {u}: {describe(a[u], b[u])}"
+            if u in mine[k].get("near", {}).get(part, ()) and len(a[u]) == len(b[u]):
+                return Tie(f"{message} (scores within {TIE:g} of each other)")
+            return message
     return None
 
 

@@ -143,7 +143,8 @@ std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
 
 /// A set of positions of one sequence, from what is known before a step's
 /// forward pass: spans, the block being decoded, which positions are masked and
-/// when the others became tokens.
+/// when the others became tokens. The text is the sequence as far as
+/// CommitRule::narrows says.
 struct Positions {
   enum class Kind {
     All,         ///< every position
@@ -152,17 +153,16 @@ struct Positions {
     Block,       ///< the block being decoded
     BeforeBlock, ///< what stands before it, the prompt included
     FromBlock,   ///< the block and what follows it
-    // The text ends where CommitRule::narrows says.
-    Decoded,   ///< what of the text is not masked
-    Undecoded, ///< its first `count` masked positions; 0: all of them
-    Committed, ///< positions of it that became tokens in the last `count`
-               ///< steps, or (count = 0) in or after the latest step of
-               ///< `cadence`
-    Next,       ///< what the step takes of a drawn order: as many as its quota
-                ///< of the masked positions up to the block's end, the first
-                ///< ones in the order (CommitRule::Kind::RandomOrder)
-    Union,      ///< of the sets `of`
-    Intersect,  ///< of the sets `of`
+    Decoded,     ///< what of the text is not masked
+    Undecoded,   ///< its first `count` masked positions; 0: all of them
+    Committed,   ///< positions of it that became tokens in the last `count`
+                 ///< steps, or (count = 0) in or after the latest step of
+                 ///< `cadence`
+    Next,        ///< what the step takes of a drawn order: as many as its quota
+                 ///< of the masked positions up to the block's end, the first
+                 ///< ones in the order (CommitRule::Kind::RandomOrder)
+    Union,       ///< of the sets `of`
+    Intersect,   ///< of the sets `of`
     Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
     Neighbors,  ///< for each position of of[0] the `count` positions of of[1]
                 ///< next to it, itself not among them: one to its left and one

@@ -316,7 +316,7 @@ bundle::Manifest aboveABit() {
 // Whichever token ends a sequence, it ends each where it would end alone.
 // Returns how many took all planned steps.
 static int64_t expectEachEndsAlone(const bundle::Manifest &program,
-                                int64_t blockLength) {
+                                   int64_t blockLength) {
   const GenerateOptions options = makeOptions(12, blockLength, 12);
   int64_t early = 0, late = 0;
   for (int32_t eos = 0; eos < FakeModel::mask; ++eos) {

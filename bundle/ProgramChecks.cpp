@@ -161,9 +161,10 @@ struct SetFacts {
   /// Whether it holds what became a token at the step before, at every step
   /// that does not compute all rows anyway.
   bool recent = false;
-  Holding decoded;     ///< every position of the text that is not masked
-  bool late = false;   ///< there is none before step 2
-  bool ofRows = false; ///< it is of rows, not of what they predict
+  Holding decoded;       ///< every position of the text that is not masked
+  bool late = false;     ///< there is none before step 2
+  bool ofRows = false;   ///< it is of rows, not of what they predict
+  bool ofPrompt = false; ///< it may hold positions of the prompt
 
   void addChanges(const SetFacts &other) {
     for (const Cadence &cadence : other.changes)
@@ -175,7 +176,7 @@ struct SetFacts {
   static SetFacts all() {
     SetFacts facts;
     facts.first = facts.next = facts.decoded = Holding::of(Holding::Always);
-    facts.recent = true;
+    facts.recent = facts.ofPrompt = true;
     return facts;
   }
 };
@@ -185,10 +186,10 @@ public:
   explicit Checker(const Manifest &manifest) : manifest(manifest) {}
 
   /// Of a manifest that was checked.
-  bool visibleVaries() {
+  SetFacts visible() {
     for (size_t i = 0; i < manifest.positions.size(); ++i)
       checkPositions(i);
-    return factsOf(manifest.visible).varies;
+    return factsOf(manifest.visible);
   }
 
   std::optional<ProgramProblem> check() {
@@ -312,8 +313,10 @@ void Checker::checkPositions(size_t index) {
   case Kind::Response:
     own = SetFacts::all();
     own.decoded = {}; // the prompt is
+    own.ofPrompt = false;
     break;
   case Kind::Prompt:
+    own.ofPrompt = true;
     break;
   case Kind::Block:
     own.first = own.next = {Holding::Fresh, Holding::Always};
@@ -326,10 +329,10 @@ void Checker::checkPositions(size_t index) {
     own.recent = wholeOn(blockStart);
     break;
   case Kind::BeforeBlock:
-    own.varies = true;
+    own.varies = own.ofPrompt = true;
     break;
   case Kind::Decoded:
-    own.varies = own.recent = true;
+    own.varies = own.recent = own.ofPrompt = true;
     own.decoded = Holding::of(Holding::Fresh);
     break;
   case Kind::Committed:
@@ -357,6 +360,7 @@ void Checker::checkPositions(size_t index) {
       return fail(At::Positions, index,
                   "needs two sets: whose neighbors, and among which positions");
     addParts(set, own);
+    own.ofPrompt = facts[size_t(set.of.back())].ofPrompt;
     break;
   case Kind::Hull:
   case Kind::Leading:
@@ -370,6 +374,7 @@ void Checker::checkPositions(size_t index) {
     // all that stands before it.
     if (set.kind == Kind::Leading)
       own.first = other.first & other.decoded;
+    own.ofPrompt = set.kind != Kind::Hull || other.ofPrompt;
     own.ofRows = set.kind == Kind::Predicting;
     addParts(set, own);
     break;
@@ -390,6 +395,8 @@ void Checker::checkPositions(size_t index) {
           both ? own.decoded & other.decoded : own.decoded | other.decoded;
       own.recent =
           both ? own.recent && other.recent : own.recent || other.recent;
+      own.ofPrompt = both ? own.ofPrompt && other.ofPrompt
+                          : own.ofPrompt || other.ofPrompt;
     }
     addParts(set, own);
     break;
@@ -409,6 +416,7 @@ void Checker::checkPositions(size_t index) {
     if (changes)
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
+    own.ofPrompt = other.ofPrompt;
     break;
   }
   }
@@ -696,45 +704,11 @@ heddle::bundle::checkProgram(const Manifest &manifest) {
 }
 
 bool heddle::bundle::seesPrompt(const Manifest &manifest) {
-  if (manifest.visible < 0 || manifest.showsAll())
-    return true;
-  std::vector<bool> may; // of manifest.positions
-  for (const Positions &set : manifest.positions) {
-    auto holds = [&](int64_t part) { return may[size_t(part)]; };
-    switch (set.kind) {
-    case Positions::Kind::All:
-    case Positions::Kind::Prompt:
-    case Positions::Kind::BeforeBlock:
-    case Positions::Kind::Decoded:
-    case Positions::Kind::Leading:
-    case Positions::Kind::Predicting:
-      may.push_back(true);
-      break;
-    case Positions::Kind::Response:
-    case Positions::Kind::Block:
-    case Positions::Kind::FromBlock:
-    case Positions::Kind::Undecoded:
-    case Positions::Kind::Committed:
-    case Positions::Kind::Next:
-      may.push_back(false);
-      break;
-    case Positions::Kind::Union:
-      may.push_back(std::any_of(set.of.begin(), set.of.end(), holds));
-      break;
-    case Positions::Kind::Intersect:
-      may.push_back(std::all_of(set.of.begin(), set.of.end(), holds));
-      break;
-    case Positions::Kind::Fixed:
-    case Positions::Kind::Hull:
-    case Positions::Kind::Neighbors: // whose, among which
-      may.push_back(holds(set.of.back()));
-      break;
-    }
-  }
-  return may[size_t(manifest.visible)];
+  return manifest.visible < 0 || manifest.showsAll() ||
+         Checker(manifest).visible().ofPrompt;
 }
 
 bool heddle::bundle::visibleMoves(const Manifest &manifest) {
   return manifest.visible >= 0 &&
-         (manifest.showsAll() || Checker(manifest).visibleVaries());
+         (manifest.showsAll() || Checker(manifest).visible().varies);
 }

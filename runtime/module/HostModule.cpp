@@ -7,6 +7,7 @@
 
 #include "runtime/module/HostModule.h"
 
+#include "bundle/NativeCode.h"
 #include "runtime/module/CpuFeatures.h"
 #include "runtime/module/KernelProbe.h"
 
@@ -34,37 +35,17 @@ constexpr uint16_t hostElfMachine = EM_AARCH64;
 constexpr uint16_t hostElfMachine = EM_NONE;
 #endif
 
-/// The dynamic loader's messages about a broken file are hard to read and some
-/// old loaders crash on one; look at the header first.
-Status checkElf(std::string_view code) {
+/// The dynamic loader's messages about a broken file are hard to read, some old
+/// loaders crash on one, and all run its initialisers; look first.
+Status checkCode(std::string_view code) {
+  if (Status status = bundle::checkNativeCode(code); !status)
+    return status;
   Elf64_Ehdr header;
-  if (code.size() < sizeof(header))
-    return Error("the section has " + std::to_string(code.size()) +
-                 " bytes, too few for a shared object");
   std::memcpy(&header, code.data(), sizeof(header));
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)
-    return Error("the section is not a 64-bit little-endian ELF shared object");
   if (header.e_machine != hostElfMachine)
     return Error("the shared object is for ELF machine " +
                  std::to_string(header.e_machine) + ", this one is " +
                  std::to_string(hostElfMachine));
-  // Mapping a segment beyond the end of the file succeeds; touching it is
-  // SIGBUS.
-  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
-      header.e_phoff > code.size() ||
-      header.e_phnum > (code.size() - header.e_phoff) / sizeof(Elf64_Phdr))
-    return Error("the shared object's program headers lie outside of it");
-  for (uint16_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    std::memcpy(&segment, code.data() + header.e_phoff + i * sizeof(Elf64_Phdr),
-                sizeof(segment));
-    if (segment.p_offset > code.size() ||
-        segment.p_filesz > code.size() - segment.p_offset)
-      return Error("segment " + std::to_string(i) +
-                   " of the shared object lies outside of it");
-  }
   return Status::success();
 }
 
@@ -165,7 +146,7 @@ HostModule::load(const bundle::Bundle &bundle) {
                  "', so nothing in it runs on a CPU; compile the schedule with "
                  "`heddlec --target=host`");
   std::string where = "section " + section;
-  if (Status status = checkElf(code); !status)
+  if (Status status = checkCode(code); !status)
     return status.takeError().withContext(where);
 
   std::unique_ptr<HostModule> module(new HostModule());

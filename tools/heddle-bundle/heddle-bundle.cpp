@@ -8,6 +8,7 @@
 #include "bundle/Bundle.h"
 #include "bundle/Explain.h"
 #include "bundle/File.h"
+#include "bundle/NativeCode.h"
 
 #include "CLI/CLI.hpp"
 
@@ -39,10 +40,26 @@ void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+/// A bundle whose code for the host, if it has some, runs nothing when it is
+/// loaded.
+Result<Bundle> readVerified(const std::string &file) {
+  Result<Bundle> bundle = Bundle::read(file);
+  if (!bundle)
+    return bundle;
+  int64_t host = hostTarget(bundle->manifest());
+  if (host < 0)
+    return bundle;
+  const Target &target = bundle->manifest().targets[static_cast<size_t>(host)];
+  std::string section = codeSection(target, CodeForm::Native);
+  if (Status status = checkNativeCode(bundle->section(section)); !status)
+    return status.takeError().withContext(file + ": section " + section);
+  return bundle;
+}
+
 int verify(const std::vector<std::string> &files) {
   int code = Good;
   for (const std::string &file : files) {
-    Result<Bundle> bundle = Bundle::read(file);
+    Result<Bundle> bundle = readVerified(file);
     if (!bundle) {
       code = report(bundle.error());
       continue;
@@ -155,7 +172,8 @@ int main(int argc, char **argv) {
   std::vector<std::string> files;
   CLI::App *verifyCommand = app.add_subcommand(
       "verify", "Check files from the first to the last byte: version, sizes, "
-                "checksums, manifest");
+                "checksums, manifest, and that its code runs nothing when it "
+                "is loaded");
   verifyCommand->add_option("FILE", files, "Bundles to check")->required();
 
   DumpOptions options;

@@ -7,6 +7,8 @@
 
 #include "Text.h"
 
+#include "runtime/text/Utf8.h"
+
 #include <algorithm>
 
 namespace heddle::run {
@@ -32,6 +34,7 @@ std::string idsText(std::span<const int32_t> ids, const TextRules &rules) {
 }
 
 std::string withoutControls(std::string message) {
+  message = rt::text::utf8Lossy(message);
   for (char &c : message)
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
       c = '?';

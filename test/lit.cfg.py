@@ -23,6 +23,8 @@ for variable in ("HOME", "TMPDIR", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
 # which are built without the sanitizers: marks would be stale.
 config.environment["ASAN_OPTIONS"] = ":".join(
     filter(None, (os.environ.get("ASAN_OPTIONS"), "allow_user_poisoning=0")))
+# Every test compiles; those of the cache name one.
+config.environment["HEDDLE_CACHE_DIR"] = ""
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.environment["PATH"] = os.pathsep.join(
     (config.heddle_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")))

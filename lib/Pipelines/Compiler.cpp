@@ -7,6 +7,7 @@
 
 #include "heddle/Pipelines/Compiler.h"
 
+#include "CodeEntry.h"
 #include "Targets.h"
 
 #include "bundle/Bundle.h"
@@ -14,7 +15,9 @@
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"
+#include "heddle/Target/Codegen/CompileApart.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -66,6 +69,10 @@ private:
   LogicalResult runSchedule();
   LogicalResult runPlan();
   LogicalResult runTarget(size_t index);
+  FailureOr<CodeEntry> codeOf(const Backend &backend, ModuleOp own,
+                              TimingScope &scope);
+  FailureOr<CodeEntry> compileTarget(const Backend &backend, ModuleOp own,
+                                     TimingScope &scope);
   LogicalResult runBundle();
 
   LogicalResult runPasses(ModuleOp module, Level level, TimingScope &parent,
@@ -182,25 +189,71 @@ LogicalResult Compilation::runTarget(size_t index) {
   if (failed(reachIR(Level::Shed, backend.name(), own)) || isDone())
     return success(isDone());
 
-  if (failed(runPasses(
-          own, Level::Machine, scope,
-          [&](OpPassManager &pm) { backend.populateMachinePasses(pm); })) ||
-      failed(exportVariants(backend.records(own), forms, index, result.manifest,
-                            module.getLoc())) ||
-      failed(reachIR(Level::Machine, backend.name(), own)) || isDone())
-    return success(isDone());
-
-  TimingScope generation = scope.nest(stringifyLevel(Level::Code));
-  FailureOr<SmallVector<CodeSection>> sections = backend.generateCode(own);
-  if (failed(sections))
+  FailureOr<CodeEntry> made = codeOf(backend, own, scope);
+  if (failed(made))
     return failure();
-  for (CodeSection &section : *sections) {
+  if (failed(exportVariants(made->records, forms, index, result.manifest,
+                            module.getLoc())))
+    return failure();
+  for (CodeSection &section : made->sections) {
     if (failed(reach(Level::Code, backend.name(), section.extension,
                      section.contents)))
       return failure();
     code.emplace_back(std::move(section.name), std::move(section.contents));
   }
   return success();
+}
+
+/// Takes kernels on tiles to code. Without sections when the machine level was
+/// all that is wanted.
+FailureOr<CodeEntry> Compilation::compileTarget(const Backend &backend,
+                                                ModuleOp own,
+                                                TimingScope &scope) {
+  CodeEntry entry;
+  if (failed(runPasses(own, Level::Machine, scope, [&](OpPassManager &pm) {
+        backend.populateMachinePasses(pm);
+      })))
+    return failure();
+  entry.records = backend.records(own);
+  if (failed(reachIR(Level::Machine, backend.name(), own)))
+    return failure();
+  if (isDone())
+    return entry;
+  TimingScope generation = scope.nest(stringifyLevel(Level::Code));
+  FailureOr<SmallVector<CodeSection>> sections =
+      backend.generateCode(own, options.cache);
+  if (failed(sections))
+    return failure();
+  entry.sections = std::move(*sections);
+  return entry;
+}
+
+/// The same, from the cache if it is there. What was warned of is compiled anew
+/// each time, so that it is warned of each time.
+FailureOr<CodeEntry> Compilation::codeOf(const Backend &backend, ModuleOp own,
+                                         TimingScope &scope) {
+  ::heddle::CodeCache *cache = options.cache;
+  if (!cache || options.observer || options.level < Level::Code)
+    return compileTarget(backend, own, scope);
+  std::string key =
+      ::heddle::cacheKey({"target", backend.identity(), keyText(own)});
+  std::optional<CodeEntry> found;
+  if (std::optional<std::string> bytes = cache->find(key))
+    found = toCodeEntry(*bytes);
+  if (options.cacheObserver)
+    options.cacheObserver(backend.name(), found.has_value());
+  if (found)
+    return std::move(*found);
+
+  bool silent = true;
+  ScopedDiagnosticHandler listener(module.getContext(), [&](Diagnostic &) {
+    silent = false;
+    return failure(); // on to whoever prints it
+  });
+  FailureOr<CodeEntry> made = compileTarget(backend, own, scope);
+  if (succeeded(made) && silent)
+    cache->store(key, toBytes(*made));
+  return made;
 }
 
 LogicalResult Compilation::runBundle() {

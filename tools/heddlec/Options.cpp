@@ -154,6 +154,37 @@ struct Flags {
       cl::desc("Print the remarks whose whole category matches, such as "
                "'heddle.*'"),
       cl::value_desc("regex"), cl::cat(category)};
+  cl::opt<bool> noCache{
+      "no-cache",
+      cl::desc("Compile everything, and keep nothing of it for next time"),
+      cl::cat(category)};
+  cl::opt<std::string> cacheDir{
+      "cache-dir",
+      cl::desc("Where compiled code is kept for next time (default: "
+               "$HEDDLE_CACHE_DIR, $XDG_CACHE_HOME/heddle or "
+               "~/.cache/heddle); '' for nowhere"),
+      cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<std::string> cachePolicy{
+      "cache-policy",
+      cl::desc("What stays there, as for --thinlto-cache-policy of lld "
+               "(default: $HEDDLE_CACHE_POLICY, else "
+               "cache_size_bytes=1g:prune_after=720h)"),
+      cl::value_desc("option=value:..."), cl::cat(category)};
+  cl::opt<bool> cacheVerbose{
+      "cache-verbose", cl::desc("Say on stderr what was taken from there"),
+      cl::cat(category)};
+  cl::opt<ExplainFormat> cacheStats{
+      "cache-stats",
+      cl::desc("Print what is kept there, and compile nothing"),
+      cl::values(clEnumValN(ExplainFormat::Text, "", "for people"),
+                 clEnumValN(ExplainFormat::Text, "text", "for people"),
+                 clEnumValN(ExplainFormat::Json, "json", "for programs")),
+      cl::ValueOptional,
+      cl::init(ExplainFormat::None),
+      cl::cat(category)};
+  cl::opt<bool> cacheClear{
+      "cache-clear", cl::desc("Remove all that is kept, and compile nothing"),
+      cl::cat(category)};
   cl::opt<bool> verifyEach{"verify-each",
                            cl::desc("Verify the IR after every pass"),
                            cl::cat(category)};
@@ -168,7 +199,13 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
-    "  heddlec examples/pulsecol.mlir --dump=levels\n\n"
+    "  heddlec examples/pulsecol.mlir --dump=levels\n"
+    "  heddlec --cache-stats                             what is kept for next "
+    "time\n\n"
+    "Compiled code is kept, and taken again while neither the schedule's "
+    "kernels nor\nthe options, the machine, this program, the linker or ptxas "
+    "change. --dump,\n--remarks, --verify-each and MLIR's own options always "
+    "compile.\n\n"
     "EXIT CODES: 0 good, 1 the schedule or a file is bad, 2 wrong usage.\n";
 
 void printVersion(llvm::raw_ostream &out) {
@@ -214,10 +251,46 @@ std::string defaultOutput(const Flags &flags) {
   return name.str().str();
 }
 
+/// Whether an option asks to see a compilation rather than its result.
+bool watchesPasses(const Flags &flags) {
+  if (flags.dump.getNumOccurrences() || flags.remarks.getNumOccurrences() ||
+      flags.verifyEach)
+    return true;
+  // MLIR's, which are not in the category: --mlir-print-ir-after-all and so on.
+  return llvm::any_of(cl::getRegisteredOptions(), [&](const auto &entry) {
+    return entry.second->getNumOccurrences() &&
+           !llvm::is_contained(entry.second->Categories, &flags.category);
+  });
+}
+
+CacheOptions readCacheOptions(const Flags &flags) {
+  CacheOptions cache;
+  auto choose = [](const cl::opt<std::string> &flag, const char *variable) {
+    return flag.getNumOccurrences() ? std::optional(flag.getValue())
+                                    : llvm::sys::Process::GetEnv(variable);
+  };
+  std::optional<std::string> folder =
+      choose(flags.cacheDir, "HEDDLE_CACHE_DIR");
+  cache.named = folder && !folder->empty();
+  cache.folder = folder ? *folder : ::heddle::CodeCache::defaultFolder();
+  cache.policy = choose(flags.cachePolicy, "HEDDLE_CACHE_POLICY").value_or("");
+  cache.used = !flags.noCache && !cache.folder.empty() && !watchesPasses(flags);
+  cache.verbose = flags.cacheVerbose;
+  cache.stats = flags.cacheStats;
+  cache.clear = flags.cacheClear;
+  return cache;
+}
+
 /// The first thing that is wrong with the options, or "".
 std::string checkOptions(const Options &options) {
   const CompilerOptions &compiler = options.compiler;
   bool binary = compiler.level >= Level::Code;
+  const CacheOptions &cache = options.cache;
+  if (cache.clear || cache.stats != ExplainFormat::None)
+    return options.input.empty()
+               ? ""
+               : "--cache-stats and --cache-clear compile nothing; leave '" +
+                     options.input + "' out";
   if (options.input.empty())
     return "no input file; give a schedule, for example "
            "examples/pulsecol.mlir, or - for stdin ('heddlec --help' says "
@@ -310,6 +383,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.request.prompt = flags.prompt;
   options.request.blockLength = flags.blockLength;
   options.remarks = flags.remarks;
+  options.cache = readCacheOptions(flags);
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;

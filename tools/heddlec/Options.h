@@ -18,6 +18,17 @@ namespace mlir::heddle {
 
 enum class ExplainFormat { None, Text, Json };
 
+/// The cache of compiled code.
+struct CacheOptions {
+  bool used = true;     ///< whether compiling reads and fills it
+  bool named = false;   ///< whether the user chose `folder`
+  bool verbose = false; ///< say what it had
+  std::string folder;
+  std::string policy;                        ///< as CodeCache::open() takes it
+  ExplainFormat stats = ExplainFormat::None; ///< print what it holds, then end
+  bool clear = false;                        ///< empty it, then end
+};
+
 /// Everything that the user asked for, checked.
 struct Options {
   std::string input;  ///< a path, or "-" for stdin
@@ -27,6 +38,7 @@ struct Options {
   ExplainFormat explain = ExplainFormat::None;
   ::heddle::bundle::ExplainRequest request;
   std::string remarks; ///< a regular expression on categories, or ""
+  CacheOptions cache;
   CompilerOptions compiler;
 };
 

@@ -15,7 +15,9 @@
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
@@ -90,7 +92,66 @@ LogicalResult enableRemarks(MLIRContext &context, const std::string &filter) {
       /*printAsEmitRemarks=*/true);
 }
 
+/// Prints what the cache holds, or empties it.
+LogicalResult runCacheCommand(const CacheOptions &options) {
+  auto cache = ::heddle::CodeCache::open(options.folder, options.policy);
+  if (!cache)
+    return fail("the cache: " + llvm::toString(cache.takeError()));
+  if (options.clear)
+    if (llvm::Error error = (*cache)->clear())
+      return fail("the cache: " + llvm::toString(std::move(error)));
+  if (options.stats == ExplainFormat::None)
+    return success();
+  auto size = (*cache)->size();
+  if (!size)
+    return fail("the cache: " + llvm::toString(size.takeError()));
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  uint64_t limit = (*cache)->limit();
+  if (options.stats == ExplainFormat::Json)
+    out << llvm::formatv(
+        "{0:2}\n",
+        llvm::json::Value(llvm::json::Object{
+            {"folder", (*cache)->folder()},
+            {"entries", size->entries},
+            {"bytes", size->bytes},
+            {"limit_bytes", limit ? llvm::json::Value(limit) : nullptr}}));
+  else
+    out << llvm::formatv("folder   {0}\nentries  {1}\nbytes    {2:N}\n"
+                         "limit    {3}\n",
+                         (*cache)->folder(), size->entries, size->bytes,
+                         limit ? llvm::formatv("{0:N} bytes", limit).str()
+                               : "none");
+  return write("-", text);
+}
+
+/// The cache for a compilation, or null. A folder that the user named and that
+/// is of no use is worth a warning, another is not.
+std::unique_ptr<::heddle::CodeCache> openCache(const CacheOptions &options) {
+  if (!options.used)
+    return nullptr;
+  auto cache = ::heddle::CodeCache::open(options.folder, options.policy);
+  if (cache)
+    return std::move(*cache);
+  std::string why = llvm::toString(cache.takeError());
+  if (options.named || options.verbose || !options.policy.empty())
+    llvm::WithColor::warning(llvm::errs(), "heddlec")
+        << "no compiled code is kept: " << why << "\n";
+  return nullptr;
+}
+
+/// Makes room, and says what went wrong if that is wanted.
+void closeCache(::heddle::CodeCache &cache, const CacheOptions &options) {
+  cache.prune();
+  std::string problem = cache.problem();
+  if (!problem.empty() && (options.named || options.verbose))
+    llvm::WithColor::warning(llvm::errs(), "heddlec")
+        << "not all compiled code is kept: " << problem << "\n";
+}
+
 LogicalResult run(Options options) {
+  if (options.cache.clear || options.cache.stats != ExplainFormat::None)
+    return runCacheCommand(options.cache);
   std::string problem;
   std::unique_ptr<llvm::MemoryBuffer> buffer =
       readScheduleFile(options.input, problem);
@@ -123,8 +184,18 @@ LogicalResult run(Options options) {
     options.compiler.observer = [&](const LevelOutput &output) {
       return dumpLevel(options, output);
     };
+  std::unique_ptr<::heddle::CodeCache> cache = openCache(options.cache);
+  options.compiler.cache = cache.get();
+  if (options.cache.verbose)
+    options.compiler.cacheObserver = [](StringRef target, bool found) {
+      llvm::errs() << "heddlec: code for " << target
+                   << (found ? " is from the cache\n"
+                             : " is not in the cache\n");
+    };
   FailureOr<Compiled> compiled =
       compile(*module, source, options.compiler, timing);
+  if (cache)
+    closeCache(*cache, options.cache);
   if (failed(compiled))
     return failure();
 

@@ -72,6 +72,12 @@ struct CompilerOptions {
   /// Called with each pass manager before it runs; may be null. A tool that has
   /// registered MLIR's options gives applyPassManagerCLOptions.
   std::function<LogicalResult(PassManager &)> configure;
+  /// Where code is taken from and kept; null: everything is compiled, as it is
+  /// for an `observer`. What comes from there gives no remarks.
+  ::heddle::CodeCache *cache = nullptr;
+  /// Called for each target whose code the cache was asked for, with whether it
+  /// was there; may be null.
+  std::function<void(StringRef target, bool found)> cacheObserver;
   /// Goes into the manifest: "heddlec 0.1.0 (LLVM 22.1.8)".
   std::string producer;
   /// Called with everything that is reached: IR, code, the bundle; may be null.

@@ -15,6 +15,7 @@
 #define HEDDLE_TARGET_BACKEND_H
 
 #include "bundle/Manifest.h"
+#include "heddle/Support/CodeCache.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -98,10 +99,15 @@ public:
   /// The records of all kernels of a module at the machine level.
   virtual SmallVector<KernelRecord> records(ModuleOp module) const = 0;
 
-  /// Compiles a module at the machine level, on all cores. The first section is
+  /// What code depends on beside the module and this program: the machine, and
+  /// the other programs that make it.
+  virtual std::string identity() const = 0;
+
+  /// Compiles a module at the machine level, on all cores. Takes kernels from
+  /// `cache`, and keeps them there, unless it is null. The first section is
   /// the one to show. Errors are reported on the module.
   virtual FailureOr<SmallVector<CodeSection>>
-  generateCode(ModuleOp module) const = 0;
+  generateCode(ModuleOp module, ::heddle::CodeCache *cache) const = 0;
 };
 
 /// The back end for `target`: "host" (this machine's CPU), a CPU as LLVM names

@@ -10,6 +10,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Threading.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -43,9 +44,17 @@ static OwningOpRef<ModuleOp> isolate(const SymbolTable &symbols,
   return result;
 }
 
+std::string mlir::heddle::keyText(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module->print(out, OpPrintingFlags().printGenericOpForm());
+  return text;
+}
+
 FailureOr<std::vector<std::string>>
 mlir::heddle::compileApart(ModuleOp module, ArrayRef<Operation *> kernels,
-                           const KernelCompiler &compiler) {
+                           const KernelCompiler &compiler,
+                           const KernelCache &kept) {
   if (kernels.empty())
     return module.emitError() << "holds no kernel to compile";
   MLIRContext *context = module.getContext();
@@ -57,10 +66,21 @@ mlir::heddle::compileApart(ModuleOp module, ArrayRef<Operation *> kernels,
   std::vector<std::string> code(modules.size());
   if (failed(failableParallelForEachN(
           context, 0, modules.size(), [&](size_t i) -> LogicalResult {
+            std::string key;
+            if (kept.cache) {
+              key = ::heddle::cacheKey(
+                  {"kernel", kept.identity, keyText(*modules[i])});
+              if (std::optional<std::string> found = kept.cache->find(key)) {
+                code[i] = std::move(*found);
+                return success();
+              }
+            }
             FailureOr<std::string> made = compiler.compile(*modules[i]);
             if (failed(made))
               return failure();
             code[i] = std::move(*made);
+            if (kept.cache)
+              kept.cache->store(key, code[i]);
             return success();
           })))
     return failure();

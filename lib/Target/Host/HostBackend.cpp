@@ -7,11 +7,14 @@
 
 #include "heddle/Target/Host/HostCodegen.h"
 
+#include "Link.h"
+
 #include "bundle/Bundle.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -64,9 +67,14 @@ public:
     return collectHostKernels(module);
   }
 
+  std::string identity() const override {
+    return machine() + " " + ::heddle::programIdentity(findLinker());
+  }
+
   FailureOr<SmallVector<CodeSection>>
-  generateCode(ModuleOp module) const override {
-    FailureOr<std::string> object = emitHostSharedObject(module, target);
+  generateCode(ModuleOp module, ::heddle::CodeCache *cache) const override {
+    FailureOr<std::string> object =
+        emitHostSharedObject(module, target, {cache, machine()});
     if (failed(object))
       return failure();
     SmallVector<CodeSection> sections;
@@ -77,6 +85,12 @@ public:
   }
 
 private:
+  /// All that is known of the CPU.
+  std::string machine() const {
+    const bundle::Target &cpu = target.description();
+    return cpu.triple + " " + cpu.cpu + " " + llvm::join(cpu.features, ",");
+  }
+
   ::heddle::HostTarget target;
 };
 

@@ -149,14 +149,16 @@ FailureOr<std::string> emit(ModuleOp module,
 
 FailureOr<std::string>
 mlir::heddle::emitHostSharedObject(ModuleOp module,
-                                   const ::heddle::HostTarget &target) {
+                                   const ::heddle::HostTarget &target,
+                                   const KernelCache &kept) {
   SmallVector<Operation *> functions;
   for (auto function : module.getOps<func::FuncOp>())
     functions.push_back(function);
   auto objects =
       compileApart(module, functions,
                    {registerHostCodegenDialects, populateLowering,
-                    [&](ModuleOp kernel) { return emit(kernel, target); }});
+                    [&](ModuleOp kernel) { return emit(kernel, target); }},
+                   kept);
   if (failed(objects))
     return failure();
   llvm::Expected<std::string> shared = linkSharedObject(*objects);

@@ -13,13 +13,17 @@
 
 using namespace llvm;
 
+std::string mlir::heddle::findLinker() {
+  for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
+    if (ErrorOr<std::string> path = sys::findProgramByName(name))
+      return *path;
+  return "";
+}
+
 Expected<std::string>
 mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
-  ErrorOr<std::string> linker = std::errc::no_such_file_or_directory;
-  for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
-    if ((linker = sys::findProgramByName(name)))
-      break;
-  if (!linker)
+  std::string linker = findLinker();
+  if (linker.empty())
     return createStringError("no linker on PATH: looked for ld.lld-22, ld.lld "
                              "and ld; install lld or binutils");
 
@@ -38,10 +42,10 @@ mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
       "-shared", "-s", "-z", "noexecstack", "--hash-style=gnu", "-o", *output};
   arguments.append(inputs.begin(), inputs.end());
   Expected<::heddle::ProgramResult> result =
-      ::heddle::runProgram(*linker, arguments, /*seconds=*/60);
+      ::heddle::runProgram(linker, arguments, /*seconds=*/60);
   if (!result)
     return result.takeError();
   if (result->status != 0)
-    return createStringError(*linker + " failed: " + result->log);
+    return createStringError(linker + " failed: " + result->log);
   return ::heddle::readFile(*output);
 }

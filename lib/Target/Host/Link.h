@@ -15,8 +15,10 @@
 
 namespace mlir::heddle {
 
-/// Links ELF objects to a shared object with the first of ld.lld-22, ld.lld and
-/// ld that is on PATH. Returns its bytes.
+/// The path of the first of ld.lld-22, ld.lld and ld that is on PATH, or "".
+std::string findLinker();
+
+/// Links ELF objects to a shared object with findLinker(). Returns its bytes.
 llvm::Expected<std::string>
 linkSharedObject(llvm::ArrayRef<std::string> objects);
 

@@ -62,8 +62,9 @@ public:
   SmallVector<KernelRecord> records(ModuleOp module) const override {
     return collectCudaKernels(module);
   }
+  std::string identity() const override;
   FailureOr<SmallVector<CodeSection>>
-  generateCode(ModuleOp module) const override;
+  generateCode(ModuleOp module, ::heddle::CodeCache *cache) const override;
 
 private:
   FailureOr<std::optional<std::string>> runAssembler(ModuleOp module,
@@ -182,9 +183,19 @@ NVPTXBackend::runAssembler(ModuleOp module, StringRef ptx) const {
   return std::optional(std::move(assembled->cubin));
 }
 
+std::string NVPTXBackend::identity() const {
+  std::string ptxas;
+  if (assembler != Assembler::None)
+    if (std::optional<std::string> path = ::heddle::findPtxas())
+      ptxas = ::heddle::programIdentity(*path);
+  return llvm::formatv("{0} ptxas {1} {2}", name(), static_cast<int>(assembler),
+                       ptxas)
+      .str();
+}
+
 FailureOr<SmallVector<CodeSection>>
-NVPTXBackend::generateCode(ModuleOp module) const {
-  FailureOr<std::string> ptx = emitPtx(module, target);
+NVPTXBackend::generateCode(ModuleOp module, ::heddle::CodeCache *cache) const {
+  FailureOr<std::string> ptx = emitPtx(module, target, {cache, name().str()});
   if (failed(ptx))
     return failure();
   FailureOr<std::optional<std::string>> cubin = runAssembler(module, *ptx);

@@ -213,8 +213,9 @@ SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
   return kernels;
 }
 
-FailureOr<std::string>
-mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
+FailureOr<std::string> mlir::heddle::emitPtx(ModuleOp module,
+                                             const ::heddle::CudaTarget &target,
+                                             const KernelCache &kept) {
   SmallVector<Operation *> kernels;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (isKernel(function))
@@ -222,7 +223,8 @@ mlir::heddle::emitPtx(ModuleOp module, const ::heddle::CudaTarget &target) {
   auto texts = compileApart(
       module, kernels,
       {registerPtxDialects, populateLowering,
-       [&](ModuleOp kernel) { return emitKernel(kernel, target); }});
+       [&](ModuleOp kernel) { return emitKernel(kernel, target); }},
+      kept);
   if (failed(texts))
     return failure();
   llvm::Expected<std::string> joined = joinPtx(*texts);

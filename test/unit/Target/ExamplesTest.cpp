@@ -133,7 +133,7 @@ TEST_P(Examples, AssembleWithNothingSlow) {
   run(*module,
       [&](OpPassManager &pm) { (*backend)->populateMachinePasses(pm); });
   ASSERT_FALSE(HasFailure());
-  auto sections = (*backend)->generateCode(*module);
+  auto sections = (*backend)->generateCode(*module, /*cache=*/nullptr);
   ASSERT_TRUE(succeeded(sections));
   ASSERT_EQ(sections->size(), 1u);
   StringRef ptx = sections->front().contents;

@@ -9,6 +9,7 @@
 #define HEDDLE_TARGET_HOST_HOSTCODEGEN_H
 
 #include "heddle/Target/Backend.h"
+#include "heddle/Target/Codegen/CompileApart.h"
 #include "heddle/Target/Host/HostTarget.h"
 
 namespace mlir::heddle {
@@ -25,7 +26,8 @@ void registerHostCodegenDialects(DialectRegistry &registry);
 /// the C library. Kernels compile on all cores. Errors are reported on the
 /// module: a failed translation, or no linker on PATH (ld.lld-22, ld.lld, ld).
 FailureOr<std::string> emitHostSharedObject(ModuleOp module,
-                                            const ::heddle::HostTarget &target);
+                                            const ::heddle::HostTarget &target,
+                                            const KernelCache &kept = {});
 
 /// The back end that makes such shared objects.
 std::unique_ptr<Backend> createHostBackend(::heddle::HostTarget target);

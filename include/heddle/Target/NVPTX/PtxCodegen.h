@@ -9,6 +9,7 @@
 #define HEDDLE_TARGET_NVPTX_PTXCODEGEN_H
 
 #include "heddle/Target/Backend.h"
+#include "heddle/Target/Codegen/CompileApart.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
 
 namespace mlir::heddle {
@@ -28,7 +29,8 @@ SmallVector<KernelRecord> collectCudaKernels(ModuleOp module);
 /// depends on nothing but the module and the target. Errors are reported on the
 /// module: no kernel, or an op that has no translation.
 FailureOr<std::string> emitPtx(ModuleOp module,
-                               const ::heddle::CudaTarget &target);
+                               const ::heddle::CudaTarget &target,
+                               const KernelCache &kept = {});
 
 } // namespace mlir::heddle
 

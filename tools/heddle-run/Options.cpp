@@ -39,7 +39,7 @@ const char examples[] = R"(Examples:
   echo "Sort 52 17 90 33." | heddle-run -m DIR -b dense.hdl --json
   heddle-run -m DIR -b pulsecol.hdl --compare-dense dense.hdl "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --prompt-ids 1,2,3 --steps-json -
-  heddle-run -m DIR -b gpu.hdl --device=cuda --dtype=bf16 "Add 1 and 2."
+  heddle-run -m DIR -b gpu.hdl --device=cuda "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --info
 
 Exit codes: 0 success; 1 bad model, bundle or prompt, or too little memory;
@@ -55,7 +55,7 @@ std::string versionText() {
 struct Parsed {
   RunOptions options;
   std::string prompt, promptFile, promptsFile;
-  std::string dtype = "fp32", remasking = "low_confidence";
+  std::string dtype, remasking = "low_confidence";
   std::vector<std::string> promptIds;
 };
 
@@ -306,8 +306,9 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
   const char group[] = "Machine";
   RunOptions &options = parsed.options;
   app.add_option("--dtype", parsed.dtype,
-                 "Type of weights and activations: fp32, bf16 or, on a GPU, "
-                 "fp16 (default: fp32)")
+                 "Type to compute in: fp32, bf16 or, on a GPU, fp16 (default: "
+                 "that of the weights if the bundle has it, else the nearest "
+                 "that it has)")
       ->check(isOneOf({"fp32", "bf16", "fp16"}))
       ->transform([](std::string text) { // heddlec's spelling, that of MLIR
         return text == "f32" || text == "f16" ? "fp" + text.substr(1) : text;
@@ -395,9 +396,10 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   RunOptions &options = parsed.options;
   if (Status status = rt::checkDeviceName(options.device); !status)
     return status.takeError().withContext("--device");
-  options.dtype = parsed.dtype == "fp32"   ? rt::DType::F32
-                  : parsed.dtype == "bf16" ? rt::DType::BF16
-                                           : rt::DType::F16;
+  if (!parsed.dtype.empty())
+    options.dtype = parsed.dtype == "fp32"   ? rt::DType::F32
+                    : parsed.dtype == "bf16" ? rt::DType::BF16
+                                             : rt::DType::F16;
   if (options.device == "cpu" && options.dtype == rt::DType::F16)
     return Error("--dtype=fp16 needs a GPU: the host's kernels compute in fp32 "
                  "or bf16");
@@ -469,6 +471,12 @@ Status settle(const CLI::App &app, Parsed &parsed) {
 }
 
 } // namespace
+
+const char *dtypeName(rt::DType dtype) {
+  return dtype == rt::DType::F32    ? "fp32"
+         : dtype == rt::DType::BF16 ? "bf16"
+                                    : "fp16";
+}
 
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
   Parsed parsed;

@@ -51,8 +51,8 @@ struct RunOptions {
   std::vector<std::string> blockOptions, timestepOptions;
   std::optional<int32_t> eotToken; ///< when the tokenizer does not say
 
-  std::string device = "cpu"; ///< as rt::DeviceOptions::name
-  rt::DType dtype = rt::DType::F32;
+  std::string device = "cpu";     ///< as rt::DeviceOptions::name
+  std::optional<rt::DType> dtype; ///< none: chosen, see DTypeChoice.h
   bool randomWeights = false;
   int threads = 0; ///< 0: one per core
 
@@ -65,6 +65,9 @@ struct RunOptions {
   bool raw = false;
   bool info = false;
 };
+
+/// A type as --dtype spells it: "fp32", "bf16", "fp16".
+const char *dtypeName(rt::DType dtype);
 
 /// The options, or the exit code of a program that ends here (after --help,
 /// --version or a message on standard error).

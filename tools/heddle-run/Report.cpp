@@ -93,9 +93,9 @@ Json optionsJson(const RunResult &result) {
     json["confidence_eos_eot_inf"] = sampling.confidenceEosEotInf;
   }
   json["device"] = result.options->device;
-  json["dtype"] = result.options->dtype == rt::DType::F32    ? "fp32"
-                  : result.options->dtype == rt::DType::BF16 ? "bf16"
-                                                             : "fp16";
+  json["dtype"] = dtypeName(result.dtype);
+  if (result.weights)
+    json["weights_dtype"] = dtypeName(*result.weights);
   json["threads"] = result.threads;
   return json;
 }
@@ -203,6 +203,7 @@ std::string summary(const RunResult &result) {
   if (totals.attention.scorePairs > 0)
     text +=
         " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
+  text += std::string(", ") + dtypeName(result.dtype);
   if (result.onHost)
     text += ", " + counted(result.threads, "thread") + "\n";
   else

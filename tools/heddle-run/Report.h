@@ -42,6 +42,8 @@ struct RunResult {
   std::string device;   ///< for people
   bool onHost = true;
   int threads = 1;
+  rt::DType dtype = rt::DType::F32; ///< that is computed in
+  std::optional<rt::DType> weights; ///< of the files; none: random, or unasked
   rt::MemoryUse memory;
   std::vector<int64_t> promptLengths;
   rt::Generation generation;

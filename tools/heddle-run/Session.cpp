@@ -19,6 +19,7 @@
 #include "Text.h"
 #include "TraceLog.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
 
 #include <algorithm>
@@ -66,6 +67,7 @@ private:
   Result<bundle::Bundle> readDense(const std::string &path) const;
   Result<std::unique_ptr<rt::StepEngine>>
   makeEngine(const bundle::Bundle &bundle, const std::string &path);
+  Status chooseDType(const bundle::Manifest &manifest);
   Status loadModel();
   Status openSinks();
   Status generate(rt::StepEngine &engine);
@@ -110,12 +112,14 @@ std::variant<int, Failure> Session::run() {
     return Failure(schedule.takeError());
   result.schedule = schedule->manifest().schedule;
   selections = schedule->manifest().selections;
-  Result<std::unique_ptr<rt::Device>> opened = rt::Device::open(
-      {.name = options.device, .dtype = options.dtype}, config);
+  result.onHost = options.device == "cpu";
+  if (Status status = chooseDType(schedule->manifest()); !status)
+    return Failure(status.takeError());
+  Result<std::unique_ptr<rt::Device>> opened =
+      rt::Device::open({.name = options.device, .dtype = result.dtype}, config);
   if (!opened)
     return Failure(opened.takeError());
   device = std::move(*opened);
-  result.onHost = options.device == "cpu";
   result.device = device->description();
   auto engine = makeEngine(*schedule, options.bundle);
   if (!engine)
@@ -254,11 +258,38 @@ Session::makeEngine(const bundle::Bundle &bundle, const std::string &path) {
   return std::move(*engine);
 }
 
+/// --dtype, or what the bundle has that is nearest to the weights.
+Status Session::chooseDType(const bundle::Manifest &manifest) {
+  if (!options.randomWeights) {
+    Result<std::optional<rt::DType>> stored = rt::storedDType(options.model);
+    if (!stored)
+      return stored.takeError();
+    result.weights = *stored;
+  }
+  if (options.dtype) {
+    result.dtype = *options.dtype;
+    return Status::success();
+  }
+  // Random weights are of the type that released models have.
+  rt::DType wanted = result.weights.value_or(rt::DType::BF16);
+  result.dtype = rt::nearestDType(
+      wanted, rt::offeredDTypes(manifest,
+                                result.onHost ? bundle::Target::Kind::Host
+                                              : bundle::Target::Kind::Cuda,
+                                config.headDim));
+  if (result.dtype != wanted && !options.quiet)
+    std::fprintf(stderr,
+                 "heddle-run: the weights are %s, which the bundle has no code "
+                 "for; computing in %s, the nearest that it has\n",
+                 dtypeName(wanted), dtypeName(result.dtype));
+  return Status::success();
+}
+
 Status Session::loadModel() {
   if (options.randomWeights)
     return device->loadRandom(options.sampling.seed);
   rt::LoadOptions load;
-  load.dtype = options.dtype;
+  load.dtype = result.dtype;
   load.progress = [&](int64_t done, int64_t total) {
     progress.loading(done, total);
   };

@@ -110,18 +110,50 @@ TEST(DeviceOption, GpusThatDoNotFit) {
   expectFailure(setup.dense() + "abc --device=cuda", "cuBLASLt");
 }
 
-TEST(DeviceOption, TooLittleMemoryIsSaidBeforeTheModelIsLoaded) {
-  FakeGpu gpu;
-  TinySetup setup;
+/// A bundle as heddlec makes it for GPUs: bf16 and f16.
+void writeGpuBundle(const TinySetup &setup,
+                    const std::vector<std::string> &dtypes) {
   using rt::cuda::test::BundleShape;
-  bundle::Manifest manifest =
-      rt::cuda::test::gpuManifest(BundleShape{.headDims = {8}});
-  const bundle::Target &target = manifest.targets.front();
+  bundle::Manifest manifest = rt::cuda::test::gpuManifest(
+      BundleShape{.dtypes = dtypes, .headDims = {8}});
   bundle::Bundle made = rt::cuda::test::gpuBundle(manifest);
-  std::string section = codeSection(target, bundle::CodeForm::Ptx);
+  std::string section =
+      codeSection(manifest.targets.front(), bundle::CodeForm::Ptx);
   ASSERT_TRUE(
       bundle::Bundle::write(setup.path() + "/gpu.hdl", manifest,
                             {{section, std::string(made.section(section))}}));
+}
+
+TEST(DeviceOption, TheTypeIsChosenByWeightsAndBundle) {
+  FakeGpu gpu;
+  TinySetup setup; // its weights are fp32
+  writeGpuBundle(setup, {"bf16", "f16"});
+  auto run = [&](const std::string &arguments) {
+    return heddleRun(setup.with("gpu.hdl") +
+                     "abc --gen-length 8 --device=cuda " + arguments);
+  };
+  auto dtype = [&](const std::string &arguments) {
+    Outcome outcome = run(arguments + " --json --quiet");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return json::parse(outcome.out)["options"]["dtype"];
+  };
+  EXPECT_EQ(dtype(""), "bf16");
+  EXPECT_EQ(dtype("--dtype=fp16"), "fp16");
+  EXPECT_EQ(dtype("--random-weights"), "bf16");
+  EXPECT_NE(run("").err.find("heddle-run: the weights are fp32, which the "
+                             "bundle has no code for; computing in bf16, the "
+                             "nearest that it has\n"),
+            std::string::npos);
+  // What is asked for is not replaced.
+  expectFailure(setup.with("gpu.hdl") + "abc --device=cuda --dtype=fp32",
+                "has no form for f32");
+}
+
+TEST(DeviceOption, TooLittleMemoryIsSaidBeforeTheModelIsLoaded) {
+  FakeGpu gpu;
+  TinySetup setup;
+  writeGpuBundle(setup, {"f32", "bf16", "f16"});
   // The fake has 4 GiB; a model of as many layers as a config.json may say.
   json config = json::parse(contents(setup.path() + "/config.json"));
   config["n_layers"] = 100000;

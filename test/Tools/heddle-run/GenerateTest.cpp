@@ -119,6 +119,16 @@ TEST(Run, TextFromArgumentFileAndStandardInput) {
       << batch.out;
 }
 
+TEST(Run, TheTypeIsThatOfTheWeights) {
+  TinySetup setup; // its weights are fp32, the bundle has fp32 and bf16
+  Outcome outcome = heddleRun(setup.dense() + "abc --json --gen-length 6");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  json report = json::parse(outcome.out);
+  EXPECT_EQ(report["options"]["dtype"], "fp32");
+  EXPECT_EQ(report["options"]["weights_dtype"], "fp32");
+  EXPECT_EQ(outcome.err.find("the weights are"), std::string::npos);
+}
+
 TEST(Run, Json) {
   TinySetup setup;
   Outcome outcome = heddleRun(setup.dense() +

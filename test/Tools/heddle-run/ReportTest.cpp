@@ -132,7 +132,7 @@ TEST(Report, Summary) {
   Fixture f;
   EXPECT_EQ(summary(f.result),
             "8 tokens in 0.50 s (16.0 tok/s), 2 steps of cols, attention 25.0% "
-            "of dense (scoring another 10.0%), 2 threads\n");
+            "of dense (scoring another 10.0%), fp32, 2 threads\n");
   f.result.totals.seconds = 0.0069;
   EXPECT_EQ(summary(f.result).find("8 tokens in 6.9 ms ("), 0u);
   f.result.generation.complete = false;

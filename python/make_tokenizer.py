@@ -1,21 +1,22 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains a byte-level BPE tokenizer on task text and writes it as LLaDA's or
-Dream's folder has it. Needs the `tokenizers` package (0.20 or later).
+"""Trains a byte-level BPE tokenizer on the text of a recipe's tasks and writes
+it as LLaDA's or Dream's folder has it. Needs the `tokenizers` package (0.20 or
+later).
 
   python3 make_tokenizer.py ../models/heddle-4m
-  python3 make_tokenizer.py ../models/heddle-dream-5m --family=dream
+  python3 make_tokenizer.py ../models/heddle-dream-5m
 """
 
 import argparse
+import itertools
 import json
 import os
-import random
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import families
-import tasks
+import recipes
 
 # LLaDA's special tokens, in its order; the mask is in front of the roles.
 SPECIAL = ["<|startoftext|>", "<|endoftext|>", "[CLS]", "[gMASK]",
@@ -23,34 +24,22 @@ SPECIAL = ["<|startoftext|>", "<|endoftext|>", "[CLS]", "[gMASK]",
            "<|end_header_id|>", "<|eot_id|>"]
 
 
-def corpus(words):
-    """Task texts, with the words of the chat template and of `NAMES`."""
-    rng = random.Random(1)
-    for _ in range(4000):
-        for task in tasks.TASKS:
-            example = tasks.GENERATORS[task](rng)
-            yield example.prompt
-            yield example.answer
-    for _ in range(400):
-        for word in tasks.NAMES + words:
-            yield word
-
-
-def train(pattern, words, normalizer=None):
+def train(recipe, pattern, words, normalizer=None):
     tokenizer = Tokenizer(models.BPE(byte_fallback=False))
     if normalizer:
         tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = families.split_then_bytes(pattern)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(corpus(words), trainers.BpeTrainer(
+    texts = itertools.chain(recipe.tasks.corpus(), words * 400)
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
         vocab_size=4096, min_frequency=200, show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     return tokenizer
 
 
-def make_llada(folder):
+def make_llada(folder, recipe):
     """tokenizer.json, with LLaDA's special tokens and template."""
-    tokenizer = train(families.LLADA, ["user", "assistant", "system", "\n\n"])
+    tokenizer = train(recipe, families.LLADA, ["user", "assistant", "system", "\n\n"])
     ordinary = tokenizer.get_vocab_size()
     total = -(-(ordinary + len(SPECIAL)) // 64) * 64
     reserved = [f"<|reserved_token_{i}|>"
@@ -81,7 +70,7 @@ def make_llada(folder):
         "clean_up_tokenization_spaces": False,
         "cls_token": "[CLS]",
         "eos_token": "<|endoftext|>",
-        "model_max_length": 1024,
+        "model_max_length": recipe.positions,
         "pad_token": "<|endoftext|>",
         "tokenizer_class": "PreTrainedTokenizerFast"})
     entry = {"lstrip": False, "normalized": False, "rstrip": False,
@@ -94,9 +83,9 @@ def make_llada(folder):
     print(f"{ordinary} ordinary tokens, {total} in all")
 
 
-def make_dream(folder):
+def make_dream(folder, recipe):
     """vocab.json, merges.txt and what stands beside them in Dream's folder."""
-    tokenizer = train(families.QWEN2,
+    tokenizer = train(recipe, families.QWEN2,
                       ["user", "assistant", "system", "\n", "You are a helpful assistant."],
                       normalizers.NFC())
     tokenizer.model.save(folder)
@@ -126,7 +115,7 @@ def make_dream(folder):
         "eos_token": "<|endoftext|>",
         "errors": "replace",
         "mask_token": "<|mask|>",
-        "model_max_length": 1024,
+        "model_max_length": recipe.positions,
         "pad_token": "<|endoftext|>",
         "split_special_tokens": False,
         "tokenizer_class": "Qwen2Tokenizer",
@@ -143,10 +132,11 @@ def write(folder, name, value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder")
-    parser.add_argument("--family", choices=families.FAMILIES, default="llada")
+    parser.add_argument("--recipe", choices=recipes.RECIPES, help="default: the folder's name")
     args = parser.parse_args()
+    recipe = recipes.find(args.recipe, args.folder)
     os.makedirs(args.folder, exist_ok=True)
-    (make_dream if args.family == "dream" else make_llada)(args.folder)
+    (make_dream if recipe.family is families.Dream else make_llada)(args.folder, recipe)
 
 
 if __name__ == "__main__":

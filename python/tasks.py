@@ -101,6 +101,18 @@ def test_set(task, count, seed=2026):
     return [GENERATORS[task](rng) for _ in range(count)]
 
 
+def corpus():
+    """Texts that the tokenizer is trained on: all words occur often."""
+    rng = random.Random(1)
+    for _ in range(4000):
+        for task in TASKS:
+            example = GENERATORS[task](rng)
+            yield example.prompt
+            yield example.answer
+    for _ in range(400):
+        yield from NAMES
+
+
 def chat(prompt):
     """LLaDA's chat template around one user message."""
     return ("<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n"

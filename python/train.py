@@ -1,13 +1,13 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains a small masked diffusion model of LLaDA's or Dream's architecture on
-the tasks of tasks.py. Needs PyTorch 2.5, the `tokenizers` package and, to be of
-use, a GPU (five to eight minutes on an H200).
+"""Trains a small masked diffusion model of LLaDA's or Dream's architecture by
+one of the recipes of recipes.py. Needs PyTorch 2.5, the `tokenizers` package
+and, to be of use, a GPU (five to ten minutes on an H200).
 
   python3 make_tokenizer.py ../models/heddle-4m
   python3 train.py --model ../models/heddle-4m --out /tmp/trained --compile
-  python3 make_tokenizer.py ../models/heddle-dream-5m --family=dream
-  python3 train.py --family=dream --model ../models/heddle-dream-5m --out /tmp/trained --compile
+  python3 make_tokenizer.py ../models/heddle-long-9m
+  python3 train.py --model ../models/heddle-long-9m --out /tmp/trained --compile
 
 Writes config.json, generation_config.json and model.safetensors (bf16) into
 --out, at every --save-minutes and at the end, and a log of the losses and of
@@ -15,8 +15,10 @@ the exact-match accuracy (bf16 weights, fp32 arithmetic, temperature 0).
 """
 
 import argparse
+import ctypes
 import json
 import math
+import multiprocessing
 import os
 import random
 import struct
@@ -31,15 +33,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import families
-import tasks
-
-# What the models of this repository are made with.
-SHAPES = {"llada": {"layers": 6, "width": 256, "heads": 4, "kv_heads": 4, "hidden": 512},
-          "dream": {"layers": 4, "width": 448, "heads": 7, "kv_heads": 1, "hidden": 448}}
-
-# Total lengths (prompt and response) of the training batches, with weights.
-LENGTHS = {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
-           352: 1, 432: 1.5, 480: 1}
+import long_tasks
+import recipes
 
 
 class Block(nn.Module):
@@ -84,7 +79,7 @@ class Model(nn.Module):
 
     def __init__(self, vocab, args, family):
         super().__init__()
-        self.dim, self.theta, self.shifted = args.width // args.heads, 10000.0, family.shifted
+        self.dim, self.theta, self.shifted = args.width // args.heads, args.theta, family.shifted
         self.embedding = nn.Embedding(vocab, args.width)
         self.layers = nn.ModuleList(Block(args, family) for _ in range(args.layers))
         self.final_norm = nn.RMSNorm(args.width, eps=args.eps)
@@ -111,55 +106,74 @@ class Model(nn.Module):
 
 # --- data ---------------------------------------------------------------------
 
-def draw(rng, total):
-    """One example whose prompt leaves 12 to ~90 positions of `total`."""
-    if total >= 128 or rng.random() < 0.3:
-        return tasks.recall_of_length(rng, rng.randint(max(24, total - 96), max(28, total - 12)))
-    return tasks.GENERATORS[rng.choices(("add", "sort", "reverse", "copy"), (4, 2, 3, 3))[0]](rng)
+def rows_of(recipe, rng, total, count, encode):
+    """`count` examples as (prompt ids, answer ids, whether to put it into the
+    chat template, places that state what another place states too)."""
+    examples = [recipe.rows(rng, total) for _ in range(count)]
+    chats = [rng.random() < 0.4 for _ in examples]
+    if recipe.tasks is not long_tasks:
+        prompts = encode([recipe.family.chat(e.prompt) if c else e.prompt
+                          for e, c in zip(examples, chats)])
+        return list(zip(prompts, encode([e.answer for e in examples]), chats,
+                        ([] for _ in examples)))
+    # By sentences, so that the places of digits are known. A sentence begins with
+    # a space and ends with a semicolon, where the tokenizer splits texts anyway.
+    drawn = []
+    answers = encode([e.answer for e in examples])
+    for example, answer, chat in zip(examples, answers, chats):
+        head, tail = (recipe.family.chat("\0") if chat else "\0").split("\0")
+        parts = encode([head + "Notes:", *(" " + s for s in example.sentences),
+                        " " + example.question + tail])
+        ends = np.cumsum([len(p) for p in parts])
+        # Four digits and the semicolon after them.
+        stated = [int(ends[i + 1]) - 5 + d for i in example.repeats for d in range(4)]
+        drawn.append(([t for p in parts for t in p], answer, chat, stated))
+    return drawn
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Endless batches (ids [rows, total], prompt lengths, answer ends), all
-    rows full: what the answer leaves free is end-of-text, as in LLaDA's
-    fine-tuning."""
+    """Endless batches (ids [rows, total], prompt lengths, answer ends, which
+    tokens of the prompt stand elsewhere too), all rows full: what the answer
+    leaves free is end-of-text, as in LLaDA's fine-tuning. `passed`: the share of
+    the training time that is over."""
 
-    def __init__(self, family, folder, tokens_per_batch, seed):
-        self.family, self.folder = family, folder
+    def __init__(self, recipe, folder, tokens_per_batch, seed, passed):
+        self.recipe, self.folder, self.passed = recipe, folder, passed
         self.tokens, self.seed = tokens_per_batch, seed
 
     def __iter__(self):
         info = torch.utils.data.get_worker_info()
         rng = random.Random(f"train {self.seed} {info.id if info else 0}")
-        tokenizer = self.family.load_tokenizer(self.folder)
-        eos, eot = (tokenizer.token_to_id(t) for t in (self.family.eos, self.family.eot))
+        family = self.recipe.family
+        tokenizer = family.load_tokenizer(self.folder)
+        eos, eot = (tokenizer.token_to_id(t) for t in (family.eos, family.eot))
         encode = lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
         while True:
-            total = rng.choices(list(LENGTHS), list(LENGTHS.values()))[0]
+            lengths = next(l for end, l in self.recipe.stages if self.passed.value <= end)
+            total = rng.choices(list(lengths), list(lengths.values()))[0]
             rows = max(1, self.tokens // total)
             ids = np.full((rows, total), eos, np.int64)
+            stated = np.zeros((rows, total), bool)
             prompt_ends = np.zeros(rows, np.int64)
             answer_ends = np.zeros(rows, np.int64)
             row = 0
             while row < rows:
-                examples = [draw(rng, total) for _ in range(rows - row)]
-                chats = [rng.random() < 0.4 for _ in examples]
-                prompts = encode([self.family.chat(e.prompt) if c else e.prompt
-                                  for e, c in zip(examples, chats)])
-                answers = encode([e.answer for e in examples])
-                for p, a, c in zip(prompts, answers, chats):
+                for p, a, c, s in rows_of(self.recipe, rng, total, rows - row, encode):
                     a = a + ([eot] if c else []) + [eos]
                     end = len(p) + len(a)
                     if end > total:
                         continue
                     ids[row, :len(p)] = p
                     ids[row, len(p):end] = a
+                    stated[row, s] = True
                     prompt_ends[row], answer_ends[row] = len(p), end
                     row += 1
-            yield ids, prompt_ends, answer_ends
+            yield ids, prompt_ends, answer_ends, stated
 
 
-def corrupt(ids, prompt_ends, answer_ends, mask_token):
-    """Masks response tokens. Three rows of four: each with a row's probability
+def corrupt(ids, prompt_ends, answer_ends, stated, mask_token):
+    """Masks response tokens, and up to half of the `stated` ones, whose loss
+    counts as much as the row's. Three rows of four: each with a row's probability
     t (stratified over the batch). The others as block-wise decoding meets
     them: kept up to a random place, masked with t in a block, masked after."""
     rows, total = ids.shape
@@ -177,8 +191,11 @@ def corrupt(ids, prompt_ends, answer_ends, mask_token):
     # The 1/t of the bound, and end-of-text filler at a twentieth: it is easy.
     weight = torch.where(blockwise, torch.ones_like(t), 1 / t)
     weight = weight * torch.where(at < answer_ends[:, None], 1.0, 0.05)
-    weight = weight * masked
-    return torch.where(masked, mask_token, ids), weight
+    weight = weight * masked / (answer_ends - prompt_ends).sum()
+    hidden = stated & (torch.rand(rows, total, device=device)
+                       < 0.5 * torch.rand(rows, 1, device=device))
+    weight = weight + hidden / stated.sum().clamp(min=1)
+    return torch.where(masked | hidden, mask_token, ids), weight
 
 
 # --- judging --------------------------------------------------------------------
@@ -193,17 +210,17 @@ def quota(masked, step, steps, block, shifted):
 
 
 @torch.no_grad()
-def exact_match(model, tokenizer, config, count, gen_length, steps, block):
-    """Exact-match share by task of LLaDA's sampler, or Dream's maskgit_plus, at
+def exact_match(model, tokenizer, config, test_set, gen_length, steps, block):
+    """Exact-match share by task (test_set: its examples) of LLaDA's sampler, or Dream's maskgit_plus, at
     temperature 0, over padded batches with pads masked out as keys."""
     device = next(model.parameters()).device
     eos, mask_token = config["eos_token_id"], config["mask_token_id"]
     result = {}
-    for task in tasks.TASKS:
-        examples = tasks.test_set(task, count, seed=7)
+    for task, examples in test_set.items():
         prompts = [tokenizer.encode(e.prompt, add_special_tokens=False).ids for e in examples]
         answers = [tokenizer.encode(e.answer, add_special_tokens=False).ids + [eos] for e in examples]
         width = max(map(len, prompts)) + gen_length
+        count = len(examples)
         x = torch.full((count, width), eos, device=device)
         for row, p in enumerate(prompts):
             x[row, :len(p)] = torch.tensor(p)
@@ -281,17 +298,13 @@ class Muon:
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    p.add_argument("--family", choices=families.FAMILIES, default="llada")
     p.add_argument("--model", required=True, help="folder with the tokenizer")
+    p.add_argument("--recipe", choices=recipes.RECIPES, help="default: the folder's name")
     p.add_argument("--out", required=True)
     p.add_argument("--minutes", type=float, default=8.3)
     p.add_argument("--save-minutes", type=float, default=2)
     p.add_argument("--init", help="start from this folder's model.safetensors")
-    p.add_argument("--tokens", type=int, default=16384, help="tokens a batch")
-    for name in SHAPES["llada"]:
-        p.add_argument("--" + name.replace("_", "-"), type=int,
-                       help="default: " + ", ".join(f"{shape[name]} ({family})"
-                                                    for family, shape in SHAPES.items()))
+    p.add_argument("--tokens", type=int, help="tokens a batch; default: the recipe's")
     p.add_argument("--rate", type=float, default=6e-4)
     p.add_argument("--muon", type=float, default=0.005,
                    help="rate of the blocks' matrices; 0: AdamW for all")
@@ -299,16 +312,19 @@ def main():
     p.add_argument("--beta2", type=float, default=0.99)
     p.add_argument("--init-std", type=float, help="default: 1 / sqrt(width)")
     p.add_argument("--decay", type=float, default=0.6, help="last share of the time")
+    p.add_argument("--from-stage", type=float, default=0,
+                   help="share of the recipe's stages that --init has had (0 to 1)")
     p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     p.add_argument("--judge", type=int, default=128, help="test prompts a task")
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
-    for name in SHAPES[args.family]:
-        if getattr(args, name) is None:
-            setattr(args, name, SHAPES[args.family][name])
+    recipe = recipes.find(args.recipe, args.model)
+    family = recipe.family
+    for field in ("layers", "width", "heads", "kv_heads", "hidden", "theta", "positions"):
+        setattr(args, field, getattr(recipe, field))
+    args.tokens = args.tokens or recipe.tokens
     args.init_std = args.init_std or args.width ** -0.5
-    args.eps = 1e-5 if args.family == "llada" else 1e-6
-    family = families.FAMILIES[args.family]
+    args.eps = 1e-5 if family is families.LLaDA else 1e-6
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(args.seed)
@@ -331,20 +347,23 @@ def main():
                                   betas=(0.9, args.beta2), weight_decay=0.01,
                                   fused=device == "cuda")
     run = torch.compile(model, dynamic=True) if args.compile else model
+    passed = multiprocessing.Value(ctypes.c_double, args.from_stage, lock=False)
     loader = torch.utils.data.DataLoader(
-        Batches(family, args.model, args.tokens, args.seed), batch_size=None,
+        Batches(recipe, args.model, args.tokens, args.seed, passed), batch_size=None,
         num_workers=args.workers, prefetch_factor=4, collate_fn=lambda b: b)
     print(f"{sum(v.numel() for v in model.parameters())} parameters, "
           f"vocabulary {config['vocab_size']}, {device}", flush=True)
 
-    def finish(folder):
+    def finish(folder, judge):
+        save(folder, average, config, family)
+        if not judge:
+            return
         judged = make()
         judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})
-        save(folder, average, config, family)
-        for gen, steps, block in ((32, 32, 32), (32, 16, 32)) if family.shifted else (
-                (32, 32, 8), (32, 16, 32)):
-            r = exact_match(judged, tokenizer, config, args.judge, gen, steps, block)
-            print(f"  gen {gen} steps {steps} block {block}: "
+        for name, test_set, gen, steps, block in recipe.judged(args.judge):
+            with torch.autocast(device, torch.bfloat16, enabled=recipe.tasks is long_tasks):
+                r = exact_match(judged, tokenizer, config, test_set, gen, steps, block)
+            print(f"  {name} gen {gen} steps {steps} block {block}: "
                   + " ".join(f"{k} {v:.3f}" for k, v in r.items()), flush=True)
 
     begin = time.time()
@@ -353,19 +372,20 @@ def main():
     step = seen = 0
     recent = []
     for batch in loader:
-        ids, prompts, answers = (torch.from_numpy(a).to(device, non_blocking=True) for a in batch)
-        passed = (time.time() - begin) / limit
-        if passed >= 1:
+        ids, prompts, answers, stated = (torch.from_numpy(a).to(device, non_blocking=True) for a in batch)
+        over = (time.time() - begin) / limit
+        if over >= 1:
             break
-        share = min(1, (step + 1) / 500) * min(1, (1 - passed) / args.decay)
+        passed.value = args.from_stage + (1 - args.from_stage) * over
+        share = min(1, (step + 1) / 500) * min(1, (1 - over) / args.decay)
         rate = args.rate * share
         for group in optimizer.param_groups:
             group["lr"] = rate
-        noisy, weight = corrupt(ids, prompts, answers, config["mask_token_id"])
+        noisy, weight = corrupt(ids, prompts, answers, stated, config["mask_token_id"])
         with torch.autocast(device, torch.bfloat16):
             logits = run(noisy)
         loss = F.cross_entropy(logits.float().flatten(0, 1), ids.flatten(), reduction="none")
-        loss = (loss.view_as(weight) * weight).sum() / (answers - prompts).sum()
+        loss = (loss.view_as(weight) * weight).sum()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -386,10 +406,10 @@ def main():
             print(f"{now - begin:6.0f} s  step {step}  {seen / 1e6:.0f} M tokens  "
                   f"loss {torch.stack(recent).mean().item():.4f}  rate {rate:.2e}", flush=True)
             recent, printed = [], now
-        if now - saved > args.save_minutes * 60 and passed < 0.95:
-            finish(args.out)
+        if now - saved > args.save_minutes * 60 and over < 0.95:
+            finish(args.out, recipe.tasks is not long_tasks)
             saved = time.time()
-    finish(args.out)
+    finish(args.out, True)
     print(f"done: {step} steps, {seen / 1e6:.0f} M tokens, {time.time() - begin:.0f} s", flush=True)
     os._exit(0)  # the workers hold nothing worth waiting for
 

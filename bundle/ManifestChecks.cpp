@@ -425,6 +425,7 @@ void checkRules(Problem &in, const Manifest &manifest) {
   if (manifest.rules.empty())
     return in.fail("rules", "there is no rule, so no layer has a schedule");
   bool haveDefault = false;
+  std::map<int64_t, size_t> byLast; // rules, by their last layers
   for (size_t i = 0; i < manifest.rules.size(); ++i) {
     const Rule &rule = manifest.rules[i];
     std::string path = at("rules", i);
@@ -438,16 +439,17 @@ void checkRules(Problem &in, const Manifest &manifest) {
       auto sameSide = [](int64_t a, int64_t b) { return (a < 0) == (b < 0); };
       if (sameSide(rule.firstLayer, rule.lastLayer) &&
           rule.firstLayer > rule.lastLayer)
-        in.fail(path + ".layers", "the first layer comes after the last");
-      for (size_t j = 0; j < i; ++j) {
-        const Rule &other = manifest.rules[j];
-        if (!other.isDefault && sameSide(rule.firstLayer, rule.lastLayer) &&
-            sameSide(other.firstLayer, other.lastLayer) &&
-            sameSide(rule.firstLayer, other.firstLayer) &&
-            rule.firstLayer <= other.lastLayer &&
-            other.firstLayer <= rule.lastLayer)
-          in.fail(path + ".layers",
-                  "shares layers with rules[" + std::to_string(j) + "]");
+        return in.fail(path + ".layers",
+                       "the first layer comes after the last");
+      // Those so far are disjoint: one that overlaps is the first that ends at
+      // this one's start or later.
+      if (sameSide(rule.firstLayer, rule.lastLayer)) {
+        auto next = byLast.lower_bound(rule.firstLayer);
+        if (next != byLast.end() &&
+            manifest.rules[next->second].firstLayer <= rule.lastLayer)
+          return in.fail(path + ".layers",
+                         "shares layers with " + at("rules", next->second));
+        byLast.emplace(rule.lastLayer, i);
       }
     }
     if (rule.phases.empty() ||

@@ -33,27 +33,27 @@ Result<File> File::open(const std::string &path) {
   while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0)
     return Error(path + ": cannot open the file: " + lastError());
-  File file(path, descriptor, 0);
+  File file(path, descriptor, {});
   struct stat info;
   if (::fstat(descriptor, &info) != 0)
     return Error(path + ": cannot query the file: " + lastError());
   if (!S_ISREG(info.st_mode))
     return Error(path + ": expected a regular file, found a " +
                  (S_ISDIR(info.st_mode) ? "folder" : "device or pipe"));
-  file.bytes = info.st_size;
+  file.opened = stampOf(info);
   return file;
 }
 
 File::File(File &&other) noexcept
     : name(std::move(other.name)), descriptor(other.descriptor),
-      bytes(other.bytes) {
+      opened(other.opened) {
   other.descriptor = -1;
 }
 
 File &File::operator=(File &&other) noexcept {
   std::swap(name, other.name);
   std::swap(descriptor, other.descriptor);
-  std::swap(bytes, other.bytes);
+  std::swap(opened, other.opened);
   return *this;
 }
 
@@ -69,6 +69,31 @@ Result<int64_t> File::currentSize() const {
   return static_cast<int64_t>(info.st_size);
 }
 
+File::Stamp File::stampOf(const struct stat &info) {
+  auto nanoseconds = [](const timespec &time) {
+    return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  };
+  return {.size = info.st_size,
+          .device = info.st_dev,
+          .inode = info.st_ino,
+          .modified = nanoseconds(info.st_mtim),
+          .changed = nanoseconds(info.st_ctim)};
+}
+
+Status File::unchanged() const {
+  struct stat now, named;
+  if (::fstat(descriptor, &now) != 0)
+    return Error(name + ": cannot query the file: " + lastError());
+  if (::stat(name.c_str(), &named) != 0 || named.st_ino != now.st_ino ||
+      named.st_dev != now.st_dev)
+    return Error(name + ": the file was replaced or removed while it was read; "
+                        "run again when it is complete");
+  if (stampOf(now) != opened)
+    return Error(name + ": the file was changed while it was read; run again "
+                        "when it is complete");
+  return Status::success();
+}
+
 Status File::read(int64_t offset, int64_t count, void *out) const {
   char *to = static_cast<char *>(out);
   while (count > 0) {
@@ -80,7 +105,7 @@ Status File::read(int64_t offset, int64_t count, void *out) const {
                    std::to_string(offset) + " failed: " + lastError());
     if (got == 0)
       return Error(name + ": the file ends at byte " + std::to_string(offset) +
-                   ", " + std::to_string(bytes) +
+                   ", " + std::to_string(opened.size) +
                    " bytes were there when it was opened: something truncated "
                    "it meanwhile");
     to += got;

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <string>
 
+struct stat;
+
 namespace heddle::rt {
 
 /// A regular file open for reading at any offset, from any thread.
@@ -31,10 +33,15 @@ public:
   const std::string &path() const { return name; }
 
   /// Bytes in the file when it was opened.
-  int64_t size() const { return bytes; }
+  int64_t size() const { return opened.size; }
 
   /// Bytes in the file now.
   Result<int64_t> currentSize() const;
+
+  /// Whether the file is the one that was opened, and as it was: size, times of
+  /// its last change (ns), and what its path names. A change within one tick of
+  /// the file system's clock is not seen.
+  Status unchanged() const;
 
   /// The open descriptor, which stays this object's.
   int handle() const { return descriptor; }
@@ -43,12 +50,21 @@ public:
   Status read(int64_t offset, int64_t count, void *out) const;
 
 private:
-  File(std::string name, int descriptor, int64_t bytes)
-      : name(std::move(name)), descriptor(descriptor), bytes(bytes) {}
+  /// What tells a file's states apart.
+  struct Stamp {
+    int64_t size = 0;
+    uint64_t device = 0, inode = 0;
+    int64_t modified = 0, changed = 0; ///< ns: of the bytes, of anything
+    bool operator==(const Stamp &) const = default;
+  };
+  static Stamp stampOf(const struct stat &info);
+
+  File(std::string name, int descriptor, const Stamp &opened)
+      : name(std::move(name)), descriptor(descriptor), opened(opened) {}
 
   std::string name;
   int descriptor = -1;
-  int64_t bytes = 0;
+  Stamp opened;
 };
 
 /// The whole of a text file of at most `limit` bytes.

@@ -260,6 +260,7 @@ int runOnHost(const CLI::App &app, const Options &options, char *program) {
 } // namespace
 
 int main(int argc, char **argv) {
+  bundle::openStandardStreams();
   CLI::App app("Times the kernels of bundles next to the machine's peak. On "
                "the host, other options (--benchmark_filter=...) go to Google "
                "Benchmark.");

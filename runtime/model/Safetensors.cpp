@@ -345,10 +345,13 @@ const std::byte *Checkpoint::view(const TensorInfo &tensor, int64_t first,
 }
 
 Status Checkpoint::intact() const {
-  for (const Source &source : sources)
+  for (const Source &source : sources) {
     if (source.mapping)
       if (Status status = source.mapping->intact(); !status)
         return status;
+    if (Status status = source.file->unchanged(); !status)
+      return status;
+  }
   return Status::success();
 }
 

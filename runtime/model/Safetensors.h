@@ -78,7 +78,8 @@ public:
   const std::byte *view(const TensorInfo &tensor, int64_t first,
                         int64_t count) const;
 
-  /// Whether everything seen through view() was the files' (MappedFile.h).
+  /// Whether everything seen through view() was the files' (MappedFile.h), and
+  /// the files are as they were when they were opened. Ask when all is read.
   Status intact() const;
 
   /// Hints: elements that view() is asked for soon, or not again.

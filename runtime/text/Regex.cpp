@@ -25,12 +25,17 @@ static constexpr uint32_t freeSteps = 2000;
 static constexpr uint64_t baseBudget = 4'000'000;
 static constexpr uint64_t budgetPerByte = 64;
 /// Start positions that one call of the engine may try. PCRE2's limit holds for
-/// one start position only, so between calls the clock is looked at: a last
-/// resort against patterns that rescan the text from every position. Real
-/// patterns need about a tenth of a microsecond a byte.
-static constexpr size_t windowBytes = 1024;
+/// one start position only, and a step may run over the rest of the text; so
+/// between calls the clock is looked at, and a call is kept to so many start
+/// positions that steps times bytes stay under a second's work. Real patterns
+/// match at nearly every position and need about a tenth of a microsecond a
+/// byte.
+static constexpr size_t mostStarts = 1024;
+static constexpr size_t startBytes = 1 << 20; ///< starts times bytes to the end
 static constexpr auto baseTime = std::chrono::seconds(2);
 static constexpr auto timePerByte = std::chrono::microseconds(5);
+
+using Clock = std::chrono::steady_clock;
 
 static std::string pcre2Message(int code) {
   PCRE2_UCHAR buffer[256];
@@ -42,6 +47,7 @@ static std::string pcre2Message(int code) {
 struct Regex::Code {
   pcre2_code *code = nullptr;
   bool jit = false;
+  bool literal = false; ///< nothing to backtrack over
   ~Code() { pcre2_code_free(code); }
 };
 
@@ -51,7 +57,7 @@ struct Regex::Scratch::Impl {
   pcre2_jit_stack *stack =
       pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr);
   uint64_t budget;
-  std::chrono::steady_clock::time_point deadline;
+  Clock::time_point deadline;
 
   ~Impl() {
     pcre2_match_data_free(data);
@@ -63,8 +69,8 @@ struct Regex::Scratch::Impl {
 
 Regex::Scratch::Scratch(size_t textBytes) : impl(std::make_unique<Impl>()) {
   impl->budget = baseBudget + budgetPerByte * textBytes;
-  impl->deadline = std::chrono::steady_clock::now() + baseTime +
-                   timePerByte * static_cast<int64_t>(textBytes);
+  impl->deadline =
+      Clock::now() + baseTime + timePerByte * static_cast<int64_t>(textBytes);
   if (!impl->data || !impl->context)
     throw std::bad_alloc();
   if (impl->stack)
@@ -95,6 +101,7 @@ Result<Regex> Regex::compileOptions(std::string_view pattern,
                  pcre2Message(code) + " (at byte " + std::to_string(offset) +
                  " of its translation \"" + std::string(pattern) + "\")");
   compiled->jit = pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE) == 0;
+  compiled->literal = options & PCRE2_LITERAL;
   return Regex(std::move(compiled));
 }
 
@@ -120,6 +127,11 @@ Result<Regex> Regex::compileLiteral(std::string_view literal) {
   return compileOptions(literal, PCRE2_LITERAL);
 }
 
+static Error tooSlow() {
+  return Error("a regular expression of the tokenizer takes too long on this "
+               "text (it rescans it from every position)");
+}
+
 Status Regex::findAll(std::string_view text, Scratch &scratch,
                       std::vector<Span> &matches) const {
   Scratch::Impl &state = *scratch.impl;
@@ -127,22 +139,31 @@ Status Regex::findAll(std::string_view text, Scratch &scratch,
   const PCRE2_SIZE *ovector = pcre2_get_ovector_pointer(state.data);
   uint32_t limit = freeSteps;
   std::optional<size_t> lastEnd;
-  size_t windows = 0;
+  Clock::time_point before = Clock::now();
 
   for (size_t at = 0; at <= text.size();) {
-    size_t lastStart = std::min(at + windowBytes, text.size());
+    size_t rest = text.size() - at;
+    size_t starts = code->literal ? rest
+                                  : std::clamp<size_t>(startBytes / (rest + 1),
+                                                       1, mostStarts);
+    size_t lastStart = at + std::min(starts, rest);
     pcre2_set_match_limit(state.context, limit);
     pcre2_set_offset_limit(state.context, lastStart);
     int found = pcre2_match(code->code, subject, text.size(), at,
                             PCRE2_NO_UTF_CHECK, state.data, state.context);
-    if ((++windows % 16 == 0 || found == PCRE2_ERROR_NOMATCH) &&
-        std::chrono::steady_clock::now() > state.deadline)
-      return Error("a regular expression of the tokenizer takes too long on "
-                   "this text (it rescans it from every position)");
+    const Clock::time_point now = Clock::now();
+    const auto taken = std::max(now - before, Clock::duration(1));
+    before = now;
+    if (now > state.deadline)
+      return tooSlow();
     if (found == PCRE2_ERROR_MATCHLIMIT && state.budget > 0) {
-      // Try again with more steps, as far as the budget goes.
+      // Try again with more steps, as far as the budget and the time go: what a
+      // step takes is known now.
+      auto factor = static_cast<uint64_t>((state.deadline - now) / taken);
+      if (factor <= 1)
+        return tooSlow();
       limit = static_cast<uint32_t>(
-          std::min<uint64_t>(uint64_t(limit) * 16, state.budget));
+          std::min(limit * std::min<uint64_t>(factor, 16), state.budget));
       limit = std::min<uint32_t>(limit, 1u << 30);
       state.budget -= std::min<uint64_t>(limit, state.budget);
       continue;

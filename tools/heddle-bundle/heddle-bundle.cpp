@@ -153,6 +153,7 @@ int dump(const DumpOptions &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  bundle::openStandardStreams();
   CLI::App app("Verifies bundles that heddlec wrote and shows what is in "
                "them.");
   app.name("heddle-bundle");

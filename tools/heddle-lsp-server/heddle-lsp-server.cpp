@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/File.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
@@ -57,6 +58,7 @@ bool runServer(Run &run) {
 } // namespace
 
 int main(int argc, char **argv) {
+  ::heddle::bundle::openStandardStreams();
   llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
   });

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/File.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -54,6 +55,7 @@ static LogicalResult run(StringRef input, StringRef output,
 }
 
 int main(int argc, char **argv) {
+  ::heddle::bundle::openStandardStreams();
   llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
   });

@@ -8,6 +8,8 @@
 #include "Options.h"
 #include "Session.h"
 
+#include "bundle/File.h"
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -39,6 +41,7 @@ namespace {
 } // namespace
 
 int main(int argc, char **argv) {
+  heddle::bundle::openStandardStreams();
   auto start = std::chrono::steady_clock::now();
   std::set_terminate(endWithMessage);
   // A file size limit is then an error of the write, not the end.

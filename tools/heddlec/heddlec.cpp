@@ -217,6 +217,7 @@ void endOutOfMemory(void *, const char *, bool) {
 } // namespace
 
 int main(int argc, char **argv) {
+  ::heddle::bundle::openStandardStreams();
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(endOutOfMemory);
   // A file size limit is then an error of the write, not the end.

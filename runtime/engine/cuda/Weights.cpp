@@ -200,6 +200,8 @@ Result<DeviceWeights> DeviceWeights::load(const Context &context,
       return s.takeError();
   if (Status s = stream->finish(); !s)
     return s.takeError();
+  if (Status s = checkpoint->intact(); !s)
+    return s.takeError();
   return weights;
 }
 

@@ -39,6 +39,7 @@ static int finish(int code) {
 }
 
 int main(int argc, char **argv) {
+  bundle::openStandardStreams();
   CLI::App app("Compares every kernel of bundles with float64 definitions, on "
                "this machine or one of its GPUs.");
   app.footer("Example:\n"

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -164,6 +165,37 @@ TEST(MappedFile, AModelWhoseFileShrinksWhileItLoadsIsRefused) {
     Result<std::unique_ptr<Model>> model = Model::load(folder.path, options);
     ASSERT_FALSE(model);
     EXPECT_NE(model.error().text().find("something truncated it meanwhile"),
+              std::string::npos)
+        << model.error().text();
+  }
+}
+
+/// Half of the tokens of a mixture look right, so nobody would notice.
+TEST(MappedFile, AModelWhoseFileChangesWhileItLoadsIsRefused) {
+  for (bool replaced : {false, true}) {
+    TemporaryFolder folder;
+    makeTinyModel({}, DType::BF16, 1).write(folder);
+    std::string path = folder.path + "/model.safetensors";
+    auto size = static_cast<std::streamoff>(std::filesystem::file_size(path));
+    LoadOptions options;
+    options.dtype = DType::BF16;
+    options.interrupted = [&] {
+      if (replaced) {
+        std::filesystem::copy_file(path, path + ".new");
+        std::filesystem::rename(path + ".new", path);
+      } else {
+        std::fstream file(path,
+                          std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(size / 2);
+        file.write("other", 5);
+      }
+      return false;
+    };
+    Result<std::unique_ptr<Model>> model = Model::load(folder.path, options);
+    ASSERT_FALSE(model);
+    EXPECT_NE(model.error().text().find(
+                  replaced ? "replaced or removed while it was read"
+                           : "changed while it was read"),
               std::string::npos)
         << model.error().text();
   }

@@ -98,6 +98,17 @@ TEST_F(Hostile, PatternsThatRescanTheTextAreErrors) {
       << ids.error().text();
 }
 
+/// A step of the engine that runs over the whole text, and millions of steps in
+/// one call: the deadline must hold within it.
+TEST_F(Hostile, StepsThatRescanTheTextAreErrors) {
+  auto tokenizer = test::loadText(splitOn("(?:a(?=[^x]*+[xy])|a)+[bc]").dump());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  auto ids = (*tokenizer)->encode(std::string(200'000, 'a'));
+  ASSERT_FALSE(ids);
+  EXPECT_NE(ids.error().text().find("too long"), std::string::npos)
+      << ids.error().text();
+}
+
 TEST_F(Hostile, PatternsTooLargeToCompileAreErrors) {
   for (std::string pattern :
        {repeat("(", 5000), std::string("((a{1000}){1000}){1000}"),

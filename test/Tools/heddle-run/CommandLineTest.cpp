@@ -7,10 +7,12 @@
 
 #include "Program.h"
 #include "Report.h"
+#include "TinySetup.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 
 using namespace heddle::run::test;
@@ -66,6 +68,24 @@ TEST(CommandLine, HelpAndVersionThatDoNotArriveAreErrors) {
     EXPECT_EQ(outcome.err.find("heddle-run: error: cannot write to stdout"), 0u)
         << outcome.err;
   }
+}
+
+/// Else the log, the next file that is opened, would be standard output.
+TEST(CommandLine, ClosedStreamsAreNoFiles) {
+  TinySetup setup;
+  std::string log = setup.path() + "/steps.jsonl";
+  Outcome outcome = heddleRun(setup.dense() + "abc --gen-length 4 -q " +
+                              "--steps-json " + log + " <&- >&-");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("standard output could not be written"),
+            std::string::npos)
+      << outcome.err;
+  std::istringstream lines(contents(log));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_EQ(line.front() == '{' && line.back() == '}', true) << line;
+  EXPECT_EQ(count, 5); // four steps and the last line
+  EXPECT_EQ(heddleRun(setup.dense() + "abc --gen-length 4 2>&-").code, 0);
 }
 
 TEST(CommandLine, GuidanceThatOverflows) {

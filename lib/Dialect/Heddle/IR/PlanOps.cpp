@@ -40,7 +40,7 @@ LogicalResult PlanOp::verifyRegions() {
 
   // N2: one default rule; the others name disjoint layers.
   RuleOp fallback;
-  SmallVector<RuleOp> ranges;
+  NamedLayers<RuleOp> ranges;
   for (auto rule : getOps<RuleOp>()) {
     if (rule.isDefault()) {
       if (fallback)
@@ -50,12 +50,8 @@ LogicalResult PlanOp::verifyRegions() {
       fallback = rule;
       continue;
     }
-    for (RuleOp other : ranges)
-      if (rule.getLayersAttr().overlaps(other.getLayersAttr()))
-        return rule.emitOpError("names layers that another rule has")
-                   .attachNote(other.getLoc())
-               << "they are named here";
-    ranges.push_back(rule);
+    if (failed(ranges.add(rule, "names layers that another rule has")))
+      return failure();
   }
   if (!fallback)
     return emitOpError("needs a default rule");

@@ -99,10 +99,9 @@ static std::string describe(CadenceAttr cadence) {
 /// S2, L2: one default attend, and overrides that name disjoint layers.
 static LogicalResult verifyLayers(ScheduleOp schedule) {
   AttendOp fallback;
-  SmallVector<AttendOp> overrides;
+  NamedLayers<AttendOp> overrides;
   for (auto attend : schedule.getOps<AttendOp>()) {
-    LayerRangeAttr layers = attend.getLayersAttr();
-    if (!layers) {
+    if (!attend.getLayersAttr()) {
       if (fallback)
         return attend
                    .emitOpError("is the schedule's second one that names no "
@@ -112,12 +111,8 @@ static LogicalResult verifyLayers(ScheduleOp schedule) {
       fallback = attend;
       continue;
     }
-    for (AttendOp other : overrides)
-      if (layers.overlaps(other.getLayersAttr()))
-        return attend.emitOpError("names layers that another one has")
-                   .attachNote(other.getLoc())
-               << "they are named here";
-    overrides.push_back(attend);
+    if (failed(overrides.add(attend, "names layers that another one has")))
+      return failure();
   }
   if (!fallback)
     return schedule.emitOpError("needs a heddle.attend that names no layers: "

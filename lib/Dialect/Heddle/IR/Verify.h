@@ -12,6 +12,8 @@
 #include "bundle/Manifest.h"
 #include "bundle/Program.h"
 
+#include <map>
+
 namespace mlir::heddle {
 
 /// A schedule or plan has at most one op of a kind.
@@ -27,6 +29,29 @@ LogicalResult verifyOnlyOne(Parent parent) {
   }
   return success();
 }
+
+/// S2, L2, N2: ops that name layers name disjoint ones. In n log n: generated
+/// schedules name tens of thousands.
+template <typename OpTy> class NamedLayers {
+public:
+  /// Takes note of the layers of an op that names some; an error if an earlier
+  /// op has named one of them.
+  LogicalResult add(OpTy op, const char *message) {
+    LayerRangeAttr layers = op.getLayersAttr();
+    // Ranges so far are disjoint, so they lie in the order of their ends; the
+    // only one that can overlap is the first that ends where this one starts,
+    // or later. Numbers from the model's end are negative, of their own.
+    auto next = byLast.lower_bound(layers.getFirst());
+    if (next != byLast.end() && layers.overlaps(next->second.getLayersAttr()))
+      return op.emitOpError(message).attachNote(next->second.getLoc())
+             << "they are named here";
+    byLast.emplace(layers.getLast(), op);
+    return success();
+  }
+
+private:
+  std::map<int64_t, OpTy> byLast;
+};
 
 /// P1, P2, P6, P8, P9 of heddle.select and heddle.selection.
 template <typename OpTy> LogicalResult verifySelection(OpTy op) {

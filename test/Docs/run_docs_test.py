@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tests of run_docs.py: what it must find wrong, and what it must let pass."""
+
+import argparse
+import tempfile
+import unittest
+from pathlib import Path
+
+import run_docs
+
+
+def run_page(text, gpu=False):
+    """(commands run, errors, lines with --update) of a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.md"
+        page.write_text(text)
+        blocks, wrong = run_docs.fenced_blocks(page, text)
+        ran, errors, lines = run_docs.check_file(
+            page, blocks, argparse.Namespace(bin=Path(folder), gpu=gpu, verbose=False))
+        return ran, wrong + errors, "\n".join(lines) + "\n"
+
+
+class RunDocs(unittest.TestCase):
+    def test_equal_output_passes(self):
+        self.assertEqual(run_page("```console\n$ echo a; echo b >&2\na\nb\n```\n")[:2], (1, []))
+
+    def test_other_output_is_found_and_written(self):
+        _, errors, new = run_page("text\n```console\n$ echo b\na\n$ echo c\nc\n```\n")
+        self.assertIn("page.md:3: printed something else: echo b", errors[0])
+        self.assertEqual(new, "text\n```console\n$ echo b\nb\n$ echo c\nc\n```\n")
+
+    def test_output_that_is_not_shown_is_found(self):
+        self.assertTrue(run_page("```console\n$ echo a\n```\n")[1])
+        self.assertTrue(run_page("```console\n$ true\na\n```\n")[1])
+
+    def test_a_failure_is_found_unless_the_docs_show_an_error(self):
+        self.assertIn("status 3", run_page("```console\n$ (exit 3)\n```\n")[1][0])
+        self.assertFalse(run_page("```console\n$ echo error: no; (exit 3)\nerror: no\n```\n")[1])
+
+    def test_blocks_share_a_shell_and_a_folder(self):
+        page = "```console\n$ A=7; echo x > file\n```\n\n```console\n$ cat file; echo $A\nx\n7\n```\n"
+        self.assertEqual(run_page(page)[:2], (2, []))
+
+    def test_long_commands_go_on(self):
+        self.assertEqual(run_page("```console\n$ echo a \\\n    b\na b\n```\n")[:2], (1, []))
+
+    def test_dots_stand_for_lines_and_for_text(self):
+        self.assertTrue(run_docs.same(["a", "...", "d"], list("abcd")))
+        self.assertTrue(run_docs.same(["a", "..."], ["a"]))
+        self.assertFalse(run_docs.same(["a", "...", "d"], list("abc")))
+        self.assertTrue(run_docs.same(["a ... d"], ["a b c d"]))
+        self.assertFalse(run_docs.same(["a ... d"], ["a b c"]))
+        self.assertEqual(run_docs.rewritten(["first 1", "...", "last 1"],
+                                            ["first 2", "middle", "last 2"]),
+                         ["first 2", "...", "last 2"])
+
+    def test_times_are_masked_and_other_numbers_are_not(self):
+        self.assertTrue(run_docs.same(["3.68 s (34.8 tok/s)"], ["4 s (30 tok/s)"]))
+        self.assertFalse(run_docs.same(["30.0% of the pairs"], ["29.0% of the pairs"]))
+
+    def test_what_needs_a_gpu_or_is_not_run_waits(self):
+        page = "<!-- gpu -->\n```console\n$ echo a\nb\n```\n<!-- not run: why -->\n```console\n$ b\n```\n"
+        self.assertEqual(run_page(page)[:2], (0, []))
+        self.assertEqual(run_page(page, gpu=True)[0], 1)
+
+    def test_nothing_escapes(self):
+        for page, word in (("```\nx\n```\n", "a block of ''"),
+                           ("```sh\nx\n```\n", "a block of 'sh'"),
+                           ("```text\nheddlec x\n```\n", "holds a command"),
+                           ("```console\nx\n```\n", "must begin with a command"),
+                           ("<!-- not run -->\n```console\n$ x\n```\n", "without a reason"),
+                           ("<!-- gpu -->\ntext\n", "no block follows"),
+                           ("```console\n$ true\n", "does not end")):
+            with self.subTest(page):
+                self.assertIn(word, run_docs.fenced_blocks(Path("page.md"), page)[1][0])
+
+    def test_the_docs_are_found(self):
+        pages = {str(page) for page in run_docs.docs()}
+        self.assertLessEqual({"README.md", "docs/GettingStarted.md", "docs/HowTo/Run.md",
+                              "docs/Spec/README.md", "models/heddle-4m/README.md"}, pages)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Program.h"
+#include "bundle/ManifestNames.h"
 
 #include <algorithm>
 #include <span>
@@ -213,4 +214,38 @@ std::vector<size_t> heddle::bundle::passesOfSteps(const Manifest &manifest,
     take(passes, i, manifest.passes[i].when, blockSteps);
   std::replace(passes.begin(), passes.end(), noChoice, size_t{0});
   return passes;
+}
+
+std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
+  if (index < 0)
+    return "all";
+  // Sets that share parts can be exponentially many paths: long ones are cut.
+  constexpr size_t longest = 200;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i <= index; ++i) {
+    const Positions &set = manifest.positions[static_cast<size_t>(i)];
+    std::string text = detail::nameOf(detail::positionsNames, set.kind);
+    auto of = [&](size_t part) {
+      return texts[static_cast<size_t>(set.of[part])];
+    };
+    std::string parts;
+    for (size_t part = 0; part < set.of.size(); ++part)
+      parts += (part ? ", " : "") + of(part);
+    if (set.kind == Positions::Kind::Undecoded && set.count)
+      text += "(first = " + std::to_string(set.count) + ")";
+    else if (set.kind == Positions::Kind::Committed)
+      text += set.count ? "(last = " + std::to_string(set.count) + ")"
+                        : "(since " + toString(set.cadence) + ")";
+    else if (set.kind == Positions::Kind::Neighbors)
+      text +=
+          "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
+    else if (!set.of.empty())
+      text += "(" + parts + ")";
+    if (set.kind == Positions::Kind::Fixed)
+      text += " on " + toString(set.cadence);
+    if (text.size() > longest)
+      text = text.substr(0, longest) + "...";
+    texts.push_back(std::move(text));
+  }
+  return texts.back();
 }

@@ -83,6 +83,10 @@ bool anyCommit(const Manifest &manifest, Predicate holds) {
 /// Whether blocks take the planned number of steps, if none lacks candidates.
 bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
 
+/// "undecoded(first = 16)", "fixed(union(decoded, ...)) on every(32)"; "all"
+/// for -1.
+std::string toString(const Manifest &manifest, int64_t positions);
+
 /// The index of the set of positions that a step sees; -1: all.
 int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Program.h"
+#include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
@@ -195,6 +196,35 @@ TEST(Program, WithoutPassesEveryStepComputesAll) {
   EXPECT_EQ(passAt(manifest, {}), std::nullopt);
   EXPECT_TRUE(computesAll(manifest, StepPlace{}));
   EXPECT_TRUE(passesOfSteps(manifest, 5).empty());
+}
+
+TEST(Program, LayersGoToTheRuleThatNamesThem) {
+  Manifest manifest = testManifest();
+  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, 4);
+  ASSERT_TRUE(rules);
+  EXPECT_EQ(*rules, (std::vector<size_t>{0, 0, 1, 1}));
+  EXPECT_FALSE(rulesOfLayers(manifest, 1)) << "layer -2 of a single one";
+  EXPECT_FALSE(rulesOfLayers(manifest, 0));
+  manifest.rules[0].isDefault = false;
+  manifest.rules[0].firstLayer = 0;
+  manifest.rules[0].lastLayer = 1;
+  EXPECT_TRUE(rulesOfLayers(manifest, 4));
+  EXPECT_FALSE(rulesOfLayers(manifest, 5)) << "layer 2 has no rule";
+  EXPECT_FALSE(rulesOfLayers(manifest, 3)) << "layer 1 has two";
+}
+
+TEST(Program, TheFirstPhaseThatHoldsRuns) {
+  Rule rule = testManifest().rules[0];
+  EXPECT_EQ(phasesOfSteps(rule, 8),
+            (std::vector<size_t>{0, 0, 2, 2, 2, 2, 2, 2}));
+  // Dense before an event, then on it, then after.
+  Cadence at;
+  at.kind = Cadence::Kind::At;
+  at.step = 3;
+  rule.phases[0].when.cadence = rule.phases[1].when.cadence = at;
+  EXPECT_EQ(phasesOfSteps(rule, 5), (std::vector<size_t>{1, 1, 0, 2, 2}));
+  EXPECT_EQ(phasesOfSteps(rule, 2), (std::vector<size_t>{1, 1}))
+      << "the event never comes";
 }
 
 } // namespace

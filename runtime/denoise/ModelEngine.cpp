@@ -7,7 +7,7 @@
 
 #include "runtime/denoise/ModelEngine.h"
 
-#include "bundle/Explain.h"
+#include "bundle/Program.h"
 #include "bundle/ProgramChecks.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/CommitRule.h"

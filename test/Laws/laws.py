@@ -63,8 +63,13 @@ class Includes(unittest.TestCase):
 
     def test_runtime_tools_include_nothing_of_llvm(self):
         bad = [f"{p}:{n}: {inc}" for p in sources("tools")
-               if p.parts[1] in ("heddle-run", "heddle-bundle")
+               if p.parts[1] in ("explain", "heddle-run", "heddle-bundle")
                for n, inc in includes(p) if re.match(r"(mlir|llvm|heddle)/", inc)]
+        self.assertEqual(bad, [])
+
+    def test_explain_includes_nothing_of_the_runtime(self):
+        bad = [f"{p}:{n}: {inc}" for p in sources("tools") if p.parts[1] == "explain"
+               for n, inc in includes(p) if inc.startswith("runtime/")]
         self.assertEqual(bad, [])
 
     def test_bundle_includes_nothing_of_the_runtime(self):

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Bundle.h"
-#include "bundle/Explain.h"
 #include "bundle/File.h"
 #include "bundle/NativeCode.h"
+#include "tools/explain/Explain.h"
 
 #include "CLI/CLI.hpp"
 
@@ -19,6 +19,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::explain;
 
 namespace {
 
@@ -143,7 +144,7 @@ int dump(const DumpOptions &options) {
     return finish(Good);
   }
   Result<Explanation> explanation =
-      explain(bundle->manifest(), options.request);
+      explainRun(bundle->manifest(), options.request);
   if (!explanation)
     return report(explanation.takeError().withContext(options.file));
   print(headText(*bundle, options.file) + "\n" + toText(*explanation));

@@ -8,8 +8,8 @@
 #include "Info.h"
 
 #include "bundle/Bundle.h"
-#include "bundle/Explain.h"
 #include "runtime/engine/Device.h"
+#include "tools/explain/Explain.h"
 
 #include <cstdio>
 #include <sstream>
@@ -76,7 +76,7 @@ std::string headText(const bundle::Manifest &manifest,
 Status printInfo(const RunOptions &options) {
   std::string text;
   Json all = Json::object();
-  bundle::ExplainRequest request;
+  explain::ExplainRequest request;
   if (!options.model.empty()) {
     Result<rt::ModelConfig> config = rt::ModelConfig::load(options.model);
     if (!config)
@@ -101,14 +101,14 @@ Status printInfo(const RunOptions &options) {
     Result<bundle::Bundle> read = bundle::Bundle::read(options.bundle);
     if (!read)
       return read.takeError();
-    Result<bundle::Explanation> explanation =
-        bundle::explain(read->manifest(), request);
+    Result<explain::Explanation> explanation =
+        explain::explainRun(read->manifest(), request);
     if (!explanation)
       return explanation.takeError().withContext(options.bundle);
-    all["bundle"] = Json::parse(bundle::toJson(*explanation));
+    all["bundle"] = Json::parse(explain::toJson(*explanation));
     text += (text.empty() ? "" : "\n") +
             headText(read->manifest(), options.bundle) + "\n" +
-            bundle::toText(*explanation);
+            explain::toText(*explanation);
   }
   if (options.device != "cpu") {
     std::string gpus = rt::describeGpus();

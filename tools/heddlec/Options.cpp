@@ -130,7 +130,7 @@ struct Flags {
       cl::ValueOptional,
       cl::init(ExplainFormat::None),
       cl::cat(category)};
-  ::heddle::bundle::ExplainRequest defaults;
+  ::heddle::explain::ExplainRequest defaults;
   cl::opt<int64_t> steps{"steps", cl::desc("Explain for this many steps"),
                          cl::init(defaults.steps), cl::cat(category)};
   cl::opt<int64_t> length{"length", cl::desc("... tokens, prompt included"),
@@ -310,7 +310,7 @@ std::string checkOptions(const Options &options) {
     if (target.empty())
       return "--target is empty, expected host, a CPU's name or cuda";
   if (options.explain != ExplainFormat::None)
-    if (::heddle::Status status = ::heddle::bundle::check(options.request);
+    if (::heddle::Status status = ::heddle::explain::check(options.request);
         !status)
       return "--explain: " + status.error().text();
   bool oneTarget = compiler.level == Level::Shed ||

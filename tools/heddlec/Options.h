@@ -8,8 +8,8 @@
 #ifndef HEDDLE_TOOLS_HEDDLEC_OPTIONS_H
 #define HEDDLE_TOOLS_HEDDLEC_OPTIONS_H
 
-#include "bundle/Explain.h"
 #include "heddle/Pipelines/Compiler.h"
+#include "tools/explain/Explain.h"
 
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ struct Options {
   bool named = false; ///< whether the user chose `output`
   std::string dump;   ///< a folder, or ""
   ExplainFormat explain = ExplainFormat::None;
-  ::heddle::bundle::ExplainRequest request;
+  ::heddle::explain::ExplainRequest request;
   std::string remarks; ///< a regular expression on categories, or ""
   CacheOptions cache;
   CompilerOptions compiler;

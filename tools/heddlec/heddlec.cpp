@@ -72,7 +72,7 @@ LogicalResult dumpLevel(const Options &options, const LevelOutput &output) {
 
 LogicalResult printExplanation(const Options &options,
                                const ::heddle::bundle::Manifest &manifest) {
-  auto explanation = ::heddle::bundle::explain(manifest, options.request);
+  auto explanation = ::heddle::explain::explainRun(manifest, options.request);
   if (!explanation)
     return fail("--explain: " + explanation.error().text());
   return write("-", options.explain == ExplainFormat::Json

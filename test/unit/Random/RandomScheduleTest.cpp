@@ -15,10 +15,10 @@
 #include "RandomSchedule.h"
 
 #include "bundle/Bundle.h"
-#include "bundle/Explain.h"
 #include "bundle/Program.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "runtime/test/conformance/Conformance.h"
+#include "tools/explain/Explain.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/SourceMgr.h"
@@ -125,13 +125,13 @@ std::set<std::string> otherKernels(const bundle::Manifest &manifest) {
 
 /// The share of all pairs that a run computes.
 double shareOf(const bundle::Manifest &manifest) {
-  bundle::ExplainRequest request;
+  explain::ExplainRequest request;
   request.steps = 12;
   request.length = 100;
   request.prompt = 30;
   request.layers = layers;
   request.heads = 2;
-  auto explanation = bundle::explain(manifest, request);
+  auto explanation = explain::explainRun(manifest, request);
   EXPECT_TRUE(explanation) << explanation.error().text();
   return explanation ? explanation->share : 0;
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Explain.h"
+#include "Explain.h"
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
 
@@ -14,8 +14,9 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::explain;
 
-std::string heddle::bundle::runLengths(const std::vector<int64_t> &numbers) {
+std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
   if (numbers.empty())
     return "none";
   std::string text;
@@ -31,8 +32,8 @@ std::string heddle::bundle::runLengths(const std::vector<int64_t> &numbers) {
   return text;
 }
 
-std::string heddle::bundle::patternOf(const Kernel &kernel,
-                                      const Manifest &manifest) {
+std::string heddle::explain::patternOf(const Kernel &kernel,
+                                       const Manifest &manifest) {
   if (kernel.terms.empty())
     return "dense";
   std::string text;
@@ -60,8 +61,8 @@ std::string heddle::bundle::patternOf(const Kernel &kernel,
   return text;
 }
 
-int64_t heddle::bundle::pairsOf(const Kernel &kernel, const Manifest &manifest,
-                                int64_t length, bool &exact) {
+int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
+                                 int64_t length, bool &exact) {
   if (kernel.terms.empty())
     return length * length;
   // Windows are nested and so are sinks: only the widest of each counts.
@@ -230,7 +231,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 
 } // namespace
 
-Status heddle::bundle::check(const ExplainRequest &request) {
+Status heddle::explain::check(const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
       {"the number of steps", {request.steps, maxSteps}},
       {"the length", {request.length, 1 << 27}},
@@ -268,8 +269,8 @@ Status heddle::bundle::check(const ExplainRequest &request) {
   return Status::success();
 }
 
-Result<Explanation> heddle::bundle::explain(const Manifest &manifest,
-                                            const ExplainRequest &given) {
+Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
+                                                const ExplainRequest &given) {
   if (Status status = check(given); !status)
     return status.takeError();
   ExplainRequest request = given;

@@ -1,11 +1,11 @@
-//===- ExplainRows.cpp - Which rows a schedule computes, keeps and sees ---===//
+//===- Rows.cpp - Which rows a schedule computes, keeps and sees ---===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Explain.h"
+#include "Explain.h"
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
 
@@ -13,11 +13,12 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::explain;
 using Kind = Positions::Kind;
 
 std::vector<RowCount>
-heddle::bundle::countPositions(const Manifest &manifest,
-                               const ExplainRequest &request) {
+heddle::explain::countPositions(const Manifest &manifest,
+                                const ExplainRequest &request) {
   int64_t n = request.length, prompt = request.prompt, response = n - prompt;
   int64_t block =
       request.blockLength ? std::min(request.blockLength, response) : response;
@@ -85,40 +86,6 @@ heddle::bundle::countPositions(const Manifest &manifest,
   return counts;
 }
 
-std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
-  if (index < 0)
-    return "all";
-  // Sets that share parts can be exponentially many paths: long ones are cut.
-  constexpr size_t longest = 200;
-  std::vector<std::string> texts;
-  for (int64_t i = 0; i <= index; ++i) {
-    const Positions &set = manifest.positions[static_cast<size_t>(i)];
-    std::string text = detail::nameOf(detail::positionsNames, set.kind);
-    auto of = [&](size_t part) {
-      return texts[static_cast<size_t>(set.of[part])];
-    };
-    std::string parts;
-    for (size_t part = 0; part < set.of.size(); ++part)
-      parts += (part ? ", " : "") + of(part);
-    if (set.kind == Kind::Undecoded && set.count)
-      text += "(first = " + std::to_string(set.count) + ")";
-    else if (set.kind == Kind::Committed)
-      text += set.count ? "(last = " + std::to_string(set.count) + ")"
-                        : "(since " + toString(set.cadence) + ")";
-    else if (set.kind == Kind::Neighbors)
-      text +=
-          "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
-    else if (!set.of.empty())
-      text += "(" + parts + ")";
-    if (set.kind == Kind::Fixed)
-      text += " on " + toString(set.cadence);
-    if (text.size() > longest)
-      text = text.substr(0, longest) + "...";
-    texts.push_back(std::move(text));
-  }
-  return texts.back();
-}
-
 static std::string exactText(const Manifest &manifest, const Pass &pass) {
   std::string rows =
       toString(manifest, pass.rows) + (pass.alone ? " alone" : "");
@@ -137,7 +104,7 @@ static std::string exactText(const Manifest &manifest, const Pass &pass) {
   return rows;
 }
 
-void heddle::bundle::explainRows(Explanation &explanation) {
+void heddle::explain::explainRows(Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
   const ExplainRequest &request = explanation.request;
   std::vector<RowCount> counts = countPositions(manifest, request);

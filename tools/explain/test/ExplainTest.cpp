@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Explain.h"
-#include "bundle/Program.h"
+#include "tools/explain/Explain.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"
@@ -17,37 +16,9 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::explain;
 
 namespace {
-
-TEST(Program, LayersGoToTheRuleThatNamesThem) {
-  Manifest manifest = testManifest();
-  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, 4);
-  ASSERT_TRUE(rules);
-  EXPECT_EQ(*rules, (std::vector<size_t>{0, 0, 1, 1}));
-  EXPECT_FALSE(rulesOfLayers(manifest, 1)) << "layer -2 of a single one";
-  EXPECT_FALSE(rulesOfLayers(manifest, 0));
-  manifest.rules[0].isDefault = false;
-  manifest.rules[0].firstLayer = 0;
-  manifest.rules[0].lastLayer = 1;
-  EXPECT_TRUE(rulesOfLayers(manifest, 4));
-  EXPECT_FALSE(rulesOfLayers(manifest, 5)) << "layer 2 has no rule";
-  EXPECT_FALSE(rulesOfLayers(manifest, 3)) << "layer 1 has two";
-}
-
-TEST(Program, TheFirstPhaseThatHoldsRuns) {
-  Rule rule = testManifest().rules[0];
-  EXPECT_EQ(phasesOfSteps(rule, 8),
-            (std::vector<size_t>{0, 0, 2, 2, 2, 2, 2, 2}));
-  // Dense before an event, then on it, then after.
-  Cadence at;
-  at.kind = Cadence::Kind::At;
-  at.step = 3;
-  rule.phases[0].when.cadence = rule.phases[1].when.cadence = at;
-  EXPECT_EQ(phasesOfSteps(rule, 5), (std::vector<size_t>{1, 1, 0, 2, 2}));
-  EXPECT_EQ(phasesOfSteps(rule, 2), (std::vector<size_t>{1, 1}))
-      << "the event never comes";
-}
 
 TEST(Explain, RunLengths) {
   EXPECT_EQ(runLengths({}), "none");
@@ -121,7 +92,7 @@ TEST(Explain, PairsOfColumns) {
 TEST(Explain, CountsListsInTheEncodingInForce) {
   Manifest manifest = testCudaManifest();
   auto lists = [&](int64_t length) {
-    Result<Explanation> result = explain(manifest, {128, length, 4, 2});
+    Result<Explanation> result = explainRun(manifest, {128, length, 4, 2});
     EXPECT_TRUE(result) << result.error().text();
     return result->selections[0].lists;
   };
@@ -133,7 +104,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
   EXPECT_EQ(lists(70000)[1].encoding, Encoding::Int32);
   manifest.targets[1].encodings = {Encoding::Bitmap};
   EXPECT_EQ(lists(100)[1].bytesPerLayer, 2 * 4 * 16);
-  Result<Explanation> result = explain(manifest, {128, 100, 4, 2});
+  Result<Explanation> result = explainRun(manifest, {128, 100, 4, 2});
   std::string text = toText(*result);
   for (const char *line :
        {"index lists on x86-64-v3 (int32): 640 B a layer, 1.28 kB in 2 layers",
@@ -151,7 +122,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
   EXPECT_EQ(json["selections"][0]["lists"][1]["bytes"], 256);
 
   manifest.targets[1].encodings = {Encoding::Uint16};
-  result = explain(manifest, {128, 70000, 4, 2});
+  result = explainRun(manifest, {128, 70000, 4, 2});
   EXPECT_NE(toText(*result).find("index lists on sm_90a: cannot run, no "
                                  "encoding of this bundle holds 70000 keys"),
             std::string::npos);
@@ -161,7 +132,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
 
 TEST(Explain, AddsUpARun) {
   ExplainRequest request{128, 100, 4, 2};
-  Result<Explanation> result = explain(testManifest(), request);
+  Result<Explanation> result = explainRun(testManifest(), request);
   ASSERT_TRUE(result) << result.error().text();
   ASSERT_EQ(result->rules.size(), 2u);
   EXPECT_EQ(result->rules[0].layers, (std::vector<int64_t>{0, 1}));
@@ -202,7 +173,7 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
   at.step = 4;
   // The phase runs at step 4 only, the selection is due at steps 1 and 2.
   manifest.rules[0].phases[0].when.cadence = at;
-  Result<Explanation> result = explain(manifest, {8, 100, 4, 2});
+  Result<Explanation> result = explainRun(manifest, {8, 100, 4, 2});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->rules[0].phases[0].steps, std::vector<int64_t>{4});
   EXPECT_TRUE(result->rules[0].phases[0].renewals[0].steps.empty());
@@ -213,11 +184,11 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
 
 TEST(Explain, RefusesWhatItCannotCount) {
   Manifest manifest = testManifest();
-  EXPECT_FALSE(explain(manifest, {0, 100, 4, 2}));
-  EXPECT_FALSE(explain(manifest, {8, int64_t{1} << 31, 4, 2}));
-  EXPECT_FALSE(explain(manifest, {8, 100, -1, 2}));
-  EXPECT_FALSE(explain(manifest, {8, 100, 4, 1 << 20}));
-  EXPECT_FALSE(explain(manifest, {8, 100, 1, 2}));
+  EXPECT_FALSE(explainRun(manifest, {0, 100, 4, 2}));
+  EXPECT_FALSE(explainRun(manifest, {8, int64_t{1} << 31, 4, 2}));
+  EXPECT_FALSE(explainRun(manifest, {8, 100, -1, 2}));
+  EXPECT_FALSE(explainRun(manifest, {8, 100, 4, 1 << 20}));
+  EXPECT_FALSE(explainRun(manifest, {8, 100, 1, 2}));
 }
 
 } // namespace

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_BUNDLE_EXPLAIN_H
-#define HEDDLE_BUNDLE_EXPLAIN_H
+#ifndef HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
+#define HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
 
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
@@ -16,7 +16,11 @@
 #include <string>
 #include <vector>
 
-namespace heddle::bundle {
+namespace heddle::explain {
+
+using bundle::Encoding;
+using bundle::Kernel;
+using bundle::Manifest;
 
 /// The run that a schedule is explained for.
 struct ExplainRequest {
@@ -126,8 +130,8 @@ struct Explanation {
 Status check(const ExplainRequest &request);
 
 /// An error when check() has one or the rules do not fit the number of layers.
-Result<Explanation> explain(const Manifest &manifest,
-                            const ExplainRequest &request);
+Result<Explanation> explainRun(const Manifest &manifest,
+                               const ExplainRequest &request);
 
 /// For people. Ends with a newline.
 std::string toText(const Explanation &explanation);
@@ -141,10 +145,6 @@ std::string runLengths(const std::vector<int64_t> &numbers);
 /// "dense", "columns(cols)", "window(64) + sinks(4)".
 std::string patternOf(const Kernel &kernel, const Manifest &manifest);
 
-/// "undecoded(first = 16)", "fixed(union(decoded, ...)) on every(32)"; "all"
-/// for -1.
-std::string toString(const Manifest &manifest, int64_t positions);
-
 /// The size of each of the manifest's sets of positions.
 std::vector<RowCount> countPositions(const Manifest &manifest,
                                      const ExplainRequest &request);
@@ -157,6 +157,6 @@ void explainRows(Explanation &explanation);
 int64_t pairsOf(const Kernel &kernel, const Manifest &manifest, int64_t length,
                 bool &exact);
 
-} // namespace heddle::bundle
+} // namespace heddle::explain
 
-#endif // HEDDLE_BUNDLE_EXPLAIN_H
+#endif // HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H

@@ -1,11 +1,11 @@
-//===- ExplainText.cpp - An explanation for people and for programs -------===//
+//===- Text.cpp - An explanation for people and for programs -------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Explain.h"
+#include "Explain.h"
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
 
@@ -16,6 +16,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::explain;
 using nlohmann::ordered_json;
 
 namespace {
@@ -246,7 +247,7 @@ std::string rowKernelText(const RowKernel &kernel, const Manifest &manifest) {
 
 } // namespace
 
-std::string heddle::bundle::toText(const Explanation &explanation) {
+std::string heddle::explain::toText(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   const Manifest &manifest = explanation.manifest;
   std::string text = "schedule " + manifest.schedule + ": " +
@@ -283,7 +284,7 @@ std::string heddle::bundle::toText(const Explanation &explanation) {
   return text;
 }
 
-std::string heddle::bundle::toJson(const Explanation &explanation) {
+std::string heddle::explain::toJson(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   ordered_json json;
   json["schedule"] = explanation.manifest.schedule;

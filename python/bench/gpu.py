@@ -5,11 +5,17 @@
 
 Attention: PyTorch's scaled_dot_product_attention through FlashAttention-2 and through cuDNN, and
 FlexAttention over random 128 x 128 blocks, beside the kernels of the given bundles. Steps: an
-eager transformer of LLaDA's shape (RMSNorm, rotate-half RoPE, SwiGLU; random bf16 weights) with
-either attention, beside the steps that heddle-bench times. Times are medians between CUDA events.
+eager transformer of the model's shape (RMSNorm, rotate-half RoPE, SwiGLU; random bf16 weights, no
+biases, no LM head) with either attention, beside the steps that heddle-bench times. Times are
+medians between CUDA events.
+
+Steps of a Dream shape are played rather than captured, so heddle-bench cannot time them in parts:
+they come from heddle-run --steps-json, LM head, draws and commits included.
 
   python3 python/bench/gpu.py --heddle-bench build/release/bin/heddle-bench \\
       --bundle dense.hdl --bundle pulsecol.hdl --model DIR
+  python3 python/bench/gpu.py --heddle-run build/release/bin/heddle-run --skip-attention \\
+      --bundle dense.hdl --bundle pulsecol.hdl --model DREAM_DIR
 """
 
 import argparse
@@ -24,6 +30,8 @@ import tempfile
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from runs import config_of, run_steps, seconds_by_kind
 
 BACKENDS = {"FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 
@@ -78,9 +86,9 @@ def time_flex(tensors, n, density, repetitions):
 
 
 class EagerModel:
-    """LLaDA's layers over one sequence, as the released code writes them; no LM head.
+    """LLaDA's or Dream's layers, as the released code writes them, without biases; no LM head.
 
-    Source: Nie et al. 2025, released modelling code.
+    Source: Nie et al. 2025, Ye et al. 2025, released modelling code.
     """
 
     def __init__(self, config):
@@ -137,7 +145,7 @@ class EagerModel:
 
 def time_steps(folder, lengths, repetitions):
     """{(rival, length): milliseconds of a step without the LM head}."""
-    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    config = config_of(folder)
     model, results = EagerModel(config), {}
     with torch.inference_mode():
         for n in lengths:
@@ -160,6 +168,20 @@ def run_heddle(args, lengths, extra):
         if done.returncode != 0:
             sys.exit(f"error: heddle-bench failed with status {done.returncode}")
         return json.loads(output.read_text())["benchmarks"]
+
+
+def played_steps(args, lengths):
+    """Rows like heddle-bench's, one a kind of step, of heddle-run."""
+    rows = []
+    for bundle in args.bundle:
+        for n in lengths:
+            records = run_steps(args.heddle_run, args.model, bundle, n - 128, 128, steps=128,
+                                measured=args.played_steps)
+            for (share, renews), seconds in sorted(seconds_by_kind(records).items()):
+                name = f"{share:.0%} of the pairs" + (", renewing" if renews else "")
+                rows.append(dict(bundle=pathlib.Path(bundle).stem, name=name, length=n, kind="step",
+                                 warm=dict(median_ms=seconds * 1000)))
+    return rows
 
 
 def print_attention(args, rows, rivals):
@@ -187,6 +209,7 @@ def print_steps(rows, rivals):
         if row["kind"] == "step":
             against = "".join(f"{rivals[rival, n] / ms:{width}.2f}"
                               for rival, width in (("FlashAttention-2", 8), ("cuDNN", 9)))
+        if "attention_ms" in row:
             against += (f"{row['attention_ms']:11.2f}{row['products_ms']:10.2f}"
                         f"{row['rows_ms']:8.2f}{row['head_ms']:8.2f}")
         print(f"{row['bundle'] + ' ' + row['name']:52.52}{n:8}{ms:10.2f}{against}")
@@ -194,9 +217,10 @@ def print_steps(rows, rivals):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle-bench", required=True)
+    parser.add_argument("--heddle-bench", help="for attention, and steps of a LLaDA shape")
+    parser.add_argument("--heddle-run", help="for steps of a Dream shape")
     parser.add_argument("--bundle", action="append", required=True, help="may be repeated")
-    parser.add_argument("--model", help="a folder with a LLaDA config.json: times steps too")
+    parser.add_argument("--model", help="a folder with a LLaDA or Dream config.json: times steps too")
     parser.add_argument("--lengths", default="4096,16384")
     parser.add_argument("--step-lengths", default="4096,16384")
     parser.add_argument("--heads", type=int, default=32)
@@ -206,8 +230,17 @@ def main():
                         help="share of blocks that FlexAttention keeps; 0: leave it out")
     parser.add_argument("--whole-run-length", type=int, default=0,
                         help="also times a run of 128 steps at this length")
+    parser.add_argument("--played-steps", type=int, default=8,
+                        help="steps measured of a run of a Dream shape (default 8)")
     parser.add_argument("--skip-attention", action="store_true")
     args = parser.parse_args()
+    shifted = args.model and config_of(args.model).get("shifted")
+    if not args.heddle_bench and not (args.skip_attention and shifted):
+        parser.error("attention and steps of a LLaDA shape need --heddle-bench")
+    if shifted and not args.heddle_run:
+        parser.error("steps of a Dream shape need --heddle-run")
+    if shifted and args.whole_run_length:
+        parser.error("whole runs of a Dream shape: see python/bench/methods.py")
     if not torch.cuda.is_available():
         sys.exit("error: PyTorch finds no GPU here")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
@@ -225,7 +258,8 @@ def main():
         lengths = [int(n) for n in args.step_lengths.split(",")]
         rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
         torch.cuda.empty_cache()
-        rows = run_heddle(args, lengths, [f"--model={args.model}"])
+        rows = (played_steps(args, lengths) if shifted else
+                run_heddle(args, lengths, [f"--model={args.model}"]))
         if args.whole_run_length:
             rows += [row for row in run_heddle(args, [args.whole_run_length],
                                                [f"--model={args.model}", "--whole-runs"])

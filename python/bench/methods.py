@@ -23,12 +23,11 @@ A case's bundle is NAME.hdl in the folder of bundles, dense.hdl what it is compa
 import argparse
 import json
 import pathlib
-import random
-import signal
 import statistics
-import subprocess
 import sys
 from typing import NamedTuple
+
+from runs import config_of, run_steps, seconds_of
 
 try:
     import torch
@@ -65,20 +64,9 @@ def parse_case(text):
     return case
 
 
-def eager_shape(folder):
-    """A LLaDA or Dream config.json in the words of EagerModel; biases are left out."""
-    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-    if "d_model" in config:
-        return config
-    return dict(n_layers=config["num_hidden_layers"], d_model=config["hidden_size"],
-                n_heads=config["num_attention_heads"], n_kv_heads=config["num_key_value_heads"],
-                mlp_hidden_size=config["intermediate_size"], rms_norm_eps=config["rms_norm_eps"],
-                rope_theta=config["rope_theta"])
-
-
 def time_eager(folder, shapes):
     """Milliseconds of eager layers by (batch, length)."""
-    config = eager_shape(folder)
+    config = config_of(folder)
     model, results = EagerModel(config), {}
     with torch.inference_mode():
         for batch, n in shapes:
@@ -97,41 +85,10 @@ def timed(backend, work):
         return milliseconds(work, 5)
 
 
-def run_steps(args, case):
+def run_case(args, case):
     """The records of a run's steps, of the first ones alone if the case says so."""
-    command = [args.heddle_run, "--model", args.model, "--random-weights", "--device=cuda",
-               "--dtype=bf16", "--bundle", str(pathlib.Path(args.bundles) / f"{case.name}.hdl"),
-               "--gen-length", str(case.response), "--steps", str(case.response),
-               "--steps-json", "-"]
-    if case.block:
-        command += ["--block-length", str(case.block)]
-    numbers = random.Random(case.prompt)
-    tokens = json.loads((pathlib.Path(args.model) / "config.json").read_text())["vocab_size"]
-    for _ in range(case.batch):
-        ids = ",".join(str(numbers.randrange(tokens * 3 // 4)) for _ in range(case.prompt))
-        command += ["--prompt-ids", ids]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    records = []
-    for line in run.stdout:
-        record = json.loads(line)
-        if "seconds" in record:
-            records.append(record)
-        if len(records) == case.measured:
-            run.send_signal(signal.SIGINT)
-            break
-    errors = run.communicate()[1]
-    if run.returncode != 0 and len(records) != case.measured:
-        sys.exit(f"error: {case.name} failed with status {run.returncode}: {errors}")
-    return records
-
-
-def seconds_of(records, steps, period):
-    """A whole run's: what was measured, and the last whole periods' mean for the others."""
-    times = [record["seconds"] for record in records]
-    if len(times) >= steps:
-        return sum(times)
-    last = times[-(len(times) // 2 // period * period):]
-    return sum(times) + (steps - len(times)) * statistics.mean(last)
+    return run_steps(args.heddle_run, args.model, pathlib.Path(args.bundles) / f"{case.name}.hdl",
+                     case.prompt, case.response, case.batch, 0, case.block, case.measured)
 
 
 def main():
@@ -161,10 +118,10 @@ def main():
     for case in args.case:
         alike = case._replace(name="dense", measured=args.dense_steps, period=1)
         if alike not in dense_runs:
-            records = run_steps(args, alike)
-            dense_runs[alike] = seconds_of(records, case.response, 1)
+            records = run_case(args, alike)
+            dense_runs[alike] = seconds_of(records, case.response)
         dense = dense_runs[alike]
-        records = run_steps(args, case)
+        records = run_case(args, case)
         run = seconds_of(records, case.response, case.period)
         eager_run = eager[case.batch, case.prompt + case.response] * case.response / 1000
         median = statistics.median(record["seconds"] for record in records) * 1000

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reprints the table of measured gains in README.md, on one NVIDIA GPU, in one run.
+
+First, where the compiler is (no GPU is needed), compile the schedules and write the shapes of the
+models into a folder:
+
+  python3 python/bench/claims.py compile --heddlec build/release/bin/heddlec --folder claims
+
+Then, on the GPU's machine, with that folder, heddle-run and PyTorch 2:
+
+  python3 python/bench/claims.py run --heddle-run build/release/bin/heddle-run --folder claims
+
+Weights are random, of LLaDA-8B's or Dream-7B's shape, in bf16. With them no prediction is sure, so a
+run commits one token a step and takes as many steps as the dense run. Heddle's seconds hold LM
+head, draws and commits; those of eager PyTorch (python/bench/gpu.py) are of the layers alone. Of
+runs that would take long the first steps are measured, and the others counted as the last ones.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+from typing import NamedTuple
+
+from runs import config_of, run_steps, seconds_of
+
+try:
+    import torch
+    from torch.nn.attention import sdpa_kernel
+
+    from gpu import BACKENDS, EagerModel, milliseconds
+except ImportError:  # compiling and --help need none of it
+    torch = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHAPES = {name: ROOT / f"runtime/test/model/Inputs/{name}-config.json"
+          for name in ("llada-8b", "dream-7b")}
+LONGEST = 131072  # positions; released configs allow fewer
+
+
+class Claim(NamedTuple):
+    what: str
+    model: str
+    example: str        # of examples/
+    replace: tuple      # (text, other text) in it
+    prompt: int
+    response: int
+    batch: int = 1
+    block: int = 0      # block length; 0: heddle-run's default
+    measured: int = 0   # steps; 0: all
+    period: int = 1     # of the schedule, in steps
+    refreshes: int = 0  # steps of the run that cost what step 1 does; 0: the period says
+    dense_steps: int = 8  # measured of the own dense run; 0: no such run
+    repetitions: int = 3  # of an eager step
+
+
+def salient(whole, response):
+    """DyLLM's thresholds, for steps over the whole sequence and over the response."""
+    return (("(below = 0.99) in all", f"(below = {whole}) in all"),
+            ("(below = 0.99) in %response", f"(below = {response}) in %response"))
+
+
+CLAIMS = {
+    "composed": Claim("SparseD's blocks with Fast-dLLM's dual cache", "llada-8b",
+                      "blocks-dual-cache", (), 16384, 256, block=32, repetitions=2),
+    "dual-cache": Claim("Fast-dLLM's dual cache", "llada-8b", "fast-dllm-dual", (), 768, 256,
+                        block=32),
+    "salient-llada": Claim("DyLLM, some 42 salient rows a layer", "llada-8b", "dyllm",
+                           salient(0.99865, 0.99963), 1024, 256, batch=16, measured=40, period=4),
+    "salient-dream": Claim("DyLLM, some 47 salient rows a layer", "dream-7b", "dyllm",
+                           salient(0.9995, 0.99984), 1024, 256, batch=16, measured=40, period=4),
+    "columns": Claim("PulseCol, 20% kept, groups of 128, 1,024 steps", "llada-8b", "pulsecol",
+                     (("group = 32", "group = 128"),), 64512, 1024, measured=4, refreshes=16,
+                     dense_steps=0, repetitions=1),
+}
+
+
+def compile_all(args):
+    """One bundle a claim, dense.hdl, and the models' shapes."""
+    folder = pathlib.Path(args.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, path in SHAPES.items():
+        config = json.loads(path.read_text())
+        for field in ("max_sequence_length", "max_position_embeddings"):
+            if field in config:
+                config[field] = LONGEST
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    sources = {"dense": ("dense", ()), **{name: claim[2:4] for name, claim in CLAIMS.items()}}
+    for name, (example, replace) in sources.items():
+        text = (ROOT / f"examples/{example}.mlir").read_text()
+        for old, new in replace:
+            if old not in text:
+                sys.exit(f"error: examples/{example}.mlir has no '{old}' any more")
+            text = text.replace(old, new)
+        (folder / f"{name}.mlir").write_text(text)
+        subprocess.run([args.heddlec, folder / f"{name}.mlir", f"--target={args.target}",
+                        "--dtype=bf16", "--head-dim=128", "-o", folder / f"{name}.hdl"], check=True)
+        print(f"compiled {folder / name}.hdl", flush=True)
+
+
+def eager_seconds(folder, batch, n, repetitions):
+    """{attention: seconds of a step's layers}."""
+    model, results = EagerModel(config_of(folder)), {}
+    with torch.inference_mode():
+        x = torch.randn(batch, n, model.weights[0]["q"].shape[0], device="cuda",
+                        dtype=torch.bfloat16)
+        cos, sin = model.tables(n)
+        for name, backend in BACKENDS.items():
+            with sdpa_kernel(backend):
+                results[name] = milliseconds(lambda: model.step(x, cos, sin), repetitions) / 1000
+    del model, x
+    torch.cuda.empty_cache()
+    return results
+
+
+def run_seconds(args, name, claim):
+    """A whole run's seconds, and the records of the steps that were measured."""
+    records = run_steps(args.heddle_run, str(pathlib.Path(args.folder) / claim.model),
+                        pathlib.Path(args.folder) / f"{name}.hdl", claim.prompt, claim.response,
+                        claim.batch, 0, claim.block, claim.measured)
+    if not claim.refreshes:
+        return seconds_of(records, claim.response, claim.period), records
+    rest = statistics.median(record["seconds"] for record in records[1:])
+    return (claim.refreshes * records[0]["seconds"] +
+            (claim.response - claim.refreshes) * rest), records
+
+
+def measure(args, name, claim):
+    """[{claim, rival, rival's seconds, seconds, ratio}] of one claim."""
+    folder = str(pathlib.Path(args.folder) / claim.model)
+    eager = eager_seconds(folder, claim.batch, claim.prompt + claim.response, claim.repetitions)
+    rivals = {f"eager PyTorch, {attention}": seconds * claim.response
+              for attention, seconds in eager.items()}
+    if claim.dense_steps:
+        rivals["Heddle's dense run"] = run_seconds(
+            args, "dense", claim._replace(measured=claim.dense_steps, period=1, refreshes=0))[0]
+    seconds, records = run_seconds(args, name, claim)
+    rows = statistics.mean(record["value_rows"] for record in records)
+    print(f"{name}: {claim.what}; {claim.model}, {claim.batch} x ({claim.prompt} + "
+          f"{claim.response}) tokens; {len(records)} of {claim.response} steps measured, median "
+          f"{statistics.median(r['seconds'] for r in records) * 1000:.2f} ms, V of "
+          f"{rows / config_of(folder)['n_layers'] / claim.batch:.0f} rows a layer and sequence")
+    results = [dict(claim=name, rival=rival, rival_s=rival_s, heddle_s=seconds,
+                    ratio=rival_s / seconds) for rival, rival_s in rivals.items()]
+    for each in results:
+        print(f"  {each['rival']:32}{each['rival_s']:10.2f} s   Heddle{each['heddle_s']:10.2f} s"
+              f"   ratio{each['ratio']:7.2f}", flush=True)
+    return results
+
+
+def run_all(args):
+    names = args.claim or list(CLAIMS)
+    for path in (pathlib.Path(args.heddle_run),
+                 *(pathlib.Path(args.folder) / f"{name}.hdl" for name in ["dense", *names])):
+        if not path.is_file():
+            sys.exit(f"error: there is no file {path}; see --help")
+    if not torch or not torch.cuda.is_available():
+        sys.exit("error: PyTorch with a GPU is needed, and " +
+                 ("it finds none here" if torch else "there is no PyTorch 2 here"))
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
+    results = [row for name in names for row in measure(args, name, CLAIMS[name])]
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="compile|run")
+    compiling = commands.add_parser("compile", help="compiles what the claims need")
+    compiling.add_argument("--heddlec", required=True)
+    compiling.add_argument("--target", default="cuda:sm_90a", help="(default: %(default)s)")
+    compiling.set_defaults(do=compile_all)
+    running = commands.add_parser("run", help="measures and prints the ratios")
+    running.add_argument("--heddle-run", required=True)
+    running.add_argument("--claim", action="append", choices=list(CLAIMS),
+                         help="may be repeated; all by default")
+    running.add_argument("--json", help="writes all figures there, too")
+    running.set_defaults(do=run_all)
+    for each in (compiling, running):
+        each.add_argument("--folder", required=True, help="of the bundles and the models' shapes")
+    args = parser.parse_args()
+    args.do(args)
+
+
+if __name__ == "__main__":
+    main()

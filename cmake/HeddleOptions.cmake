@@ -2,6 +2,7 @@
 # folder for programs. Knows nothing of LLVM.
 include_guard()
 include(CTest)
+include(GNUInstallDirs)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -45,7 +46,7 @@ endif()
 function(heddle_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} PUBLIC ${HEDDLE_ROOT})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${HEDDLE_ROOT}>)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
 endfunction()
 

@@ -59,6 +59,10 @@ bool runServer(Run &run) {
 
 int main(int argc, char **argv) {
   ::heddle::bundle::openStandardStreams();
+  // --help is about this tool; libLLVM's own options are on --help-hidden.
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    if (entry.first != "help" && entry.first != "version")
+      entry.second->setHiddenFlag(llvm::cl::Hidden);
   llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
   });

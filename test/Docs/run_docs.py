@@ -37,7 +37,8 @@ DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp"}
 COMMAND = re.compile(r"\s*(\$ |heddle|\./|python3 |cmake |ctest |ninja |pip |apt|export |git |hf )")
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 MASKS = [(re.compile(pattern), mask) for pattern, mask in (
-    (rf"{NUMBER} (s|ms|us|tok/s|GFLOP/s|GB/s|threads?|cores?)\b", r"# \1"),
+    (rf"{NUMBER} (?:s|ms|us)\b", "# s"),
+    (rf"{NUMBER} (tok/s|GFLOP/s|GB/s|threads?|cores?)\b", r"# \1"),
     (rf"(\"(?:seconds|confidence|[a-z_]*_seconds|[a-z_]*_ms)\": ?){NUMBER}", r"\1#"),
     (rf"{NUMBER} times as (fast|long)", r"# times as \1"),
     (r"\b[0-9a-f]{16}\b", "#"),

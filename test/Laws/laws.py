@@ -68,7 +68,9 @@ class Includes(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_explain_includes_nothing_of_the_runtime(self):
-        bad = [f"{p}:{n}: {inc}" for p in sources("tools") if p.parts[1] == "explain"
+        # But for its page, which rehearses a run by the runtime's own rules.
+        bad = [f"{p}:{n}: {inc}" for p in sources("tools")
+               if p.parts[1] == "explain" and p.parts[2] != "page"
                for n, inc in includes(p) if inc.startswith("runtime/")]
         self.assertEqual(bad, [])
 
@@ -175,7 +177,7 @@ class Files(unittest.TestCase):
                 continue
             code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text(p), flags=re.S)
             # Help texts may show an example's file name.
-            code = re.sub(r"examples/[\w-]+\.mlir|[\w-]+\.(hdl|mlir)", "", code)
+            code = re.sub(r"examples/[\w-]+\.mlir|[\w-]+\.(hdl|mlir|html)", "", code)
             for match in names.finditer(code):
                 bad.append(f"{p}: {match.group(0)}")
         self.assertEqual(bad, [])

@@ -9,6 +9,7 @@
 #include "bundle/File.h"
 #include "bundle/NativeCode.h"
 #include "tools/explain/Explain.h"
+#include "tools/explain/page/Page.h"
 
 #include "CLI/CLI.hpp"
 
@@ -77,6 +78,7 @@ struct DumpOptions {
   bool json = false;
   std::string section;
   std::string output;
+  std::string html; ///< a path for the page, "-" for stdout, or ""
   ExplainRequest request;
 };
 
@@ -108,6 +110,20 @@ std::string headText(const Bundle &bundle, const std::string &file) {
   return text;
 }
 
+/// Writes to a file that is not the `input`, or to stdout for "-" and "".
+int writeTo(const std::string &output, std::string_view contents,
+            const std::string &input) {
+  if (output.empty() || output == "-") {
+    print(contents);
+    return finish(Good);
+  }
+  std::error_code ignored;
+  if (std::filesystem::equivalent(input, output, ignored))
+    return report(Error("the output '" + output + "' is the input"));
+  Status status = writeFileAtomically(output, contents);
+  return status ? Good : report(status.error());
+}
+
 int dumpSection(const Bundle &bundle, const DumpOptions &options) {
   const std::vector<Bundle::SectionInfo> &table = bundle.sections();
   std::string names;
@@ -120,15 +136,7 @@ int dumpSection(const Bundle &bundle, const DumpOptions &options) {
     return report(Error(options.file + ": there is no section \"" +
                         options.section + "\", there are " + names));
   std::string_view contents = bundle.section(options.section);
-  if (options.output.empty() || options.output == "-") {
-    print(contents);
-    return finish(Good);
-  }
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.file, options.output, ignored))
-    return report(Error("the output '" + options.output + "' is the input"));
-  Status status = writeFileAtomically(options.output, contents);
-  return status ? Good : report(status.error());
+  return writeTo(options.output, contents, options.file);
 }
 
 int dump(const DumpOptions &options) {
@@ -147,6 +155,11 @@ int dump(const DumpOptions &options) {
       explainRun(bundle->manifest(), options.request);
   if (!explanation)
     return report(explanation.takeError().withContext(options.file));
+  if (!options.html.empty())
+    return writeTo(
+        options.html,
+        toHtml(*explanation, std::string(bundle->section(scheduleSection))),
+        options.file);
   print(headText(*bundle, options.file) + "\n" + toText(*explanation));
   return finish(Good);
 }
@@ -165,6 +178,7 @@ int main(int argc, char **argv) {
       "Examples:\n"
       "  heddle-bundle verify a.hdl b.hdl\n"
       "  heddle-bundle dump a.hdl --steps=256 --length=8192\n"
+      "  heddle-bundle dump a.hdl --html=a.html --steps=256 --length=8192\n"
       "  heddle-bundle dump a.hdl --json\n"
       "  heddle-bundle dump a.hdl --section=schedule\n"
       "  heddle-bundle dump a.hdl --section=code.host -o a.so\n"
@@ -194,6 +208,12 @@ int main(int argc, char **argv) {
       ->add_option("-o,--output", options.output,
                    "Write the section to this file, '-' for stdout")
       ->needs(section);
+  dumpCommand
+      ->add_option("--html", options.html,
+                   "Write one page with pictures of what the schedule does to "
+                   "this file, '-' for stdout")
+      ->excludes(json)
+      ->excludes(section);
   auto number = [&](const char *name, int64_t &value, const char *what) {
     dumpCommand->add_option(name, value, what)->capture_default_str();
   };

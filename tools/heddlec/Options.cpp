@@ -126,7 +126,10 @@ struct Flags {
                "writes no file unless -o is given"),
       cl::values(clEnumValN(ExplainFormat::Text, "", "for people"),
                  clEnumValN(ExplainFormat::Text, "text", "for people"),
-                 clEnumValN(ExplainFormat::Json, "json", "for programs")),
+                 clEnumValN(ExplainFormat::Json, "json", "for programs"),
+                 clEnumValN(ExplainFormat::Html, "html",
+                            "one page with pictures, which -o names "
+                            "(default: the input's name with .html)")),
       cl::ValueOptional,
       cl::init(ExplainFormat::None),
       cl::cat(category)};
@@ -198,6 +201,7 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --target=host,cuda  for CPU and GPUs\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
+    "  heddlec examples/pulsecol.mlir --explain=html -o pulsecol.html\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
     "  heddlec examples/pulsecol.mlir --dump=levels\n"
     "  heddlec --cache-stats                             what is kept for next "
@@ -238,11 +242,15 @@ std::string idleOption(const Flags &flags) {
 
 /// The output's name when the user gave none; "" for nothing to write.
 std::string defaultOutput(const Flags &flags) {
+  SmallString<128> name(llvm::sys::path::filename(flags.input));
+  if (flags.explain == ExplainFormat::Html) {
+    llvm::sys::path::replace_extension(name, ".html");
+    return name.str().str();
+  }
   if (flags.explain != ExplainFormat::None)
     return "";
   if (flags.level < Level::Code)
     return "-";
-  SmallString<128> name(llvm::sys::path::filename(flags.input));
   bool gpu = !flags.targets.empty() &&
              StringRef(flags.targets.front()).starts_with("cuda");
   llvm::sys::path::replace_extension(name, flags.level != Level::Code ? ".hdl"
@@ -327,10 +335,14 @@ std::string checkOptions(const Options &options) {
       return "--remarks: '" + options.remarks +
              "' is no regular expression: " + why;
   }
+  if (options.explain == ExplainFormat::Html && options.levelGiven)
+    return "--explain=html writes the page and nothing else; leave "
+           "--compile-to out";
   if (options.explain != ExplainFormat::None &&
       compiler.level == Level::Schedule)
     return "--explain needs at least --compile-to=plan";
-  if (options.explain != ExplainFormat::None && options.output == "-")
+  if (options.explain != ExplainFormat::None &&
+      options.explain != ExplainFormat::Html && options.output == "-")
     return "--explain and -o - would both print to stdout";
   if (binary && options.input == "-" && !options.named &&
       !options.output.empty())
@@ -373,6 +385,9 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
 
   options.input = flags.input;
   options.compiler.level = flags.level;
+  options.levelGiven = flags.level.getNumOccurrences() > 0;
+  if (flags.explain == ExplainFormat::Html)
+    options.compiler.level = Level::Plan; // all that the page shows
   options.output = flags.output.getNumOccurrences() ? flags.output.getValue()
                                                     : defaultOutput(flags);
   options.named = flags.output.getNumOccurrences() > 0;

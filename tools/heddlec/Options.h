@@ -16,7 +16,7 @@
 
 namespace mlir::heddle {
 
-enum class ExplainFormat { None, Text, Json };
+enum class ExplainFormat { None, Text, Json, Html };
 
 /// The cache of compiled code.
 struct CacheOptions {
@@ -36,6 +36,7 @@ struct Options {
   bool named = false; ///< whether the user chose `output`
   std::string dump;   ///< a folder, or ""
   ExplainFormat explain = ExplainFormat::None;
+  bool levelGiven = false; ///< whether the user chose compiler.level
   ::heddle::explain::ExplainRequest request;
   std::string remarks; ///< a regular expression on categories, or ""
   CacheOptions cache;

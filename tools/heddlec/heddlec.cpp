@@ -9,6 +9,7 @@
 
 #include "bundle/File.h"
 #include "heddle/Pipelines/Compiler.h"
+#include "tools/explain/page/Page.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -70,11 +71,14 @@ LogicalResult dumpLevel(const Options &options, const LevelOutput &output) {
   return write(path, output.contents);
 }
 
-LogicalResult printExplanation(const Options &options,
+LogicalResult writeExplanation(const Options &options, StringRef source,
                                const ::heddle::bundle::Manifest &manifest) {
   auto explanation = ::heddle::explain::explainRun(manifest, options.request);
   if (!explanation)
     return fail("--explain: " + explanation.error().text());
+  if (options.explain == ExplainFormat::Html)
+    return write(options.output,
+                 ::heddle::explain::toHtml(*explanation, source.str()));
   return write("-", options.explain == ExplainFormat::Json
                         ? toJson(*explanation)
                         : toText(*explanation));
@@ -200,9 +204,9 @@ LogicalResult run(Options options) {
     return failure();
 
   if (options.explain != ExplainFormat::None &&
-      failed(printExplanation(options, compiled->manifest)))
+      failed(writeExplanation(options, source, compiled->manifest)))
     return failure();
-  if (options.output.empty())
+  if (options.output.empty() || options.explain == ExplainFormat::Html)
     return success();
   return write(options.output, compiled->output);
 }

@@ -1,0 +1,294 @@
+//===- PageData.cpp - What the page is drawn from -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Numbers that repeat stand once: steps as runs [first, last, stride], series
+// over steps as runs [value, steps], phases by rule rather than by layer. So
+// the size follows the schedule's changes, not steps times layers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/ManifestNames.h"
+#include "bundle/Program.h"
+#include "tools/explain/page/Page.h"
+#include "tools/explain/page/SequencePicture.h"
+
+#include "nlohmann/json.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::explain;
+using nlohmann::ordered_json;
+
+namespace {
+
+/// The sequence picture's bins at most; halved while its text is too long.
+constexpr int64_t mostBins = 512;
+constexpr size_t longestRoles = 600'000;
+
+/// Ascending numbers as runs [first, last, stride].
+ordered_json stepRuns(const std::vector<int64_t> &steps) {
+  ordered_json runs = ordered_json::array();
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i + 1;
+    int64_t stride = end < steps.size() ? steps[end] - steps[i] : 1;
+    while (end < steps.size() && steps[end] - steps[end - 1] == stride)
+      ++end;
+    // Two that are far apart are two.
+    if (end - i == 2 && stride > 1)
+      end = i + 1;
+    runs.push_back({steps[i], steps[end - 1], end - i > 1 ? stride : 1});
+    i = end;
+  }
+  return runs;
+}
+
+ordered_json toJson(const Series &series) {
+  ordered_json runs = ordered_json::array();
+  for (auto [value, steps] : series.runs)
+    runs.push_back({value, steps});
+  return runs;
+}
+
+/// The terms of a kernel as what they keep: positions, lists by number.
+ordered_json termsOf(const Kernel &kernel, int64_t length) {
+  ordered_json terms = ordered_json::array();
+  for (const Term &term : kernel.terms) {
+    ordered_json item;
+    item["kind"] = detail::nameOf(detail::termNames, term.kind);
+    if (readsList(term))
+      item["selection"] = term.selection;
+    else if (term.kind == Term::Kind::Window)
+      item["half"] = term.size / 2;
+    else
+      item["bound"] = std::min(sinkBound({&term, 1}, length), length);
+    terms.push_back(std::move(item));
+  }
+  return terms;
+}
+
+ordered_json rulesOf(const Explanation &explanation) {
+  const Manifest &manifest = explanation.manifest;
+  ordered_json rules = ordered_json::array();
+  for (size_t i = 0; i < explanation.rules.size(); ++i) {
+    const RuleExplanation &rule = explanation.rules[i];
+    ordered_json item;
+    item["layers"] = stepRuns(rule.layers);
+    item["phases"] = ordered_json::array();
+    for (size_t p = 0; p < rule.phases.size(); ++p) {
+      const PhaseExplanation &phase = rule.phases[p];
+      const Phase &planned = manifest.rules[i].phases[p];
+      ordered_json entry;
+      entry["pattern"] = phase.pattern;
+      entry["terms"] =
+          termsOf(manifest.kernels[static_cast<size_t>(planned.attention)],
+                  explanation.request.length);
+      entry["steps"] = stepRuns(phase.steps);
+      entry["pairs"] = phase.pairs;
+      entry["exact"] = phase.pairsExact;
+      entry["renews_first"] = phase.renewsFirst;
+      entry["renews"] = ordered_json::array();
+      for (size_t r = 0; r < phase.renewals.size(); ++r)
+        entry["renews"].push_back(
+            {{"selection", planned.refreshes[r].selection},
+             {"steps", stepRuns(phase.renewals[r].steps)}});
+      entry["unfilled"] = stepRuns(phase.unfilled);
+      item["phases"].push_back(std::move(entry));
+    }
+    rules.push_back(std::move(item));
+  }
+  return rules;
+}
+
+ordered_json selectionsOf(const Explanation &explanation) {
+  const Manifest &manifest = explanation.manifest;
+  ordered_json selections = ordered_json::array();
+  for (size_t i = 0; i < explanation.selections.size(); ++i) {
+    const SelectionExplanation &cost = explanation.selections[i];
+    const Selection &selection = manifest.selections[i];
+    ordered_json item;
+    item["name"] = cost.name;
+    item["kind"] = detail::nameOf(detail::selectionNames, selection.kind);
+    item["group"] = selection.group;
+    item["keep"] = detail::toString(selection.keep);
+    item["keys"] = cost.keys;
+    item["of"] = cost.of;
+    item["groups"] = cost.groups;
+    item["apart"] = selection.isolation != Selection::Isolation::None;
+    item["per_kv_head"] = selection.perKvHead;
+    item["scorer"] = selection.scorer;
+    item["cadence"] = toString(selection.cadence);
+    item["layers"] = cost.layers;
+    item["lists"] = ordered_json::array();
+    for (size_t t = 0; t < cost.lists.size(); ++t) {
+      const SelectionExplanation::Lists &lists = cost.lists[t];
+      ordered_json entry;
+      entry["target"] = manifest.targets[t].cpu;
+      entry["encoding"] =
+          lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr;
+      entry["bytes_per_layer"] = lists.bytesPerLayer;
+      entry["bytes"] = lists.bytes;
+      item["lists"].push_back(std::move(entry));
+    }
+    selections.push_back(std::move(item));
+  }
+  return selections;
+}
+
+ordered_json passesOf(const Explanation &explanation) {
+  ordered_json passes = ordered_json::array();
+  for (const PassExplanation &pass : explanation.passes) {
+    ordered_json item;
+    item["what"] = pass.what;
+    item["steps"] = stepRuns(pass.steps);
+    item["rows"] = {pass.rows.least, pass.rows.most};
+    item["depends"] = pass.depends;
+    passes.push_back(std::move(item));
+  }
+  return passes;
+}
+
+ordered_json rehearsalOf(const Explanation &explanation,
+                         std::optional<SequencePicture> &picture) {
+  const ExplainRequest &request = explanation.request;
+  const RehearsalRequest run{
+      .steps = request.steps,
+      .length = request.length,
+      .prompt = request.prompt,
+      .blockLength = request.blockLength,
+  };
+  for (int64_t bins = mostBins;; bins /= 2) {
+    picture.emplace(run, bins);
+    Status status =
+        rehearse(explanation.manifest, run,
+                 [&](const RehearsedStep &step) { picture->add(step); });
+    if (!status) {
+      picture.reset();
+      return {{"error", status.error().text()}};
+    }
+    picture->finish();
+    size_t characters = 0;
+    for (const std::string &roles : picture->roles)
+      characters += roles.size();
+    if (characters <= longestRoles || bins <= 32)
+      break;
+  }
+  ordered_json json;
+  json["seed"] = run.seed;
+  json["steps"] = picture->steps;
+  json["bin"] = picture->binSize;
+  json["bins"] = picture->bins;
+  json["roles"] = picture->roles;
+  json["roles_of_steps"] = toJson(picture->rolesOfSteps);
+  json["decoded"] = picture->decoded;
+  json["visible"] = toJson(picture->visible);
+  json["recomputed"] = toJson(picture->recomputed);
+  json["partly"] = toJson(picture->partly);
+  json["masked"] = toJson(picture->masked);
+  json["committed"] = toJson(picture->committed);
+  json["logit_rows"] = toJson(picture->logitRows);
+  return json;
+}
+
+/// The bytes that are kept from step to step in all layers, by part: of each
+/// visible row what the schedule reuses, of each selection its lists from the
+/// first renewal on.
+ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
+  const Manifest &manifest = explanation.manifest;
+  const ExplainRequest &request = explanation.request;
+  ordered_json parts = ordered_json::array();
+  auto perRow = [&](const char *name, int64_t heads) {
+    int64_t row =
+        heads * request.headDim * request.elementBytes * request.layers;
+    Series bytes;
+    for (auto [rows, steps] : visible.runs)
+      bytes.runs.push_back({rows * row, steps});
+    parts.push_back({{"name", name}, {"bytes", toJson(bytes)}});
+  };
+  const Reuse &reuse = manifest.reuse;
+  // Where every step computes all rows, nothing that is kept is read.
+  bool keeps = !manifest.passes.empty();
+  if (keeps && reuse.kv)
+    perRow("keys and values", 2 * request.kvHeads);
+  if (keeps && reuse.attention == Reuse::Attention::Output)
+    perRow("attention outputs", request.heads);
+  else if (keeps && reuse.attention != Reuse::Attention::None)
+    perRow("attention contexts", request.heads);
+  if (keeps && reuse.ffn)
+    perRow("FFN outputs", request.heads);
+  for (size_t i = 0; i < explanation.selections.size(); ++i) {
+    const SelectionExplanation &selection = explanation.selections[i];
+    // The step at which each rule fills the lists of its layers.
+    std::map<int64_t, int64_t> layersFilledAt;
+    for (const RuleExplanation &rule : explanation.rules) {
+      int64_t first = request.steps + 1;
+      for (const PhaseExplanation &phase : rule.phases)
+        for (const PhaseExplanation::Renewal &renewal : phase.renewals)
+          if (renewal.selection == selection.name && !renewal.steps.empty())
+            first = std::min(first, renewal.steps.front());
+      layersFilledAt[first] += std::ssize(rule.layers);
+    }
+    Series bytes;
+    int64_t layers = 0, before = 1;
+    for (auto [step, filled] : layersFilledAt) {
+      int64_t last = std::min(step, request.steps + 1);
+      if (last > before)
+        bytes.runs.push_back(
+            {layers * selection.lists.front().bytesPerLayer, last - before});
+      before = last;
+      layers += filled;
+    }
+    if (before <= request.steps)
+      bytes.runs.push_back({layers * selection.lists.front().bytesPerLayer,
+                            request.steps - before + 1});
+    parts.push_back(
+        {{"name", "lists of " + selection.name}, {"bytes", toJson(bytes)}});
+  }
+  return parts;
+}
+
+} // namespace
+
+std::string explain::pageData(const Explanation &explanation,
+                              const std::string &source) {
+  const ExplainRequest &request = explanation.request;
+  const Manifest &manifest = explanation.manifest;
+  ordered_json json;
+  json["schedule"] = manifest.schedule;
+  json["source"] = source;
+  json["producer"] = manifest.producer;
+  json["run"] = {{"steps", request.steps},
+                 {"length", request.length},
+                 {"prompt", request.prompt},
+                 {"block_length", request.blockLength},
+                 {"block_steps", request.blockSteps()},
+                 {"layers", request.layers},
+                 {"heads", request.heads},
+                 {"kv_heads", request.kvHeads},
+                 {"head_dim", request.headDim},
+                 {"element_bytes", request.elementBytes}};
+  json["planned"] = explanation.planned;
+  json["exact"] = explanation.exact;
+  json["dense_pairs"] = explanation.densePairs;
+  json["rules"] = rulesOf(explanation);
+  json["selections"] = selectionsOf(explanation);
+  json["passes"] = passesOf(explanation);
+  json["visible"] = toString(manifest, manifest.visible);
+  json["cost"]["parts"] = {{{"name", "Pairs that attention computes"},
+                            {"share", explanation.share},
+                            {"exact", explanation.exact}},
+                           {{"name", "Pairs visited to score"},
+                            {"share", explanation.scoreShare},
+                            {"exact", true}}};
+  std::optional<SequencePicture> picture;
+  json["rehearsal"] = rehearsalOf(explanation, picture);
+  json["memory"] = memoryOf(explanation, picture ? picture->visible : Series());
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}

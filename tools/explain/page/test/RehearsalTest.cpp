@@ -1,0 +1,127 @@
+//===- RehearsalTest.cpp - A run without a model --------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/explain/page/Rehearsal.h"
+#include "tools/explain/page/SequencePicture.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::explain;
+
+namespace {
+
+/// All rows at the first step of a block, the block's at the others.
+Manifest ofBlocks() {
+  Manifest manifest;
+  manifest.positions.emplace_back().kind = Positions::Kind::Block;
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  start.inBlock = true;
+  Pass all, block;
+  all.when.push_back({When::Kind::On, start});
+  block.rows = 0;
+  manifest.passes = {all, block};
+  manifest.reuse.kv = true;
+  return manifest;
+}
+
+TEST(Rehearsal, PlaysTheRowsOfABlock) {
+  int64_t steps = 0, committed = 0;
+  std::vector<int64_t> live;
+  Status status = rehearse(
+      ofBlocks(), {.steps = 8, .length = 24, .prompt = 8, .blockLength = 8},
+      [&](const RehearsedStep &step) {
+        EXPECT_EQ(step.place.step, ++steps);
+        EXPECT_EQ(std::ssize(step.visible), 24);
+        EXPECT_EQ(std::count(step.masked.begin(), step.masked.end(), 1),
+                  16 - committed);
+        EXPECT_EQ(std::ssize(step.commits), 2);
+        for (int32_t position : step.commits) {
+          EXPECT_TRUE(step.masked[static_cast<size_t>(position)]);
+          EXPECT_EQ((position - 8) / 8, step.place.block);
+        }
+        committed += std::ssize(step.commits);
+        live.push_back(std::ssize(step.live));
+      });
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(live, (std::vector<int64_t>{24, 8, 8, 8, 24, 8, 8, 8}));
+  EXPECT_EQ(committed, 16);
+}
+
+TEST(Rehearsal, SaysWhyAScheduleCannotRun) {
+  Manifest manifest = ofBlocks();
+  manifest.passes.erase(manifest.passes.begin());
+  Status status = rehearse(manifest, {.steps = 8, .length = 24, .prompt = 8},
+                           [](const RehearsedStep &) {});
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find("has not been computed at any step"),
+            std::string::npos)
+      << status.error().text();
+  EXPECT_FALSE(rehearse(ofBlocks(), {.steps = 1 << 20, .length = 1 << 20},
+                        [](const RehearsedStep &) {}));
+}
+
+TEST(Rehearsal, OneSeedOneRun) {
+  auto commits = [](uint64_t seed) {
+    std::vector<int32_t> all;
+    EXPECT_TRUE(rehearse(
+        ofBlocks(), {.steps = 8, .length = 24, .prompt = 8, .seed = seed},
+        [&](const RehearsedStep &step) {
+          all.insert(all.end(), step.commits.begin(), step.commits.end());
+        }));
+    return all;
+  };
+  EXPECT_EQ(commits(1), commits(1));
+  EXPECT_NE(commits(1), commits(2));
+}
+
+TEST(Rehearsal, ThresholdsMayEndEarlyButEnd) {
+  Manifest manifest = ofBlocks();
+  manifest.commit.kind = CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 2};
+  int64_t committed = 0, steps = 0;
+  ASSERT_TRUE(rehearse(
+      manifest, {.steps = 32, .length = 72, .prompt = 8, .blockLength = 32},
+      [&](const RehearsedStep &step) {
+        ++steps;
+        committed += std::ssize(step.commits);
+      }));
+  EXPECT_EQ(committed, 64);
+  EXPECT_LT(steps, 32);
+}
+
+// The worked example of SequencePicture.h.
+TEST(SequencePicture, GathersPositionsInBins) {
+  SequencePicture picture({.steps = 2, .length = 6, .prompt = 2}, 3);
+  ASSERT_EQ(picture.bins, 3);
+  const std::vector<int32_t> all = {0, 1, 2, 3, 4, 5}, some = {2, 3, 4, 5};
+  const std::vector<int32_t> fourth = {4};
+  const std::vector<uint8_t> before = {0, 0, 1, 1, 1, 1},
+                             after = {0, 0, 1, 1, 0, 1};
+  picture.add(
+      {.visible = all, .live = all, .masked = before, .commits = fourth});
+  picture.add({.visible = all, .live = some, .masked = after});
+  picture.finish();
+  EXPECT_EQ(picture.roles, (std::vector<std::string>{"r3", "c1r2"}));
+  using Runs = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(picture.rolesOfSteps.runs, (Runs{{0, 1}, {1, 1}}));
+  EXPECT_EQ(picture.masked.runs, (Runs{{4, 1}, {3, 1}}));
+  EXPECT_EQ(picture.recomputed.runs, (Runs{{6, 1}, {4, 1}}));
+  using Bin = std::array<int64_t, 5>;
+  EXPECT_EQ(
+      picture.decoded,
+      (std::vector<Bin>{{0, 0, 0, 0, 0}, {3, 3, 3, 3, 3}, {1, 1, 1, 1, 3}}));
+}
+
+} // namespace

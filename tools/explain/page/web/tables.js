@@ -1,0 +1,78 @@
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The same as the pictures show, as tables; filled when they are opened.
+
+/** Runs of steps at which all of some series stay the same: [first, last]. */
+function equalRuns(series, last) {
+  const runs = [];
+  for (let step = 1; step <= last; ++step) {
+    const before = runs[runs.length - 1];
+    if (before && series.every(values => values[before[0] - 1] === values[step - 1])) before[1] = step;
+    else runs.push([step, step]);
+  }
+  return runs;
+}
+
+const span = ([first, last]) => first === last ? count(first) : `${count(first)}\u2013${count(last)}`;
+
+const tables = {
+  timeline() {
+    const rows = rules.flatMap((rule, i) => rule.phases.filter(phase => phase.steps.length).map(phase => [
+      runsText(data.rules[i].layers), phase.pattern, count(stepsIn(phase.steps)), runsText(phase.steps),
+      `${phase.exact ? '' : 'at most '}${percent(phase.pairs / data.dense_pairs)}`,
+      phase.renews.map(renewal => `${data.selections[renewal.selection].name} at ${runsText(renewal.steps)}`
+        + (phase.renews_first ? ', before attention' : '')).join('; ') || 'none']));
+    const passes = data.passes.filter(pass => pass.steps.length).map(pass => [pass.what, count(stepsIn(pass.steps)), runsText(pass.steps),
+      pass.rows[0] === pass.rows[1] ? count(pass.rows[1]) : `${count(pass.rows[0])} to ${count(pass.rows[1])}`]);
+    return [table('Steps by layer', ['Layers', 'Attention', 'Steps', 'Which', 'Pairs', 'Renews'], rows, [1, 3, 5]),
+      ...(passes.length ? [table('Rows that steps recompute', ['Recomputes', 'Steps', 'Which', 'Rows'], passes, [0, 2])] : [])];
+  },
+  sequence() {
+    if (!rehearsal) return [];
+    const { visible, recomputed, partly, masked, committed } = rehearsal.series;
+    const cached = visible.map((n, i) => n - recomputed[i] - partly[i]);
+    const columns = [visible, recomputed, partly, cached, masked, committed];
+    return [table('Positions by step', ['Steps', 'Visible', 'Recomputed', 'In part', 'From cache', 'Masked before', 'Become tokens'],
+      equalRuns(columns, rehearsal.steps).map(steps => [span(steps), ...columns.map(values => count(values[steps[0] - 1]))]))];
+  },
+  memory() {
+    return [table('Bytes kept', ['Steps', ...kept.map(part => part.name), 'All'],
+      equalRuns(kept.map(part => part.bytes), run.steps).map(steps =>
+        [span(steps), ...kept.map(part => bytesText(part.bytes[steps[0] - 1])), bytesText(keptAt(steps[0]))])),
+      ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Renewed', 'Bytes'],
+        data.selections.map(one => [one.name,
+          `${one.keep}: ${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? 'blocks' : 'keys'}`,
+          `${count(one.group)} rows, ${one.per_kv_head ? 'key/value head' : 'query head'}`, one.scorer, one.cadence,
+          one.lists.map(list => list.encoding ? `${bytesText(list.bytes)} (${list.target}, ${list.encoding})` : `cannot run on ${list.target}`).join('; ')]),
+        [1, 2, 3, 4, 5])] : [])];
+  },
+  pattern() {
+    const { phase, rule } = at(state.step, state.layer);
+    const rows = phase.terms.map(term => {
+      if (term.kind === 'window') return ['window', `keys at most ${count(term.half)} positions away`];
+      if (term.kind === 'sinks') return ['sinks', `the first ${plural(term.bound, 'key')}`];
+      const one = data.selections[term.selection], when = chosenAt(rule, term.selection, state.step, phase);
+      return [`${one.kind}(${one.name})`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for each ${plural(one.group, 'row')}, `
+        + (when ? `chosen at step ${count(when)}` : 'not chosen yet')];
+    });
+    if (!rows.length) rows.push(['dense', 'every key']);
+    return [table('What a query reads', ['Part', 'Keys'], rows, [1])];
+  },
+};
+
+/** Fills tables when they are opened, and those that are open. */
+function makeTables() {
+  for (const details of document.querySelectorAll('details[data-table]'))
+    details.addEventListener('toggle', () => fillTable(details));
+}
+function fillTable(details) {
+  if (!details.open) return;
+  const box = details.querySelector('.table');
+  box.replaceChildren(...tables[details.dataset.table]());
+  // What scrolls must be reachable without a mouse.
+  box.tabIndex = 0;
+  box.setAttribute('role', 'region');
+  const title = details.closest('section').querySelector('h2');
+  box.setAttribute('aria-label', `${title.textContent}: ${details.querySelector('summary').textContent}`);
+}

@@ -171,7 +171,7 @@ class Shell:
             (folder / "build" / preset / "bin").symlink_to(bin_dir)
         self.folder = folder
         environment = dict(os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
-        environment.setdefault("HEDDLE_CACHE_DIR", str(folder / ".cache"))
+        environment.setdefault("HEDDLE_CACHE_DIR", str(ROOT / "build/test-cache"))
         self.bash = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environment, text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")

@@ -36,7 +36,7 @@ PICTURES = {
     for name, example, options, place in (
         ("columns", "pulsecol", ("--steps=1024", "--length=65536"), (300, 0)),
         ("composed", "columns-window-saliency",
-         ("--steps=128", "--length=640", "--prompt=128"), (60, 5)),
+         ("--steps=128", "--length=384", "--prompt=128"), (60, 5)),
     )
     for dark in (False, True)
 }
@@ -80,22 +80,31 @@ COMPARE = """(async (one, other) => {
 })"""
 
 
+def chunks(png):
+    """The chunks of a PNG file: (type, data)."""
+    at = 8  # behind the signature
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        yield kind, png[at + 8:at + 8 + length]
+        at += 12 + length
+
+
 def with_canvases(png, canvases):
-    """A PNG file with the canvases' places in a tEXt chunk, after the header."""
-    body = b"tEXt" + KEYWORD + b"\0" + json.dumps(canvases).encode()
-    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-    header = 8 + 25  # signature and IHDR
-    return png[:header] + chunk + png[header:]
+    """The same picture with the canvases' places in a tEXt chunk, packed tighter
+    than the browser does."""
+    parts = list(chunks(png))
+    pixels = zlib.decompress(b"".join(data for kind, data in parts if kind == b"IDAT"))
+    parts = [parts[0], (b"tEXt", KEYWORD + b"\0" + json.dumps(canvases).encode()),
+             (b"IDAT", zlib.compress(pixels, 9)), (b"IEND", b"")]
+    return png[:8] + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts)
 
 
 def canvases_of(png):
-    at = 8
-    while at < len(png):
-        length, kind = struct.unpack(">I4s", png[at:at + 8])
-        data = png[at + 8:at + 8 + length]
+    for kind, data in chunks(png):
         if kind == b"tEXt" and data.startswith(KEYWORD + b"\0"):
             return json.loads(data[len(KEYWORD) + 1:])
-        at += 12 + length
     raise ValueError("the picture names no canvases; draw it anew with pictures.py")
 
 

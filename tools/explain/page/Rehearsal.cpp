@@ -32,9 +32,11 @@ double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
   return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-/// The masked positions that the step may commit, ascending.
+/// The masked positions that the step may commit, ascending; `isLive`: whether
+/// the row of a position is.
 void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
-                    std::span<const int32_t> live, std::vector<int32_t> &out) {
+                    std::span<const uint8_t> isLive,
+                    std::vector<int32_t> &out) {
   out.clear();
   if (run.stepRule().byQuota() && run.quota() == 0)
     return;
@@ -43,8 +45,8 @@ void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   for (int32_t position : run.order()) {
     if (out.size() == most)
       break;
-    if (run.isCandidate(position) && rows.inCommitSet(position) &&
-        std::binary_search(live.begin(), live.end(), position))
+    if (isLive[static_cast<size_t>(position)] && run.isCandidate(position) &&
+        rows.inCommitSet(position))
       out.push_back(position);
   }
   if (ordered)
@@ -78,6 +80,7 @@ explain::rehearse(const bundle::Manifest &manifest,
   rows.beginRun({request.length, request.prompt});
 
   std::vector<int32_t> live, among, candidates, commits;
+  std::vector<uint8_t> isLive;
   std::vector<double> confidence;
   while (!run.done() && run.place().step <= 2 * request.steps) {
     if (Status status = rows.beginStep({.place = run.place(),
@@ -91,13 +94,16 @@ explain::rehearse(const bundle::Manifest &manifest,
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
     live.clear();
+    isLive.assign(static_cast<size_t>(request.length), 0);
     among.clear();
-    for (int32_t place : rows.livePlaces())
+    for (int32_t place : rows.livePlaces()) {
       live.push_back(rows.positions()[static_cast<size_t>(place)]);
+      isLive[static_cast<size_t>(live.back())] = 1;
+    }
     if (rows.pass().exact == Pass::Exact::LeastSimilar)
       for (int32_t row : rows.amongRows())
         among.push_back(live[static_cast<size_t>(row)]);
-    findCandidates(run, rows, live, candidates);
+    findCandidates(run, rows, isLive, candidates);
     confidence.clear();
     for (int32_t position : candidates)
       confidence.push_back(

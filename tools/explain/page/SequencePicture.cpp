@@ -22,17 +22,24 @@ std::string SequencePicture::rolesOf(const RehearsedStep &step) const {
   // Ascending by what is done for a position.
   constexpr char letters[] = {'a', 'c', 'p', 'r'};
   std::vector<uint8_t> role(static_cast<size_t>(bins), 0);
-  for (int32_t position : step.visible)
-    role[static_cast<size_t>(position / binSize)] = 1;
+  // Positions ascend: bins are entered one after the other.
+  auto raise = [&](std::span<const int32_t> positions, auto roleOf) {
+    size_t bin = 0;
+    int64_t end = binSize;
+    for (int32_t position : positions) {
+      for (; position >= end; end += binSize)
+        ++bin;
+      role[bin] = std::max<uint8_t>(role[bin], roleOf(position));
+    }
+  };
+  raise(step.visible, [](int32_t) { return 1; });
   // What the run decides about is not recomputed for sure.
   size_t next = 0;
-  for (int32_t position : step.live) {
+  raise(step.live, [&](int32_t position) {
     while (next < step.among.size() && step.among[next] < position)
       ++next;
-    bool among = next < step.among.size() && step.among[next] == position;
-    uint8_t &bin = role[static_cast<size_t>(position / binSize)];
-    bin = std::max<uint8_t>(bin, among ? 2 : 3);
-  }
+    return next < step.among.size() && step.among[next] == position ? 2 : 3;
+  });
   std::string text;
   for (size_t i = 0; i < role.size();) {
     size_t end = i;

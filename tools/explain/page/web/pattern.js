@@ -173,6 +173,6 @@ function patternText() {
   const { view, n, illustrated } = shown || pairMap(state.step, state.layer);
   const cell = view.size / n;
   const where = view.size === run.length ? `all ${count(run.length)} positions` : `positions ${count(view.from)} to ${count(view.from + view.size - 1)}`;
-  return `${phase.pattern}, ${where}${cell > 1 ? `, a cell is ${count(cell)} \u00d7 ${count(cell)}` : ''}.`
+  return `${phase.pattern}, ${where}${cell > 1 ? `, a cell is ${count(cell)}\u00a0\u00d7\u00a0${count(cell)}` : ''}.`
     + (illustrated ? ` Which keys a list holds is found in a run: an illustration of the right share, seed ${seed}.` : '');
 }

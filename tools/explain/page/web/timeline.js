@@ -66,7 +66,7 @@ function layerBands() {
 function makeTimeline() {
   const plot = new StepPlot('timeline');
   const bands = layerBands();
-  const height = Math.max(64, Math.min(240, Math.max(run.layers * 7, bands.length * 14)));
+  const height = Math.max(64, Math.min(240, Math.max(run.layers * (bands.length > 1 ? 7 : 4), bands.length * 14)));
   const labels = bands.map(band => [
     band.count === 1 ? `layer ${count(band.first)}` : `layers ${count(band.first)}\u2013${count(band.first + band.count - 1)}`,
     (band.first + band.count / 2) / run.layers]);
@@ -82,9 +82,9 @@ function makeTimeline() {
       context.fillStyle = colour('accent');
       for (const phase of rule.phases) fillSteps(context, phase.unfilled, top + band / 2 - 1, 2, width);
     }
-    if (tall / run.layers >= 3) {
+    if (tall / run.layers >= 2.5) {
       context.fillStyle = colour('card');
-      context.globalAlpha = 0.7;
+      context.globalAlpha = tall / run.layers >= 6 ? 0.7 : 0.25;
       for (let layer = 1; layer < run.layers; ++layer) context.fillRect(0, layer / run.layers * tall - 0.5, width, 1);
       context.globalAlpha = 1;
     }

@@ -61,18 +61,19 @@ int main(int argc, char **argv) {
   orExit(device->checkRun(*engine, {static_cast<int64_t>(prompts[0].size())},
                           options));
   orExit(device->load(argv[1], {}));
+  int64_t rows = 0;
   rt::Generation generation = orExit(
-      rt::generate(*engine, prompts, options, [](const rt::StepRecord &step) {
-        std::fprintf(stderr, "\rstep %lld of %lld",
-                     static_cast<long long>(step.step),
-                     static_cast<long long>(step.totalSteps));
+      rt::generate(*engine, prompts, options, [&](const rt::StepRecord &step) {
+        rows += step.rowsComputed;
         return true; // false ends the run
       }));
+  std::fprintf(stderr, "%lld steps computed %lld rows\n",
+               static_cast<long long>(generation.stepsDone),
+               static_cast<long long>(rows));
 
   std::span<const int32_t> response(generation.sequences[0]);
   response = response.subspan(prompts[0].size());
   auto end = std::find(response.begin(), response.end(), config.eosToken);
-  std::fprintf(stderr, "\n");
   std::printf(
       "%s\n",
       tokenizer->decode({response.begin(), end}, /*skipSpecial=*/true).c_str());

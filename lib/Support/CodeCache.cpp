@@ -83,15 +83,21 @@ Expected<std::unique_ptr<CodeCache>> CodeCache::open(StringRef folder,
   if (std::error_code error = sys::fs::create_directories(
           folder, /*IgnoreExisting=*/true, sys::fs::owner_all))
     return fail("cannot make the folder: " + error.message());
+  int descriptor =
+      ::open(folder.str().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return fail("cannot open the folder: " + lastError().message());
+  std::unique_ptr<CodeCache> cache(
+      new CodeCache(folder.str(), descriptor, *parsed));
   struct stat info;
-  if (::stat(folder.str().c_str(), &info) != 0)
+  if (::fstat(descriptor, &info) != 0)
     return fail(lastError().message());
-  if (!S_ISDIR(info.st_mode))
-    return fail("is a file, expected a folder");
   if (std::string why = whyNotTrusted(info); !why.empty())
     return fail(why);
-  return std::unique_ptr<CodeCache>(new CodeCache(folder.str(), *parsed));
+  return cache;
 }
+
+CodeCache::~CodeCache() { ::close(descriptor); }
 
 std::string CodeCache::pathOf(StringRef name) const {
   SmallString<256> path(directory);
@@ -100,9 +106,10 @@ std::string CodeCache::pathOf(StringRef name) const {
 }
 
 std::optional<std::string> CodeCache::find(StringRef key) {
-  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
-  int file = ::open(pathOf(key).c_str(),
-                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // In the folder that was looked at, whatever has its name by now. Without
+  // O_NONBLOCK, opening a named pipe would wait for a writer.
+  int file = ::openat(descriptor, (prefix + key).str().c_str(),
+                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0)
     return std::nullopt;
   auto close = scope_exit([&] { ::close(file); });

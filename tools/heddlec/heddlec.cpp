@@ -188,7 +188,9 @@ LogicalResult run(Options options) {
     options.compiler.observer = [&](const LevelOutput &output) {
       return dumpLevel(options, output);
     };
-  std::unique_ptr<::heddle::CodeCache> cache = openCache(options.cache);
+  std::unique_ptr<::heddle::CodeCache> cache;
+  if (options.compiler.level >= Level::Code)
+    cache = openCache(options.cache);
   options.compiler.cache = cache.get();
   if (options.cache.verbose)
     options.compiler.cacheObserver = [](StringRef target, bool found) {

@@ -56,6 +56,10 @@ public:
   static llvm::Expected<std::unique_ptr<CodeCache>>
   open(llvm::StringRef folder, llvm::StringRef policy);
 
+  ~CodeCache();
+  CodeCache(const CodeCache &) = delete;
+  CodeCache &operator=(const CodeCache &) = delete;
+
   /// What was stored as `key`. None when there is nothing, when others could
   /// have written it, or when it is damaged. Counts as a use.
   std::optional<std::string> find(llvm::StringRef key);
@@ -85,13 +89,14 @@ public:
   std::string problem() const;
 
 private:
-  CodeCache(std::string folder, llvm::CachePruningPolicy policy)
-      : directory(std::move(folder)), policy(policy) {}
+  CodeCache(std::string folder, int descriptor, llvm::CachePruningPolicy policy)
+      : directory(std::move(folder)), descriptor(descriptor), policy(policy) {}
 
   llvm::Error write(llvm::StringRef key, llvm::StringRef bytes);
   std::string pathOf(llvm::StringRef name) const;
 
   std::string directory;
+  int descriptor; ///< of the folder, which was found to be this user's alone
   llvm::CachePruningPolicy policy;
   std::atomic<bool> stored = false;
   mutable std::mutex mutex; ///< guards `firstProblem`

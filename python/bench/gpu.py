@@ -9,7 +9,7 @@ eager transformer of the model's shape (RMSNorm, rotate-half RoPE, SwiGLU; rando
 biases, no LM head) with either attention, beside the steps that heddle-bench times. Times are
 medians between CUDA events.
 
-Steps of a Dream shape are played rather than captured, so heddle-bench cannot time them in parts:
+Steps of a Dream shape are driven by the host rather than captured, so heddle-bench cannot time them in parts:
 they come from heddle-run --steps-json, LM head, draws and commits included.
 
   python3 python/bench/gpu.py --heddle-bench build/release/bin/heddle-bench \\

@@ -13,7 +13,8 @@ temporary folder with links to what the checkout has. A block of ```mlir that be
 A comment in the line before a block says how to treat it:
   <!-- not run: REASON -->   never run
   <!-- gpu -->               run only with --gpu
-Every other fence names a language and holds no commands, so that nothing escapes.
+Every other fence names a language and holds no commands, so that nothing escapes. Relative links
+must lead to a file and heading that are there.
 
   test/Docs/run_docs.py                         all files, with build/dev/bin
   test/Docs/run_docs.py --update README.md      writes what is printed into the file
@@ -97,6 +98,27 @@ def fenced_blocks(path, text):
         elif block.language != "mlir" and any(map(COMMAND.match, block.lines)):
             errors.append(f"{where}: holds a command: make it a console block")
     return blocks, errors
+
+
+def slug(heading):
+    """What GitHub makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def broken_links(path, text):
+    """Relative links, and pictures, whose file or heading is not there."""
+    errors = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"', line):
+            name, _, anchor = "".join(target).partition("#")
+            if "://" in name:
+                continue
+            page = (ROOT / path).parent / name if name else ROOT / path
+            if not page.exists():
+                errors.append(f"{path}:{number}: there is no {name}")
+            elif anchor and anchor not in map(slug, re.findall(r"^#+ (.*)$", page.read_text(), re.M)):
+                errors.append(f"{path}:{number}: {name} has no heading #{anchor}")
+    return errors
 
 
 def commands_of(block):
@@ -269,7 +291,9 @@ def main():
     counts = dict.fromkeys(("run", "gpu", "not run", "data"), 0)
     errors, commands, start = [], 0, time.monotonic()
     for path in [p.resolve().relative_to(ROOT) for p in args.files] or docs():
-        blocks, wrong = fenced_blocks(path, (ROOT / path).read_text())
+        text = (ROOT / path).read_text()
+        blocks, wrong = fenced_blocks(path, text)
+        wrong += broken_links(path, text)
         for block in blocks:
             counts["data" if block.language != "console" else block.marker or "run"] += 1
         ran, failed, lines = check_file(path, blocks, args)

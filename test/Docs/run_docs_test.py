@@ -76,6 +76,12 @@ class RunDocs(unittest.TestCase):
             with self.subTest(page):
                 self.assertIn(word, run_docs.fenced_blocks(Path("page.md"), page)[1][0])
 
+    def test_links_lead_somewhere(self):
+        page = Path("docs/page.md")  # need not exist itself
+        good = "[a](Spec/README.md) [b](HowTo/Run.md#on-a-gpu) [c](https://x.invalid/y) ![d](../LICENSE)"
+        self.assertEqual(run_docs.broken_links(page, good), [])
+        self.assertEqual(len(run_docs.broken_links(page, "[a](no.md)\n[b](HowTo/Run.md#no)")), 2)
+
     def test_the_docs_are_found(self):
         pages = {str(page) for page in run_docs.docs()}
         self.assertLessEqual({"README.md", "docs/GettingStarted.md", "docs/HowTo/Run.md",

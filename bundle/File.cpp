@@ -134,14 +134,6 @@ Result<std::string> heddle::bundle::readRegularFile(
   return bytes;
 }
 
-void heddle::bundle::openStandardStreams() {
-  const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
-  // In ascending order: open() takes the lowest number that is free.
-  for (int fd = 0; fd < 3; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", modes[fd]) != fd)
-      std::_Exit(1);
-}
-
 Status heddle::bundle::flushStandardOutput() {
   errno = 0;
   std::cout.flush();

@@ -25,13 +25,6 @@ Result<std::string> readRegularFile(
     const std::function<Status(std::string_view start, uint64_t fileSize)>
         &accept);
 
-/// Opens /dev/null on those of the descriptors 0 to 2 that are closed, so that
-/// no file that is opened later takes their number and what is printed.
-/// Standard output is then open for reading alone: what is written to it is an
-/// error, not lost in silence. First call of every program's main; ends the
-/// program where there is no /dev/null.
-void openStandardStreams();
-
 /// Flushes std::cout and stdout. An error when something that was written to
 /// either did not arrive: a full disk, a closed pipe.
 Status flushStandardOutput();

@@ -9,6 +9,7 @@
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
@@ -18,6 +19,7 @@
 #include <mutex>
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 using namespace heddle;
@@ -123,9 +125,13 @@ TemporaryFiles::~TemporaryFiles() {
 Expected<std::string> TemporaryFiles::add(StringRef suffix,
                                           StringRef contents) {
   int descriptor;
-  SmallString<128> path;
+  SmallString<128> model, path;
+  sys::path::system_temp_directory(/*ErasedOnReboot=*/true, model);
+  sys::path::append(model, "heddle-%%%%%%%%." + suffix);
+  // Nobody else's to read, or, whatever the umask, to write.
   if (std::error_code code =
-          sys::fs::createTemporaryFile("heddle", suffix, descriptor, path))
+          sys::fs::createUniqueFile(model, descriptor, path, sys::fs::OF_None,
+                                    sys::fs::owner_read | sys::fs::owner_write))
     return createStringError(code, "cannot create a temporary file: " +
                                        code.message());
   sys::RemoveFileOnSignal(path); // Ctrl-C leaves nothing behind
@@ -165,10 +171,13 @@ Expected<ProgramResult> heddle::runProgram(StringRef program,
   {
     EndedWithUs guard;
     bool failed = false;
+    // Linkers put a new file in the place of ours.
+    mode_t mask = umask(S_IRWXG | S_IRWXO);
     sys::ProcessInfo process =
         sys::ExecuteNoWait(program, all, std::nullopt,
                            {StringRef(""), StringRef(*log), StringRef(*log)},
                            /*MemoryLimit=*/0, &problem, &failed);
+    umask(mask);
     if (!failed) {
       guard.watch(process.Pid);
       process = sys::Wait(process, seconds, &problem);

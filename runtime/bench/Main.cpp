@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/File.h"
+#include "bundle/Process.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaBench.h"
@@ -260,7 +261,7 @@ int runOnHost(const CLI::App &app, const Options &options, char *program) {
 } // namespace
 
 int main(int argc, char **argv) {
-  bundle::openStandardStreams();
+  bundle::startProgram("heddle-bench");
   CLI::App app("Times the kernels of bundles next to the machine's peak. On "
                "the host, other options (--benchmark_filter=...) go to Google "
                "Benchmark.");

@@ -8,6 +8,7 @@
 #include "bundle/Bundle.h"
 #include "bundle/File.h"
 #include "bundle/NativeCode.h"
+#include "bundle/Process.h"
 #include "tools/explain/Explain.h"
 #include "tools/explain/page/Page.h"
 
@@ -167,7 +168,7 @@ int dump(const DumpOptions &options) {
 } // namespace
 
 int main(int argc, char **argv) {
-  bundle::openStandardStreams();
+  bundle::startProgram("heddle-bundle");
   CLI::App app("Verifies bundles that heddlec wrote and shows what is in "
                "them.");
   app.name("heddle-bundle");

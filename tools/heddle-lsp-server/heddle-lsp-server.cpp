@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/File.h"
+#include "bundle/Process.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
@@ -58,7 +58,7 @@ bool runServer(Run &run) {
 } // namespace
 
 int main(int argc, char **argv) {
-  ::heddle::bundle::openStandardStreams();
+  ::heddle::bundle::startProgram("heddle-lsp-server");
   // --help is about this tool; libLLVM's own options are on --help-hidden.
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (entry.first != "help" && entry.first != "version")

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/File.h"
+#include "bundle/Process.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -55,7 +55,7 @@ static LogicalResult run(StringRef input, StringRef output,
 }
 
 int main(int argc, char **argv) {
-  ::heddle::bundle::openStandardStreams();
+  ::heddle::bundle::startProgram("heddle-opt");
   // --help is about this tool; libLLVM's own options are on --help-hidden.
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (entry.first != "help" && entry.first != "version")

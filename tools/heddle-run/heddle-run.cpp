@@ -8,7 +8,7 @@
 #include "Options.h"
 #include "Session.h"
 
-#include "bundle/File.h"
+#include "bundle/Process.h"
 
 #include <csignal>
 #include <cstdio>
@@ -41,7 +41,7 @@ namespace {
 } // namespace
 
 int main(int argc, char **argv) {
-  heddle::bundle::openStandardStreams();
+  heddle::bundle::startProgram("heddle-run");
   auto start = std::chrono::steady_clock::now();
   std::set_terminate(endWithMessage);
   // A file size limit is then an error of the write, not the end.

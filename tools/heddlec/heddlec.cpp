@@ -8,6 +8,7 @@
 #include "Options.h"
 
 #include "bundle/File.h"
+#include "bundle/Process.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "tools/explain/page/Page.h"
 
@@ -223,7 +224,7 @@ void endOutOfMemory(void *, const char *, bool) {
 } // namespace
 
 int main(int argc, char **argv) {
-  ::heddle::bundle::openStandardStreams();
+  ::heddle::bundle::startProgram("heddlec");
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(endOutOfMemory);
   // A file size limit is then an error of the write, not the end.

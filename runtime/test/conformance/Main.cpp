@@ -7,6 +7,7 @@
 
 #include "bundle/Bundle.h"
 #include "bundle/File.h"
+#include "bundle/Process.h"
 #include "runtime/test/conformance/Conformance.h"
 #include "runtime/test/conformance/CudaCheck.h"
 
@@ -39,7 +40,7 @@ static int finish(int code) {
 }
 
 int main(int argc, char **argv) {
-  bundle::openStandardStreams();
+  bundle::startProgram("heddle-conformance");
   CLI::App app("Compares every kernel of bundles with float64 definitions, on "
                "this machine or one of its GPUs.");
   app.footer("Example:\n"

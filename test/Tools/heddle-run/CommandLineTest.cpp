@@ -11,9 +11,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include <dlfcn.h>
 
 using namespace heddle::run::test;
 
@@ -86,6 +89,34 @@ TEST(CommandLine, ClosedStreamsAreNoFiles) {
     EXPECT_EQ(line.front() == '{' && line.back() == '}', true) << line;
   EXPECT_EQ(count, 5); // four steps and the last line
   EXPECT_EQ(heddleRun(setup.dense() + "abc --gen-length 4 2>&-").code, 0);
+}
+
+/// Below these limits libraries end in a segmentation fault.
+TEST(CommandLine, LimitsThatAreTooLow) {
+  TinySetup setup;
+  auto under = [&](const std::string &limit) {
+    std::string base = setup.path() + "/limited";
+    int status =
+        std::system(("ulimit " + limit + "; '" HEDDLE_RUN_PROGRAM "' " +
+                     setup.dense() + "abc --gen-length 4 > " + base +
+                     ".out 2> " + base + ".err < /dev/null")
+                        .c_str());
+    EXPECT_TRUE(WIFEXITED(status)) << limit;
+    EXPECT_EQ(WEXITSTATUS(status), 1) << limit;
+    return contents(base + ".err");
+  };
+  EXPECT_EQ(under("-s 64"), "heddle-run: error: the limit on the stack is 64 "
+                            "KB, this program needs at least 256 KB: raise it "
+                            "with 'ulimit -s'\n");
+  // A sanitizer takes terabytes of address space for itself.
+  if (::dlsym(RTLD_DEFAULT, "__asan_init"))
+    return;
+  for (const char *limit : {"60500", "61000", "61500", "62000"}) {
+    std::string text = under(std::string("-v ") + limit);
+    EXPECT_EQ(text.find("heddle-run: error: the limit on address space is "),
+              0u)
+        << text;
+  }
 }
 
 TEST(CommandLine, GuidanceThatOverflows) {

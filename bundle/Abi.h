@@ -60,7 +60,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 5;
+inline constexpr uint32_t abiVersion = 6;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -112,9 +112,11 @@ struct IndexList {
 /// position[j] of the sequence. Row r of query, output and lse is the visible
 /// position at place place[r], ascending. Groups and lists count places;
 /// windows and sinks compare positions: |position[i] - position[j]|,
-/// position[j] < size, or < `sinks` where a term is a share. A kernel without
-/// terms (all pairs) reads no place, so its rows may also stand elsewhere, in
-/// any number.
+/// position[j] < size, or < `sinks` where a term is a share. A kernel with
+/// Kernel::scores replaces scale * Q . K by that function of it, of
+/// position[i], position[j] and h. A kernel without terms (all pairs), whose
+/// scores ask for no position, reads no place, so its rows may also stand
+/// elsewhere, in any number.
 ///
 /// Tile t has the rows [firstRow[t], firstRow[t + 1]), at most queryRows of
 /// them. In a kernel with lists they are those whose places lie in [t *
@@ -131,7 +133,7 @@ struct IndexList {
 /// `firstRow` where tile t has the rows [t * queryRows, min((t + 1) *
 /// queryRows, rows)). Those without lists cut all tiles so and never read
 /// `firstRow`. They take null for `position` where key j stands at j; those
-/// without windows and sinks never read it.
+/// that compare no positions (Kernel::comparesPositions) never read it.
 ///
 /// Element type and head dim are fixed per kernel. Strides count elements and
 /// separate consecutive rows (tokens); the head_dim elements of a head are
@@ -198,6 +200,9 @@ struct SelectArgs {
   int64_t boundary;     ///< blocks: first block number of the second span, or 0
   int64_t spanKeep;     ///< blocks: how many of the first span
   const float *spanLse; ///< blocks: null, or [query_heads x n]
+  /// [n] as AttentionArgs::position. Read by kernels whose logits depend on
+  /// positions, by no others; CUDA kernels take null where key j stands at j.
+  const int32_t *position;
 };
 
 /// What scoring has in common with the attention whose log-sum-exp it reads:
@@ -213,6 +218,7 @@ inline SelectArgs selectArgsOf(const AttentionArgs &attention) {
   args.kvGroup = attention.kvGroup;
   args.scale = attention.scale;
   args.heads = attention.heads;
+  args.position = attention.position;
   return args;
 }
 

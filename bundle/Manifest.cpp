@@ -7,6 +7,7 @@
 
 #include "bundle/Manifest.h"
 #include "bundle/ManifestNames.h"
+#include "bundle/ManifestScores.h"
 
 #include "nlohmann/json.hpp"
 
@@ -172,6 +173,8 @@ ordered_json toJson(const Kernel &kernel) {
       json["terms"].push_back(std::move(item));
     }
   }
+  if (!kernel.scores.empty())
+    json["scores"] = detail::toJson(kernel.scores);
   json["variants"] = ordered_json::array();
   for (const KernelVariant &variant : kernel.variants) {
     ordered_json item;
@@ -281,6 +284,12 @@ int64_t heddle::bundle::hostTarget(const Manifest &manifest) {
 bool Kernel::hasLists() const {
   return kind == Kind::Select ||
          std::any_of(terms.begin(), terms.end(), readsList);
+}
+
+bool Kernel::comparesPositions() const {
+  return scores.usesPositions() ||
+         std::any_of(terms.begin(), terms.end(),
+                     [](const Term &term) { return !readsList(term); });
 }
 
 std::string heddle::bundle::variantSymbol(std::string_view kernel,

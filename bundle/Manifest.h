@@ -18,6 +18,7 @@
 #include "bundle/IndexLayout.h"
 #include "bundle/Result.h"
 #include "bundle/RowOps.h"
+#include "bundle/Scores.h"
 
 #include <cstdint>
 #include <optional>
@@ -339,10 +340,13 @@ struct Kernel {
   int64_t group = 0;       ///< Select
   bool blocks = false;     ///< Select: blocks of keys instead of single ones
   bool perKvHead = false;  ///< Select: Selection::perKvHead
+  Scores scores;           ///< what becomes of logits; none: nothing
   std::vector<KernelVariant> variants;
 
   /// Whether it reads or writes index lists.
   bool hasLists() const;
+  /// Whether it asks where in the sequence keys and rows stand.
+  bool comparesPositions() const;
 };
 
 /// The symbol that a variant of `kernel` on `target` must have.

@@ -13,6 +13,7 @@
 #include "bundle/Abi.h"
 #include "bundle/Manifest.h"
 #include "bundle/ManifestNames.h"
+#include "bundle/ManifestScores.h"
 #include "bundle/Program.h"
 
 #include "nlohmann/json.hpp"
@@ -393,17 +394,23 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
   kernel.kind = in.enumerator(json["kind"], path + ".kind", kernelNames);
   if (in.failed())
     return kernel;
+  const bool scored = json.contains("scores");
   if (kernel.kind == Kernel::Kind::Select) {
-    if (!in.fields(
-            json, path,
-            {"name", "kind", "group", "blocks", "per_kv_head", "variants"}))
+    std::vector<const char *> names = {"name",   "kind",        "group",
+                                       "blocks", "per_kv_head", "variants"};
+    if (scored)
+      names.push_back("scores");
+    if (!in.fields(json, path, names))
       return kernel;
     kernel.group = in.group(json["group"], path + ".group");
     kernel.blocks = in.boolean(json["blocks"], path + ".blocks");
     kernel.perKvHead = in.boolean(json["per_kv_head"], path + ".per_kv_head");
   } else {
-    if (!in.fields(json, path,
-                   {"name", "kind", "writes_lse", "terms", "variants"}))
+    std::vector<const char *> names = {"name", "kind", "writes_lse", "terms",
+                                       "variants"};
+    if (scored)
+      names.push_back("scores");
+    if (!in.fields(json, path, names))
       return kernel;
     kernel.writesLse = in.boolean(json["writes_lse"], path + ".writes_lse");
     int64_t lists = 0;
@@ -436,6 +443,10 @@ Kernel readKernel(Reader &in, const ordered_json &json, const std::string &path,
       kernel.terms.push_back(term);
     }
   }
+  if (scored)
+    if (std::string problem = readScores(json["scores"], kernel.scores);
+        !problem.empty())
+      in.fail(path + ".scores", problem);
   kernel.name = in.string(json["name"], path + ".name");
   for (const ordered_json &item :
        in.array(json["variants"], path + ".variants")) {

@@ -188,7 +188,7 @@ TEST(Bundle, OtherVersionsAreRefused) {
   manifest.abi = heddle::abi::abiVersion + 1;
   Result<std::string> bytes = Bundle::serialize(manifest, {});
   ASSERT_FALSE(bytes);
-  EXPECT_NE(bytes.error().text().find("ABI version 6"), std::string::npos);
+  EXPECT_NE(bytes.error().text().find("ABI version 7"), std::string::npos);
 }
 
 TEST(Bundle, NamesTheSectionsOfItsTargets) {

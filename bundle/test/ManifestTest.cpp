@@ -358,7 +358,7 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
   EXPECT_REFUSED(json["schedule"] = "a\u202eb", "has control characters");
   EXPECT_TRUE(isPlainText("a\u2010b \u00e9")) << "a hyphen and a letter";
-  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 5");
+  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 6");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");

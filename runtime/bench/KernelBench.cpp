@@ -150,6 +150,7 @@ public:
     select.queryStride = select.keyStride = attention.queryStride;
     select.kvGroup = 1;
     select.scale = attention.scale;
+    select.position = attention.position;
     if (kernel.kind == Kernel::Kind::Select) {
       // As much as the bundle's selection of that group size keeps.
       for (const bundle::Selection &selection : selections)

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <numbers>
 #include <numeric>
 #include <string>
 #include <sys/mman.h>
@@ -297,24 +298,38 @@ private:
   }
 
   Status checkRow(int64_t row) {
-    std::vector<float> sum(static_cast<size_t>(variant.headDim));
+    // Products are zero; what the kernel makes of them is in base e.
+    auto logit = [&](int64_t k) {
+      return bundle::evaluate(kernel.scores, 0, static_cast<int32_t>(row),
+                              static_cast<int32_t>(k), 0);
+    };
+    double top = -INFINITY;
+    for (int64_t k = 0; k < n; ++k)
+      if (attends(row, k))
+        top = std::max(top, logit(k));
+    std::vector<double> sum(static_cast<size_t>(variant.headDim));
+    double weights = 0;
     int64_t count = 0;
-    for (int64_t k = 0; k < n; ++k) {
+    for (int64_t k = 0; k < n && std::isfinite(top); ++k) {
       if (!attends(row, k))
         continue;
       ++count;
+      const double weight = std::exp(logit(k) - top);
+      weights += weight;
       for (int64_t channel = 0; channel < variant.headDim; ++channel)
-        sum[static_cast<size_t>(channel)] += valueAt(k, channel);
+        sum[static_cast<size_t>(channel)] += weight * valueAt(k, channel);
     }
-    auto wrong = [](float found, float expected) {
-      return !(std::abs(found - expected) <= tolerance);
+    auto wrong = [](double found, double expected) {
+      return found != expected && !(std::abs(found - expected) <= tolerance);
     };
-    auto pairs = static_cast<float>(count);
+    // A row of which all is masked has output zero.
+    const double share = weights > 0 ? 1 / weights : 0;
     bool same = !kernel.writesLse ||
-                !wrong(lse[static_cast<size_t>(row)], std::log2(pairs));
+                !wrong(lse[static_cast<size_t>(row)],
+                       top * std::numbers::log2e + std::log2(weights));
     for (int64_t channel = 0; channel < variant.headDim; ++channel)
       same &= !wrong(output.get(row, channel),
-                     sum[static_cast<size_t>(channel)] / pairs);
+                     sum[static_cast<size_t>(channel)] * share);
     if (!same)
       return says("row " + std::to_string(row) + " of " + std::to_string(n) +
                       " attends to other keys",
@@ -380,8 +395,31 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
       query.set(row, channel, 0);
       key.set(row, channel, valueAt(channel, row));
     }
+  // What the kernel makes of products of zero; the best key of a row weighs 1.
+  auto logit = [&](int64_t row, int64_t k) {
+    return bundle::evaluate(kernel.scores, 0, static_cast<int32_t>(row),
+                            static_cast<int32_t>(k), 0);
+  };
   std::vector<float> lse(static_cast<size_t>(n), 0);
-  lse.back() = -std::log2(large);
+  for (int64_t row = 0; row < n; ++row) {
+    double top = -INFINITY;
+    for (int64_t k = 0; k < n; ++k)
+      top = std::max(top, logit(row, k));
+    lse[static_cast<size_t>(row)] =
+        static_cast<float>(top * std::numbers::log2e);
+  }
+  lse.back() -= std::log2(large);
+  auto scoreOf = [&](int64_t tile, int64_t k) {
+    double sum = 0;
+    const int64_t first = tile * kernel.group;
+    const int64_t end = std::min(first + kernel.group, n);
+    for (int64_t row = first; row < end; ++row)
+      if (float own = lse[static_cast<size_t>(row)]; std::isfinite(own))
+        sum += std::exp2(logit(row, k) * std::numbers::log2e - own);
+    return sum / static_cast<double>(end - first);
+  };
+  std::vector<int32_t> positions(static_cast<size_t>(n));
+  std::iota(positions.begin(), positions.end(), 0);
   std::vector<float> scores(static_cast<size_t>(2 * n), NAN);
   // Of the two blocks the first is kept, of all keys the first three.
   int64_t kept = kernel.blocks ? 1 : keep;
@@ -401,26 +439,41 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.kvGroup = 1;
   args.scale = 1;
   args.heads = 1;
+  args.position = positions.data();
   args.list = bundle::int32Lists(indices.data(), 2, kept);
   for (int64_t tile = 0; tile < 2; ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
     for (int64_t at = 0; at < 2 * kept; ++at) {
-      // All keys score alike, and of those the first are kept.
-      int32_t expected = at / kept <= tile ? int32_t(at % kept) : -1;
-      if (indices[static_cast<size_t>(at)] != expected)
+      // All keys score alike, and of those the first are kept; unless scores
+      // go by positions.
+      const int32_t found = indices[static_cast<size_t>(at)];
+      const bool own = at / kept <= tile;
+      const int32_t expected = own ? int32_t(at % kept) : -1;
+      const bool any =
+          own && kernel.scores.usesPositions() && found >= 0 && found < scored;
+      if (!any && found != expected)
         return Error("task " + std::to_string(tile) +
                      " selects other keys than those of the largest scores, or "
                      "writes another task's list");
     }
-    float expected = tile == 0 ? 1 : large;
     for (int64_t at = 0; at < 2 * n; ++at) {
       float score = scores[static_cast<size_t>(at)];
       bool own = at / n <= tile && at % n < scored;
       if (own && at / n < tile)
         continue;
-      if (own ? !(std::abs(score - expected) <= tolerance * expected)
+      double expected = 0;
+      if (own && !kernel.blocks)
+        expected = scoreOf(tile, at % n);
+      else if (own) // blocks of as many keys as a group has rows
+        for (int64_t k = at % n * kernel.group;
+             k < std::min((at % n + 1) * kernel.group, n); ++k)
+          expected += scoreOf(tile, k) /
+                      static_cast<double>(at % n == 0 ? kernel.group
+                                                      : n - kernel.group);
+      if (own ? !(std::abs(score - expected) <=
+                  tolerance * std::max(expected, 1e-6))
               : !std::isnan(score))
         return says("task " + std::to_string(tile) +
                         " scores rows of other groups",

@@ -37,8 +37,14 @@ void reference::store(void *array, int64_t index, DType dtype, double value) {
     static_cast<float *>(array)[index] = static_cast<float>(value);
 }
 
+const bundle::Scores &reference::noScores() {
+  static const bundle::Scores none;
+  return none;
+}
+
 reference::Head reference::headOf(const abi::AttentionArgs &args, int64_t head,
-                                  int64_t headDim, DType dtype) {
+                                  int64_t headDim, DType dtype,
+                                  const bundle::Scores &scores) {
   auto element = [&](const void *array, int64_t index) -> const void * {
     return static_cast<const std::byte *>(array) + index * byteSize(dtype);
   };
@@ -54,11 +60,15 @@ reference::Head reference::headOf(const abi::AttentionArgs &args, int64_t head,
   result.scale = args.scale;
   result.dtype = dtype;
   result.place = args.place;
+  result.position = args.position;
+  result.index = head;
+  result.scores = &scores;
   return result;
 }
 
 reference::Head reference::headOf(const abi::SelectArgs &args, int64_t head,
-                                  int64_t headDim, DType dtype) {
+                                  int64_t headDim, DType dtype,
+                                  const bundle::Scores &scores) {
   abi::AttentionArgs same{};
   same.query = args.query;
   same.key = same.value = args.key;
@@ -67,7 +77,8 @@ reference::Head reference::headOf(const abi::SelectArgs &args, int64_t head,
   same.n = args.n;
   same.kvGroup = args.kvGroup;
   same.scale = args.scale;
-  return headOf(same, head, headDim, dtype);
+  same.position = args.position;
+  return headOf(same, head, headDim, dtype, scores);
 }
 
 int64_t reference::blockOf(int64_t key, int64_t size, int64_t split) {
@@ -155,8 +166,12 @@ static double logit2(const reference::Head &head, int64_t row, int64_t key) {
             read(head.query, q + e + lane) * read(head.key, k + e + lane);
     for (; e < head.headDim; ++e)
       sums[0] += read(head.query, q + e) * read(head.key, k + e);
-    double dot = std::accumulate(sums, sums + lanes, 0.0);
-    return dot * head.scale * std::numbers::log2e;
+    double logit = std::accumulate(sums, sums + lanes, 0.0) * head.scale;
+    if (head.scores && !head.scores->empty())
+      logit = bundle::evaluate(
+          *head.scores, logit, head.positionOf(head.placeOf(row)),
+          head.positionOf(key), static_cast<int32_t>(head.index));
+    return logit * std::numbers::log2e;
   });
 }
 
@@ -186,6 +201,8 @@ reference::RowResult reference::attendRow(const Head &head, int64_t row,
   for (int64_t key : keys)
     logits.push_back(logit2(head, row, key));
   double top = *std::max_element(logits.begin(), logits.end());
+  if (top == -std::numeric_limits<double>::infinity())
+    return result; // all of them are masked
   double sum = 0;
   for (double logit : logits)
     sum += std::exp2(logit - top);
@@ -201,8 +218,11 @@ std::vector<double> reference::meanProbability(const Head &head, int64_t begin,
   std::vector<double> scores(static_cast<size_t>(head.n), 0);
   for (int64_t key = 0; key < head.n; ++key) {
     for (int64_t row = begin; row < end; ++row)
-      scores[key] +=
-          std::exp2(logit2(head, row, key) - static_cast<double>(lse[row]));
+      if (std::isinf(lse[row]) && lse[row] < 0)
+        continue; // all keys are masked
+      else
+        scores[key] +=
+            std::exp2(logit2(head, row, key) - static_cast<double>(lse[row]));
     scores[key] /= static_cast<double>(end - begin);
   }
   return scores;
@@ -211,12 +231,13 @@ std::vector<double> reference::meanProbability(const Head &head, int64_t begin,
 std::vector<double> reference::listScores(const abi::SelectArgs &args,
                                           int64_t list, int64_t begin,
                                           int64_t end, const float *lse,
-                                          int64_t headDim, DType dtype) {
+                                          int64_t headDim, DType dtype,
+                                          const bundle::Scores &function) {
   std::vector<double> scores(static_cast<size_t>(args.n), 0);
   int64_t heads = args.list.headsPerList;
   for (int64_t head = list * heads; head < (list + 1) * heads; ++head) {
     std::vector<double> one = meanProbability(
-        headOf(args, head, headDim, dtype), begin, end,
+        headOf(args, head, headDim, dtype, function), begin, end,
         std::span(lse + head * args.n, static_cast<size_t>(args.n)));
     for (size_t key = 0; key < scores.size(); ++key)
       scores[key] += one[key] / static_cast<double>(heads);

@@ -31,6 +31,9 @@ double load(const void *array, int64_t index, DType dtype);
 /// Rounds `value` to `dtype` (nearest even, by way of fp32) and stores it.
 void store(void *array, int64_t index, DType dtype, double value);
 
+/// Logits that stay as they are.
+const bundle::Scores &noScores();
+
 /// One query head of one sequence with its key/value head. Rows as the ABI
 /// lays them out: element e of row i is at [i * stride + e].
 struct Head {
@@ -44,18 +47,25 @@ struct Head {
   int64_t headDim = 0;
   double scale = 1;
   DType dtype = DType::F32;
-  const int32_t *place = nullptr; ///< of each row; null: row r is at place r
+  const int32_t *place = nullptr;    ///< of each row; null: row r is at place r
+  const int32_t *position = nullptr; ///< of each key; null: key j is at j
+  int64_t index = 0;                 ///< which query head it is
+  const bundle::Scores *scores = nullptr; ///< what becomes of logits, or null
 
   int64_t placeOf(int64_t row) const { return place ? place[row] : row; }
+  int32_t positionOf(int64_t at) const {
+    return position ? position[at] : static_cast<int32_t>(at);
+  }
 };
 
-/// Head `head` of the sequence that `args` describes.
+/// Head `head` of the sequence that `args` describes, whose logits become what
+/// `scores` says. That is referred to, not copied.
 Head headOf(const abi::AttentionArgs &args, int64_t head, int64_t headDim,
-            DType dtype);
+            DType dtype, const bundle::Scores &scores = noScores());
 
 /// The same for scoring, without values.
 Head headOf(const abi::SelectArgs &args, int64_t head, int64_t headDim,
-            DType dtype);
+            DType dtype, const bundle::Scores &scores = noScores());
 
 /// Whether the query row at a place attends to a key.
 using PairPredicate = std::function<bool(int64_t place, int64_t key)>;
@@ -94,7 +104,8 @@ std::vector<double> meanProbability(const Head &head, int64_t begin,
 /// args.lse or args.spanLse.
 std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
                                int64_t begin, int64_t end, const float *lse,
-                               int64_t headDim, DType dtype);
+                               int64_t headDim, DType dtype,
+                               const bundle::Scores &scores = noScores());
 
 /// The mean score of each block's keys, scores.size() of them. `padded`: a
 /// short block counts as one of `size` keys, of which the missing score 0.

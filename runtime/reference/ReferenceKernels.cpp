@@ -28,7 +28,7 @@ Status ReferenceKernels::attend(size_t kernel,
     parallelFor(args.heads * args.rows, [&](int64_t at, int) {
       int64_t h = at / args.rows, row = at % args.rows;
       reference::RowResult result = reference::attendRow(
-          reference::headOf(args, h, headDim, dtype), row,
+          reference::headOf(args, h, headDim, dtype, what.scores), row,
           reference::pairsOf(what.terms, h, args.lists, groups, args.position,
                              args.sinks));
       for (int64_t e = 0; e < headDim; ++e)
@@ -54,17 +54,17 @@ Status ReferenceKernels::select(size_t kernel,
       int64_t begin = group * what.group;
       int64_t end = std::min(begin + what.group, args.n);
       std::vector<double> scores = reference::listScores(
-          args, row, begin, end, args.lse, headDim, dtype);
+          args, row, begin, end, args.lse, headDim, dtype, what.scores);
       std::vector<int32_t> chosen;
       if (what.blocks) {
         const bool padded = args.spanLse != nullptr;
         scores = reference::blockMeans(scores, what.group, list.split, padded);
         std::vector<double> span;
         if (args.boundary > 0 && args.spanLse) {
-          span = reference::blockMeans(reference::listScores(args, row, begin,
-                                                             end, args.spanLse,
-                                                             headDim, dtype),
-                                       what.group, list.split, padded);
+          span = reference::blockMeans(
+              reference::listScores(args, row, begin, end, args.spanLse,
+                                    headDim, dtype, what.scores),
+              what.group, list.split, padded);
           span.erase(span.begin(), span.begin() + args.boundary);
         }
         chosen = reference::chosenBlocks(args, std::span<const double>(scores),

@@ -8,9 +8,11 @@
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "bundle/Manifest.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -80,6 +82,22 @@ private:
            });
   }
 
+  /// The logits of a tile, as the softmax gets them.
+  Value logitsOf(Value queries, Value keyRows, Value keys) {
+    Value logits = shed::DotOp::create(b, logitTile(), queries, keyRows);
+    if (scoresOf(source.getScores()).empty())
+      return logits;
+    auto scores = shed::ScoresOp::create(b, logitTile(), logits, keys);
+    IRMapping mapping;
+    source.getScores().cloneInto(&scores.getBody(), mapping);
+    Operation &end = scores.getBody().front().back();
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(&end);
+    shed::YieldOp::create(b, end.getOperand(0));
+    end.erase();
+    return scores;
+  }
+
   /// A pass over `over`; `body` gets the keys and the carried value.
   Value forKeys(Attribute over, ArrayRef<Attribute> skip, Value init,
                 function_ref<Value(Value, Value)> body) {
@@ -134,7 +152,7 @@ private:
       state = forKeys(set, uniform, state, [&](Value keys, Value carried) {
         Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
         Value valueRows = shed::LoadValuesOp::create(b, keyTile, keys);
-        Value logits = shed::DotOp::create(b, logitTile(), queries, keyRows);
+        Value logits = logitsOf(queries, keyRows, keys);
         if (window || !windows.empty())
           logits = shed::MaskOp::create(b, logitTile(), logits, keys, window,
                                         b.getArrayAttr(windows));
@@ -170,7 +188,7 @@ private:
       keySet = shed::SpanAttr::get(context);
     Value sum = forKeys(keySet, {}, outer, [&](Value keys, Value carried) {
       Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
-      Value logits = shed::DotOp::create(b, logitTile(), queries, keyRows);
+      Value logits = logitsOf(queries, keyRows, keys);
       return shed::ColumnMassOp::create(b, carried.getType(), carried, logits,
                                         lse, keys)
           .getResult();

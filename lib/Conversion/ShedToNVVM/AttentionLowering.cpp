@@ -30,12 +30,6 @@ static int64_t lanesOfRow(int64_t rowBytes) {
   return std::min<int64_t>(chunks & -chunks, 16);
 }
 
-/// Whether some window keeps keys from some rows only.
-static bool hasMasks(shed::KernelOp kernel) {
-  return kernel.walk([](shed::MaskOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
-
 static shed::Encoding encodingOf(shed::KernelOp kernel) {
   return kernel.getEncoding().value_or(shed::Encoding::Int32);
 }
@@ -43,7 +37,7 @@ static shed::Encoding encodingOf(shed::KernelOp kernel) {
 AttentionLowering::AttentionLowering(shed::KernelOp kernel)
     : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
       v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
-      exact(element.isF32()), masks(hasMasks(kernel)),
+      exact(element.isF32()), masks(kernel.comparesRows()),
       channels(kernel.getHeadDim()), elementBytes(bytesOf(element)),
       rowSquares(tiling.getRowsPerWarp() / 16), channelSquares(channels / 8),
       keySquares(tiling.getKeys() / 8), encoding(encodingOf(kernel)),
@@ -86,7 +80,7 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
     layout.source = take(source);
   if (filters)
     layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
-  if (hasMasks(kernel))
+  if (kernel.comparesRows())
     layout.positions = take(tiling.getQueryRows() * 4);
   layout.bytes = at;
   return layout;
@@ -496,7 +490,11 @@ void AttentionLowering::lowerKeysOfTile(shed::ForKeysOp loop, KeyPass &pass,
   for (Operation &op : loop.getBody().front()) {
     v.b.setLoc(op.getLoc());
     TypeSwitch<Operation *>(&op)
-        .Case([&](shed::DotOp) { scoreProduct(tile); })
+        .Case([&](shed::DotOp) {
+          scoreProduct(tile);
+          logitFactor = factor;
+        })
+        .Case([&](shed::ScoresOp scores) { score(scores, pass, tile); })
         .Case([&](shed::MaskOp mask) { maskWindows(mask, pass, tile); })
         .Case([&](shed::SoftmaxUpdateOp) {
           if (pass.filter)

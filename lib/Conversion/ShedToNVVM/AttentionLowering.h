@@ -176,11 +176,16 @@ private:
   void maskEnd(KeyPass &pass, const KeyTile &tile);
   void maskFiltered(KeyPass &pass, const KeyTile &tile);
   void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
+  Values rowPositions();
+  Values keyPositions(KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();
   void mergeSplit();
   Values mergedWith(function_ref<Value(int64_t first)> quad);
   void storeContext();
   Value rowInTile(int64_t row);
+
+  //===--- Scores.cpp -------------------------------------------------------===
+  void score(shed::ScoresOp op, KeyPass &pass, const KeyTile &tile);
 
   /// Logits and context: [square of rows][square of columns][4 elements].
   Value &logit(int64_t m, int64_t n, int64_t i) {
@@ -197,7 +202,7 @@ private:
   // Facts of the kernel.
   const Type element;
   const bool exact; ///< f32
-  const bool masks; ///< windows
+  const bool masks; ///< pairs differ by their rows' positions
   const int64_t channels, elementBytes;
   const int64_t rowSquares;     ///< 16-row squares of a warp
   const int64_t channelSquares; ///< 8-channel squares of a row
@@ -215,9 +220,10 @@ private:
   Value queryStride, keyStride, valueStride; ///< i64, bytes
   Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
   Value factor;                        ///< |scale| * log2(e)
-  Value negative; ///< whether the sign of `scale` is to go into the queries
-  Value warp;     ///< i32
-  Value warpRow;  ///< the warp's first row in the tile
+  Value logitFactor; ///< what the tile's logits are multiplied with for base 2
+  Value negative;    ///< whether the sign of `scale` is to go into the queries
+  Value warp;        ///< i32
+  Value warpRow;     ///< the warp's first row in the tile
   CopyPart part;
   Value warpBytes; ///< i32: bytes of the rows before the warp's
   LanePart own;

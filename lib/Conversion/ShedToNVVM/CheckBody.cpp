@@ -62,7 +62,7 @@ static LogicalResult checkAttentionPass(shed::ForKeysOp loop, Value queries) {
           succeeded(check.define(op, logits)) &&
           succeeded(check.expect(op, 0, queries, "the kernel's queries")) &&
           succeeded(check.expect(op, 1, keys, "the keys of the pass")));
-    if (isa<shed::MaskOp>(op)) {
+    if (isa<shed::MaskOp, shed::ScoresOp>(op)) {
       LogicalResult good = check.expect(op, 0, logits, "the latest logits");
       logits = op.getResult(0);
       return good;
@@ -129,6 +129,11 @@ static LogicalResult checkSelectPass(shed::ForKeysOp loop, Value queries,
           succeeded(check.define(op, logits)) &&
           succeeded(check.expect(op, 0, queries, "the queries at hand")) &&
           succeeded(check.expect(op, 1, keys, "the keys of the pass")));
+    if (isa<shed::ScoresOp>(op)) {
+      LogicalResult good = check.expect(op, 0, logits, "the latest logits");
+      logits = op.getResult(0);
+      return good;
+    }
     if (isa<shed::ColumnMassOp>(op))
       return success(
           succeeded(check.define(op, next)) &&

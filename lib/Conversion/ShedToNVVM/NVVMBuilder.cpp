@@ -130,6 +130,17 @@ Value NVVMBuilder::log2(Value x) {
   return call("llvm.nvvm.lg2.approx.ftz.f", f32(), x);
 }
 
+Value NVVMBuilder::tanhApprox(Value x) {
+  auto text = [&](const char *t) { return b.getStringAttr(t); };
+  return LLVM::InlineAsmOp::create(
+             b, f32(), x, text("tanh.approx.f32 $0, $1;"), text("=f,f"),
+             /*has_side_effects=*/UnitAttr(), /*is_align_stack=*/UnitAttr(),
+             LLVM::TailCallKindAttr::get(b.getContext(),
+                                         LLVM::TailCallKind::None),
+             LLVM::AsmDialectAttr(), /*operand_attrs=*/ArrayAttr())
+      .getRes();
+}
+
 Value NVVMBuilder::toFloat(Value x) {
   if (x.getType().isF32())
     return x;

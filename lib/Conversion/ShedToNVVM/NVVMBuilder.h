@@ -136,6 +136,9 @@ public:
   /// arguments taken as 0: exp2(-inf) = 0, log2(0) = -inf.
   Value exp2(Value x);
   Value log2(Value x);
+  /// tanh(x) within 2^-11 relative, one instruction from sm_75 on.
+  /// Source: PTX ISA, tanh.approx.f32.
+  Value tanhApprox(Value x);
 
   //===--- f32, bf16 and f16 in memory --------------------------------------===
   /// An f32 from or to a scalar of type `element`, rounded to nearest even.

@@ -9,7 +9,9 @@
 
 #include "CheckBody.h"
 
+#include "ThreadScores.h"
 #include "bundle/Abi.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -18,11 +20,13 @@
 using namespace mlir;
 using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
+using ::heddle::bundle::Scores;
 
 using Values = NVVMBuilder::Values;
 using arith::CmpIPredicate;
 
 static constexpr float log2e = 1.44269504088896341f;
+static constexpr float ln2 = 0.693147180559945309f;
 
 /// The most 8-row squares that are worked on together.
 static int64_t squaresTogether(int64_t partRows, bool exact) {
@@ -45,6 +49,13 @@ static Value hiddenWord(NVVMBuilder &v, int64_t value) {
       .getRes();
 }
 
+/// What becomes of the logits, in all passes alike.
+static Scores functionOf(shed::KernelOp kernel) {
+  Scores function;
+  kernel.walk([&](shed::ScoresOp op) { function = scoresOf(op.getBody()); });
+  return function;
+}
+
 SelectLowering::SelectLowering(shed::KernelOp kernel)
     : kernel(kernel), tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
       v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
@@ -58,7 +69,8 @@ SelectLowering::SelectLowering(shed::KernelOp kernel)
       keySquares(tiling.getKeys() / warps / 16), tileKeys(16 * keySquares),
       rowSquares(squaresTogether(partRows, exact)),
       blocks(cast<shed::TopKOp>(kernel.getBody().front().back()).getBlocks()),
-      sharesLists(kernel.getSharedLists()), layout(layOut()) {}
+      sharesLists(kernel.getSharedLists()), function(functionOf(kernel)),
+      layout(layOut()) {}
 
 SelectLowering::SharedLayout SelectLowering::layOut() const {
   SharedLayout at;
@@ -201,6 +213,7 @@ Value SelectLowering::isScoredBySpan() {
 
 /// Scores of one head; `span`: those among the keys of the second span.
 void SelectLowering::scoreGroups(Value head, Value first, bool span) {
+  headAtHand = head;
   auto base = [&](size_t offset, Value which) {
     return v.at(field(v.global(), offset), v.mul(v.widen(which), rowBytes));
   };
@@ -223,14 +236,22 @@ void SelectLowering::scoreGroups(Value head, Value first, bool span) {
   v.loop(firstRow, end, rows, [&](Value row) {
     // Everyone is done with the shared memory of the rows or lists before.
     v.barrier();
+    blockRow = row;
     copyQueries(queries, row, end);
     v.loop(thread, v.word(rows), threads, [&](Value i) {
       Value at = v.add(row, i);
       Value negated = v.choose(
           v.compare(CmpIPredicate::slt, at, end), v.f32(),
           [&]() -> Values {
-            return {v.negf(
-                v.loadConstant(v.f32(), v.at(lse, v.mul(v.widen(at), 4)), 4))};
+            Value sum =
+                v.loadConstant(v.f32(), v.at(lse, v.mul(v.widen(at), 4)), 4);
+            Value negated = v.negf(sum);
+            if (function.empty())
+              return {negated};
+            // A row of which all is masked gives nobody any probability.
+            Value lowest = v.real(-std::numeric_limits<float>::infinity());
+            return {v.select(v.compare(arith::CmpFPredicate::OEQ, sum, lowest),
+                             lowest, negated)};
           },
           [&]() -> Values {
             return {v.real(-std::numeric_limits<float>::infinity())};
@@ -346,7 +367,7 @@ void SelectLowering::scoreKeys(Value keyBase, Value firstTile, bool span,
       Values sums = v.loop(begin, v.add(begin, partRows), 8 * rowSquares,
                            Values(2 * keySquares, v.real(0.0f)),
                            [&](Value square, ValueRange carried) {
-                             return scoreRows(fragments, square, carried);
+                             return scoreRows(fragments, tile, square, carried);
                            });
       Value inverse =
           v.loadShared(v.f32(), v.add(shared, v.mul(part, 4)), layout.inverses);
@@ -381,10 +402,13 @@ Values SelectLowering::loadKeyFragments() {
 /// Adds the probabilities of `rowSquares` squares of rows from `row` (in shared
 /// memory) on to `sums`: a sum for rows l / 4 and l / 4 + 8 of each square of
 /// keys.
-Values SelectLowering::scoreRows(ValueRange keys, Value row,
+Values SelectLowering::scoreRows(ValueRange keys, Value tile, Value row,
                                  ValueRange carried) {
   Values sums(carried);
   Values logits = exact ? multiplyExact(row) : multiply(keys, row);
+  logitFactor = factor;
+  if (!function.empty())
+    logits = scoredLogits(logits, tile, row);
   Value column = v.add(row, v.mul(v.both(lane, 3), 2));
   Value lse = v.add(shared, v.mul(column, 4));
   for (int64_t r = 0; r < rowSquares; ++r) {
@@ -395,10 +419,59 @@ Values SelectLowering::scoreRows(ValueRange keys, Value row,
       for (int64_t i = 0; i < 4; ++i) {
         Value logit = logits[(r * keySquares + k) * 4 + i];
         Value &sum = sums[2 * k + i / 2];
-        sum = v.addf(sum, v.exp2(v.fma(logit, factor, negated[i % 2])));
+        sum = v.addf(sum, v.exp2(v.fma(logit, logitFactor, negated[i % 2])));
       }
   }
   return sums;
+}
+
+/// Where key or row `place` (i32), if there is one, stands in the sequence.
+Value SelectLowering::positionOf(Value place) {
+  place = v.least(place, v.add(n, -1));
+  Value positions = field(v.global(), offsetof(abi::SelectArgs, position));
+  return v.choose(
+      v.isNull(positions), v.i32(), [&]() -> Values { return {place}; },
+      [&]() -> Values {
+        return {v.loadConstant(
+            v.i32(), v.at(positions, v.mul(v.widenUnsigned(place), 4)), 4)};
+      })[0];
+}
+
+/// What the function makes of products of the warp's tile `tile` of keys and
+/// the rows from `row` (in shared memory) on.
+Values SelectLowering::scoredLogits(Values logits, Value tile, Value row) {
+  ThreadScores target(v, exact);
+  ScoredPair pair;
+  pair.scale = v.mulf(factor, v.real(ln2));
+  pair.head = headAtHand;
+  Values rows, keys;
+  if (function.uses(Scores::Query)) {
+    Value first = v.add(v.add(blockRow, row), v.mul(v.both(lane, 3), 2));
+    for (int64_t r = 0; r < rowSquares; ++r)
+      for (int64_t e = 0; e < 2; ++e)
+        rows.push_back(positionOf(v.add(first, 8 * r + e)));
+  }
+  if (function.uses(Scores::Key)) {
+    Value first = v.add(v.mul(tile, tileKeys), v.quotient(lane, 4));
+    for (int64_t half = 0; half < 2 * keySquares; ++half)
+      keys.push_back(positionOf(v.add(first, 8 * half)));
+  }
+  float factorLeft = 1;
+  for (int64_t r = 0; r < rowSquares; ++r)
+    for (int64_t k = 0; k < keySquares; ++k)
+      for (int64_t i = 0; i < 4; ++i) {
+        Value &logit = logits[(r * keySquares + k) * 4 + i];
+        pair.product = logit;
+        if (!rows.empty())
+          pair.query = rows[2 * r + i % 2];
+        if (!keys.empty())
+          pair.key = keys[2 * k + i / 2];
+        ScoredLogit scored = emitScores(target, function, pair);
+        logit = scored.value;
+        factorLeft = scored.factor;
+      }
+  logitFactor = v.real(factorLeft * log2e);
+  return logits;
 }
 
 /// K . Q, unscaled: [row square][key square][4 accumulators].

@@ -34,6 +34,7 @@
 #define HEDDLE_LIB_CONVERSION_SHEDTONVVM_SELECTLOWERING_H
 
 #include "TopK.h"
+#include "bundle/Scores.h"
 
 namespace mlir::heddle {
 
@@ -65,8 +66,10 @@ private:
   void copyQueries(Value base, Value firstRow, Value end);
   void copyKeys(Value base, Value tile);
   void scoreKeys(Value keyBase, Value firstTile, bool span, Value first);
+  Values scoredLogits(Values logits, Value tile, Value row);
+  Value positionOf(Value place);
   Values loadKeyFragments();
-  Values scoreRows(ValueRange keys, Value row, ValueRange sums);
+  Values scoreRows(ValueRange keys, Value tile, Value row, ValueRange sums);
   Values multiply(ValueRange keys, Value row);
   Values multiplyExact(Value row);
   void storeScores(ValueRange sums, Value tile, Value to, Value inverse,
@@ -104,15 +107,18 @@ private:
   const int64_t rowSquares; ///< 8-row squares that are worked on together
   const bool blocks;        ///< chooses blocks of `group` keys
   const bool sharesLists;   ///< query heads of a group share lists
+  const ::heddle::bundle::Scores function; ///< of the logits
   const SharedLayout layout;
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
-  Value lists;        ///< i32: rows of lists
-  Value headsPerList; ///< i32
-  Value keyStride;    ///< i64, bytes
-  Value factor;       ///< scale * log2(e)
-  Value warpKeys;     ///< shared address of the warp's tile
+  Value lists;                ///< i32: rows of lists
+  Value headsPerList;         ///< i32
+  Value keyStride;            ///< i64, bytes
+  Value factor;               ///< scale * log2(e)
+  Value headAtHand, blockRow; ///< i32: query head, first row in shared memory
+  Value logitFactor;          ///< what logits are multiplied with for base 2
+  Value warpKeys;             ///< shared address of the warp's tile
   /// Offsets of this lane's chunks of rows of queries and keys: in even and in
   /// odd steps of 64 bytes.
   SmallVector<Value> chunkPlaces;

@@ -87,6 +87,31 @@ void AttentionLowering::maskFiltered(KeyPass &pass, const KeyTile &tile) {
   }
 }
 
+/// Where in the sequence this thread's rows stand.
+Values AttentionLowering::rowPositions() {
+  Values positions;
+  Value ownPositions = v.add(shared, v.mul(rowInTile(0), 4));
+  for (int64_t r = 0; r < 2 * rowSquares; ++r)
+    positions.push_back(
+        v.loadShared(v.i32(), ownPositions, layout.positions + 8 * r * 4));
+  return positions;
+}
+
+/// Likewise its keys: two of each square.
+Values AttentionLowering::keyPositions(KeyPass &pass, const KeyTile &tile) {
+  Value rank = v.add(tile.rank, own.column);
+  Values keys;
+  for (int64_t k = 0; k < keySquares; ++k)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value key = v.add(rank, 8 * k + e);
+      // Ranks behind the pass's last are masked, whatever they compare with.
+      keys.push_back(pass.source
+                         ? pass.source->key(key)
+                         : v.least(v.add(pass.first, key), v.add(n, -1)));
+    }
+  return positionsOf(keys);
+}
+
 void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
                                     const KeyTile &tile) {
   Value lowest = v.real(-infinity);
@@ -97,11 +122,7 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
     bool inside;
   };
   SmallVector<Band> bands;
-  Values positions;
-  Value ownPositions = v.add(shared, v.mul(rowInTile(0), 4));
-  for (int64_t r = 0; r < 2 * rowSquares; ++r)
-    positions.push_back(
-        v.loadShared(v.i32(), ownPositions, layout.positions + 8 * r * 4));
+  Values positions = rowPositions();
   auto addBand = [&](shed::WindowAttr window, bool inside) {
     // No sequence is as long as a window of 2^30 keys.
     int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
@@ -115,17 +136,7 @@ void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
   for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
     addBand(window, false);
 
-  Value rank = v.add(tile.rank, own.column);
-  Values keys;
-  for (int64_t k = 0; k < keySquares; ++k)
-    for (int64_t e = 0; e < 2; ++e) {
-      Value key = v.add(rank, 8 * k + e);
-      // Ranks behind the pass's last are masked, whatever they compare with.
-      keys.push_back(pass.source
-                         ? pass.source->key(key)
-                         : v.least(v.add(pass.first, key), v.add(n, -1)));
-    }
-  keys = positionsOf(keys);
+  Values keys = keyPositions(pass, tile);
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
       Value key = keys[2 * n + e];
@@ -157,7 +168,7 @@ void AttentionLowering::updateSoftmax() {
     }
     Value greatest = v.reduceLanes(
         v.maxf(even, odd), 4, [&](Value x, Value y) { return v.maxf(x, y); });
-    top.push_back(v.mulf(greatest, factor));
+    top.push_back(v.mulf(greatest, logitFactor));
     Value over = v.compare(CmpFPredicate::OGT, top[r],
                            v.addf(maximum[r], v.real(slack)));
     exceeds = exceeds ? v.either(exceeds, over) : over;
@@ -189,7 +200,7 @@ void AttentionLowering::updateSoftmax() {
     for (int64_t i = 0; i < 2 * keySquares; i += 2) {
       for (int64_t e = i; e < i + 2; ++e) {
         Value &weight = element(r, e);
-        weight = v.exp2(v.fma(weight, factor, offset));
+        weight = v.exp2(v.fma(weight, logitFactor, offset));
       }
       even = v.addf(even, element(r, i));
       odd = odd ? v.addf(odd, element(r, i + 1)) : element(r, i + 1);

@@ -28,7 +28,7 @@ KernelLowering::KernelLowering(shed::KernelOp kernel)
       paired(dot != shed::DotKind::Fma),
       steps(paired ? channels / 2 : channels),
       keyStep(dot == shed::DotKind::Tiles ? 32 : 2) {
-  kernel.walk([&](shed::MaskOp) { masks = true; });
+  masks = kernel.comparesRows();
 }
 
 void KernelLowering::layOut() {
@@ -48,6 +48,8 @@ void KernelLowering::layOut() {
   layout.queries = take(panels * layout.queryPanel);
   if (selects) {
     layout.lse = take(panels * layout.rowPanel);
+    if (masks)
+      layout.positions = take(panels * layout.rowPanel);
   } else {
     layout.maximum = take(panels * layout.rowPanel);
     layout.sum = take(panels * layout.rowPanel);
@@ -129,6 +131,8 @@ void KernelLowering::loadArguments() {
         kernel.getSharedLists()
             ? field(i64, list + offsetof(abi::IndexList, headsPerList))
             : v.constant(1);
+    if (kernel.scoresPositions())
+      positions = field(ptr, offsetof(abi::SelectArgs, position));
   } else {
     valueStride = v.mul(field(i64, offsetof(abi::AttentionArgs, valueStride)),
                         elementBytes);
@@ -308,7 +312,10 @@ LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
     for (Operation *op : ops) {
       v.b.setLoc(op->getLoc());
       if (isa<shed::DotOp>(op)) {
+        scoreFactor.reset();
         scoreProduct(tile, panel);
+      } else if (auto scores = dyn_cast<shed::ScoresOp>(op)) {
+        score(scores, tile, panel);
       } else if (auto maskOp = dyn_cast<shed::MaskOp>(op)) {
         mask(maskOp, tile, panel);
       } else if (isa<shed::SoftmaxUpdateOp>(op)) {
@@ -360,6 +367,8 @@ Value KernelLowering::placeOf(const KeyTile &tile, Value j) {
 
 /// The place of a row of queries among the visible positions.
 Value KernelLowering::placeOfRow(Value row) {
+  if (selects) // all rows
+    return row;
   return v.widen(v.load(v.i32(), v.at(places, v.mul(row, 4))));
 }
 

@@ -144,12 +144,16 @@ private:
   void mask(shed::MaskOp op, const KeyTile &tile, Value panel);
   void updateSoftmax(const KeyTile &tile, Value panel);
   void padLogits(const KeyTile &tile);
+  Value logitScale();
   void columnMass(const KeyTile &tile, Value panel);
   void scaleContext(ArrayRef<Value> ratio, Value panel);
   void storeContext();
   void storeContextTiles();
   void storeLse();
   Value logitsRow(Value j);
+
+  //===--- Scores.cpp ------------------------------------------------------===
+  void score(shed::ScoresOp op, const KeyTile &tile, Value panel);
 
   //===--- Lists.cpp -------------------------------------------------------===
   KeySource keySource(shed::ForKeysOp loop);
@@ -206,6 +210,9 @@ private:
   Value querySign;
   Value taskRow, taskEnd;
   RowRange rows;
+  /// What the logits in scratch are to be multiplied with, once `shed.scores`
+  /// has been at them.
+  std::optional<float> scoreFactor;
 };
 
 } // namespace mlir::heddle

@@ -96,12 +96,19 @@ void KernelLowering::padLogits(const KeyTile &tile) {
   });
 }
 
+/// What logits in scratch are multiplied with for base 2; null for nothing.
+Value KernelLowering::logitScale() {
+  if (scoreFactor)
+    return v.splat(*scoreFactor);
+  return paired ? v.splat(factor) : Value();
+}
+
 void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   padLogits(tile);
   Value maximumRow = panelBase(layout.maximum, layout.rowPanel, p);
   Value sumRow = panelBase(layout.sum, layout.rowPanel, p);
   Value lowest = v.splat(-infinity);
-  Value scale = paired ? v.splat(factor) : Value();
+  Value scale = logitScale();
 
   // Two keys a step: two independent chains of maxima for each vector.
   Values tileMaximum = v.loop(
@@ -230,9 +237,18 @@ void KernelLowering::scaleContext(ArrayRef<Value> ratio, Value p) {
 void KernelLowering::columnMass(const KeyTile &tile, Value p) {
   Value lse = panelBase(layout.lse, layout.rowPanel, p);
   Values offset;
-  for (int64_t i = 0; i < active; ++i)
-    offset.push_back(arith::NegFOp::create(v.b, v.loadLane(lse, i)));
-  Value scale = paired ? v.splat(factor) : Value();
+  for (int64_t i = 0; i < active; ++i) {
+    Value sum = v.loadLane(lse, i);
+    offset.push_back(arith::NegFOp::create(v.b, sum));
+    if (scoreFactor) {
+      // A row of which all is masked gives nobody any probability.
+      Value lowest = v.splat(-infinity);
+      offset.back() =
+          v.select(v.compare(arith::CmpFPredicate::OEQ, sum, lowest), lowest,
+                   offset.back());
+    }
+  }
+  Value scale = logitScale();
   Value mass = massAt(inSpan);
   v.loop(v.constant(0), tile.count, 1, [&](Value j) {
     Value row = logitsRow(j);

@@ -9,6 +9,7 @@
 
 #include "bundle/Abi.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -58,6 +59,7 @@ bundle::Term exportTerm(Attribute term, const Indices &indices) {
 bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
   bundle::Kernel result;
   result.name = op.getSymName().str();
+  result.scores = scoresOf(op.getScores());
   if (op.isSelect()) {
     result.kind = bundle::Kernel::Kind::Select;
     result.group = static_cast<int64_t>(op.getGroup().value_or(0));

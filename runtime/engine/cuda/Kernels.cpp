@@ -42,9 +42,8 @@ Result<ScheduleKernels> ScheduleKernels::bind(const Context &context,
       if (bundle::readsList(term)) {
         bound.selections.push_back(term.selection);
         bound.groups.push_back(manifest.selections[term.selection].group);
-      } else {
-        bound.comparesPositions = true;
       }
+    bound.comparesPositions = bound.kernel->comparesPositions();
     if (static_cast<int64_t>(bound.selections.size()) > abi::maxIndexLists)
       return Error("kernel " + bound.kernel->name + " reads " +
                    std::to_string(bound.selections.size()) +

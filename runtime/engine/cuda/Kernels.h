@@ -30,7 +30,7 @@ struct DeviceKernel {
   std::vector<int64_t> selections; ///< read, in the order of terms
   std::vector<int64_t> groups;     ///< their group sizes
   bool listed = false;             ///< pairs depend on the contents of lists
-  bool comparesPositions = false;  ///< has windows or sinks
+  bool comparesPositions = false;  ///< reads positions
 };
 
 /// The attention and select kernels that a step program runs.

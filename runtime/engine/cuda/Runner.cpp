@@ -83,6 +83,17 @@ Status DeviceRunner::upload(const int32_t *&values, int64_t count) {
   return Status::success();
 }
 
+/// Only some kernels read positions, and those are places where all positions
+/// are visible.
+template <typename Args>
+Status DeviceRunner::uploadPositions(const DeviceKernel &bound, Args &args) {
+  if (bound.comparesPositions && args.position &&
+      args.position[args.n - 1] != args.n - 1)
+    return upload(args.position, args.n);
+  args.position = nullptr;
+  return Status::success();
+}
+
 Status DeviceRunner::attend(size_t kernel,
                             std::span<abi::AttentionArgs> given) {
   launched.assign(given.begin(), given.end());
@@ -107,11 +118,7 @@ Status DeviceRunner::attend(size_t kernel,
       args.place = nullptr;
     else if (Status s = upload(args.place, args.rows); !s)
       return s;
-    // Only windows and sinks compare positions, and those are places where
-    // all positions are visible.
-    if (!bound.comparesPositions || args.position[args.n - 1] == args.n - 1)
-      args.position = nullptr;
-    else if (Status s = upload(args.position, args.n); !s)
+    if (Status s = uploadPositions(bound, args); !s)
       return s;
     tiles = std::max(tiles, own);
   }
@@ -135,7 +142,12 @@ Status DeviceRunner::attend(size_t kernel,
 /// One sequence at a time: each has lists enough for all of the device, and
 /// scratch memory is enough for one.
 Status DeviceRunner::select(size_t kernel,
-                            std::span<const abi::SelectArgs> blocks) {
+                            std::span<const abi::SelectArgs> given) {
+  selected.assign(given.begin(), given.end());
+  const std::span<abi::SelectArgs> blocks = selected;
+  for (abi::SelectArgs &args : blocks)
+    if (Status s = uploadPositions(kernels[kernel], args); !s)
+      return s;
   Result<DevicePtr> arguments = uploads.putBytes(stream, std::as_bytes(blocks));
   if (!arguments)
     return arguments.takeError();

@@ -41,6 +41,8 @@ public:
 
 private:
   Status upload(const int32_t *&values, int64_t count);
+  template <typename Args>
+  Status uploadPositions(const DeviceKernel &bound, Args &args);
 
   const Context &context;
   const Stream &stream;
@@ -49,7 +51,9 @@ private:
   ScheduleKernels kernels;
   Arena scratch;
   std::vector<int32_t> firstRow;
-  std::vector<abi::AttentionArgs> launched; ///< with the device's addresses
+  /// With the device's addresses.
+  std::vector<abi::AttentionArgs> launched;
+  std::vector<abi::SelectArgs> selected;
 };
 
 } // namespace heddle::rt::cuda

@@ -126,14 +126,15 @@ private:
       int64_t head = at / problem.args.rows;
       expected[at] = rt::reference::attendRow(
           rt::reference::headOf(problem.args, head, problem.shape.headDim,
-                                problem.shape.dtype),
+                                problem.shape.dtype, kernel.scores),
           at % problem.args.rows,
           rt::reference::pairsOf(kernel.terms, head, lists, groups,
                                  problem.args.position, problem.args.sinks));
     });
     for (int64_t at = 0; at < rows && finding.ok(); ++at)
       compareAttentionRow(problem, kernel.writesLse, at / problem.args.rows,
-                          at % problem.args.rows, expected[at], name, finding);
+                          at % problem.args.rows, expected[at],
+                          /*logitError=*/0, name, finding);
   }
 
   static int64_t below(std::mt19937_64 &random, int64_t bound) {
@@ -157,6 +158,7 @@ private:
 void conformance::compareAttentionRow(Problem &problem, bool hasLse,
                                       int64_t head, int64_t row,
                                       const rt::reference::RowResult &expected,
+                                      double logitError,
                                       const std::string &name,
                                       Finding &finding) {
   double difference = 0, norm = 0;
@@ -172,19 +174,21 @@ void conformance::compareAttentionRow(Problem &problem, bool hasLse,
       name + ": head " + std::to_string(head) + ", row " + std::to_string(row);
   const float *lses = problem.lse.as<float>();
   double lse = hasLse ? lses[head * problem.args.rows + row] : expected.lse;
-  if (expected.pairs == 0) {
+  if (std::isinf(expected.lse)) {
     if (difference != 0 || lse != expected.lse)
       finding.fail(where + " has no keys and is not zero");
     return;
   }
-  double allowed = allowedError(problem.shape.dtype, expected.lse);
+  // What each logit may be off by is the relative error of its weight.
+  const double off = logitError * std::max(1.0, std::abs(expected.lse));
+  double allowed = allowedError(problem.shape.dtype, expected.lse) + off;
   finding.measure(std::sqrt(difference / norm), allowed, where + ", output");
   if (!hasLse)
     return;
   // Accumulated in fp32 whatever the element type.
-  finding.measure(std::abs(lse - expected.lse) /
-                      std::max(1.0, std::abs(expected.lse)),
-                  allowedError(rt::DType::F32, 0), where + ", log-sum-exp");
+  finding.measure(
+      std::abs(lse - expected.lse) / std::max(1.0, std::abs(expected.lse)),
+      allowedError(rt::DType::F32, 0) + logitError, where + ", log-sum-exp");
 }
 
 Finding conformance::checkAttention(const bundle::Manifest &manifest,

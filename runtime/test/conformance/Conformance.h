@@ -50,9 +50,11 @@ Finding checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
                      int64_t headDim, const Options &options);
 
 /// Compares a row of output and log-sum-exp in `problem` with the definition.
+/// `logitError`: what functions of logits may be off by, relative.
 void compareAttentionRow(Problem &problem, bool hasLse, int64_t head,
                          int64_t row, const rt::reference::RowResult &expected,
-                         const std::string &name, Finding &finding);
+                         double logitError, const std::string &name,
+                         Finding &finding);
 
 /// A finding as a line of a report.
 std::string lineOf(const std::string &name, const Finding &finding);

@@ -215,16 +215,18 @@ private:
     rt::parallelFor(static_cast<int64_t>(picked.size()), [&](int64_t i, int) {
       int64_t head = picked[i] / n;
       expected[i] = rt::reference::attendRow(
-          rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype),
+          rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype,
+                                kernel.scores),
           picked[i] % n,
           rt::reference::pairsOf(
               kernel.terms, head, lists, inputs[sequence]->groups,
               placed[sequence] ? p.args.position : nullptr, p.args.sinks));
     });
     for (size_t i = 0; i < picked.size() && finding.ok(); ++i)
-      compareAttentionRow(
-          p, kernel.writesLse, picked[i] / n, picked[i] % n, expected[i],
-          name + ": sequence " + std::to_string(sequence), finding);
+      compareAttentionRow(p, kernel.writesLse, picked[i] / n, picked[i] % n,
+                          expected[i], cudaLogitError(kernel, p.shape.dtype),
+                          name + ": sequence " + std::to_string(sequence),
+                          finding);
   }
 
   const bundle::Kernel &kernel;

@@ -26,7 +26,7 @@ public:
              std::vector<std::shared_ptr<Inputs>> sequences, int64_t apart,
              Finding &finding, std::mt19937_64 &random)
       : CudaCase(gpu, variant, std::move(sequences), apart, finding),
-        group(kernel.group), blocks(kernel.blocks),
+        kernel(kernel), group(kernel.group), blocks(kernel.blocks),
         share(kernel.perKvHead ? problem(0).shape.ratio : 1),
         encoding(blocks ? bundle::Encoding::Int32 : variant.encoding) {
     const auto count = static_cast<int64_t>(inputs.size());
@@ -117,7 +117,8 @@ private:
 
   rt::reference::Head headAt(size_t s, int64_t head) const {
     const Problem &p = problem(s);
-    return rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype);
+    return rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype,
+                                 kernel.scores);
   }
 
   /// Of the keys from `firstKey` on. Rows of groups that are not compared give
@@ -244,10 +245,10 @@ private:
   std::vector<double> scoresOf(size_t s, int64_t at, GuardedBuffer &lse) const {
     const Shape &shape = problem(s).shape;
     const int64_t begin = at % all[s].groups * group;
-    std::vector<double> keys =
-        rt::reference::listScores(hostArgs(s), at / all[s].groups, begin,
-                                  std::min(begin + group, shape.n),
-                                  lse.as<float>(), shape.headDim, shape.dtype);
+    std::vector<double> keys = rt::reference::listScores(
+        hostArgs(s), at / all[s].groups, begin,
+        std::min(begin + group, shape.n), lse.as<float>(), shape.headDim,
+        shape.dtype, kernel.scores);
     return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split,
                                               all[s].choice.bySpan)
                   : keys;
@@ -264,13 +265,15 @@ private:
     double largest = 0;
     for (int64_t h = head; h < head + share; ++h)
       for (int64_t row = begin; row < std::min(begin + group, n); ++row)
-        largest =
-            std::max<double>(largest, std::abs(lses.as<float>()[h * n + row]));
-    constexpr double negligible = 1e-6;
+        if (double lse = lses.as<float>()[h * n + row]; std::isfinite(lse))
+          largest = std::max(largest, std::abs(lse));
+    constexpr double negligible = 1e-6, least = 1e-30;
     for (size_t entry = 0; entry < expected.size(); ++entry)
       finding.measure(std::abs(found[entry] - expected[entry]) /
-                          std::max(expected[entry], negligible * top),
-                      allowedError(problem(s).shape.dtype, largest),
+                          std::max({expected[entry], negligible * top, least}),
+                      allowedError(problem(s).shape.dtype, largest) +
+                          cudaLogitError(kernel, problem(s).shape.dtype) *
+                              std::max(1.0, largest),
                       where + ", score " + std::to_string(entry));
   }
 
@@ -289,6 +292,7 @@ private:
                      "are asked for");
   }
 
+  const bundle::Kernel &kernel;
   const int64_t group;
   const bool blocks;
   const int64_t share; ///< query heads of a list

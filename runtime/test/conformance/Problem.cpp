@@ -239,6 +239,13 @@ double conformance::allowedError(rt::DType dtype, double lse) {
   return base * std::max(1.0, std::abs(lse) / ordinary);
 }
 
+double conformance::cudaLogitError(const bundle::Kernel &kernel,
+                                   rt::DType dtype) {
+  return dtype != rt::DType::F32 && kernel.scores.has(bundle::Scores::Op::Tanh)
+             ? 0x1p-10
+             : 0;
+}
+
 bool conformance::parseDType(const std::string &name, rt::DType &dtype) {
   for (rt::DType candidate : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
     if (name == rt::name(candidate)) {

@@ -123,6 +123,10 @@ struct Finding {
 /// large log-sum-exp (in powers of two) are allowed more.
 double allowedError(rt::DType dtype, double lse);
 
+/// What CUDA kernels' logits may be off by, relative: the machine's tanh, which
+/// 16-bit kernels take, is within 2^-11.
+double cudaLogitError(const bundle::Kernel &kernel, rt::DType dtype);
+
 /// False if `name` is no element type that attention is defined for.
 bool parseDType(const std::string &name, rt::DType &dtype);
 

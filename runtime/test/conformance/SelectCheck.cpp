@@ -23,8 +23,9 @@ public:
   SelectCase(const bundle::Kernel &kernel, const bundle::KernelVariant &variant,
              abi::SelectKernel entry, Problem &problem, const Choice &choice,
              Finding &finding, const std::string &name)
-      : entry(entry), problem(problem), choice(choice), blocks(kernel.blocks),
-        group(kernel.group), groups((problem.shape.n - 1) / kernel.group + 1),
+      : kernel(kernel), entry(entry), problem(problem), choice(choice),
+        blocks(kernel.blocks), group(kernel.group),
+        groups((problem.shape.n - 1) / kernel.group + 1),
         share(kernel.perKvHead ? problem.shape.ratio : 1), finding(finding),
         name(name), lists(problem.shape.queryHeads() / share * groups),
         indices(lists * choice.keep * 4), scores(lists * problem.shape.n * 4),
@@ -38,6 +39,7 @@ public:
     args.keyStride = problem.args.keyStride;
     args.kvGroup = problem.args.kvGroup;
     args.scale = problem.args.scale;
+    args.position = problem.args.position;
     args.heads = static_cast<uint32_t>(problem.shape.queryHeads());
     args.list = bundle::int32Lists(indices.as<int32_t>(), groups, choice.keep);
     args.list.split = choice.split;
@@ -72,8 +74,9 @@ private:
   void writeLse(GuardedBuffer &lse, int64_t firstKey) {
     int64_t n = problem.shape.n;
     rt::parallelFor(problem.shape.queryHeads() * n, [&](int64_t at, int) {
-      rt::reference::Head head = rt::reference::headOf(
-          args, at / n, problem.shape.headDim, problem.shape.dtype);
+      rt::reference::Head head =
+          rt::reference::headOf(args, at / n, problem.shape.headDim,
+                                problem.shape.dtype, kernel.scores);
       auto keeps = [=](int64_t, int64_t key) { return key >= firstKey; };
       lse.as<float>()[at] =
           static_cast<float>(rt::reference::attendRow(head, at % n, keeps).lse);
@@ -96,7 +99,7 @@ private:
     int64_t begin = at % groups * group;
     std::vector<double> keys = rt::reference::listScores(
         args, at / groups, begin, std::min(begin + group, problem.shape.n), lse,
-        problem.shape.headDim, problem.shape.dtype);
+        problem.shape.headDim, problem.shape.dtype, kernel.scores);
     return blocks ? rt::reference::blockMeans(keys, group, choice.split,
                                               choice.bySpan)
                   : keys;
@@ -149,16 +152,18 @@ private:
     for (int64_t head = at / groups * share; head < (at / groups + 1) * share;
          ++head)
       for (int64_t row = begin; row < std::min(begin + group, n); ++row)
-        lse = std::max<double>(lse, std::abs(lses.as<float>()[head * n + row]));
+        if (double own = lses.as<float>()[head * n + row]; std::isfinite(own))
+          lse = std::max(lse, std::abs(own));
     // Scores far below the largest may be flushed to zero.
-    constexpr double negligible = 1e-6;
+    constexpr double negligible = 1e-6, least = 1e-30;
     for (size_t entry = 0; entry < expected.size(); ++entry)
       finding.measure(std::abs(found[entry] - expected[entry]) /
-                          std::max(expected[entry], negligible * top),
+                          std::max({expected[entry], negligible * top, least}),
                       allowedError(problem.shape.dtype, lse),
                       where + ", score " + std::to_string(entry));
   }
 
+  const bundle::Kernel &kernel;
   abi::SelectKernel entry;
   Problem &problem;
   Choice choice;
@@ -196,6 +201,8 @@ Finding conformance::checkSelect(const bundle::Kernel &kernel,
           return finding;
         }
         Problem problem(shape, random);
+        if (kernel.scores.usesPositions())
+          problem.thinOut(random); // all rows, of positions with gaps
         std::string name = kernel.name + " " + variant.dtype +
                            " d=" + std::to_string(variant.headDim) + " " +
                            toString(shape) + " " + toString(choice);

@@ -311,8 +311,8 @@ void attend(const Compiled &code, const Launch &launch) {
       read.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
     }
     for (int64_t h = 0; h < launch.grid[1]; ++h) {
-      reference::Head head =
-          reference::headOf(args, h, code.variant.headDim, code.dtype);
+      reference::Head head = reference::headOf(args, h, code.variant.headDim,
+                                               code.dtype, code.kernel.scores);
       auto keeps = reference::pairsOf(code.kernel.terms, h, lists, groups,
                                       args.position, args.sinks);
       for (int64_t tile = 0; tile < launch.grid[0]; ++tile) {
@@ -351,7 +351,7 @@ void select(const Compiled &code, const Launch &launch) {
         auto scoresBy = [&](const float *lse) {
           std::vector<double> keys = reference::listScores(
               args, list, g * group, std::min(args.n, (g + 1) * group), lse,
-              code.variant.headDim, code.dtype);
+              code.variant.headDim, code.dtype, code.kernel.scores);
           return blocks ? reference::blockMeans(keys, group, args.list.split,
                                                 args.spanLse != nullptr)
                         : keys;

@@ -85,7 +85,7 @@ heddle.plan @N3 {
 
 heddle.plan @N3 {
   // expected-error@+1 {{selects, which needs a group and a scorer}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>}> : () -> ()
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>}> ({}) : () -> ()
   heddle.rule default {}
 }
 
@@ -93,7 +93,7 @@ heddle.plan @N3 {
 
 heddle.plan @N3 {
   // expected-error@+1 {{computes attention, which has no group or scorer}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind attention>, group = 64 : i64}> : () -> ()
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind attention>, group = 64 : i64}> ({}) : () -> ()
   heddle.rule default {}
 }
 
@@ -101,7 +101,7 @@ heddle.plan @N3 {
 
 heddle.plan @N3 {
   // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>, group = 64 : i64, scorer = #heddle<scorer mean_probability>, writes_lse}> : () -> ()
+  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>, group = 64 : i64, scorer = #heddle<scorer mean_probability>, writes_lse}> ({}) : () -> ()
   heddle.rule default {}
 }
 

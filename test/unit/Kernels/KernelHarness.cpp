@@ -288,6 +288,17 @@ bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
   return terms.empty();
 }
 
+double Pattern::logit(const Sequence &s, int64_t r, int64_t j,
+                      int64_t h) const {
+  double logit = s.logit(r, j, h);
+  if (!scores)
+    return logit;
+  constexpr double log2e = 1.4426950408889634;
+  return scores(logit / log2e, s.position[s.place[r]], s.position[j],
+                static_cast<int32_t>(h)) *
+         log2e;
+}
+
 AttentionResult heddle::test::evaluate(const Sequence &s,
                                        const Pattern &pattern) {
   AttentionResult result;
@@ -299,12 +310,14 @@ AttentionResult heddle::test::evaluate(const Sequence &s,
       double top = -std::numeric_limits<double>::infinity();
       for (int64_t j = 0; j < s.n; ++j)
         if (pattern.contains(s, h, s.place[r], j)) {
-          logits.emplace_back(j, s.logit(r, j, h));
+          logits.emplace_back(j, pattern.logit(s, r, j, h));
           top = std::max(top, logits.back().second);
         }
       double sum = 0;
       std::vector<double> row(s.headDim);
       for (auto [j, x] : logits) {
+        if (std::isinf(x))
+          continue; // masked
         double p = std::exp2(x - top);
         sum += p;
         for (int64_t c = 0; c < s.headDim; ++c)
@@ -475,6 +488,7 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   args.boundary = choice.boundary;
   args.spanKeep = choice.spanKeep;
   args.spanLse = choice.spanLse;
+  args.position = s.position.data();
   auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
   SelectResult result;
   // Once without and once with scores: the same selection.

@@ -18,6 +18,7 @@
 #include "bundle/Manifest.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -98,10 +99,18 @@ struct List {
   bool contains(int64_t h, int64_t i, int64_t j) const;
 };
 
+/// What becomes of a scaled logit (base e) of a query and a key at these
+/// positions, in this query head.
+using LogitFunction = std::function<double(double logit, int32_t query,
+                                           int32_t key, int32_t head)>;
+
 /// A union of terms; empty is dense.
 struct Pattern {
   std::vector<bundle::Term> terms;
-  std::vector<List> lists; ///< of the Columns and Blocks terms, in order
+  std::vector<List> lists;   ///< of the Columns and Blocks terms, in order
+  LogitFunction scores = {}; ///< none: logits stay as they are
+  /// Logit of row r and key j times log2(e).
+  double logit(const Sequence &s, int64_t r, int64_t j, int64_t h) const;
   /// Whether the row at place i attends to key j.
   bool contains(const Sequence &s, int64_t h, int64_t i, int64_t j) const;
   /// What a kernel with a share of sinks is told; -1 for others, which do not

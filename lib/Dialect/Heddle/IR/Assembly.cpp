@@ -571,10 +571,10 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                  "as heddle.window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
-      "after", "alone", "and",    "at_once",     "by",
-      "eos",   "from",  "in",     "isolating",   "of",
-      "on",    "or",    "passes", "per_kv_head", "scaled_by",
-      "stop",  "then",  "until",  "within"};
+      "after",  "alone", "and",    "at_once",     "by",
+      "eos",    "from",  "in",     "isolating",   "of",
+      "on",     "or",    "passes", "per_kv_head", "scaled_by",
+      "scores", "stop",  "then",   "until",       "within"};
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
     return parser.emitError(loc) << "takes no '" << word
@@ -756,4 +756,18 @@ void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,
     printer << "pairs(" << pairs << ')';
   else
     printer << "dense";
+}
+
+ParseResult mlir::heddle::parseScores(OpAsmParser &parser, Region &region) {
+  if (failed(parser.parseOptionalKeyword("scores")))
+    return success();
+  return parseScoreRegion(parser, region);
+}
+
+void mlir::heddle::printScores(OpAsmPrinter &printer, Operation *,
+                               Region &region) {
+  if (region.empty())
+    return;
+  printer << " scores";
+  printScoreRegion(printer, region);
 }

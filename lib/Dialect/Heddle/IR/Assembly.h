@@ -15,6 +15,7 @@
 #define HEDDLE_LIB_DIALECT_HEDDLE_IR_ASSEMBLY_H
 
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Support/ScoreRegion.h"
 
 namespace mlir::heddle {
 
@@ -203,6 +204,10 @@ ParseResult parseReused(AsmParser &parser, UnitAttr &kv,
 void printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
                  ReusedAttentionAttr attention, UnitAttr ffn,
                  UnitAttr beforeRope);
+
+/// `scores(%logit, ...) {...}`, or nothing.
+ParseResult parseScores(OpAsmParser &parser, Region &region);
+void printScores(OpAsmPrinter &printer, Operation *op, Region &region);
 
 } // namespace mlir::heddle
 

@@ -112,7 +112,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
     properties.scorer = scorer;
   }
-  return parser.parseOptionalAttrDict(result.attributes);
+  return failure(parseScores(parser, *result.addRegion()) ||
+                 parser.parseOptionalAttrDict(result.attributes));
 }
 
 void KernelOp::print(OpAsmPrinter &printer) {
@@ -131,6 +132,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
     if (std::optional<Scorer> scorer = getScorer())
       printer << " by " << stringifyScorer(*scorer);
   }
+  printScores(printer, *this, getScores());
   printer.printOptionalAttrDict((*this)->getAttrs(),
                                 {"sym_name", "kind", "terms", "writes_lse",
                                  "group", "blocks", "per_kv_head", "scorer"});
@@ -151,6 +153,16 @@ LogicalResult KernelOp::verify() {
   if (getBlocks() && getPerKvHead())
     return emitOpError("selects blocks, which each query head has its own of");
   return checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks());
+}
+
+// F1, F2: scores are a function that bundles can hold.
+LogicalResult KernelOp::verifyRegions() {
+  return success(succeeded(readScores(getScores())));
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  nameScoreArguments(region, setName);
 }
 
 /// The op of kind `OpTy` that `name` means in the plan around `user`; an error

@@ -73,6 +73,16 @@ LogicalResult AttendOp::verify() {
   return success();
 }
 
+// F1, F2: scores are a function that bundles can hold.
+LogicalResult AttendOp::verifyRegions() {
+  return success(succeeded(readScores(getScores())));
+}
+
+void AttendOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  nameScoreArguments(region, setName);
+}
+
 LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
   if (!op.getPairs() || !op.getPairs().getDefiningOp<DenseOp>())
     return failure();
@@ -176,6 +186,32 @@ static LogicalResult verifyReads(AttendOp attend) {
   return success();
 }
 
+/// F3, F4: what is computed beside attention knows logits by their product
+/// alone.
+static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
+  if (scoresOf(attend.getScores()).empty())
+    return success();
+  for (auto reuse : schedule.getOps<ReuseOp>())
+    if (reuse.getAttention() == ReusedAttention::Propagated)
+      return attend
+                 .emitOpError("has scores, by which context(propagating) can't "
+                              "weigh what changed; reuse context")
+                 .attachNote(reuse.getLoc())
+             << "the reuse is here";
+  if (!attend.getPairs())
+    return success();
+  for (SelectOp select : PairSet::of(attend.getPairs()).selections)
+    if (select.getIsolation() == Isolation::Filtered)
+      return attend
+                 .emitOpError(
+                     "has scores, which isolating(filtered) can't take "
+                     "among the response's keys alone; isolate aligned "
+                     "or spans")
+                 .attachNote(select.getLoc())
+             << "the selection is here";
+  return success();
+}
+
 LogicalResult ScheduleOp::verifyRegions() {
   // S8: the name can be printed.
   if (!::heddle::bundle::isPlainText(getSymName()))
@@ -189,7 +225,7 @@ LogicalResult ScheduleOp::verifyRegions() {
   if (failed(verifyLayers(*this)))
     return failure();
   for (auto attend : getOps<AttendOp>())
-    if (failed(verifyReads(attend)))
+    if (failed(verifyReads(attend)) || failed(verifyScored(*this, attend)))
       return failure();
   // K5, U4: one of each.
   if (failed(verifyOnlyOne<VisibleOp>(*this)) ||

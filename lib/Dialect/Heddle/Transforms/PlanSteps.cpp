@@ -27,8 +27,10 @@
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -80,6 +82,8 @@ private:
   SmallVector<std::pair<SelectOp, SelectionOp>> selections;
   SmallVector<KernelOp> kernels;
   llvm::StringSet<> names;
+  /// Of the attend at hand.
+  Region *scores = nullptr;
 };
 
 } // namespace
@@ -139,17 +143,23 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
   ScorerAttr scorer = select ? select.getScorerAttr() : ScorerAttr();
   bool blocks = select && select.getKind() == SelectionKind::Blocks;
   bool perKvHead = select && select.getPerKvHead();
+  const bundle::Scores function = scoresOf(*scores);
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
         kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer &&
-        kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead)
+        kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead &&
+        scoresOf(kernel.getScores()) == function)
       return kernel;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
   kernels.push_back(KernelOp::create(
-      builder, loc, freshName(name),
+      builder, loc, freshName(function.empty() ? name : name + "_scores"),
       KernelKindAttr::get(builder.getContext(), kind), termArray,
       unit(writesLse), group, unit(blocks), unit(perKvHead), scorer));
+  if (!function.empty()) {
+    IRMapping mapping;
+    scores->cloneInto(&kernels.back().getScores(), mapping);
+  }
   return kernels.back();
 }
 
@@ -217,6 +227,7 @@ void Planner::addRefresh(SelectOp select) {
 void Planner::planRule(AttendOp attend) {
   Location loc = attend.getLoc();
   PairSet pairs = pairsOf(attend);
+  scores = &attend.getScores();
   builder.setInsertionPointToEnd(result.getBody());
   auto rule = RuleOp::create(builder, loc, attend.getLayersAttr());
   builder.createBlock(&rule.getBodyRegion());

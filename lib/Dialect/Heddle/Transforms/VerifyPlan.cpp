@@ -7,6 +7,7 @@
 
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -55,17 +56,25 @@ static DictionaryAttr withoutName(Operation *op) {
 
 // N6: no two selections, no two kernels and no two sets are alike.
 LogicalResult Checker::checkDistinct() {
-  llvm::DenseMap<std::pair<OperationName, Attribute>, Operation *> seen;
+  llvm::DenseMap<std::pair<OperationName, Attribute>, SmallVector<Operation *>>
+      seen;
+  auto alike = [](Operation *one, Operation *other) {
+    auto kernel = dyn_cast<KernelOp>(one);
+    return !kernel || scoresOf(kernel.getScores()) ==
+                          scoresOf(cast<KernelOp>(other).getScores());
+  };
   for (Operation &op : *plan.getBody()) {
     if (!isa<SelectionOp, KernelOp, PositionSetOp>(op))
       continue;
-    auto [it, inserted] =
-        seen.try_emplace({op.getName(), Attribute(withoutName(&op))}, &op);
-    if (!inserted)
-      return op.emitOpError("is like another one but for its name; one is "
-                            "enough")
-                 .attachNote(it->second->getLoc())
-             << "the other one is here";
+    SmallVector<Operation *> &others =
+        seen[{op.getName(), Attribute(withoutName(&op))}];
+    for (Operation *other : others)
+      if (alike(&op, other))
+        return op.emitOpError("is like another one but for its name; one is "
+                              "enough")
+                   .attachNote(other->getLoc())
+               << "the other one is here";
+    others.push_back(&op);
   }
   return success();
 }
@@ -113,6 +122,16 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
   ScoreWithOp scoring = phase.getScoring();
   KernelOp attention = kernel(scoring ? scoring.getKernelAttr()
                                       : phase.getAttention().getKernelAttr());
+  // F5: by the same function of the logits.
+  for (auto refresh : phase.getOps<RefreshOp>())
+    if (KernelOp select = kernel(refresh.getKernelAttr());
+        scoresOf(select.getScores()) != scoresOf(attention.getScores()))
+      return refresh
+                 .emitOpError(
+                     "must choose by the scores of the attention whose "
+                     "log-sum-exp it reads")
+                 .attachNote(attention.getLoc())
+             << "the phase's attention is here";
   if (attention.isDense() && attention.getWritesLse())
     return success();
   for (auto refresh : phase.getOps<RefreshOp>())

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "bundle/Abi.h"
 
@@ -13,6 +14,14 @@
 
 using namespace mlir;
 using namespace mlir::shed;
+
+static ParseResult parseScores(OpAsmParser &parser, Region &region) {
+  return mlir::heddle::parseScoreRegion(parser, region);
+}
+
+static void printScores(OpAsmPrinter &printer, Operation *, Region &region) {
+  mlir::heddle::printScoreRegion(printer, region);
+}
 
 #define GET_OP_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedOps.cpp.inc"
@@ -52,6 +61,31 @@ bool KernelOp::hasLists() {
         return reads ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// Whether the scores of some pass ask for one of these.
+static bool scoresUse(KernelOp kernel,
+                      ArrayRef<::heddle::bundle::Scores::Input> inputs) {
+  return kernel.getBody()
+      .walk([&](ScoresOp op) {
+        auto scores = mlir::heddle::scoresOf(op.getBody());
+        return llvm::any_of(inputs, [&](auto i) { return scores.uses(i); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool KernelOp::comparesRows() {
+  return scoresUse(*this, ::heddle::bundle::Scores::Query) ||
+         getBody()
+             .walk([](MaskOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
+bool KernelOp::scoresPositions() {
+  return scoresUse(
+      *this, {::heddle::bundle::Scores::Query, ::heddle::bundle::Scores::Key});
 }
 
 LogicalResult KernelOp::verify() {
@@ -230,6 +264,22 @@ LogicalResult DotOp::verify() {
     return emitOpError() << "multiplies " << queries.getElement() << " with "
                          << keys.getElement();
   return success();
+}
+
+LogicalResult ScoresOp::verify() {
+  if (!getLogits().getDefiningOp<DotOp>())
+    return emitOpError() << "takes logits that are not shed.dot's; scores come "
+                            "before masks, once";
+  return success();
+}
+
+LogicalResult ScoresOp::verifyRegions() {
+  return success(succeeded(mlir::heddle::readScores(getBody())));
+}
+
+void ScoresOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  mlir::heddle::nameScoreArguments(region, setName);
 }
 
 LogicalResult MaskOp::verify() {

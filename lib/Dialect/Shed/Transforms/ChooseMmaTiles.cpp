@@ -40,11 +40,9 @@ int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
   int64_t weights = kernel.getElement().isF32()
                         ? tiling.getQueryRows() * tiling.getKeys() * 4
                         : 0;
-  // Windows compare with the positions of rows.
-  bool masks = kernel.walk([](MaskOp) { return WalkResult::interrupt(); })
-                   .wasInterrupted();
   return queries + 2 * tiling.getStages() * keys + weights +
-         (masks ? llvm::alignTo(tiling.getQueryRows() * 4, 128) : 0) +
+         (kernel.comparesRows() ? llvm::alignTo(tiling.getQueryRows() * 4, 128)
+                                : 0) +
          (kernel.hasLists() ? listBytes : 0);
 }
 
@@ -74,7 +72,7 @@ static int64_t registersNeeded(KernelOp kernel, MmaTilingAttr tiling) {
            })
            .wasInterrupted();
   return mmaTileRegisters(kernel, tiling) + otherRegisters +
-         (allKeys ? 0 : positionRegisters);
+         (allKeys && !kernel.scoresPositions() ? 0 : positionRegisters);
 }
 
 namespace {

@@ -37,6 +37,9 @@ def Heddle_Dialect : Dialect {
     Both levels count denoising steps from 1 over the whole run, T is their
     total, and every ratio is an exact fraction.
   }];
+  // Of which scores are made.
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }

@@ -14,7 +14,9 @@
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD
 
 include "heddle/Dialect/Heddle/IR/HeddleAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Heddle_Op<string mnemonic, list<Trait> traits = []>
     : Op<Heddle_Dialect, mnemonic, traits>;
@@ -91,7 +93,8 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
 }
 
 def Heddle_KernelOp : Heddle_Op<"kernel", [
-    HasParent<"::mlir::heddle::PlanOp">, Symbol,
+    HasParent<"::mlir::heddle::PlanOp">, IsolatedFromAbove, Symbol,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel that the plan needs";
   let description = [{
@@ -100,7 +103,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     log-sum-exp of each row. A `select` kernel scores every key for each group
     of rows and keeps the best; with `blocks` the best blocks of as many keys as
     the group has rows, with `per_kv_head` for all query heads of a key/value
-    head together.
+    head together. Both take `scores` as `heddle.attend` does.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
@@ -110,6 +113,12 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     heddle.kernel @pick select(group = 128) by mean_probability
     heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability
     heddle.kernel @pick_blocks select(blocks = 128) by mean_probability
+    heddle.kernel @near attention dense scores(%logit, %query, %key) {
+      %ahead = arith.cmpi sgt, %key, %query : i32
+      %none = arith.constant 0xFF800000 : f32
+      %causal = arith.select %ahead, %none, %logit : f32
+      heddle.yield %causal
+    }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -120,14 +129,24 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
                        UnitAttr:$blocks,
                        UnitAttr:$per_kv_head,
                        OptionalAttr<Heddle_ScorerAttr>:$scorer);
+  let regions = (region AnyRegion:$scores);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     bool isAttention() { return getKind() == KernelKind::Attention; }
     bool isSelect() { return getKind() == KernelKind::Select; }
     /// An attention kernel over all pairs.
     bool isDense() { return isAttention() && getTerms().empty(); }
   }];
+}
+
+def Heddle_YieldOp : Heddle_Op<"yield", [
+    Pure, Terminator,
+    ParentOneOf<["::mlir::heddle::AttendOp", "::mlir::heddle::KernelOp"]>]> {
+  let summary = "the logit that the softmax gets";
+  let arguments = (ins F32:$logit);
+  let assemblyFormat = "$logit attr-dict";
 }
 
 def Heddle_RuleOp : Heddle_Op<"rule", [

@@ -463,7 +463,9 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
   let hasVerifier = 1;
 }
 
-def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments]> {
+def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
+    AttrSizedOperandSegments, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the pairs that attention computes";
   let description = [{
     One of
@@ -485,15 +487,34 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [AttrSizedOperandSegments
     heddle.attend dense in layers(0 to 1)
     heddle.attend dense in layers(-2 to -1)
     ```
+
+    `scores(%logit, %query, %key, %head) {...}` states what becomes of each
+    logit before the softmax: a function of it (f32, scaled by the root of the
+    head dim), the positions of query and key in the sequence and the query
+    head (i32) in operations of `arith` and `math`. Minus infinity masks a pair.
+    Last arguments that are not needed may be left out. Selections that the
+    attention renews are scored by the probabilities of the same logits.
+
+    ```mlir
+    heddle.attend pairs(%cols) scores(%logit) {
+      %cap = arith.constant 30.0 : f32
+      %share = arith.divf %logit, %cap : f32
+      %bound = math.tanh %share : f32
+      %capped = arith.mulf %bound, %cap : f32
+      heddle.yield %capped
+    }
+    ```
   }];
   let arguments = (ins Optional<Heddle_CadenceType>:$until,
                        Optional<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
                        OptionalAttr<Heddle_LayerRangeAttr>:$layers);
+  let regions = (region AnyRegion:$scores);
   let assemblyFormat = [{
     custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<Layers>($layers)^)?
-    `` custom<NoAttributes>(attr-dict)
+    `` custom<Scores>($scores) `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
 

@@ -44,6 +44,8 @@ def Shed_Dialect : Dialect {
     over keys skips the lists and sinks of the earlier ones and masks their
     windows.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{

@@ -9,6 +9,7 @@
 #define HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
 
 include "heddle/Dialect/Shed/IR/ShedBase.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -53,6 +54,11 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     }
     /// Whether the kernel writes an index list or reads one.
     bool hasLists();
+    /// Whether pairs are told apart by where their rows stand in the sequence:
+    /// by masks, or by scores.
+    bool comparesRows();
+    /// Whether scores ask where keys or rows stand.
+    bool scoresPositions();
   }];
 }
 
@@ -138,9 +144,9 @@ def Shed_ForQueriesOp : Shed_Op<"for_queries", [
 }
 
 def Shed_YieldOp : Shed_Op<"yield", [
-    Pure, Terminator, ParentOneOf<["ForKeysOp", "ForQueriesOp"]>]> {
-  let summary = "hands the carried value to the next tile";
-  let arguments = (ins Shed_Carried:$value);
+    Pure, Terminator, ParentOneOf<["ForKeysOp", "ForQueriesOp", "ScoresOp"]>]> {
+  let summary = "hands the carried value to the next tile, or a logit on";
+  let arguments = (ins AnyTypeOf<[Shed_Carried, F32]>:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
@@ -151,6 +157,39 @@ def Shed_DotOp : Shed_Op<"dot", [Pure]> {
   let assemblyFormat =
       "$queries `,` $keys attr-dict `:` type($queries) `,` type($keys)";
   let hasVerifier = 1;
+}
+
+def Shed_ScoresOp : Shed_Op<"scores", [
+    Pure, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "replaces each logit by a function of it and its pair";
+  let description = [{
+    The region gets a pair's logit (natural: scale * Q . K, not times log2(e)),
+    the positions of its query and its key in the sequence, and the query head.
+    It yields the natural logit that takes its place: minus infinity masks the
+    pair. bundle/Scores.h has the operations that it may use. Comes before any
+    `shed.mask`, since a function of minus infinity may be anything.
+
+    ```mlir
+    %c = shed.scores %l at %keys (%logit) {
+      %cap = arith.constant 30.0 : f32
+      %share = arith.divf %logit, %cap : f32
+      %bound = math.tanh %share : f32
+      %capped = arith.mulf %bound, %cap : f32
+      shed.yield %capped : f32
+    }
+    ```
+
+    `math.tanh` of 16-bit kernels on GPUs is within 2^-11 relative; everything
+    else as fp32 computes it.
+  }];
+  let arguments = (ins Shed_LogitTile:$logits, Shed_Keys:$keys);
+  let results = (outs Shed_LogitTile:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat =
+      "$logits `at` $keys custom<Scores>($body) attr-dict-with-keyword";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Shed_MaskOp : Shed_Op<"mask", [Pure]> {

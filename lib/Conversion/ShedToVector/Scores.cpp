@@ -1,0 +1,110 @@
+//===- Scores.cpp - Functions of logits -----------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "heddle/Conversion/ScoreLowering.h"
+#include "heddle/Support/ScoreRegion.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+using ::heddle::bundle::Scores;
+
+static constexpr float log2e = 1.44269504088896341f;
+static constexpr float ln2 = 0.693147180559945309f;
+
+namespace {
+/// Vectors along query rows.
+class VectorScores final : public ScoreTarget {
+public:
+  explicit VectorScores(VectorBuilder &v) : v(v) {}
+
+  ImplicitLocOpBuilder &builder() override { return v.b; }
+  Value real(float value) override { return v.splat(value); }
+  Value integer(int32_t value) override {
+    return v.splat(v.integer(v.i32(), value));
+  }
+  Value bit(bool value) override {
+    return v.splat(v.integer(v.b.getI1Type(), value));
+  }
+  Value exp2(Value x) override {
+    // VectorBuilder's takes no more than 127.
+    Value most = real(128.0f);
+    Value over = v.compare(arith::CmpFPredicate::OGE, x, most);
+    Value power = v.exp2(v.select(over, real(127.0f), x));
+    return v.select(over, real(std::numeric_limits<float>::infinity()), power);
+  }
+  Value log2(Value x) override {
+    Value infinity = real(std::numeric_limits<float>::infinity());
+    Value finite = v.log2(x);
+    Value nan = real(std::numeric_limits<float>::quiet_NaN());
+    finite = v.select(v.compare(arith::CmpFPredicate::OLT, x, real(0.0f)), nan,
+                      finite);
+    return v.select(v.compare(arith::CmpFPredicate::OEQ, x, infinity), infinity,
+                    finite);
+  }
+  Value sqrt(Value x) override { return v.call("llvm.sqrt", v.floats(), {x}); }
+  Value absf(Value x) override {
+    return v.bits(v.floats(), arith::AndIOp::create(v.b, v.bits(v.ints(), x),
+                                                    integer(0x7fffffff)));
+  }
+  Value fma(Value x, Value y, Value z) override { return v.fma(x, y, z); }
+  Value tanh(Value x) override {
+    // A soft cap is far above most logits: vectors whose lanes are all small
+    // take the polynomial alone.
+    Value large =
+        v.any(v.compare(arith::CmpFPredicate::UGE, absf(x), real(1.0f)));
+    auto choice = scf::IfOp::create(v.b, v.floats(), large,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(v.b);
+    v.b.setInsertionPointToStart(choice.thenBlock());
+    scf::YieldOp::create(v.b, emitTanh(*this, x));
+    v.b.setInsertionPointToStart(choice.elseBlock());
+    scf::YieldOp::create(v.b, emitSmallTanh(*this, x));
+    return choice.getResult(0);
+  }
+
+private:
+  VectorBuilder &v;
+};
+} // namespace
+
+/// The tile's logits become what the function makes of them.
+void KernelLowering::score(shed::ScoresOp op, const KeyTile &tile, Value p) {
+  const Scores scores = scoresOf(op.getBody());
+  VectorScores target(v);
+  ScoredPair pair;
+  // Logits in scratch are in base 2, or are it once multiplied with `factor`.
+  pair.scale = paired ? v.splat(v.mulf(factor, v.real(ln2))) : v.splat(ln2);
+  if (scores.uses(Scores::Head))
+    pair.head = v.splat(v.narrow(head));
+  Values positionsOfRows;
+  if (scores.uses(Scores::Query)) {
+    Value base = panelBase(layout.positions, layout.rowPanel, p);
+    for (int64_t i = 0; i < active; ++i)
+      positionsOfRows.push_back(v.loadLane(base, i, v.ints()));
+  }
+  float factorLeft = 1;
+  v.loop(v.constant(0), tile.count, 1, [&](Value j) {
+    Value row = logitsRow(j);
+    if (scores.uses(Scores::Key))
+      pair.key = v.splat(v.narrow(positionAt(placeOf(tile, j))));
+    for (int64_t i = 0; i < active; ++i) {
+      pair.product = v.loadLane(row, i);
+      if (!positionsOfRows.empty())
+        pair.query = positionsOfRows[i];
+      ScoredLogit logit = emitScores(target, scores, pair);
+      factorLeft = logit.factor;
+      v.storeLane(logit.value, row, i);
+    }
+  });
+  scoreFactor = factorLeft * log2e;
+}

@@ -41,6 +41,13 @@ if(HEDDLE_ENABLE_ASSERTIONS)
   add_compile_options(-UNDEBUG)
 endif()
 
+# What -fsanitize=fuzzer-no-link counts, spelt so that files that are counted and
+# files that are not may share precompiled headers.
+if(HEDDLE_BUILD_FUZZERS)
+  set(HEDDLE_COVERAGE
+    -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls,stack-depth)
+endif()
+
 # heddle_add_library(name SOURCES... LINK ...): a plain static library of bundle/ or
 # runtime/. Headers are included by their path from the root ("bundle/Abi.h").
 function(heddle_add_library name)
@@ -48,6 +55,7 @@ function(heddle_add_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${HEDDLE_ROOT}>)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  target_compile_options(${name} PRIVATE ${HEDDLE_COVERAGE})
 endfunction()
 
 # heddle_precompile(name HEADERS... LINK ...): a target that reads headers once for

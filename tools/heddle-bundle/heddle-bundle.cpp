@@ -11,6 +11,8 @@
 #include "bundle/Process.h"
 #include "tools/explain/Explain.h"
 #include "tools/explain/page/Page.h"
+#include "tools/trust/Digest.h"
+#include "tools/trust/Rebuild.h"
 
 #include "CLI/CLI.hpp"
 
@@ -45,33 +47,48 @@ void print(std::string_view text) {
 
 /// A bundle whose code for the host, if it has some, runs nothing when it is
 /// loaded.
-Result<Bundle> readVerified(const std::string &file) {
-  Result<Bundle> bundle = Bundle::read(file);
-  if (!bundle)
-    return bundle;
-  int64_t host = hostTarget(bundle->manifest());
+Result<trust::ReadBundle>
+readVerified(const std::string &file, const std::vector<std::string> &digests) {
+  Result<trust::ReadBundle> read = trust::readBundle(file, digests);
+  if (!read)
+    return read;
+  const Manifest &manifest = read->bundle.manifest();
+  int64_t host = hostTarget(manifest);
   if (host < 0)
-    return bundle;
-  const Target &target = bundle->manifest().targets[static_cast<size_t>(host)];
-  std::string section = codeSection(target, CodeForm::Native);
-  if (Status status = checkNativeCode(bundle->section(section)); !status)
+    return read;
+  std::string section = codeSection(manifest.targets[static_cast<size_t>(host)],
+                                    CodeForm::Native);
+  if (Status status = checkNativeCode(read->bundle.section(section)); !status)
     return status.takeError().withContext(file + ": section " + section);
-  return bundle;
+  return read;
 }
 
-int verify(const std::vector<std::string> &files) {
+int verify(const std::vector<std::string> &files,
+           const std::vector<std::string> &digests) {
   int code = Good;
   for (const std::string &file : files) {
-    Result<Bundle> bundle = readVerified(file);
-    if (!bundle) {
-      code = report(bundle.error());
+    Result<trust::ReadBundle> read = readVerified(file, digests);
+    if (!read) {
+      code = report(read.error());
       continue;
     }
-    const Manifest &manifest = bundle->manifest();
+    const Manifest &manifest = read->bundle.manifest();
     print(file + ": good, schedule " + manifest.schedule + " for " +
-          toString(manifest.targets) + "\n");
+          toString(manifest.targets) + ", sha256 " + read->sha256 + "\n");
   }
   return finish(code);
+}
+
+/// Ctrl-C and the like end heddlec with this program, which need not hear them.
+int rebuild(const std::string &file, const std::string &output) {
+  Result<Bundle> bundle = Bundle::read(file);
+  if (!bundle)
+    return report(bundle.error());
+  Result<std::string> bytes = trust::rebuild(*bundle);
+  if (!bytes)
+    return report(bytes.takeError().withContext(file));
+  Status status = writeFileAtomically(output, *bytes);
+  return status ? Good : report(status.error());
 }
 
 struct DumpOptions {
@@ -178,11 +195,14 @@ int main(int argc, char **argv) {
   app.footer(
       "Examples:\n"
       "  heddle-bundle verify a.hdl b.hdl\n"
+      "  heddle-bundle rebuild a.hdl -o mine.hdl\n"
       "  heddle-bundle dump a.hdl --steps=256 --length=8192\n"
       "  heddle-bundle dump a.hdl --html=a.html --steps=256 --length=8192\n"
       "  heddle-bundle dump a.hdl --json\n"
       "  heddle-bundle dump a.hdl --section=schedule\n"
       "  heddle-bundle dump a.hdl --section=code.host -o a.so\n"
+      "A bundle holds machine code, which 'verify' does not judge: run only "
+      "bundles\nthat you would run a program from, or 'rebuild' them.\n"
       "Exit codes: 0 good, 1 a file is bad or cannot be read, 2 wrong usage.");
   app.require_subcommand(1);
 
@@ -192,6 +212,27 @@ int main(int argc, char **argv) {
                 "checksums, manifest, and that its code runs nothing when it "
                 "is loaded");
   verifyCommand->add_option("FILE", files, "Bundles to check")->required();
+  std::vector<std::string> digests;
+  auto isDigest = [](const std::string &text) {
+    Status status = trust::checkDigest(text);
+    return status ? std::string() : status.error().text();
+  };
+  verifyCommand
+      ->add_option("--require-sha256", digests,
+                   "Refuse files whose SHA-256 is another; may be repeated, "
+                   "for several files")
+      ->check(CLI::Validator(isDigest, ""))
+      ->type_name("HEX")
+      ->allow_extra_args(false);
+
+  std::string source, rebuilt;
+  CLI::App *rebuildCommand = app.add_subcommand(
+      "rebuild", "Compile the schedule that a bundle holds anew, for the same "
+                 "targets, types and head dims, with the heddlec beside this "
+                 "program or on PATH; the code in it is not used");
+  rebuildCommand->add_option("FILE", source, "The bundle")->required();
+  rebuildCommand->add_option("-o,--output", rebuilt, "The new bundle")
+      ->required();
 
   DumpOptions options;
   CLI::App *dumpCommand = app.add_subcommand(
@@ -228,5 +269,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? finish(Good) : BadUsage;
   }
-  return verifyCommand->parsed() ? verify(files) : dump(options);
+  if (rebuildCommand->parsed())
+    return rebuild(source, rebuilt);
+  return verifyCommand->parsed() ? verify(files, digests) : dump(options);
 }

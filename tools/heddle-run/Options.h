@@ -36,7 +36,9 @@ struct PromptSource {
 struct RunOptions {
   std::string model;
   std::string bundle;
-  std::string compareDense; ///< empty: no comparison
+  std::vector<std::string> digests; ///< SHA-256 that bundles must have; any
+  bool rebuild = false;             ///< compile the bundles' schedules anew
+  std::string compareDense;         ///< empty: no comparison
 
   PromptSource prompt;
   bool chat = false;

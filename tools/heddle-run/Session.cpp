@@ -18,9 +18,12 @@
 #include "Terminal.h"
 #include "Text.h"
 #include "TraceLog.h"
+#include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
+#include "tools/trust/Digest.h"
+#include "tools/trust/Rebuild.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -60,10 +63,12 @@ public:
   std::variant<int, Failure> run();
 
 private:
+  int usefulThreads() const;
   std::optional<Failure> prepareSampling();
   std::optional<Failure> preparePrompts();
   Status prepareTokenizer(const std::vector<Prompt> &texts);
   std::optional<Failure> prepareLengths();
+  Result<bundle::Bundle> readBundle(const std::string &path) const;
   Result<bundle::Bundle> readDense(const std::string &path) const;
   Result<std::unique_ptr<rt::StepEngine>>
   makeEngine(const bundle::Bundle &bundle, const std::string &path);
@@ -91,7 +96,7 @@ private:
 };
 
 std::variant<int, Failure> Session::run() {
-  rt::setThreadCount(options.threads);
+  rt::setThreadCount(usefulThreads());
   result.options = &options;
   result.threads = rt::threadCount();
 
@@ -107,9 +112,10 @@ std::variant<int, Failure> Session::run() {
     return std::move(*failure);
 
   // Before the device, which may take a while and may not be there.
-  Result<bundle::Bundle> schedule = bundle::Bundle::read(options.bundle);
+  Result<bundle::Bundle> schedule = readBundle(options.bundle);
   if (!schedule)
-    return Failure(schedule.takeError());
+    return Failure(interrupted() ? exitInterrupted : exitFailure,
+                   schedule.takeError());
   result.schedule = schedule->manifest().schedule;
   selections = schedule->manifest().selections;
   result.onHost = options.device == "cpu";
@@ -148,6 +154,26 @@ std::variant<int, Failure> Session::run() {
   bool complete = result.generation.complete &&
                   (options.compareDense.empty() || result.comparison);
   return complete ? 0 : exitInterrupted;
+}
+
+/// --threads, as far as they are of use. Threads of a loop wait for each other:
+/// 1,024 on two cores take a hundred times as long as two.
+int Session::usefulThreads() const {
+  constexpr int mostPerCore = 4;
+  const int cores = rt::availableCores(), most = mostPerCore * cores;
+  if (options.threads <= cores)
+    return options.threads;
+  const int used = std::min(options.threads, most);
+  if (!options.quiet)
+    std::fprintf(
+        stderr,
+        "heddle-run: --threads %d, but this process may use %d core%s: "
+        "that is slower than --threads %d%s\n",
+        options.threads, cores, cores == 1 ? "" : "s", cores,
+        used < options.threads
+            ? ("; going on with " + std::to_string(used)).c_str()
+            : "");
+  return used;
 }
 
 /// The sampler of the model's family.
@@ -237,9 +263,22 @@ std::optional<Failure> Session::prepareLengths() {
   return std::nullopt;
 }
 
+/// The bundle as it is or, with --rebuild, what its schedule is compiled to.
+Result<bundle::Bundle> Session::readBundle(const std::string &path) const {
+  Result<trust::ReadBundle> read = trust::readBundle(path, options.digests);
+  if (!read)
+    return read.takeError();
+  if (!options.rebuild)
+    return std::move(read->bundle);
+  Result<std::string> bytes = trust::rebuild(read->bundle, interrupted);
+  if (!bytes)
+    return bytes.takeError().withContext(path);
+  return bundle::Bundle::parse(std::move(*bytes), path);
+}
+
 /// A bundle without sparse kernels.
 Result<bundle::Bundle> Session::readDense(const std::string &path) const {
-  Result<bundle::Bundle> read = bundle::Bundle::read(path);
+  Result<bundle::Bundle> read = readBundle(path);
   if (!read)
     return read;
   for (const bundle::Kernel &kernel : read->manifest().kernels)

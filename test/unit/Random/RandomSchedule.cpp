@@ -331,23 +331,24 @@ private:
 
   std::string selection(const std::string &on) {
     std::string keep = oneOf({"1/8", "0.2", "50 percent", "1", "1/100"});
-    std::string shared = below(4) ? "" : ", per_kv_head";
-    shared = oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
-                    ", rounding = floor_plus_one"}) +
-             shared;
+    std::string size = oneOf({"16", "32", "64", "128"});
+    std::string rounding =
+        oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
+               ", rounding = floor_plus_one"});
     if (below(3) == 0) {
       std::string isolation =
           oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
                  "isolating(filtered) "});
       plainLogits |= isolation == "isolating(filtered) ";
       return value("s", "heddle.select blocks(keep = " + keep +
-                            ", size = " + oneOf({"16", "32", "64", "128"}) +
-                            shared + ") by mean_probability " + isolation +
+                            ", size = " + size + rounding +
+                            ") by mean_probability " + isolation +
                             oneOf({"", "", "scaled_by(heads) "}) + "on " + on);
     }
+    std::string shared = below(4) ? "" : ", per_kv_head";
     return value("s", "heddle.select columns(keep = " + keep +
-                          ", group = " + oneOf({"16", "32", "64", "128"}) +
-                          shared + ") by mean_probability on " + on);
+                          ", group = " + size + rounding + shared +
+                          ") by mean_probability on " + on);
   }
 
   void pairs() {

@@ -116,6 +116,9 @@ std::variant<int, Failure> Session::run() {
   if (!schedule)
     return Failure(interrupted() ? exitInterrupted : exitFailure,
                    schedule.takeError());
+  if (Status status = rt::checkSchedule(schedule->manifest(), result.lengths);
+      !status)
+    return Failure(exitUsage, status.takeError());
   result.schedule = schedule->manifest().schedule;
   selections = schedule->manifest().selections;
   result.onHost = options.device == "cpu";

@@ -200,13 +200,17 @@ std::string heddle::bundle::codeSection(const Target &target, CodeForm form) {
   return "";
 }
 
-Result<Bundle> Bundle::read(const std::string &path) {
-  Result<std::string> bytes = readRegularFile(
+Result<std::string> Bundle::readBytes(const std::string &path) {
+  return readRegularFile(
       path, headerSize,
       [](std::string_view start, uint64_t fileSize) -> Status {
         Result<Header> header = readHeader(start, fileSize);
         return header ? Status::success() : Status(header.takeError());
       });
+}
+
+Result<Bundle> Bundle::read(const std::string &path) {
+  Result<std::string> bytes = readBytes(path);
   if (!bytes)
     return bytes.takeError();
   return parse(std::move(*bytes), path);

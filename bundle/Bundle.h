@@ -62,7 +62,10 @@ public:
   /// order and overlap of sections, every checksum, the manifest.
   static Result<Bundle> read(const std::string &path);
 
-  /// The same on bytes; `name` is used in error messages.
+  /// The bytes of a file that starts like a bundle; nothing else is verified.
+  static Result<std::string> readBytes(const std::string &path);
+
+  /// As read(), on bytes; `name` is used in error messages.
   static Result<Bundle> parse(std::string bytes, const std::string &name);
 
   /// The bytes of a bundle with these sections after the manifest. Refuses

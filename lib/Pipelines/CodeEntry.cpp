@@ -63,25 +63,29 @@ private:
   }
 };
 
+// The bindings name every field, so that a new one cannot be forgotten here.
+
 template <typename Record, typename Visitor>
 void visit(Record &record, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
 {
-  field(record.symbol);
-  field(record.queryRows);
-  field(record.scratchBytes);
-  field(record.scratchBytesPerKey);
-  field(record.threads);
-  field(record.sharedBytes);
+  auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared] = record;
+  field(symbol);
+  field(queryRows);
+  field(scratch);
+  field(scratchPerKey);
+  field(threads);
+  field(shared);
 }
 
 template <typename Section, typename Visitor>
 void visit(Section &section, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Section>, CodeSection>
 {
-  field(section.name);
-  field(section.extension);
-  field(section.contents);
+  auto &[name, extension, contents] = section;
+  field(name);
+  field(extension);
+  field(contents);
 }
 
 template <typename Element>

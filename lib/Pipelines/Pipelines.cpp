@@ -17,8 +17,18 @@ using namespace mlir::heddle;
 void mlir::heddle::populateSchedulePipeline(OpPassManager &pm) {
   // Before canonicalization, which would remove what the check warns of.
   pm.addPass(createHeddleVerifySchedule());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  // Values that CSE finds to be equal may stand twice in a union, and what is
+  // united once may be equal to something else: until nothing changes, so that
+  // the canonical form of what is printed is what is printed. Each round takes
+  // an op or an operand away.
+  constexpr int mostRounds = 10000;
+  pm.addPass(createCompositeFixedPointPass(
+      "HeddleCanonicalForm",
+      [](OpPassManager &round) {
+        round.addPass(createCanonicalizerPass());
+        round.addPass(createCSEPass());
+      },
+      mostRounds));
 }
 
 void mlir::heddle::populatePlanPipeline(OpPassManager &pm) {

@@ -7,6 +7,8 @@
 
 #include "runtime/denoise/Denoise.h"
 
+#include "bundle/Program.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -103,6 +105,22 @@ Status checkOptions(const GenerateOptions &options) {
       !status)
     return status;
   return checkTimesteps(options);
+}
+
+Status checkSchedule(const bundle::Manifest &schedule,
+                     const GenerateOptions &options) {
+  bool byQuota = anyCommit(schedule, [](const bundle::CommitRule &rule) {
+    return rule.kind == bundle::CommitRule::Kind::Quota ||
+           rule.kind == bundle::CommitRule::Kind::RandomOrder;
+  });
+  if (options.sampling.timesteps && byQuota &&
+      options.blockLength != options.genLength)
+    return Error(
+        "block-length is " + str(options.blockLength) +
+        ", but the schedule commits by the model's quota, and "
+        "sampling by timesteps has one block; it must be gen-length, " +
+        str(options.genLength));
+  return Status::success();
 }
 
 Status checkPrompts(const ModelConfig &config,

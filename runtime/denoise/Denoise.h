@@ -8,6 +8,7 @@
 #ifndef HEDDLE_RUNTIME_DENOISE_DENOISE_H
 #define HEDDLE_RUNTIME_DENOISE_DENOISE_H
 
+#include "bundle/Manifest.h"
 #include "bundle/Result.h"
 #include "runtime/denoise/StepEngine.h"
 
@@ -45,6 +46,11 @@ struct Generation {
 /// by blockLength, steps by the number of blocks; the error names numbers that
 /// would work), that temperature and CFG scale are finite and not negative.
 Status checkOptions(const GenerateOptions &options);
+
+/// Checks that a schedule's commits and the lengths go together: sampling by
+/// timesteps has one block unless no rule goes by the model's quota.
+Status checkSchedule(const bundle::Manifest &schedule,
+                     const GenerateOptions &options);
 
 /// Checks that there are prompts, none empty, every token in [0, vocabSize) and
 /// not the mask token (which the loop would take for a position to fill), and

@@ -11,6 +11,7 @@
 #include "bundle/ProgramChecks.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/CommitRule.h"
+#include "runtime/denoise/Denoise.h"
 #include "runtime/denoise/SequenceRun.h"
 
 #include <algorithm>
@@ -142,15 +143,8 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
       anyCommit(schedule, &bundle::CommitRule::narrows))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
-  if (options.sampling.timesteps) {
-    if (anyOf({CommitKind::Quota, CommitKind::RandomOrder}) &&
-        options.blockLength != options.genLength)
-      return Error(
-          "block-length is " + std::to_string(options.blockLength) +
-          ", but the schedule commits by the model's quota, and "
-          "sampling by timesteps has one block; it must be gen-length, " +
-          std::to_string(options.genLength));
-  }
+  if (Status status = checkSchedule(schedule, options); !status)
+    return status;
   byProbability = options.sampling;
   if (byProbability.timesteps)
     byProbability.timesteps->rule = TransferRule::MaskgitPlus;

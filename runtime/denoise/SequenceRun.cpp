@@ -56,6 +56,7 @@ void SequenceRun::enterStep() {
 void SequenceRun::beginBlock() {
   maskedAtStart = maskedInBlock();
   quotas = commitQuotas(maskedAtStart, at.blockSteps);
+  std::partial_sum(quotas.begin(), quotas.end(), quotas.begin());
   committedInBlock = 0;
 }
 
@@ -111,10 +112,10 @@ int64_t SequenceRun::quota() const {
     return transferQuota(maskedInResponse(), timestep(), at.totalSteps,
                          sampling.timesteps->eps);
   // Without candidates running short this is the step's own quota.
-  auto due = quotas.begin() + std::min(at.stepInBlock, at.blockSteps);
+  int64_t due =
+      quotas[static_cast<size_t>(std::min(at.stepInBlock, at.blockSteps) - 1)];
   // Rules of other steps may have taken more.
-  return std::max<int64_t>(0, std::accumulate(quotas.begin(), due, int64_t(0)) -
-                                  committedInBlock);
+  return std::max<int64_t>(0, due - committedInBlock);
 }
 
 void SequenceRun::commit(int64_t position, int32_t token) {

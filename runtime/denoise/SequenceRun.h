@@ -112,7 +112,8 @@ private:
   std::vector<int32_t> commitOrder;
   std::vector<int32_t> upcoming;
   bundle::StepPlace at;
-  std::vector<int64_t> quotas; ///< [planned steps of the block]
+  std::vector<int64_t> quotas; ///< [planned steps of the block]: of each and
+                               ///< those before it together
   int64_t maskedAtStart = 0;   ///< of the block
   int64_t committedInBlock = 0;
   int64_t eos = 0;    ///< the EOS that was found; the length if none was

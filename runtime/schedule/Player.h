@@ -232,7 +232,13 @@ private:
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
   mutable std::vector<std::vector<int32_t>> viewed; ///< selections()'s memory
-  std::vector<int64_t> knownPairs; ///< [layer][sequence][kernel], whole rows
+  /// The pairs of the rows that were counted last, until lists or visible
+  /// positions change; -1 if none were.
+  struct KnownPairs {
+    int64_t pairs = -1;
+    std::vector<int32_t> places; ///< the rows; empty: all
+  };
+  std::vector<KnownPairs> knownPairs; ///< [layer][sequence][kernel]
 
   // The step.
   PackedBatch batch;

@@ -254,13 +254,17 @@ Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
       return queryHeads * args.rows * args.lists[0].keep;
     return queryHeads * pairsOfRows(terms, args, 0, {}, {});
   }
-  int64_t &known =
+  KnownPairs &known =
       knownPairs[(layer * static_cast<int64_t>(sequences.size()) + s) *
                      static_cast<int64_t>(schedule.kernels.size()) +
                  static_cast<int64_t>(kernel)];
-  bool whole = args.rows == args.n;
-  if (whole && known >= 0)
-    return known;
+  // Rows of a block are the same at all of its steps, and lists lie on the
+  // device.
+  std::span<const int32_t> places;
+  if (args.rows != args.n)
+    places = {args.place, static_cast<size_t>(args.rows)};
+  if (known.pairs >= 0 && std::ranges::equal(known.places, places))
+    return known.pairs;
   std::vector<std::vector<int32_t>> memories(listsOf[kernel].size());
   for (size_t c = 0; c < memories.size(); ++c) {
     abi::IndexList &list = args.lists[c];
@@ -281,8 +285,7 @@ Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
   int64_t pairs = 0;
   for (int64_t each : ofHead)
     pairs += each;
-  if (whole)
-    known = pairs;
+  known = {pairs, {places.begin(), places.end()}};
   return pairs;
 }
 
@@ -445,7 +448,7 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   if (selection.scale != Selection::Scale::HeadDim) {
     args.lse = scratch;
     select.lse = scratch;
-    counted.scorePairs += queryHeads * args.rows * args.n;
+    counted.lsePairs += queryHeads * args.rows * args.n;
     if (Status status = runner->attend(kernel, std::span(&args, 1)); !status)
       return status;
   }
@@ -464,7 +467,7 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   args.n -= firstKey;
   args.lse = scratch + args.rows * queryHeads;
   select.spanLse = args.lse;
-  counted.scorePairs += queryHeads * args.rows * args.n;
+  counted.lsePairs += queryHeads * args.rows * args.n;
   return runner->attend(kernel, std::span(&args, 1));
 }
 
@@ -491,7 +494,7 @@ Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
     launch.blocks.push_back(
         argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
     const abi::AttentionArgs &args = launch.blocks.back();
-    counted.scorePairs += queryHeads * args.rows * args.n;
+    counted.lsePairs += queryHeads * args.rows * args.n;
   }
   for (Launch &launch : scored)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
@@ -557,7 +560,7 @@ Status Player::refresh(int64_t layer, std::span<const Launch> scored,
         size_t kernels = schedule.kernels.size();
         std::fill_n(knownPairs.begin() +
                         (layer * sequences.size() + s) * kernels,
-                    kernels, -1);
+                    kernels, KnownPairs());
         renewedNow[s].push_back(static_cast<int64_t>(selection));
         counted.scorePairs += n * n * queryHeads;
         ++counted.refreshes;

@@ -294,7 +294,7 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
     sequences.push_back(std::make_unique<Sequence>(schedule, shifted));
     sequences.back()->rows.beginRun(shape);
   }
-  knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), -1);
+  knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), {});
   renewedNow.assign(sequences.size(), {});
   batch = {};
   layerNow = layers; // no step has begun
@@ -361,7 +361,7 @@ Status Player::beginSequence(int64_t s, const SequenceState &state) {
     size_t kernels = schedule.kernels.size();
     for (int64_t layer = 0; layer < layers; ++layer)
       std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
-                  kernels, -1);
+                  kernels, KnownPairs());
   }
   sequence.phases = program.phasesAt(state.place);
   if (Status status = checkRefreshes(s); !status)

@@ -9,8 +9,10 @@
 #include "bundle/File.h"
 #include "bundle/NativeCode.h"
 #include "bundle/Process.h"
-#include "tools/explain/Explain.h"
+#include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/Page.h"
+#include "tools/trust/Digest.h"
+#include "tools/trust/Rebuild.h"
 
 #include "CLI/CLI.hpp"
 
@@ -45,33 +47,48 @@ void print(std::string_view text) {
 
 /// A bundle whose code for the host, if it has some, runs nothing when it is
 /// loaded.
-Result<Bundle> readVerified(const std::string &file) {
-  Result<Bundle> bundle = Bundle::read(file);
-  if (!bundle)
-    return bundle;
-  int64_t host = hostTarget(bundle->manifest());
+Result<trust::ReadBundle>
+readVerified(const std::string &file, const std::vector<std::string> &digests) {
+  Result<trust::ReadBundle> read = trust::readBundle(file, digests);
+  if (!read)
+    return read;
+  const Manifest &manifest = read->bundle.manifest();
+  int64_t host = hostTarget(manifest);
   if (host < 0)
-    return bundle;
-  const Target &target = bundle->manifest().targets[static_cast<size_t>(host)];
-  std::string section = codeSection(target, CodeForm::Native);
-  if (Status status = checkNativeCode(bundle->section(section)); !status)
+    return read;
+  std::string section = codeSection(manifest.targets[static_cast<size_t>(host)],
+                                    CodeForm::Native);
+  if (Status status = checkNativeCode(read->bundle.section(section)); !status)
     return status.takeError().withContext(file + ": section " + section);
-  return bundle;
+  return read;
 }
 
-int verify(const std::vector<std::string> &files) {
+int verify(const std::vector<std::string> &files,
+           const std::vector<std::string> &digests) {
   int code = Good;
   for (const std::string &file : files) {
-    Result<Bundle> bundle = readVerified(file);
-    if (!bundle) {
-      code = report(bundle.error());
+    Result<trust::ReadBundle> read = readVerified(file, digests);
+    if (!read) {
+      code = report(read.error());
       continue;
     }
-    const Manifest &manifest = bundle->manifest();
+    const Manifest &manifest = read->bundle.manifest();
     print(file + ": good, schedule " + manifest.schedule + " for " +
-          toString(manifest.targets) + "\n");
+          toString(manifest.targets) + ", sha256 " + read->sha256 + "\n");
   }
   return finish(code);
+}
+
+/// Ctrl-C and the like end heddlec with this program, which need not hear them.
+int rebuild(const std::string &file, const std::string &output) {
+  Result<Bundle> bundle = Bundle::read(file);
+  if (!bundle)
+    return report(bundle.error());
+  Result<std::string> bytes = trust::rebuild(*bundle);
+  if (!bytes)
+    return report(bytes.takeError().withContext(file));
+  Status status = writeFileAtomically(output, *bytes);
+  return status ? Good : report(status.error());
 }
 
 struct DumpOptions {
@@ -80,7 +97,9 @@ struct DumpOptions {
   std::string section;
   std::string output;
   std::string html; ///< a path for the page, "-" for stdout, or ""
-  ExplainRequest request;
+  RequestOptions request;
+  bool kernels = false;
+  bool explainJson = false;
 };
 
 std::string headText(const Bundle &bundle, const std::string &file) {
@@ -146,22 +165,28 @@ int dump(const DumpOptions &options) {
     return report(bundle.error());
   if (!options.section.empty())
     return dumpSection(*bundle, options);
-  if (Status status = check(options.request); !status)
-    return report(status.error());
+  Result<ExplainRequest> request = resolveRequest(options.request);
+  if (!request)
+    return report(request.error());
   if (options.json) {
     print(bundle->section(manifestSection));
     return finish(Good);
   }
-  Result<Explanation> explanation =
-      explainRun(bundle->manifest(), options.request);
+  request->source = bundle->section(scheduleSection);
+  Result<Explanation> explanation = explainRun(bundle->manifest(), *request);
   if (!explanation)
     return report(explanation.takeError().withContext(options.file));
+  if (options.explainJson) {
+    print(toJson(*explanation));
+    return finish(Good);
+  }
   if (!options.html.empty())
     return writeTo(
         options.html,
         toHtml(*explanation, std::string(bundle->section(scheduleSection))),
         options.file);
-  print(headText(*bundle, options.file) + "\n" + toText(*explanation));
+  print(headText(*bundle, options.file) + "\n" +
+        toText(*explanation, options.kernels));
   return finish(Good);
 }
 
@@ -178,11 +203,14 @@ int main(int argc, char **argv) {
   app.footer(
       "Examples:\n"
       "  heddle-bundle verify a.hdl b.hdl\n"
+      "  heddle-bundle rebuild a.hdl -o mine.hdl\n"
       "  heddle-bundle dump a.hdl --steps=256 --length=8192\n"
       "  heddle-bundle dump a.hdl --html=a.html --steps=256 --length=8192\n"
       "  heddle-bundle dump a.hdl --json\n"
       "  heddle-bundle dump a.hdl --section=schedule\n"
       "  heddle-bundle dump a.hdl --section=code.host -o a.so\n"
+      "A bundle holds machine code, which 'verify' does not judge: run only "
+      "bundles\nthat you would run a program from, or 'rebuild' them.\n"
       "Exit codes: 0 good, 1 a file is bad or cannot be read, 2 wrong usage.");
   app.require_subcommand(1);
 
@@ -192,10 +220,32 @@ int main(int argc, char **argv) {
                 "checksums, manifest, and that its code runs nothing when it "
                 "is loaded");
   verifyCommand->add_option("FILE", files, "Bundles to check")->required();
+  std::vector<std::string> digests;
+  auto isDigest = [](const std::string &text) {
+    Status status = trust::checkDigest(text);
+    return status ? std::string() : status.error().text();
+  };
+  verifyCommand
+      ->add_option("--require-sha256", digests,
+                   "Refuse files whose SHA-256 is another; may be repeated, "
+                   "for several files")
+      ->check(CLI::Validator(isDigest, ""))
+      ->type_name("HEX")
+      ->allow_extra_args(false);
+
+  std::string source, rebuilt;
+  CLI::App *rebuildCommand = app.add_subcommand(
+      "rebuild", "Compile the schedule that a bundle holds anew, for the same "
+                 "targets, types and head dims, with the heddlec beside this "
+                 "program or on PATH; the code in it is not used");
+  rebuildCommand->add_option("FILE", source, "The bundle")->required();
+  rebuildCommand->add_option("-o,--output", rebuilt, "The new bundle")
+      ->required();
 
   DumpOptions options;
   CLI::App *dumpCommand = app.add_subcommand(
-      "dump", "Show sections, timeline of steps, pairs, memory and kernels");
+      "dump", "Show sections, what the schedule does at which step and what "
+              "that costs beside a dense run");
   dumpCommand->add_option("FILE", options.file, "The bundle")->required();
   CLI::Option *json =
       dumpCommand->add_flag("--json", options.json, "Print the manifest");
@@ -215,18 +265,45 @@ int main(int argc, char **argv) {
                    "this file, '-' for stdout")
       ->excludes(json)
       ->excludes(section);
-  auto number = [&](const char *name, int64_t &value, const char *what) {
-    dumpCommand->add_option(name, value, what)->capture_default_str();
-  };
-  number("--steps", options.request.steps, "Explain for this many steps");
-  number("--length", options.request.length, "... tokens, prompt included");
-  number("--layers", options.request.layers, "... layers");
-  number("--heads", options.request.heads, "... query heads a layer");
+  RequestOptions &request = options.request;
+  for (const NumberOption &option : numberOptions)
+    dumpCommand->add_option("--" + std::string(option.name),
+                            request.*option.member, option.help);
+  dumpCommand->add_option("--head-dim", request.headDim,
+                          "... width of a head (default: 128)");
+  dumpCommand->add_option("--model", request.model,
+                          "... of the shape in this folder's config.json");
+  dumpCommand->add_option("--machine", request.machine,
+                          "... on this machine: h200 or cpu (default: that of "
+                          "the bundle's targets)");
+  dumpCommand->add_option("--salient-share", request.salientShare,
+                          "... whose layers find this share of the rows "
+                          "changed (default: 1, the most)");
+  dumpCommand->add_option(
+      "--tokens-per-step", request.tokensPerStep,
+      "... that commits so many tokens a step where "
+      "confidence decides (default: gen-length over steps)");
+  dumpCommand->add_option("--seed", request.seed,
+                          "... of an order of commits that is drawn (default: "
+                          "0)");
+  dumpCommand->add_option("--follow", request.follow,
+                          "... that heddle-run --steps-json wrote into this "
+                          "file");
+  dumpCommand
+      ->add_flag("--explain-json", options.explainJson,
+                 "Print what the schedule does and costs, as heddlec "
+                 "--explain=json")
+      ->excludes(json)
+      ->excludes(section);
+  dumpCommand->add_flag("--kernels", options.kernels,
+                        "Show kernels and their scratch memory, too");
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? finish(Good) : BadUsage;
   }
-  return verifyCommand->parsed() ? verify(files) : dump(options);
+  if (rebuildCommand->parsed())
+    return rebuild(source, rebuilt);
+  return verifyCommand->parsed() ? verify(files, digests) : dump(options);
 }

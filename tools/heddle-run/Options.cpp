@@ -9,10 +9,12 @@
 #include "Report.h"
 
 #include "runtime/engine/Device.h"
+#include "tools/explain/RunLengths.h"
 
 #include "bundle/Abi.h"
 #include "bundle/Bundle.h"
 #include "bundle/File.h"
+#include "tools/trust/Digest.h"
 
 #include <algorithm>
 #include <charconv>
@@ -42,6 +44,8 @@ const char examples[] = R"(Examples:
   heddle-run -m DIR -b gpu.hdl --device=cuda "Add 1 and 2."
   heddle-run -m DIR -b dense.hdl --info
 
+A bundle holds machine code: run only bundles that you would run a program
+from, or give --rebuild.
 Exit codes: 0 success; 1 bad model, bundle or prompt, or too little memory;
 2 bad command line; 130 interrupted (what was generated is printed, marked).)";
 
@@ -125,6 +129,14 @@ CLI::Validator isNumber() {
     std::strtod(text.c_str(), &end);
     bool good = !text.empty() && end == text.c_str() + text.size();
     return good ? "" : "'" + text + "' is not a number";
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator isDigest() {
+  auto check = [](std::string &text) -> std::string {
+    Status status = trust::checkDigest(text);
+    return status ? "" : status.error().text();
   };
   return CLI::Validator(check, "");
 }
@@ -492,6 +504,16 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
   app.add_option("-b,--bundle", parsed.options.bundle,
                  "Schedule compiled by heddlec")
       ->type_name("FILE");
+  app.add_option("--require-sha256", parsed.options.digests,
+                 "Refuse a bundle whose file has another SHA-256 "
+                 "('heddle-bundle verify' prints it); may be repeated, for "
+                 "several bundles")
+      ->check(isDigest())
+      ->type_name("HEX")
+      ->allow_extra_args(false);
+  app.add_flag("--rebuild", parsed.options.rebuild,
+               "Compile the schedule in the bundle anew, with the heddlec "
+               "beside this program or on PATH, and do not use the code in it");
   addPromptOptions(app, parsed);
   addGenerationOptions(app, parsed);
   addBlockOptions(app, parsed);
@@ -529,28 +551,12 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
 
 void resolveLengths(const RunOptions &options, int64_t room,
                     rt::GenerateOptions &lengths) {
-  constexpr int64_t usualLength = 128, usualBlock = 32;
-  lengths.genLength =
-      options.genLength.value_or(std::clamp<int64_t>(room, 1, usualLength));
-  lengths.steps = options.steps.value_or(lengths.genLength);
-  lengths.blockLength = options.blockLength.value_or(lengths.genLength);
-  if (options.blockLength || lengths.sampling.timesteps)
-    return;
-  // Longer ones are refused by the loop's checks; none is searched for here.
-  constexpr int64_t longest = int64_t(1) << 20;
-  int64_t best = 0;
-  for (int64_t block = 1; block <= std::min(lengths.genLength, longest);
-       ++block) {
-    if (block > usualBlock && best > 0)
-      break;
-    if (lengths.genLength % block == 0 &&
-        lengths.steps % (lengths.genLength / block) == 0)
-      best = block;
-  }
-  // A single block takes any number of steps, so only senseless lengths (which
-  // the loop refuses) leave none.
-  if (best > 0)
-    lengths.blockLength = best;
+  explain::RunLengths resolved = explain::resolveLengths(
+      options.genLength, options.steps, options.blockLength, room,
+      lengths.sampling.timesteps.has_value());
+  lengths.genLength = resolved.genLength;
+  lengths.steps = resolved.steps;
+  lengths.blockLength = resolved.blockLength;
 }
 
 } // namespace heddle::run

@@ -18,15 +18,20 @@
 #include "Terminal.h"
 #include "Text.h"
 #include "TraceLog.h"
+#include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
+#include "tools/explain/RunCost.h"
+#include "tools/trust/Digest.h"
+#include "tools/trust/Rebuild.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 
 #include <unistd.h>
@@ -60,13 +65,16 @@ public:
   std::variant<int, Failure> run();
 
 private:
+  int usefulThreads() const;
   std::optional<Failure> prepareSampling();
   std::optional<Failure> preparePrompts();
   Status prepareTokenizer(const std::vector<Prompt> &texts);
   std::optional<Failure> prepareLengths();
+  Result<bundle::Bundle> readBundle(const std::string &path) const;
   Result<bundle::Bundle> readDense(const std::string &path) const;
   Result<std::unique_ptr<rt::StepEngine>>
   makeEngine(const bundle::Bundle &bundle, const std::string &path);
+  void countDense(const bundle::Manifest &manifest);
   Status chooseDType(const bundle::Manifest &manifest);
   Status loadModel();
   Status openSinks();
@@ -91,7 +99,7 @@ private:
 };
 
 std::variant<int, Failure> Session::run() {
-  rt::setThreadCount(options.threads);
+  rt::setThreadCount(usefulThreads());
   result.options = &options;
   result.threads = rt::threadCount();
 
@@ -107,10 +115,15 @@ std::variant<int, Failure> Session::run() {
     return std::move(*failure);
 
   // Before the device, which may take a while and may not be there.
-  Result<bundle::Bundle> schedule = bundle::Bundle::read(options.bundle);
+  Result<bundle::Bundle> schedule = readBundle(options.bundle);
   if (!schedule)
-    return Failure(schedule.takeError());
+    return Failure(interrupted() ? exitInterrupted : exitFailure,
+                   schedule.takeError());
+  if (Status status = rt::checkSchedule(schedule->manifest(), result.lengths);
+      !status)
+    return Failure(exitUsage, status.takeError());
   result.schedule = schedule->manifest().schedule;
+  countDense(schedule->manifest());
   selections = schedule->manifest().selections;
   result.onHost = options.device == "cpu";
   if (Status status = chooseDType(schedule->manifest()); !status)
@@ -148,6 +161,26 @@ std::variant<int, Failure> Session::run() {
   bool complete = result.generation.complete &&
                   (options.compareDense.empty() || result.comparison);
   return complete ? 0 : exitInterrupted;
+}
+
+/// --threads, as far as they are of use. Threads of a loop wait for each other:
+/// 1,024 on two cores take a hundred times as long as two.
+int Session::usefulThreads() const {
+  constexpr int mostPerCore = 4;
+  const int cores = rt::availableCores(), most = mostPerCore * cores;
+  if (options.threads <= cores)
+    return options.threads;
+  const int used = std::min(options.threads, most);
+  if (!options.quiet)
+    std::fprintf(
+        stderr,
+        "heddle-run: --threads %d, but this process may use %d core%s: "
+        "that is slower than --threads %d%s\n",
+        options.threads, cores, cores == 1 ? "" : "s", cores,
+        used < options.threads
+            ? ("; going on with " + std::to_string(used)).c_str()
+            : "");
+  return used;
 }
 
 /// The sampler of the model's family.
@@ -237,9 +270,22 @@ std::optional<Failure> Session::prepareLengths() {
   return std::nullopt;
 }
 
+/// The bundle as it is or, with --rebuild, what its schedule is compiled to.
+Result<bundle::Bundle> Session::readBundle(const std::string &path) const {
+  Result<trust::ReadBundle> read = trust::readBundle(path, options.digests);
+  if (!read)
+    return read.takeError();
+  if (!options.rebuild)
+    return std::move(read->bundle);
+  Result<std::string> bytes = trust::rebuild(read->bundle, interrupted);
+  if (!bytes)
+    return bytes.takeError().withContext(path);
+  return bundle::Bundle::parse(std::move(*bytes), path);
+}
+
 /// A bundle without sparse kernels.
 Result<bundle::Bundle> Session::readDense(const std::string &path) const {
-  Result<bundle::Bundle> read = bundle::Bundle::read(path);
+  Result<bundle::Bundle> read = readBundle(path);
   if (!read)
     return read;
   for (const bundle::Kernel &kernel : read->manifest().kernels)
@@ -256,6 +302,50 @@ Session::makeEngine(const bundle::Bundle &bundle, const std::string &path) {
   if (!engine)
     return engine.takeError().withContext(path);
   return std::move(*engine);
+}
+
+/// What a dense run of these prompts would cost; warns of what is in vain.
+void Session::countDense(const bundle::Manifest &manifest) {
+  const rt::GenerateOptions &lengths = result.lengths;
+  result.selects = !manifest.selections.empty();
+  result.isDense = manifest.computesAll() &&
+                   std::all_of(manifest.kernels.begin(), manifest.kernels.end(),
+                               [](const bundle::Kernel &kernel) {
+                                 return kernel.terms.empty();
+                               });
+  if (manifest.commit.leastPasses > lengths.blockLength && !options.quiet)
+    std::fprintf(stderr,
+                 "heddle-run: warning: a block takes at least %lld steps, but "
+                 "it has %lld tokens: later steps find nothing to commit\n",
+                 static_cast<long long>(manifest.commit.leastPasses),
+                 static_cast<long long>(lengths.blockLength));
+  explain::ModelShape &shape = result.shape;
+  shape = {.layers = config.layers,
+           .hidden = config.hidden,
+           .heads = config.queryHeads,
+           .kvHeads = config.kvHeads,
+           .headDim = config.headDim,
+           .ffnWidth = config.mlpHidden,
+           .vocabulary = config.vocabSize,
+           .shifted = config.shiftedLogits};
+  std::map<int64_t, int64_t> sequencesOf; // by prompt length
+  for (int64_t prompt : result.promptLengths)
+    ++sequencesOf[prompt];
+  const int64_t guided = lengths.sampling.cfgScale > 0 ? 2 : 1;
+  for (auto [prompt, sequences] : sequencesOf) {
+    explain::RunCostRequest request{
+        .run = {.steps = lengths.steps,
+                .length = prompt + lengths.genLength,
+                .prompt = prompt,
+                .blockLength = lengths.blockLength,
+                .tokensPerStep = 1,
+                .shifted = config.shiftedLogits},
+        .shape = shape,
+        .machine = explain::machineOf(manifest)};
+    if (lengths.sampling.timesteps)
+      request.run.eps = lengths.sampling.timesteps->eps;
+    result.dense += explain::costOfDense(request).work * (sequences * guided);
+  }
 }
 
 /// --dtype, or what the bundle has that is nearest to the weights.

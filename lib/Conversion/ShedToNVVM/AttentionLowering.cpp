@@ -282,6 +282,10 @@ void AttentionLowering::lowerBody() {
         .Case([&](shed::SoftmaxInitOp) { initSoftmax(); })
         .Case([&](shed::ForKeysOp loop) { lowerKeys(loop); })
         .Case([&](shed::StoreOp) {
+          if (!queriesReady) { // no pass has waited for the place it takes
+            v.awaitCopies(0);
+            v.barrier();
+          }
           if (!split)
             return storeContext();
           mergeSplit();

@@ -94,7 +94,7 @@ class AttentionLowering {
 public:
   explicit AttentionLowering(shed::KernelOp kernel);
 
-  /// Emits the kernel, for which checkBody() succeeds, before the op.
+  /// Emits the kernel before the op.
   void run();
 
 private:

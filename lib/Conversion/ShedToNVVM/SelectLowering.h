@@ -43,8 +43,8 @@ public:
   /// `kernel` is of kind select and has an mma_tiling.
   explicit SelectLowering(shed::KernelOp kernel);
 
-  /// Emits the kernel before the op. Fails, with an error on the op at fault,
-  /// for a body or a tiling that this lowering can't express.
+  /// Emits the kernel before the op. Fails, with an error on it, for a tiling
+  /// that this lowering can't express.
   LogicalResult run();
 
 private:
@@ -107,15 +107,17 @@ private:
   const int64_t rowSquares; ///< 8-row squares that are worked on together
   const bool blocks;        ///< chooses blocks of `group` keys
   const bool sharesLists;   ///< query heads of a group share lists
-  const ::heddle::bundle::Scores function; ///< of the logits
+  /// Of the logits: of all keys and of the span's.
+  const ::heddle::bundle::Scores functions[2];
   const SharedLayout layout;
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
-  Value lists;                ///< i32: rows of lists
-  Value headsPerList;         ///< i32
-  Value keyStride;            ///< i64, bytes
-  Value factor;               ///< scale * log2(e)
+  Value lists;                       ///< i32: rows of lists
+  Value headsPerList;                ///< i32
+  Value keyStride;                   ///< i64, bytes
+  Value factor;                      ///< scale * log2(e)
+  ::heddle::bundle::Scores function; ///< of the pass at hand
   Value headAtHand, blockRow; ///< i32: query head, first row in shared memory
   Value logitFactor;          ///< what logits are multiplied with for base 2
   Value warpKeys;             ///< shared address of the warp's tile

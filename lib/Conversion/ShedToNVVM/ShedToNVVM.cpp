@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionLowering.h"
-#include "CheckBody.h"
 #include "SelectLowering.h"
 
 #include "heddle/Conversion/Passes.h"
@@ -38,7 +37,7 @@ struct ConvertShedToNVVM
       }
       bool attends = kernel.getKind() == shed::KernelKind::Attention;
       if (failed(shed::verifyMmaTiling(kernel)) ||
-          failed(attends ? checkBody(kernel) : SelectLowering(kernel).run()))
+          (!attends && failed(SelectLowering(kernel).run())))
         return signalPassFailure();
       if (attends)
         AttentionLowering(kernel).run();

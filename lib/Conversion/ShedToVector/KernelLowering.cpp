@@ -174,7 +174,7 @@ void KernelLowering::setRows(Value row, Value end) {
   rows.panels = v.quotient(v.add(rows.rows, panel - 1), panel);
 }
 
-FailureOr<func::FuncOp> KernelLowering::run() {
+func::FuncOp KernelLowering::run() {
   layOut();
   v.b.setInsertionPoint(kernel);
   auto type = v.b.getFunctionType({v.ptr(), v.i64(), v.i64(), v.ptr()}, {});
@@ -194,20 +194,17 @@ FailureOr<func::FuncOp> KernelLowering::run() {
   scratch = entry->getArgument(3);
   loadArguments();
   setHead(selects ? v.mul(listRow, headsPerList) : listRow);
-  LogicalResult result = success();
   // A tile none of whose rows is to be computed has nothing to do.
   v.when(v.compare(arith::CmpIPredicate::sgt, rows.rows, v.constant(0)), [&] {
     for (auto [blocks, offset] : layout.blocks)
       expanded[blocks.getIndex()] = expandBlocks(blocks, offset);
-    result = lowerBody(kernel.getBody().front());
+    lowerBody(kernel.getBody().front());
   });
-  if (failed(result))
-    return failure();
   func::ReturnOp::create(v.b);
   return function;
 }
 
-LogicalResult KernelLowering::lowerBody(Block &body) {
+void KernelLowering::lowerBody(Block &body) {
   for (Operation &op : body) {
     v.b.setLoc(op.getLoc());
     if (isa<shed::LoadQueriesOp>(op)) {
@@ -227,32 +224,26 @@ LogicalResult KernelLowering::lowerBody(Block &body) {
             }))
           initMass(span);
     } else if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
-      if (failed(lowerKeys(loop)))
-        return failure();
+      lowerKeys(loop);
     } else if (auto loop = dyn_cast<shed::ForQueriesOp>(op)) {
-      if (failed(lowerQueries(loop)))
-        return failure();
+      lowerQueries(loop);
     } else if (isa<shed::StoreOp>(op)) {
       storeContext();
       if (kernel.getWritesLse())
         storeLse();
     } else if (auto choice = dyn_cast<shed::TopKOp>(op)) {
       topK(choice);
-    } else if (!isa<shed::YieldOp>(op)) {
-      return op.emitOpError() << "is not expected outside of shed.for_keys";
     }
   }
-  return success();
 }
 
 /// Mass over the rows of the task and the query heads of its list.
-LogicalResult KernelLowering::lowerQueries(shed::ForQueriesOp loop) {
-  LogicalResult result = success();
+void KernelLowering::lowerQueries(shed::ForQueriesOp loop) {
   RowRange whole = rows;
   auto allRows = [&] {
     v.loop(taskRow, taskEnd, tiling.getQueryRows(), [&](Value row) {
       setRows(row, v.least(v.add(row, tiling.getQueryRows()), taskEnd));
-      result = lowerBody(loop.getBody().front());
+      lowerBody(loop.getBody().front());
     });
   };
   auto allHeads = [&] {
@@ -272,12 +263,10 @@ LogicalResult KernelLowering::lowerQueries(shed::ForQueriesOp loop) {
     allHeads();
   inSpan = false;
   rows = whole;
-  return result;
 }
 
-LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
+void KernelLowering::lowerKeys(shed::ForKeysOp loop) {
   KeySource source = keySource(loop);
-  LogicalResult result = success();
   bool tiles = dot == shed::DotKind::Tiles;
   if (tiles && !selects)
     packRest(packedTile(source, v.constant(0)), v.constant(0));
@@ -298,16 +287,13 @@ LogicalResult KernelLowering::lowerKeys(shed::ForKeysOp loop) {
       else
         loadValues(tile);
     }
-    result = lowerPanelOps(panelOps, tile);
+    lowerPanelOps(panelOps, tile);
     if (tiles && !selects)
       packAheadRest(tile);
   });
-  return result;
 }
 
-LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
-                                            KeyTile &tile) {
-  LogicalResult result = success();
+void KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile) {
   auto lowerOps = [&](Value panel) {
     for (Operation *op : ops) {
       v.b.setLoc(op->getLoc());
@@ -323,9 +309,6 @@ LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
         contextProduct(tile, panel);
       } else if (isa<shed::ColumnMassOp>(op)) {
         columnMass(tile, panel);
-      } else if (!isa<shed::YieldOp>(op)) {
-        result = op->emitOpError() << "is not expected in shed.for_keys";
-        return;
       }
     }
   };
@@ -346,7 +329,6 @@ LogicalResult KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops,
           lowerOps(p);
         });
   });
-  return result;
 }
 
 void KernelLowering::forPanels(function_ref<void(Value)> body) {

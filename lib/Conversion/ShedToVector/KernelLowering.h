@@ -82,9 +82,8 @@ class KernelLowering {
 public:
   KernelLowering(shed::KernelOp kernel);
 
-  /// Emits the function before the kernel. Fails, with an error on the op at
-  /// fault, for a body that this lowering can't express.
-  FailureOr<func::FuncOp> run();
+  /// Emits the function before the kernel.
+  func::FuncOp run();
 
 private:
   using Values = VectorBuilder::Values;
@@ -93,10 +92,10 @@ private:
   void layOut();
   void loadArguments();
   void setHead(Value which);
-  LogicalResult lowerQueries(shed::ForQueriesOp loop);
-  LogicalResult lowerBody(Block &body);
-  LogicalResult lowerKeys(shed::ForKeysOp loop);
-  LogicalResult lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile);
+  void lowerQueries(shed::ForQueriesOp loop);
+  void lowerBody(Block &body);
+  void lowerKeys(shed::ForKeysOp loop);
+  void lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile);
   void setRows(Value row, Value end);
   Value field(Type type, size_t offset);
   Value placeOf(const KeyTile &tile, Value j);

@@ -214,13 +214,16 @@ private:
     std::vector<rt::reference::RowResult> expected(picked.size());
     rt::parallelFor(static_cast<int64_t>(picked.size()), [&](int64_t i, int) {
       int64_t head = picked[i] / n;
+      // A sequence that is not placed may have had gaps in an earlier case.
+      const int32_t *position = placed[sequence] ? p.args.position : nullptr;
+      rt::reference::Head one = rt::reference::headOf(
+          p.args, head, p.shape.headDim, p.shape.dtype, kernel.scores);
+      one.position = position;
       expected[i] = rt::reference::attendRow(
-          rt::reference::headOf(p.args, head, p.shape.headDim, p.shape.dtype,
-                                kernel.scores),
-          picked[i] % n,
-          rt::reference::pairsOf(
-              kernel.terms, head, lists, inputs[sequence]->groups,
-              placed[sequence] ? p.args.position : nullptr, p.args.sinks));
+          one, picked[i] % n,
+          rt::reference::pairsOf(kernel.terms, head, lists,
+                                 inputs[sequence]->groups, position,
+                                 p.args.sinks));
     });
     for (size_t i = 0; i < picked.size() && finding.ok(); ++i)
       compareAttentionRow(p, kernel.writesLse, picked[i] / n, picked[i] % n,

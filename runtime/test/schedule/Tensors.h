@@ -128,7 +128,7 @@ public:
   }
 
   /// The largest over rows and heads of |a - b| / |b| (Euclidean). Rows that
-  /// both have left as into() made them do not count.
+  /// both have left as into() made them do not count; NaN if another has one.
   double distance(const std::vector<std::byte> &a,
                   const std::vector<std::byte> &b) const {
     double worst = 0;
@@ -150,8 +150,11 @@ public:
                            view.headDim * rt::byteSize(view.dtype),
                        b.begin() + first))
           continue;
-        double relative = std::sqrt(difference / norm);
-        worst = relative <= worst ? worst : relative; // NaN counts
+        // A row of which all pairs are masked is zero.
+        double relative = difference == 0 ? 0 : std::sqrt(difference / norm);
+        if (std::isnan(relative))
+          return relative;
+        worst = std::max(worst, relative);
       }
     return worst;
   }

@@ -98,3 +98,16 @@ heddle.schedule @alike {
   heddle.commit quota within(%b)
   heddle.attend dense
 }
+
+// Nor are those of a commit that is the rule of no step.
+// PLAN-LABEL: heddle.plan @idle
+// PLAN-NOT: heddle.position_set
+// PLAN: heddle.commit_rule above(0.5)
+heddle.schedule @idle {
+  %few = heddle.positions undecoded(first = 3)
+  %never = heddle.cadence never
+  %some = heddle.cadence at(step 4)
+  heddle.commit best(1) within(%few) on %never and %some
+  heddle.commit above(0.5)
+  heddle.attend dense
+}

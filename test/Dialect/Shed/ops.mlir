@@ -75,17 +75,38 @@ shed.kernel @pick_blocks select element(f32) head_dim(64) group(64) shared_lists
   %m0 = shed.mass_init : !shed.mass
   %m1 = shed.for_queries init(%m0) : !shed.mass {
   ^bb0(%m: !shed.mass):
-    shed.yield %m : !shed.mass
+    %q = shed.load_queries : !shed.tile<queries, channels, f32>
+    %lse = shed.load_lse
+    %r = shed.for_keys over #shed.all init(%m) : !shed.mass {
+    ^bb1(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+      %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+      %n = shed.column_mass %c, %l, %lse, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %r : !shed.mass
   }
+  %s0 = shed.mass_init : !shed.mass
   // CHECK: shed.for_queries span init
-  %m2 = shed.for_queries span init(%m0) : !shed.mass {
+  %m2 = shed.for_queries span init(%s0) : !shed.mass {
   ^bb0(%m: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, f32>
     // CHECK: shed.load_lse span
     %lse = shed.load_lse span
     // CHECK: shed.for_keys over {{.*}}span
     %r = shed.for_keys over #shed.span init(%m) : !shed.mass {
     ^bb1(%keys: !shed.keys, %c: !shed.mass):
-      shed.yield %c : !shed.mass
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+      // CHECK: shed.scores %{{.+}} at %{{.+}} (%logit, %query) {
+      // CHECK: shed.yield %{{.+}} : f32
+      %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+      %f = shed.scores %l at %keys (%logit, %query) {
+        %x = arith.sitofp %query : i32 to f32
+        %y = arith.addf %logit, %x : f32
+        shed.yield %y : f32
+      }
+      %n = shed.column_mass %c, %f, %lse, %keys
+      shed.yield %n : !shed.mass
     }
     shed.yield %r : !shed.mass
   }

@@ -8,6 +8,7 @@
 #include "Program.h"
 #include "Report.h"
 #include "TinySetup.h"
+#include "runtime/base/Machine.h"
 
 #include <gtest/gtest.h>
 
@@ -117,6 +118,27 @@ TEST(CommandLine, LimitsThatAreTooLow) {
               0u)
         << text;
   }
+}
+
+TEST(CommandLine, ThreadsBeyondTheCores) {
+  TinySetup setup;
+  Outcome outcome =
+      heddleRun(setup.dense() + "abc --gen-length 4 --threads 4000");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  int cores = heddle::rt::availableCores();
+  std::string warning =
+      "heddle-run: --threads 4000, but this process may use " +
+      std::to_string(cores) + " core" + (cores == 1 ? "" : "s") +
+      ": that is slower than --threads " + std::to_string(cores);
+  if (4 * cores < 4000)
+    warning += "; going on with " + std::to_string(4 * cores);
+  EXPECT_EQ(outcome.err.find(warning + "\n"), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find(", " + std::to_string(4 * cores) + " threads"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(
+      heddleRun(setup.dense() + "abc --gen-length 4 -q --threads 4000").err,
+      "");
 }
 
 TEST(CommandLine, GuidanceThatOverflows) {

@@ -204,6 +204,10 @@ TEST(RunDream, WrongOptionsAndFiles) {
             "heddle-run: error: --remasking: models of the architecture "
             "'dream' are sampled by timesteps, which has no such option; see "
             "--alg\n");
+  EXPECT_EQ(failure("--gen-length 8 --block-length 4", 2),
+            "heddle-run: error: block-length is 4, but the schedule commits by "
+            "the model's quota, and sampling by timesteps has one block; it "
+            "must be gen-length, 8\n");
   EXPECT_NE(failure("--top-k many", 2).find("'many' is not a whole number"),
             std::string::npos);
   EXPECT_NE(failure("--eps ''", 2).find("'' is not a number"),

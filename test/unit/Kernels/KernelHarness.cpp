@@ -85,21 +85,33 @@ KernelSet::KernelSet(const std::string &target, const std::string &selections,
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     fail("cannot parse:\n" + text);
-  HostTarget host = llvm::cantFail(HostTarget::get(target));
   PassManager pm(&context);
   mlir::heddle::ConvertHeddleToShedOptions options;
   options.dtypes.assign(dtypes.begin(), dtypes.end());
   options.headDims.assign(headDims.begin(), headDims.end());
   pm.addPass(mlir::heddle::createConvertHeddleToShed(options));
+  if (failed(pm.run(*module)))
+    fail("cannot lower:\n" + text);
+  compile(target, *module);
+}
+
+KernelSet::KernelSet(const std::string &target, mlir::ModuleOp kernels) {
+  compile(target, kernels);
+}
+
+void KernelSet::compile(const std::string &target, mlir::ModuleOp module) {
+  using namespace mlir;
+  HostTarget host = llvm::cantFail(HostTarget::get(target));
+  PassManager pm(module.getContext());
   pm.addPass(shed::createShedChooseTiles(host));
   pm.addPass(shed::createShedVerifyKernels(host));
   pm.addPass(mlir::heddle::createConvertShedToVector());
-  if (failed(pm.run(*module)))
-    fail("cannot lower:\n" + text);
+  if (failed(pm.run(module)))
+    fail("cannot lower kernels");
   FailureOr<std::string> object =
-      mlir::heddle::emitHostSharedObject(*module, host);
+      mlir::heddle::emitHostSharedObject(module, host);
   if (failed(object))
-    fail("cannot compile:\n" + text);
+    fail("cannot compile kernels");
   bytes = *object;
 
   char path[] = "/tmp/heddle-kernels-XXXXXX";
@@ -113,7 +125,7 @@ KernelSet::KernelSet(const std::string &target, const std::string &selections,
   if (!library)
     fail(dlerror());
   for (const mlir::heddle::KernelRecord &kernel :
-       mlir::heddle::collectHostKernels(*module)) {
+       mlir::heddle::collectHostKernels(module)) {
     Entry entry;
     entry.function = dlsym(library, kernel.symbol.c_str());
     if (!entry.function)

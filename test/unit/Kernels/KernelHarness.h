@@ -25,6 +25,10 @@
 #include <string>
 #include <vector>
 
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
 namespace heddle::test {
 
 /// The targets that this machine can run, weakest first: x86-64-v3, x86-64-v4,
@@ -40,6 +44,8 @@ public:
   KernelSet(const std::string &target, const std::string &selections,
             const std::string &kernels, std::vector<std::string> dtypes,
             std::vector<int64_t> headDims);
+  /// Of a module of shed.kernel ops, which are lowered in it.
+  KernelSet(const std::string &target, mlir::ModuleOp kernels);
   ~KernelSet();
   KernelSet(const KernelSet &) = delete;
 
@@ -51,6 +57,8 @@ public:
   const std::string &object() const { return bytes; }
 
 private:
+  void compile(const std::string &target, mlir::ModuleOp kernels);
+
   std::string bytes;
   void *library = nullptr;
   std::map<std::string, Entry> entries;

@@ -74,10 +74,16 @@ private:
   void makeReal() {
     int32_t x = pick(reals), y = pick(reals);
     switch (random() % 10) {
-    case 0:
-      return reals.push_back(add(Op::MaxF, Type::F32, {x, y}));
-    case 1:
-      return reals.push_back(add(Op::MinNumF, Type::F32, {x, y}));
+    case 0: {
+      Op ops[] = {Op::MaxF, Op::MinF, Op::MaxNumF, Op::MinNumF};
+      return reals.push_back(add(ops[random() % 4], Type::F32, {x, y}));
+    }
+    case 1: {
+      // Continuous, so that rounding does not decide.
+      int32_t less = add(Op::CmpF, Type::I1, {x, y},
+                         *bundle::predicateOf(Op::CmpF, "olt"));
+      return reals.push_back(add(Op::Select, Type::F32, {less, x, y}));
+    }
     case 2:
       return reals.push_back(
           add(Op::MulF, Type::F32, {x, real(random() % 2 ? 0.5f : -0.75f)}));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomSchedule.h"
+#include "../Kernels/RandomScores.h"
 
 #include <algorithm>
 
@@ -16,14 +17,14 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   for (const std::string &line : lines)
     text += "  " + line + "\n";
   if (parts.empty())
-    return text + "  heddle.attend dense\n}\n";
+    return text + "  heddle.attend dense" + scores + "\n}\n";
   text += "  %pairs = heddle.union ";
   for (size_t i = 0; i < parts.size(); ++i)
     text += (i ? ", " : "") + parts[i];
   text += "\n  heddle.attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
-  return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + "\n}\n";
+  return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
 }
 
 namespace {
@@ -33,9 +34,10 @@ public:
   explicit Generator(std::mt19937 &random) : random(random) {}
 
   RandomSchedule draw() {
-    switch (below(6)) {
-    case 0:
-      break; // every step computes all rows
+    switch (below(8)) {
+    case 0: // every step computes all rows
+      commits();
+      break;
     case 1:
       fixedRows();
       break;
@@ -48,10 +50,17 @@ public:
     case 4:
       orderedRows();
       break;
+    case 5:
+      releasedWindow();
+      break;
+    case 6:
+      span();
+      break;
     default:
       movingWindow();
     }
     pairs();
+    scores();
     layers();
     return std::move(schedule);
   }
@@ -96,9 +105,29 @@ private:
 
   /// A later cadence, for passes that only some steps take.
   std::string sometimes() {
-    return cadence(below(2) ? "every(" + number(2, 4) +
-                                  ", from = " + number(2, 5) + ")"
-                            : "at(step " + number(2, 8) + ")");
+    switch (below(8)) {
+    case 0:
+      return cadence("at(step " + number(2, 8) + ")");
+    case 1:
+      return cadence("at(" + oneOf({"0.4", "1/2"}) + ")");
+    case 2:
+      return cadence("at(0.3, plus = " + number(1, 3) + ") in block");
+    case 3:
+      return cadence("random(window = 0.8, count = " + number(1, 4) +
+                     ", seed = " + number(0, 9) + ")");
+    case 4:
+      return below(2) ? cadence("first(" + number(2, 3) + ") in block")
+                      : cadence("never");
+    default:
+      return cadence("every(" + number(2, 4) + ", from = " + number(2, 5) +
+                     ")");
+    }
+  }
+
+  /// " on %c", or of two cadences the steps that both have.
+  std::string onSome() {
+    std::string on = " on " + sometimes();
+    return below(4) ? on : on + " and " + sometimes();
   }
 
   /// Positions that hold every masked one, so that a step can commit.
@@ -108,13 +137,46 @@ private:
                           "heddle.positions undecoded",
                           "heddle.positions from(block)",
                           "heddle.positions undecoded(first = 9)"}));
-    if (below(2))
+    switch (below(6)) {
+    case 0:
+    case 1:
       return set;
+    case 2:
+      return value("p", "heddle.hull " + set);
+    case 3:
+      return value("p", "heddle.intersect " + set + ", " +
+                            value("p", oneOf({"heddle.positions response",
+                                              "heddle.positions all",
+                                              "heddle.positions undecoded"})));
+    default:
+      break;
+    }
     std::string other =
         value("p", oneOf({"heddle.positions committed(last = 2)",
-                          "heddle.positions decoded",
+                          "heddle.positions decoded", "heddle.positions prompt",
                           "heddle.positions before(block)"}));
     return value("p", "heddle.union positions " + set + ", " + other);
+  }
+
+  /// The commits of a schedule in which every masked position has its row.
+  void commits() {
+    if (below(3) == 0)
+      return;
+    if (below(2)) {
+      std::string first = value(
+          "p", "heddle.positions undecoded(first = " + number(1, 3) + ")");
+      add("heddle.commit best(" + number(1, 2) + ") within(" + first + ")" +
+          onSome());
+    }
+    static const char *const rules[] = {"quota",       "above(0.9)",
+                                        "factor(5/4)", "factor(1, last_alone)",
+                                        "best(2)",     "timesteps"};
+    std::string rule = "heddle.commit " + oneOf(rules);
+    if (below(4) == 0)
+      rule += " passes(at_least = 2)";
+    if (below(4) == 0)
+      rule += " stop(eos)";
+    add(rule);
   }
 
   void fixedRows() {
@@ -123,10 +185,16 @@ private:
                                  "kv(before_rope), output"}));
     add("heddle.recompute all on " + start);
     if (below(2)) {
-      std::string some = sometimes();
-      add("heddle.recompute " + masked() + " on " + some);
+      std::string some = onSome();
+      add("heddle.recompute " + masked() + some);
     }
-    add("heddle.recompute " + masked());
+    std::string rows = masked();
+    if (below(4) == 0)
+      rows = value("p", "heddle.predicting " + rows) + " alone";
+    else if (below(4) == 0)
+      rows += " alone";
+    add("heddle.recompute " + rows);
+    commits();
   }
 
   /// All rows now and then, else those of the response as `exact` says:
@@ -136,16 +204,19 @@ private:
     add("heddle.reuse " + reuse);
     add("heddle.recompute all on " + start);
     if (below(2)) {
-      std::string whole = sometimes();
-      add("heddle.recompute " + exact + " in all on " + whole);
+      std::string whole = onSome();
+      add("heddle.recompute " + exact + " in all" + whole);
     }
     add("heddle.recompute " + exact + " in %response");
+    commits();
   }
 
   void salientRows() {
     add("%response = heddle.positions response");
     // Rounding must not decide: either nearly all rows are salient, or few.
-    someExactRows(oneOf({"kv, context, ffn", "kv, context(propagating), ffn"}),
+    plainLogits = below(2);
+    someExactRows(plainLogits ? "kv, context(propagating), ffn"
+                              : "kv, context, ffn",
                   oneOf({"salient", "salient", "salient_ffn"}) +
                       "(below = " + oneOf({"1/2", "2", "1/100"}) + ")");
   }
@@ -193,7 +264,7 @@ private:
     std::string rows =
         value("p", "heddle.union positions " + some + ", " + recent);
     add("heddle.visible " + value("p", "heddle.fix " + seen + " on " + phase));
-    bool salient = below(3) == 0;
+    bool salient = plainLogits = below(3) == 0;
     add(salient ? "heddle.reuse kv, context(propagating), ffn"
                 : "heddle.reuse kv");
     add("heddle.recompute all on " + phase);
@@ -203,19 +274,80 @@ private:
         (ends ? " stop(eos, narrowing)" : ""));
   }
 
+  /// The same by steps that see all positions, which leaves no selections.
+  void releasedWindow() {
+    selects = false;
+    std::string period = number(3, 6);
+    std::string start = cadence("every(" + period + ")");
+    std::string after = cadence("every(" + period + ", from = 2)");
+    std::string active =
+        value("p", "heddle.positions undecoded(first = " + number(2, 6) + ")");
+    std::string recent =
+        value("p", "heddle.positions committed(since = " + after + ")");
+    std::string seen =
+        value("p", "heddle.union positions " +
+                       value("p", "heddle.positions decoded") + ", " +
+                       value("p", "heddle.positions undecoded(first = 20)"));
+    add("heddle.visible all on " + start + " then " +
+        value("p", "heddle.fix " + seen + " on " + after));
+    add("heddle.reuse kv");
+    add("heddle.recompute all on " + start);
+    add("heddle.recompute " +
+        value("p", "heddle.union positions " + active + ", " + recent));
+    add("heddle.commit quota on " + start);
+    add("heddle.commit " + oneOf({"quota", "best(1)"}) + " within(" + active +
+        ")");
+  }
+
+  /// A prefix that stays and the rows from the window's first to its last.
+  void span() {
+    selects = false;
+    bool ends = below(2);
+    std::string start =
+        cadence("every(" + number(3, 6) + ")" + (ends ? " or after eos" : ""));
+    std::string kept =
+        value("p", "heddle.union positions " +
+                       value("p", "heddle.positions decoded") + ", " +
+                       value("p", "heddle.positions undecoded(first = 20)"));
+    std::string prefix =
+        value("p", "heddle.fix " + value("p", "heddle.leading " + kept) +
+                       " on " + start);
+    std::string first = value("p", "heddle.positions undecoded(first = 1)");
+    std::string begin = value("p", "heddle.fix " + first + " on " + start);
+    std::string some =
+        value("p", "heddle.positions undecoded(first = " + number(2, 6) + ")");
+    std::string rows =
+        value("p", "heddle.hull " + value("p", "heddle.union positions " +
+                                                   begin + ", " + some));
+    add("heddle.visible " +
+        value("p", "heddle.union positions " + prefix + ", " + rows));
+    add("heddle.reuse kv");
+    add("heddle.recompute all on " + start);
+    add("heddle.recompute " + rows + " alone");
+    add("heddle.commit best(1) within(" + first + ") on " + start);
+    add("heddle.commit best(1) within(" + rows + ")" +
+        (ends ? " stop(eos, narrowing)" : ""));
+  }
+
   std::string selection(const std::string &on) {
     std::string keep = oneOf({"1/8", "0.2", "50 percent", "1", "1/100"});
+    std::string size = oneOf({"16", "32", "64", "128"});
+    std::string rounding =
+        oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
+               ", rounding = floor_plus_one"});
+    if (below(3) == 0) {
+      std::string isolation =
+          oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
+                 "isolating(filtered) "});
+      plainLogits |= isolation == "isolating(filtered) ";
+      return value("s", "heddle.select blocks(keep = " + keep +
+                            ", size = " + size + rounding +
+                            ") by mean_probability " + isolation +
+                            oneOf({"", "", "scaled_by(heads) "}) + "on " + on);
+    }
     std::string shared = below(4) ? "" : ", per_kv_head";
-    if (below(3) == 0)
-      return value(
-          "s", "heddle.select blocks(keep = " + keep +
-                   ", size = " + oneOf({"16", "32", "64", "128"}) + shared +
-                   ") by mean_probability " +
-                   oneOf({"", "", "isolating(spans) ", "isolating(aligned) "}) +
-                   "on " + on);
     return value("s", "heddle.select columns(keep = " + keep +
-                          ", group = " + oneOf({"16", "32", "64", "128"}) +
-                          oneOf({"", "", ", rounding = ceil"}) + shared +
+                          ", group = " + size + rounding + shared +
                           ") by mean_probability on " + on);
   }
 
@@ -223,12 +355,12 @@ private:
     if (below(6) == 0)
       return;
     std::string shared;
-    bool late = phase.empty() && below(5) == 0;
+    bool late = selects && phase.empty() && below(5) == 0;
     if (late) {
       shared = cadence("at(" + oneOf({"0.2", "1/2", "step 3"}) + ")");
       schedule.until = shared;
     }
-    for (int64_t count = below(3); count > 0; --count)
+    for (int64_t count = selects ? below(3) : 0; count > 0; --count)
       schedule.terms.push_back(selection(late             ? shared
                                          : !phase.empty() ? phase
                                                           : fromStepOne()));
@@ -249,6 +381,13 @@ private:
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
   }
 
+  /// A function of the logits, where none of the other words asks for plain
+  /// ones.
+  void scores() {
+    if (!plainLogits && below(5) == 0)
+      schedule.scores = " " + regionOf(randomScores(random));
+  }
+
   void layers() {
     if (below(3))
       return;
@@ -257,13 +396,20 @@ private:
       add("heddle.attend dense in layers" + where);
       return;
     }
+    if (below(4) == 0) {
+      std::string all = value("d", "heddle.dense");
+      add("heddle.attend pairs(" + all + ") in layers" + where);
+      return;
+    }
     std::string window = value("w", "heddle.window(" + number(1, 40) + ")");
     add("heddle.attend pairs(" + window + ") in layers" + where);
   }
 
   std::mt19937 &random;
   RandomSchedule schedule;
-  std::string phase; ///< on which visible positions change; "" if all are
+  std::string phase;   ///< on which visible positions change; "" if all are
+  bool selects = true; ///< selections may be read
+  bool plainLogits = false; ///< scores are not allowed
   int64_t values = 0;
 };
 

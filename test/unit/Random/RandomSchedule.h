@@ -31,15 +31,18 @@ struct RandomSchedule {
   std::string until;
   /// Steps that renew a selection attend over it.
   bool atOnce = false;
+  /// What the default attend makes of its logits: "" or " scores(...) {...}".
+  std::string scores;
 
   /// The schedule @s that unites `parts` in the default attend.
   std::string text(const std::vector<std::string> &parts) const;
   std::string text() const { return text(terms); }
 };
 
-/// Draws patterns (columns, blocks, windows, sinks), rows (sets, salient, least
-/// similar), visible positions, reuse, cadences and ranges of layers, of sizes
-/// that runs of some ten steps and a hundred positions tell apart.
+/// Draws every word of the language (RandomScheduleTest.cpp counts them):
+/// pairs, scores, rows, visible positions, reuse, cadences, commits and ranges
+/// of layers, of sizes that runs of some ten steps and a hundred positions tell
+/// apart.
 RandomSchedule drawSchedule(std::mt19937 &random);
 
 } // namespace heddle::test

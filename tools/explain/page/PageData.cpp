@@ -13,6 +13,7 @@
 
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
+#include "tools/explain/Spelling.h"
 #include "tools/explain/page/Page.h"
 #include "tools/explain/page/SequencePicture.h"
 
@@ -197,6 +198,49 @@ ordered_json rehearsalOf(const Explanation &explanation,
   return json;
 }
 
+/// What the run costs beside a dense one, by part and by kind of step.
+ordered_json costItems(const Explanation &explanation) {
+  const RunCost &cost = explanation.cost;
+  const ModelShape shape = shapeOf(explanation.request);
+  constexpr const char *bounds[] = {"", "at most ", "about "};
+  ordered_json json;
+  json["machine"] = explanation.machine.label;
+  json["bound"] = bounds[static_cast<size_t>(cost.certainty)];
+  json["steps"] = cost.steps;
+  json["seconds"] = cost.seconds.sum();
+  json["dense_seconds"] = cost.denseSeconds.sum();
+  json["times_as_fast"] = cost.denseSeconds.sum() / cost.seconds.sum();
+  json["operations"] = operationsOf(shape, cost.work);
+  json["dense_operations"] = operationsOf(shape, cost.dense);
+  json["parts"] = ordered_json::array();
+  for (Part part : allParts) {
+    auto i = static_cast<size_t>(part);
+    double amount = amountOf(cost.work, part);
+    if (part == Part::Scoring && amount == 0)
+      continue;
+    // Scoring has no counterpart: it stands beside the pairs of attention.
+    Part beside = part == Part::Scoring ? Part::Attention : part;
+    json["parts"].push_back(
+        {{"name", nameOf(part)},
+         {"unit", isOfPairs(part) ? "pairs" : "rows"},
+         {"amount", amount},
+         {"dense_amount", amountOf(cost.dense, beside)},
+         {"operations", operationsOf(shape, cost.work, part)},
+         {"bytes", cost.partBytes[i]},
+         {"seconds", cost.seconds.parts[i]},
+         {"dense_seconds", cost.denseSeconds.parts[i]}});
+  }
+  json["between"] = {{"seconds", cost.seconds.between},
+                     {"dense_seconds", cost.denseSeconds.between}};
+  json["kinds"] = ordered_json::array();
+  for (const StepKind &kind : cost.kinds)
+    json["kinds"].push_back({{"what", kind.what},
+                             {"steps", stepRuns(kind.steps)},
+                             {"operations", operationsOf(shape, kind.work)},
+                             {"seconds", kind.seconds.sum()}});
+  return json;
+}
+
 /// The bytes that are kept from step to step in all layers, by part: of each
 /// visible row what the schedule reuses, of each selection its lists from the
 /// first renewal on.
@@ -262,7 +306,6 @@ std::string explain::pageData(const Explanation &explanation,
   const Manifest &manifest = explanation.manifest;
   ordered_json json;
   json["schedule"] = manifest.schedule;
-  json["source"] = source;
   json["producer"] = manifest.producer;
   json["run"] = {{"steps", request.steps},
                  {"length", request.length},
@@ -281,14 +324,14 @@ std::string explain::pageData(const Explanation &explanation,
   json["selections"] = selectionsOf(explanation);
   json["passes"] = passesOf(explanation);
   json["visible"] = toString(manifest, manifest.visible);
-  json["cost"]["parts"] = {{{"name", "Pairs that attention computes"},
-                            {"share", explanation.share},
-                            {"exact", explanation.exact}},
-                           {{"name", "Pairs visited to score"},
-                            {"share", explanation.scoreShare},
-                            {"exact", true}}};
+  json["cost"] = costItems(explanation);
   std::optional<SequencePicture> picture;
   json["rehearsal"] = rehearsalOf(explanation, picture);
   json["memory"] = memoryOf(explanation, picture ? picture->visible : Series());
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  // All values as the user wrote them, and the source as it is.
+  auto dump = [](const ordered_json &value) {
+    return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  };
+  return "{\"source\":" + dump(source) + "," +
+         Spelling(source).apply(dump(json)).substr(1);
 }

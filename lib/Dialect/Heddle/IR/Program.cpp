@@ -177,13 +177,23 @@ private:
 
 } // namespace
 
+/// What never is the rule of a step says nothing of the run either.
+static bool isIdle(CommitOp commit) {
+  return llvm::any_of(commit.getOn(), [](Value on) {
+    CadenceAttr cadence = cadenceOf(on);
+    return cadence && cadence.getKind() == CadenceKind::Never;
+  });
+}
+
 /// The sets that rows, keys and commit are made of. They may form a cycle:
 /// dominance is verified later.
 void Reader::findUsed() {
   SmallVector<Value> left;
-  for (Operation &op : *schedule.getBody())
-    if (isa<VisibleOp, RecomputeOp, CommitOp>(op))
+  for (Operation &op : *schedule.getBody()) {
+    auto commit = dyn_cast<CommitOp>(op);
+    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp>(op))
       llvm::append_range(left, op.getOperands());
+  }
   while (!left.empty()) {
     Operation *op = left.pop_back_val().getDefiningOp();
     if (op && used.insert(op).second)
@@ -357,7 +367,8 @@ FailureOr<Program> Reader::read() {
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
       program.manifest.reuse = reuseOf(reuse);
       program.reuse = reuse;
-    } else if (auto commit = dyn_cast<CommitOp>(op)) {
+    } else if (auto commit = dyn_cast<CommitOp>(op);
+               commit && !isIdle(commit)) {
       bundle::CommitRule rule = commitOf(commit);
       if (commit.getWithin())
         index = indexOf(commit.getWithin());
@@ -365,11 +376,7 @@ FailureOr<Program> Reader::read() {
       std::vector<bundle::When> when;
       if (failed(addConditions(commit.getOn(), when)))
         return failure();
-      // What never is the rule of a step says nothing of the run either.
-      if (llvm::none_of(when, [](const bundle::When &each) {
-            return each.cadence.kind == bundle::Cadence::Kind::Never;
-          }))
-        addCommit(program, commit, rule, std::move(when));
+      addCommit(program, commit, rule, std::move(when));
     } else if (auto recompute = dyn_cast<RecomputeOp>(op)) {
       if (failed(addPass(recompute)))
         return failure();

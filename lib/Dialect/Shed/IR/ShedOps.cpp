@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelBody.h"
+
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
 #include "heddle/Support/ScoreRegion.h"
 
@@ -154,7 +156,7 @@ LogicalResult KernelOp::verifyRegions() {
     }
     return WalkResult::advance();
   });
-  if (walked.wasInterrupted())
+  if (walked.wasInterrupted() || failed(verifyBody(*this)))
     return failure();
   return success(!getTilingAs<MmaTilingAttr>() ||
                  succeeded(verifyMmaTiling(*this)));
@@ -254,6 +256,10 @@ LogicalResult TopKOp::verify() {
   if (getSpan() && !getBlocks())
     return emitOpError() << "chooses from spans, which are spans of blocks: "
                             "add `blocks`";
+  if (getBlocks() && !getSpan())
+    return emitOpError() << "chooses blocks and has no mass for the second "
+                            "span, by which arguments may ask to choose: add "
+                            "`span`";
   return success();
 }
 

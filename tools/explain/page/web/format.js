@@ -19,7 +19,13 @@ function scaled(value, units) {
 }
 const bytesText = n => scaled(n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
 const flopText = n => scaled(n, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop', 'Zflop']);
-const pairsText = n => scaled(n, ['', 'thousand', 'million', 'billion', 'trillion', 'quadrillion']).trim();
+const pairsText = n => scaled(n, ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z']).trim();
+
+function secondsText(n) {
+  if (n >= 7200) return `${n >= 3.6e6 ? count(n / 3600) : Number((n / 3600).toPrecision(3))} h`;
+  const [value, unit] = n >= 0.1 || n === 0 ? [n, 's'] : n >= 1e-4 ? [1e3 * n, 'ms'] : [1e6 * n, '\u00b5s'];
+  return `${value >= 999.5 ? count(value) : Number(value.toPrecision(3))} ${unit}`;
+}
 
 /** Runs [first, last, stride] as "1-4, 9, 13, 17 ... 125 every 4". */
 function runsText(runs) {

@@ -36,6 +36,9 @@ function facts() {
       ['Masked before the step', count(value('masked'))], ['Become tokens', count(value('committed'))],
       ['Rows through the LM head', count(value('logit_rows'))]);
   }
+  if (stepCost.seconds[state.step - 1] > 0)
+    rows.push(['Estimated time, mean of its kind', secondsText(stepCost.seconds[state.step - 1])],
+      ['Operations, mean of its kind', flopText(stepCost.operations[state.step - 1])]);
   if (kept.length) rows.push(['Kept memory', bytesText(keptAt(state.step))]);
   return rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
 }

@@ -25,8 +25,11 @@ const tables = {
         + (phase.renews_first ? ', before attention' : '')).join('; ') || 'none']));
     const passes = data.passes.filter(pass => pass.steps.length).map(pass => [pass.what, count(stepsIn(pass.steps)), runsText(pass.steps),
       pass.rows[0] === pass.rows[1] ? count(pass.rows[1]) : `${count(pass.rows[0])} to ${count(pass.rows[1])}`]);
+    const kindRows = cost.kinds.map(kind => [kind.what, count(stepsIn(kind.steps)), runsText(kind.steps),
+      flopText(kind.operations / stepsIn(kind.steps)), secondsText(kind.seconds / stepsIn(kind.steps))]);
     return [table('Steps by layer', ['Layers', 'Attention', 'Steps', 'Which', 'Pairs', 'Renews'], rows, [1, 3, 5]),
-      ...(passes.length ? [table('Rows that steps recompute', ['Recomputes', 'Steps', 'Which', 'Rows'], passes, [0, 2])] : [])];
+      ...(passes.length ? [table('Rows that steps recompute', ['Recomputes', 'Steps', 'Which', 'Rows'], passes, [0, 2])] : []),
+      table('Kinds of steps', ['Kind', 'Steps', 'Which', 'Operations each', 'Time each'], kindRows, [0, 2])];
   },
   sequence() {
     if (!rehearsal) return [];

@@ -105,6 +105,12 @@ function makeTimeline() {
       area(context, width, tall, step => rehearsal.series.recomputed[step - 1] / most, 'solid', 'row-r', 'row-a');
     }, null, step => select(step, state.layer));
   }
+  if (stepCost.most > 0)
+    plot.lane([['time', 0.5]], 26, (context, width, tall) => {
+      context.fillStyle = colour('row-a');
+      context.fillRect(0, 0, width, tall);
+      area(context, width, tall, step => stepCost.seconds[step - 1] / stepCost.most, 'solid', 'kind-5', 'row-a');
+    }, null, step => select(step, state.layer));
   data.selections.forEach((selection, index) => {
     const owner = rules.filter(rule => rule.renewals[index].length);
     const steps = [...new Set(owner.flatMap(rule => rule.renewals[index]))].sort((a, b) => a - b);
@@ -126,6 +132,7 @@ function makeTimeline() {
     if (rehearsal.series.visible.some((n, i) => n > rehearsal.series.recomputed[i] + rehearsal.series.partly[i]))
       entries.push(['read from the cache', 'rows', 'row-c', 'row-a']);
   }
+  if (stepCost.most > 0) entries.push([`estimated time, at most ${secondsText(stepCost.most)}`, 'solid', 'kind-5']);
   if (data.selections.length) entries.push(['lists renewed', 'solid', 'accent']);
   legend('timeline-legend', entries);
   return plot;

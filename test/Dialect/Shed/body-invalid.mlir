@@ -1,0 +1,310 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// What is worked on in place has one use, and a block has one of each: a body
+// means what its operands say on every target, or is refused.
+
+shed.kernel @lse attention element(bf16) head_dim(64) {
+  // expected-error@+1 {{'shed.load_lse' op does not belong in an attention kernel}}
+  %l = shed.load_lse
+  %s = shed.softmax_init : !shed.softmax
+  shed.store %s
+}
+
+// -----
+
+// Operations are there, and take something else than the lowering would.
+shed.kernel @keys_are_values attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.dot' op takes keys that do not come from shed.load_keys}}
+    %l = shed.dot %q, %v : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @values_are_keys attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.softmax_update' op takes values that do not come from shed.load_values}}
+    %n = shed.softmax_update %c, %l, %k : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @no_update attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.dot' op makes or carries a tile of logits that nobody takes}}
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    shed.yield %c : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @unmasked attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-note@+1 {{it is taken here}}
+    %m = shed.mask %l, %keys within <8>
+    // expected-error@+1 {{'shed.softmax_update' op takes a tile of logits that is taken before and changed in its place; take what was made of it}}
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @two_dots attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    // expected-note@+1 {{the first one is here}}
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    // expected-error@+1 {{'shed.dot' op is there twice; an attention kernel's shed.for_keys has one}}
+    %o = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @forgotten_pass attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s = shed.softmax_init : !shed.softmax
+  // expected-note@+1 {{it is taken here}}
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  // expected-error@+1 {{'shed.for_keys' op takes a softmax that is taken before and changed in its place; take what was made of it}}
+  %t = shed.for_keys over #shed.sinks<4> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %t
+}
+
+// -----
+
+shed.kernel @other_softmax attention element(bf16) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  // expected-note@+1 {{the first one is here}}
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  // expected-error@+1 {{'shed.softmax_init' op is there twice; an attention kernel has one}}
+  %t = shed.softmax_init : !shed.softmax
+  shed.store %t
+}
+
+// -----
+
+shed.kernel @masked select element(bf16) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    // expected-error@+1 {{'shed.for_keys' op passes over #shed.window<8>; select kernels score all keys, and skip none}}
+    %s = shed.for_keys over #shed.window<8> init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+shed.kernel @no_mass select element(bf16) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    // expected-error@+1 {{'shed.for_keys' op scores no key; it needs a shed.column_mass}}
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      shed.yield %c : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+shed.kernel @first_mass select element(bf16) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  // expected-note@+1 {{it is taken here}}
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op takes a mass that is taken before and changed in its place; take what was made of it}}
+  shed.top_k %m
+}
+
+// -----
+
+shed.kernel @span_mass select element(bf16) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-note@+2 {{it is taken here}}
+  // expected-error@+1 {{'shed.top_k' op takes a mass that is taken before and changed in its place; take what was made of it}}
+  shed.top_k %r span %r blocks
+}
+
+// -----
+
+// Which keys a window's pass visits for a row depends on how rows are cut.
+shed.kernel @unmasked_window attention element(f32) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.window<8> init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %m = shed.mask %l, %keys within <10>
+    // expected-error@+1 {{'shed.softmax_update' op counts every key that some row of the tile is near to: in a pass over #shed.window<8> logits are masked within it, or within a smaller one}}
+    %n = shed.softmax_update %c, %m, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @late_scores attention element(f32) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    %m = shed.mask %l, %keys within <10>
+    // expected-error@+1 {{'shed.scores' op takes logits that are not shed.dot's; scores come before masks, once}}
+    %f = shed.scores %m at %keys (%logit) {
+      %x = arith.negf %logit : f32
+      shed.yield %x : f32
+    }
+    %n = shed.softmax_update %c, %f, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @captured attention element(f32) head_dim(64) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f32>
+  %s = shed.softmax_init : !shed.softmax
+  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+    // expected-error@+1 {{'shed.softmax_update' op takes a softmax from outside of its region, which every turn would take anew; carry it}}
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f32>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %r
+}
+
+// -----
+
+shed.kernel @no_span select element(f32) head_dim(64) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, f32>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op chooses blocks and has no mass for the second span, by which arguments may ask to choose: add `span`}}
+  shed.top_k %r blocks
+}

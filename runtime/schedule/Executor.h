@@ -28,12 +28,18 @@ struct StepCounters {
   int64_t densePairs = 0; ///< pairs that dense attention of all positions of
                           ///< the sequences in the step would compute
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
+  int64_t lsePairs = 0;   ///< pairs that attention computed once more, for the
+                          ///< log-sum-exps that a selection is scored by
   int64_t refreshes = 0;  ///< index lists (layer x sequence) renewed
   int64_t liveRows = 0;   ///< rows that carry a hidden state (of one layer)
   int64_t queryRows = 0;  ///< rows whose Q is computed
   int64_t keyRows = 0;
   int64_t valueRows = 0;
+  int64_t projectedRows = 0; ///< rows through attention's output projection
   int64_t ffnRows = 0;
+  /// [layers]: rows that the layer found to have changed, where a pass compares
+  /// contexts; else empty.
+  std::vector<int64_t> salientRows;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
 };

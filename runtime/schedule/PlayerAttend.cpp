@@ -448,7 +448,7 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   if (selection.scale != Selection::Scale::HeadDim) {
     args.lse = scratch;
     select.lse = scratch;
-    counted.scorePairs += queryHeads * args.rows * args.n;
+    counted.lsePairs += queryHeads * args.rows * args.n;
     if (Status status = runner->attend(kernel, std::span(&args, 1)); !status)
       return status;
   }
@@ -467,7 +467,7 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   args.n -= firstKey;
   args.lse = scratch + args.rows * queryHeads;
   select.spanLse = args.lse;
-  counted.scorePairs += queryHeads * args.rows * args.n;
+  counted.lsePairs += queryHeads * args.rows * args.n;
   return runner->attend(kernel, std::span(&args, 1));
 }
 
@@ -494,7 +494,7 @@ Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
     launch.blocks.push_back(
         argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
     const abi::AttentionArgs &args = launch.blocks.back();
-    counted.scorePairs += queryHeads * args.rows * args.n;
+    counted.lsePairs += queryHeads * args.rows * args.n;
   }
   for (Launch &launch : scored)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)

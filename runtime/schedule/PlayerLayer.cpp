@@ -246,10 +246,13 @@ Player::queriesAndKeys(int64_t layer, const PackedBatch &given,
 Result<LayerPlayer::Cached> Player::projected(int64_t layer) {
   if (Status status = enter(layer, Stage::Projected); !status)
     return status.takeError();
-  if (schedule.reuse.attention != Reuse::Attention::Output)
+  if (schedule.reuse.attention != Reuse::Attention::Output) {
+    counted.projectedRows += batch.rows();
     return Cached{};
+  }
   RowSet rows = rowSet(projectMemory,
                        [](Sequence &s) -> const Picked & { return s.exact; });
+  counted.projectedRows += sizeOf(rows, batch);
   counted.cacheBytesWritten += sizeOf(rows, batch) * outputStore.rowBytes();
   counted.cacheBytesRead +=
       (batch.rows() - sizeOf(rows, batch)) * outputStore.rowBytes();
@@ -264,6 +267,13 @@ Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
       ffnMemory, [&](Sequence &s) -> const Picked & { return ffnRows(s); });
   int64_t computed = sizeOf(result.computed, batch);
   counted.ffnRows += computed;
+  int64_t salient = -1;
+  for (const std::unique_ptr<Sequence> &sequence : sequences)
+    if (int64_t rows = sequence->rows.rows();
+        rows > 0 && sequence->rows.pass().comparesContexts())
+      salient = std::max<int64_t>(salient, 0) + sequence->salient.count(rows);
+  if (salient >= 0)
+    counted.salientRows.push_back(salient);
   if (schedule.reuse.ffn) {
     result = cachedIn(ffnStore, layer, result.computed);
     counted.cacheBytesWritten += computed * ffnStore.rowBytes();

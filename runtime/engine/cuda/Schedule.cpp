@@ -303,7 +303,8 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
     counters.liveRows += n;
   }
   counters.queryRows = counters.keyRows = counters.valueRows =
-      counters.ffnRows = counters.liveRows * config.layers;
+      counters.projectedRows = counters.ffnRows =
+          counters.liveRows * config.layers;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Phase &phase = steps.phase(layer, step);
     const DeviceKernel &bound = kernels[phase.attention];

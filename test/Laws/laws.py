@@ -67,13 +67,6 @@ class Includes(unittest.TestCase):
                for n, inc in includes(p) if re.match(r"(mlir|llvm|heddle)/", inc)]
         self.assertEqual(bad, [])
 
-    def test_explain_includes_nothing_of_the_runtime(self):
-        # But for its page, which rehearses a run by the runtime's own rules.
-        bad = [f"{p}:{n}: {inc}" for p in sources("tools")
-               if p.parts[1] == "explain" and p.parts[2] != "page"
-               for n, inc in includes(p) if inc.startswith("runtime/")]
-        self.assertEqual(bad, [])
-
     def test_bundle_includes_nothing_of_the_runtime(self):
         self.assertEqual(self.offenders(("bundle",), r"(runtime|heddle)/"), [])
 

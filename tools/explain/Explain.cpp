@@ -170,6 +170,42 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
   return phases;
 }
 
+/// Fills in what a rehearsal of the run costs.
+Status countCost(Explanation &result) {
+  const ExplainRequest &request = result.request;
+  result.machine = machineOf(result.manifest);
+  if (!request.machine.empty())
+    result.machine = *machineNamed(request.machine);
+  RunCostRequest run{.run = {.steps = request.steps,
+                             .length = request.length,
+                             .prompt = request.prompt,
+                             .blockLength = request.blockLength,
+                             .seed = request.seed,
+                             .tokensPerStep = request.tokensPerStep,
+                             .shifted = request.shifted,
+                             .eps = request.eps,
+                             .maskToken = request.maskToken,
+                             .eosToken = request.eosToken},
+                     .shape = {.layers = request.layers,
+                               .hidden = request.hidden,
+                               .heads = request.heads,
+                               .kvHeads = request.kvHeads,
+                               .headDim = request.headDim,
+                               .ffnWidth = request.ffnWidth,
+                               .vocabulary = request.vocabulary,
+                               .elementBytes = request.elementBytes,
+                               .shifted = request.shifted},
+                     .machine = result.machine,
+                     .salientShare = request.salientShare};
+  if (request.follow)
+    run.run.follow = &*request.follow;
+  Result<RunCost> cost = costOf(result.manifest, run);
+  if (!cost)
+    return cost.takeError();
+  result.cost = std::move(*cost);
+  return Status::success();
+}
+
 SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                                       const std::vector<size_t> &rules,
                                       const ExplainRequest &request) {
@@ -233,11 +269,11 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 
 Status heddle::explain::check(const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
-      {"the number of steps", {request.steps, maxSteps}},
       {"the length", {request.length, 1 << 27}},
       {"the number of layers", {request.layers, 1 << 16}},
       {"the number of heads", {request.heads, 1 << 16}},
       {"the head dim", {request.headDim, 1 << 16}},
+      {"the vocabulary", {request.vocabulary, 1 << 30}},
   };
   for (const auto &[what, range] : ranges)
     if (Status status = checkRange(what, range.first, range.second); !status)
@@ -246,6 +282,27 @@ Status heddle::explain::check(const ExplainRequest &request) {
     return Error("the prompt has " + std::to_string(request.prompt) +
                  " tokens, expected 0 to one less than the length, " +
                  std::to_string(request.length));
+  if (Status status =
+          checkRange("the number of steps", request.steps, maxSteps);
+      !status)
+    return status;
+  auto product = [](auto... factors) {
+    return (static_cast<double>(factors) * ...);
+  };
+  if (product(request.length, request.length, request.steps, request.layers,
+              request.heads) > 0x1p60)
+    return Error("the run has more (query, key) pairs than a 64-bit counter "
+                 "holds; explain a shorter one");
+  if (!(request.salientShare >= 0 && request.salientShare <= 1))
+    return Error("the salient share is " +
+                 std::to_string(request.salientShare) + ", expected 0 to 1");
+  if (request.tokensPerStep != 0 && !(request.tokensPerStep >= 1))
+    return Error("the tokens per step are " +
+                 std::to_string(request.tokensPerStep) +
+                 ", expected 1 or more");
+  if (!request.machine.empty())
+    if (Result<Machine> machine = machineNamed(request.machine); !machine)
+      return machine.takeError();
   if (request.kvHeads < 0 ||
       (request.kvHeads > 0 && request.heads % request.kvHeads != 0))
     return Error("there are " + std::to_string(request.kvHeads) +
@@ -262,6 +319,11 @@ Status heddle::explain::check(const ExplainRequest &request) {
     return Error("blocks of " + std::to_string(request.blockLength) +
                  " tokens do not divide the response of " +
                  std::to_string(response) + " (length without prompt)");
+  if (blocks <= request.steps && request.steps % blocks != 0)
+    return Error(std::to_string(request.steps) +
+                 " steps cannot be shared equally by the " +
+                 std::to_string(blocks) + " blocks of " +
+                 std::to_string(request.blockLength) + " tokens");
   if (blocks > request.steps)
     return Error("the response has " + std::to_string(blocks) +
                  " blocks, which take a step each, but there are " +
@@ -276,6 +338,14 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   ExplainRequest request = given;
   if (request.kvHeads == 0)
     request.kvHeads = request.heads;
+  if (request.hidden == 0)
+    request.hidden = request.heads * request.headDim;
+  if (request.tokensPerStep == 0)
+    request.tokensPerStep =
+        std::max(1.0, static_cast<double>(request.length - request.prompt) /
+                          static_cast<double>(request.steps));
+  if (request.ffnWidth == 0)
+    request.ffnWidth = 3 * request.hidden;
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, request.layers);
   if (!rules)
     return rules.takeError();
@@ -291,50 +361,15 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   for (size_t i = 0; i < manifest.selections.size(); ++i)
     result.selections.push_back(explainSelection(manifest, i, *rules, request));
 
+  if (Status status = countCost(result); !status)
+    return status.takeError();
   explainRows(result);
-  // Of each step the share of rows that it computes at most.
-  std::vector<double> rowShare(static_cast<size_t>(request.steps), 1);
-  for (const PassExplanation &pass : result.passes)
-    for (int64_t step : pass.steps) {
-      rowShare[static_cast<size_t>(step - 1)] =
-          static_cast<double>(pass.rows.most) /
-          static_cast<double>(request.length);
-      result.exact &= pass.rows.exact() && !pass.depends;
-    }
   result.planned = takesPlannedSteps(manifest, request.blockSteps()) &&
                    !anyCommit(manifest, &CommitRule::stopAtEos);
-  result.exact &= result.planned;
-  double keyShare = static_cast<double>(result.visible.most) /
-                    static_cast<double>(request.length);
-  result.exact &= result.visible.exact();
-  double pairs = 0, scorePairs = 0;
-  for (const RuleExplanation &rule : result.rules)
-    for (const PhaseExplanation &phase : rule.phases) {
-      double times = static_cast<double>(rule.layers.size()) *
-                     static_cast<double>(phase.steps.size());
-      for (int64_t step : phase.steps)
-        pairs += static_cast<double>(rule.layers.size()) * keyShare *
-                 rowShare[static_cast<size_t>(step - 1)] *
-                 static_cast<double>(phase.pairs);
-      // Steps that attend after they renew visit all pairs for their
-      // log-sum-exps, too.
-      size_t visits = 0;
-      std::set<int64_t> first;
-      for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
-        visits += renewal.steps.size();
-        if (phase.renewsFirst)
-          first.insert(renewal.steps.begin(), renewal.steps.end());
-      }
-      scorePairs += static_cast<double>(rule.layers.size()) *
-                    static_cast<double>(visits + first.size()) *
-                    static_cast<double>(result.densePairs) * keyShare *
-                    keyShare;
-      result.exact &= phase.pairsExact || times == 0;
-    }
-  double dense = static_cast<double>(result.densePairs) *
-                 static_cast<double>(request.layers) *
-                 static_cast<double>(request.steps);
-  result.share = pairs / dense;
-  result.scoreShare = scorePairs / dense;
+  result.exact = result.cost.certainty == Certainty::Exact;
+  const RunCost &cost = result.cost;
+  const double dense = amountOf(cost.dense, Part::Attention);
+  result.share = amountOf(cost.work, Part::Attention) / dense;
+  result.scoreShare = amountOf(cost.work, Part::Scoring) / dense;
   return result;
 }

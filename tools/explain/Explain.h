@@ -10,6 +10,11 @@
 
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "tools/explain/Cost.h"
+#include "tools/explain/Machine.h"
+#include "tools/explain/Rehearsal.h"
+#include "tools/explain/RunCost.h"
+#include "tools/explain/RunLengths.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,15 +29,28 @@ using bundle::Manifest;
 
 /// The run that a schedule is explained for.
 struct ExplainRequest {
-  int64_t steps = 128;   ///< denoising steps, T
-  int64_t length = 4096; ///< tokens of the sequence, prompt included
-  int64_t layers = 32;
-  int64_t heads = 32;      ///< query heads
-  int64_t prompt = 0;      ///< tokens of the prompt, below `length`
+  int64_t steps = defaultGenLength; ///< denoising steps, T
+  int64_t length = 4096;            ///< tokens of the sequence, prompt included
+  int64_t layers = ModelShape().layers;
+  int64_t heads = ModelShape().heads; ///< query heads
+  int64_t prompt = 0;                 ///< tokens of the prompt, below `length`
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
   int64_t kvHeads = 0;     ///< 0: as many as `heads`
-  int64_t headDim = 128;
-  int64_t elementBytes = 2;
+  int64_t headDim = ModelShape().headDim;
+  int64_t elementBytes = ModelShape().elementBytes;
+  int64_t hidden = 0;   ///< 0: that of all query heads
+  int64_t ffnWidth = 0; ///< 0: three times `hidden`
+  int64_t vocabulary = ModelShape().vocabulary;
+  bool shifted = false;         ///< ModelShape::shifted
+  std::optional<double> eps{};  ///< RehearsalRequest::eps
+  double salientShare = 1;      ///< RunCostRequest::salientShare
+  double tokensPerStep = 0;     ///< RehearsalRequest::tokensPerStep; 0: as many
+                                ///< as the planned steps leave
+  uint64_t seed = 0;            ///< of an order that is drawn before the run
+  std::string source;           ///< the schedule's text, whose spelling is kept
+  std::string machine;          ///< as machineNamed(); "": the bundle's
+  std::optional<RunLog> follow; ///< explain the run that this is of
+  int32_t maskToken = -1, eosToken = -1; ///< in `follow`
 
   /// Steps that the run plans for a block.
   int64_t blockSteps() const {
@@ -113,6 +131,8 @@ struct Explanation {
   std::vector<SelectionExplanation> selections;
   std::vector<PassExplanation> passes; ///< none: every step computes all rows
   RowCount visible;
+  RunCost cost;
+  Machine machine;                ///< of the cost's seconds
   int64_t cacheBytesPerLayer = 0; ///< of what is kept of rows, at most
   int64_t densePairs = 0;         ///< of one head, in one layer and step
   double share = 0;               ///< attention pairs of the run / dense pairs
@@ -120,21 +140,22 @@ struct Explanation {
   /// Whether the run takes the planned steps: blocks may end by confidence, and
   /// sequences at EOS.
   bool planned = true;
-  bool exact = true; ///< else both are upper bounds if it goes as planned
+  bool exact = true; ///< whether the cost is that of every run
 };
 
 /// An error when a number is below 1 or above what the products hold (2^20
-/// steps, 2^27 tokens, 2^16 layers and heads), the heads are no multiple of the
-/// key/value heads, or blocks do not divide the response or outnumber the
-/// steps.
+/// steps, 2^27 tokens, 2^16 layers and heads, 2^62 pairs), the heads are no
+/// multiple of the key/value heads, blocks do not divide the response or
+/// outnumber the steps, or there is no such machine.
 Status check(const ExplainRequest &request);
 
 /// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explainRun(const Manifest &manifest,
                                const ExplainRequest &request);
 
-/// For people. Ends with a newline.
-std::string toText(const Explanation &explanation);
+/// For people. Ends with a newline. `kernels`: these and their scratch memory,
+/// too.
+std::string toText(const Explanation &explanation, bool kernels = false);
 
 /// For programs: pretty JSON, stable key order.
 std::string toJson(const Explanation &explanation);
@@ -145,9 +166,8 @@ std::string runLengths(const std::vector<int64_t> &numbers);
 /// "dense", "columns(cols)", "window(64) + sinks(4)".
 std::string patternOf(const Kernel &kernel, const Manifest &manifest);
 
-/// The size of each of the manifest's sets of positions.
-std::vector<RowCount> countPositions(const Manifest &manifest,
-                                     const ExplainRequest &request);
+/// What a pass computes exactly: "salient(below = 0.99) in response".
+std::string passText(const Manifest &manifest, const bundle::Pass &pass);
 
 /// Fills in what concerns rows, from the explanation's manifest and request.
 void explainRows(Explanation &explanation);

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "tools/explain/Spelling.h"
+
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
 
@@ -90,7 +92,8 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
 }
 
 std::string countText(RowCount count) {
-  return (count.exact() ? "" : "at most ") + std::to_string(count.most);
+  return (count.exact() ? "" : std::to_string(count.least) + " to ") +
+         std::to_string(count.most);
 }
 
 /// "above(9/10) within undecoded(first = 16)".
@@ -247,22 +250,129 @@ std::string rowKernelText(const RowKernel &kernel, const Manifest &manifest) {
 
 } // namespace
 
-std::string heddle::explain::toText(const Explanation &explanation) {
+/// In powers of 1000, three digits: "3.36 T".
+static std::string scaled(double value) {
+  const char *units[] = {"", " k", " M", " G", " T", " P", " E", " Z"};
+  size_t unit = 0;
+  for (; value >= 999.5 && unit < 7; ++unit)
+    value /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof(text),
+                unit == 0 || value >= 99.95 ? "%.0f%s"
+                : value >= 9.995            ? "%.1f%s"
+                                            : "%.2f%s",
+                value, units[unit]);
+  return text;
+}
+
+/// "6.9 ms", "0.52 s", "75.3 s".
+static std::string secondsText(double value) {
+  char text[32];
+  if (value < 1e-3)
+    std::snprintf(text, sizeof(text), "%.3g us", 1e6 * value);
+  else if (value < 0.1)
+    std::snprintf(text, sizeof(text), "%.3g ms", 1e3 * value);
+  else
+    std::snprintf(text, sizeof(text), value < 9.995 ? "%.2f s" : "%.1f s",
+                  value);
+  return text;
+}
+
+static const char *boundText(Certainty certainty) {
+  return certainty == Certainty::AtMost  ? "at most "
+         : certainty == Certainty::About ? "about "
+                                         : "";
+}
+
+static ModelShape shapeOf(const ExplainRequest &request) {
+  return {.layers = request.layers,
+          .hidden = request.hidden,
+          .heads = request.heads,
+          .kvHeads = request.kvHeads,
+          .headDim = request.headDim,
+          .ffnWidth = request.ffnWidth,
+          .vocabulary = request.vocabulary,
+          .elementBytes = request.elementBytes,
+          .shifted = request.shifted};
+}
+
+/// What the run costs by part and by kind of step.
+static std::string costText(const Explanation &explanation) {
+  const RunCost &cost = explanation.cost;
+  const ModelShape shape = shapeOf(explanation.request);
+  char line[160];
+  std::snprintf(line, sizeof(line), "\n%-17s %15s %9s %12s %9s %10s\n", "part",
+                "rows or pairs", "of dense", "operations", "bytes", "time");
+  std::string text = line;
+  for (Part part : allParts) {
+    double amount = amountOf(cost.work, part);
+    if (part == Part::Scoring && amount == 0)
+      continue;
+    auto index = static_cast<size_t>(part);
+    double dense =
+        amountOf(cost.dense, part == Part::Scoring ? Part::Attention : part);
+    std::snprintf(
+        line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n", nameOf(part),
+        (scaled(amount) + (isOfPairs(part) ? " pairs" : " rows")).c_str(),
+        percent(dense > 0 ? amount / dense : 0).c_str(),
+        (scaled(operationsOf(shape, cost.work, part)) + "FLOP").c_str(),
+        bytesText(static_cast<int64_t>(std::min(4.6e18, cost.partBytes[index])))
+            .c_str(),
+        secondsText(cost.seconds.parts[index]).c_str());
+    text += line;
+  }
+  std::snprintf(line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n", "between",
+                "", "", "", "", secondsText(cost.seconds.between).c_str());
+  text += line;
+  text += "\nkinds of steps\n";
+  for (const StepKind &kind : cost.kinds) {
+    auto count = static_cast<int64_t>(kind.steps.size());
+    text +=
+        "  " + counted(count, "step") + ": " + kind.what + "; " +
+        scaled(operationsOf(shape, kind.work) / static_cast<double>(count)) +
+        "FLOP and " +
+        secondsText(kind.seconds.sum() / static_cast<double>(count)) +
+        (count > 1 ? " each\n" : "\n");
+  }
+  return text;
+}
+
+/// The run's lengths, and what it costs in three lines.
+static std::string headText(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
-  const Manifest &manifest = explanation.manifest;
-  std::string text = "schedule " + manifest.schedule + ": " +
+  const RunCost &cost = explanation.cost;
+  int64_t response = request.length - request.prompt;
+  int64_t block = request.blockLength > 0
+                      ? std::min(request.blockLength, response)
+                      : response;
+  std::string text = "schedule " + explanation.manifest.schedule + ": " +
                      counted(request.steps, "step") + ", " +
-                     counted(request.length, "token") + ", " +
+                     counted(request.length, "token") + " (prompt " +
+                     std::to_string(request.prompt) + ", response " +
+                     std::to_string(response) + " in " +
+                     counted((response + block - 1) / block, "block") + "), " +
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
-  text += "attention computes " +
-          std::string(explanation.exact     ? ""
-                      : explanation.planned ? "at most "
-                                            : "if it goes as planned ") +
-          percent(explanation.share) + " of the pairs of a dense run";
-  if (explanation.scoreShare > 0)
-    text += "; scoring visits " + percent(explanation.scoreShare) + " more";
-  text += "\n" + rowsText(explanation);
+  text +=
+      shareText(shapeOf(request), cost.work, cost.dense, cost.certainty) + "\n";
+  double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
+  char ratio[32];
+  std::snprintf(ratio, sizeof(ratio), "%.2f", dense / seconds);
+  text += "estimate for " + std::string(explanation.machine.label) + ": " +
+          boundText(cost.certainty) + secondsText(seconds) + ", a dense run " +
+          secondsText(dense) + ": " + ratio + " times as fast\n";
+  if (cost.steps != request.steps)
+    text += "the run takes " + std::string(boundText(cost.certainty)) +
+            counted(cost.steps, "step") + "\n";
+  return text;
+}
+
+std::string heddle::explain::toText(const Explanation &explanation,
+                                    bool kernels) {
+  const ExplainRequest &request = explanation.request;
+  const Manifest &manifest = explanation.manifest;
+  std::string text =
+      headText(explanation) + costText(explanation) + rowsText(explanation);
   for (const RuleExplanation &rule : explanation.rules) {
     text += "\nlayers " + runLengths(rule.layers) + "\n";
     for (const PhaseExplanation &phase : rule.phases)
@@ -272,6 +382,9 @@ std::string heddle::explain::toText(const Explanation &explanation) {
   for (size_t i = 0; i < explanation.selections.size(); ++i)
     text += selectionText(manifest.selections[i], explanation.selections[i],
                           manifest, request.length);
+  text = Spelling(request.source).apply(text);
+  if (!kernels)
+    return text;
   text += "\nkernels";
   if (!manifest.targets.empty())
     text += " for " + toString(manifest.targets);
@@ -284,14 +397,71 @@ std::string heddle::explain::toText(const Explanation &explanation) {
   return text;
 }
 
+static ordered_json workJson(const ModelShape &shape, const Work &work) {
+  ordered_json json;
+  json["operations"] = operationsOf(shape, work);
+  json["query_rows"] = work.queryRows;
+  json["key_rows"] = work.keyRows;
+  json["value_rows"] = work.valueRows;
+  json["pairs"] = work.pairs;
+  json["score_pairs"] = work.scorePairs;
+  json["lse_pairs"] = work.lsePairs;
+  json["projected_rows"] = work.projectedRows;
+  json["ffn_rows"] = work.ffnRows;
+  json["logit_rows"] = work.logitRows;
+  return json;
+}
+
+static ordered_json partsJson(const ModelShape &shape, const Work &work,
+                              const std::array<double, partCount> &bytes,
+                              const Seconds &seconds) {
+  ordered_json json;
+  for (Part part : allParts)
+    json[keyOf(part)] = {{"operations", operationsOf(shape, work, part)},
+                         {"bytes", bytes[static_cast<size_t>(part)]},
+                         {"seconds", seconds.parts[static_cast<size_t>(part)]}};
+  return json;
+}
+
+static ordered_json costJson(const Explanation &explanation) {
+  const RunCost &cost = explanation.cost;
+  const ModelShape shape = shapeOf(explanation.request);
+  const Spelling spelling(explanation.request.source);
+  constexpr const char *certainties[] = {"exact", "at_most", "about"};
+  ordered_json json;
+  json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
+  json["steps"] = cost.steps;
+  json["work"] = workJson(shape, cost.work);
+  json["dense_work"] = workJson(shape, cost.dense);
+  json["parts"] = partsJson(shape, cost.work, cost.partBytes, cost.seconds);
+  json["dense_parts"] =
+      partsJson(shape, cost.dense, cost.densePartBytes, cost.denseSeconds);
+  json["estimate"] = {
+      {"machine", explanation.machine.label},
+      {"seconds", cost.seconds.sum()},
+      {"dense_seconds", cost.denseSeconds.sum()},
+      {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
+  json["kinds"] = ordered_json::array();
+  for (const StepKind &kind : cost.kinds)
+    json["kinds"].push_back({{"what", spelling.apply(kind.what)},
+                             {"steps", kind.steps},
+                             {"work", workJson(shape, kind.work)},
+                             {"seconds", kind.seconds.sum()}});
+  return json;
+}
+
 std::string heddle::explain::toJson(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   ordered_json json;
+  const Spelling spelling(request.source);
   json["schedule"] = explanation.manifest.schedule;
   json["steps"] = request.steps;
   json["length"] = request.length;
   json["layers"] = request.layers;
   json["heads"] = request.heads;
+  json["prompt"] = request.prompt;
+  json["block_length"] = request.blockLength;
+  json["cost"] = costJson(explanation);
   json["share_of_dense"] = explanation.share;
   json["share_scored"] = explanation.scoreShare;
   json["exact"] = explanation.exact;
@@ -303,7 +473,7 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   for (const PassExplanation &pass : explanation.passes) {
     ordered_json item;
     item["steps"] = pass.steps;
-    item["computes"] = pass.what;
+    item["computes"] = spelling.apply(pass.what);
     item["rows"] = {{"least", pass.rows.least}, {"most", pass.rows.most}};
     item["depends_on_run"] = pass.depends;
     json["passes"].push_back(std::move(item));

@@ -9,7 +9,7 @@
 #include "bundle/File.h"
 #include "bundle/NativeCode.h"
 #include "bundle/Process.h"
-#include "tools/explain/Explain.h"
+#include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/Page.h"
 #include "tools/trust/Digest.h"
 #include "tools/trust/Rebuild.h"
@@ -97,7 +97,9 @@ struct DumpOptions {
   std::string section;
   std::string output;
   std::string html; ///< a path for the page, "-" for stdout, or ""
-  ExplainRequest request;
+  RequestOptions request;
+  bool kernels = false;
+  bool explainJson = false;
 };
 
 std::string headText(const Bundle &bundle, const std::string &file) {
@@ -163,22 +165,28 @@ int dump(const DumpOptions &options) {
     return report(bundle.error());
   if (!options.section.empty())
     return dumpSection(*bundle, options);
-  if (Status status = check(options.request); !status)
-    return report(status.error());
+  Result<ExplainRequest> request = resolveRequest(options.request);
+  if (!request)
+    return report(request.error());
   if (options.json) {
     print(bundle->section(manifestSection));
     return finish(Good);
   }
-  Result<Explanation> explanation =
-      explainRun(bundle->manifest(), options.request);
+  request->source = bundle->section(scheduleSection);
+  Result<Explanation> explanation = explainRun(bundle->manifest(), *request);
   if (!explanation)
     return report(explanation.takeError().withContext(options.file));
+  if (options.explainJson) {
+    print(toJson(*explanation));
+    return finish(Good);
+  }
   if (!options.html.empty())
     return writeTo(
         options.html,
         toHtml(*explanation, std::string(bundle->section(scheduleSection))),
         options.file);
-  print(headText(*bundle, options.file) + "\n" + toText(*explanation));
+  print(headText(*bundle, options.file) + "\n" +
+        toText(*explanation, options.kernels));
   return finish(Good);
 }
 
@@ -236,7 +244,8 @@ int main(int argc, char **argv) {
 
   DumpOptions options;
   CLI::App *dumpCommand = app.add_subcommand(
-      "dump", "Show sections, timeline of steps, pairs, memory and kernels");
+      "dump", "Show sections, what the schedule does at which step and what "
+              "that costs beside a dense run");
   dumpCommand->add_option("FILE", options.file, "The bundle")->required();
   CLI::Option *json =
       dumpCommand->add_flag("--json", options.json, "Print the manifest");
@@ -256,13 +265,38 @@ int main(int argc, char **argv) {
                    "this file, '-' for stdout")
       ->excludes(json)
       ->excludes(section);
-  auto number = [&](const char *name, int64_t &value, const char *what) {
-    dumpCommand->add_option(name, value, what)->capture_default_str();
-  };
-  number("--steps", options.request.steps, "Explain for this many steps");
-  number("--length", options.request.length, "... tokens, prompt included");
-  number("--layers", options.request.layers, "... layers");
-  number("--heads", options.request.heads, "... query heads a layer");
+  RequestOptions &request = options.request;
+  for (const NumberOption &option : numberOptions)
+    dumpCommand->add_option("--" + std::string(option.name),
+                            request.*option.member, option.help);
+  dumpCommand->add_option("--head-dim", request.headDim,
+                          "... width of a head (default: 128)");
+  dumpCommand->add_option("--model", request.model,
+                          "... of the shape in this folder's config.json");
+  dumpCommand->add_option("--machine", request.machine,
+                          "... on this machine: h200 or cpu (default: that of "
+                          "the bundle's targets)");
+  dumpCommand->add_option("--salient-share", request.salientShare,
+                          "... whose layers find this share of the rows "
+                          "changed (default: 1, the most)");
+  dumpCommand->add_option(
+      "--tokens-per-step", request.tokensPerStep,
+      "... that commits so many tokens a step where "
+      "confidence decides (default: gen-length over steps)");
+  dumpCommand->add_option("--seed", request.seed,
+                          "... of an order of commits that is drawn (default: "
+                          "0)");
+  dumpCommand->add_option("--follow", request.follow,
+                          "... that heddle-run --steps-json wrote into this "
+                          "file");
+  dumpCommand
+      ->add_flag("--explain-json", options.explainJson,
+                 "Print what the schedule does and costs, as heddlec "
+                 "--explain=json")
+      ->excludes(json)
+      ->excludes(section);
+  dumpCommand->add_flag("--kernels", options.kernels,
+                        "Show kernels and their scratch memory, too");
 
   try {
     app.parse(argc, argv);

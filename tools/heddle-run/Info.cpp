@@ -87,6 +87,12 @@ Status printInfo(const RunOptions &options) {
     request.heads = config->queryHeads;
     request.kvHeads = config->kvHeads;
     request.headDim = config->headDim;
+    request.hidden = config->hidden;
+    request.ffnWidth = config->mlpHidden;
+    request.vocabulary = config->vocabSize;
+    request.shifted = config->shiftedLogits;
+    if (config->sampler == rt::SamplerFamily::Timesteps)
+      request.eps = rt::TimestepOptions().eps;
     // Of the longest prompt that the model takes with this response.
     request.length = config->maxSequenceLength;
     rt::GenerateOptions lengths;
@@ -101,6 +107,7 @@ Status printInfo(const RunOptions &options) {
     Result<bundle::Bundle> read = bundle::Bundle::read(options.bundle);
     if (!read)
       return read.takeError();
+    request.source = read->section(bundle::scheduleSection);
     Result<explain::Explanation> explanation =
         explain::explainRun(read->manifest(), request);
     if (!explanation)

@@ -9,6 +9,7 @@
 #include "Report.h"
 
 #include "runtime/engine/Device.h"
+#include "tools/explain/RunLengths.h"
 
 #include "bundle/Abi.h"
 #include "bundle/Bundle.h"
@@ -550,28 +551,12 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
 
 void resolveLengths(const RunOptions &options, int64_t room,
                     rt::GenerateOptions &lengths) {
-  constexpr int64_t usualLength = 128, usualBlock = 32;
-  lengths.genLength =
-      options.genLength.value_or(std::clamp<int64_t>(room, 1, usualLength));
-  lengths.steps = options.steps.value_or(lengths.genLength);
-  lengths.blockLength = options.blockLength.value_or(lengths.genLength);
-  if (options.blockLength || lengths.sampling.timesteps)
-    return;
-  // Longer ones are refused by the loop's checks; none is searched for here.
-  constexpr int64_t longest = int64_t(1) << 20;
-  int64_t best = 0;
-  for (int64_t block = 1; block <= std::min(lengths.genLength, longest);
-       ++block) {
-    if (block > usualBlock && best > 0)
-      break;
-    if (lengths.genLength % block == 0 &&
-        lengths.steps % (lengths.genLength / block) == 0)
-      best = block;
-  }
-  // A single block takes any number of steps, so only senseless lengths (which
-  // the loop refuses) leave none.
-  if (best > 0)
-    lengths.blockLength = best;
+  explain::RunLengths resolved = explain::resolveLengths(
+      options.genLength, options.steps, options.blockLength, room,
+      lengths.sampling.timesteps.has_value());
+  lengths.genLength = resolved.genLength;
+  lengths.steps = resolved.steps;
+  lengths.blockLength = resolved.blockLength;
 }
 
 } // namespace heddle::run

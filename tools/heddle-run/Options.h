@@ -76,12 +76,7 @@ const char *dtypeName(rt::DType dtype);
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv);
 
 /// Fills in the lengths that were not given, for a model with `room` positions
-/// behind its longest prompt:
-///   gen-length    128, or the room if that is less;
-///   steps         gen-length (one token a step);
-///   block-length  gen-length for models that are sampled by timesteps; else
-///                 the largest divisor of gen-length up to 32 whose number of
-///                 blocks divides steps, else the smallest such divisor.
+/// behind its longest prompt, as explain::resolveLengths() says.
 /// `lengths.sampling` has been settled.
 void resolveLengths(const RunOptions &options, int64_t room,
                     rt::GenerateOptions &lengths);

@@ -10,6 +10,7 @@
 #include "Progress.h"
 #include "Sampling.h"
 #include "runtime/base/Machine.h"
+#include "tools/explain/RunCost.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -100,6 +101,22 @@ Json optionsJson(const RunResult &result) {
   return json;
 }
 
+/// What a whole run cost beside a dense one, and what it lacked.
+std::string costReport(const RunResult &result) {
+  const explain::Work work = result.totals.work();
+  const explain::Work &dense = result.dense;
+  std::string text =
+      explain::shareText(result.shape, work, dense, explain::Certainty::Exact) +
+      "\n";
+  if (result.selects && result.totals.attention.refreshes == 0)
+    text += "no selection was made: no step of this run is in the cadence of "
+            "one\n";
+  const rt::StepCounters &counted = result.totals.attention;
+  if (!result.isDense && counted.pairs >= counted.densePairs)
+    text += "no step was sparse: each computed all rows and pairs\n";
+  return text;
+}
+
 } // namespace
 
 Comparison compareResponses(const rt::Generation &run,
@@ -161,14 +178,18 @@ std::string jsonReport(const RunResult &result) {
       {"pairs", totals.attention.pairs},
       {"dense_pairs", totals.attention.densePairs},
       {"score_pairs", totals.attention.scorePairs},
+      {"lse_pairs", totals.attention.lsePairs},
       {"refreshes", totals.attention.refreshes},
       {"query_rows", totals.attention.queryRows},
       {"key_rows", totals.attention.keyRows},
       {"value_rows", totals.attention.valueRows},
+      {"projected_rows", totals.attention.projectedRows},
       {"ffn_rows", totals.attention.ffnRows},
       {"cache_bytes_written", totals.attention.cacheBytesWritten},
       {"cache_bytes_read", totals.attention.cacheBytesRead},
-      {"attention_share", totals.attentionShare()}};
+      {"attention_share", totals.attentionShare()},
+      {"operations", operationsOf(result.shape, totals.work())},
+      {"dense_operations", operationsOf(result.shape, result.dense)}};
   if (const auto &comparison = result.comparison) {
     Json entry{{"bundle", comparison->bundle},
                {"tokens", comparison->tokens},
@@ -197,12 +218,7 @@ std::string summary(const RunResult &result) {
             " marks masked positions\n";
   text += counted(totals.tokens, "token") + " in " + seconds(totals.seconds) +
           " (" + number(totals.tokensPerSecond(), 1) + " tok/s), " +
-          counted(totals.steps, "step") + " of " + result.schedule +
-          ", attention " + number(100 * totals.attentionShare(), 1) +
-          "% of dense";
-  if (totals.attention.scorePairs > 0)
-    text +=
-        " (scoring another " + number(100 * totals.scoringShare(), 1) + "%)";
+          counted(totals.steps, "step") + " of " + result.schedule;
   text += std::string(", ") + dtypeName(result.dtype);
   if (result.onHost)
     text += ", " + counted(result.threads, "thread") + "\n";
@@ -212,6 +228,8 @@ std::string summary(const RunResult &result) {
             rt::formatBytes(result.memory.run) +
             " at its peak (index layouts " +
             rt::formatBytes(result.memory.indexLayouts) + ")\n";
+  if (result.generation.complete && result.dense.pairs > 0)
+    text += costReport(result);
   if (saysNothing(result))
     text += "the text is empty: the first token ends it (--raw prints all)\n";
   if (const auto &comparison = result.comparison) {
@@ -230,7 +248,12 @@ std::string summary(const RunResult &result) {
           (result.promptLengths.size() > 1
                ? " of response " + std::to_string(comparison->firstSequence + 1)
                : "");
-    text += "; dense took " + seconds(comparison->seconds) + "\n";
+    text += "; dense took " + seconds(comparison->seconds);
+    if (totals.seconds > 0 && comparison->seconds > 0)
+      text += ", so this run was " +
+              number(comparison->seconds / totals.seconds, 2) +
+              " times as fast";
+    text += "\n";
   }
   return text;
 }

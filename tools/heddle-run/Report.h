@@ -12,6 +12,7 @@
 #include "Text.h"
 #include "Totals.h"
 #include "runtime/engine/Device.h"
+#include "tools/explain/Cost.h"
 
 #include <optional>
 #include <string>
@@ -48,6 +49,10 @@ struct RunResult {
   std::vector<int64_t> promptLengths;
   rt::Generation generation;
   Totals totals;
+  explain::ModelShape shape;
+  explain::Work dense;  ///< of a dense run of the same lengths and steps
+  bool isDense = true;  ///< the schedule has neither sparse kernels nor passes
+  bool selects = false; ///< the schedule makes selections
   double loadSeconds = 0;      ///< from the start of the program
   double firstStepSeconds = 0; ///< until the first step was done
   std::optional<Comparison> comparison;

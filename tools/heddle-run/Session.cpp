@@ -22,6 +22,7 @@
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
+#include "tools/explain/RunCost.h"
 #include "tools/trust/Digest.h"
 #include "tools/trust/Rebuild.h"
 
@@ -30,6 +31,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 
 #include <unistd.h>
@@ -72,6 +74,7 @@ private:
   Result<bundle::Bundle> readDense(const std::string &path) const;
   Result<std::unique_ptr<rt::StepEngine>>
   makeEngine(const bundle::Bundle &bundle, const std::string &path);
+  void countDense(const bundle::Manifest &manifest);
   Status chooseDType(const bundle::Manifest &manifest);
   Status loadModel();
   Status openSinks();
@@ -120,6 +123,7 @@ std::variant<int, Failure> Session::run() {
       !status)
     return Failure(exitUsage, status.takeError());
   result.schedule = schedule->manifest().schedule;
+  countDense(schedule->manifest());
   selections = schedule->manifest().selections;
   result.onHost = options.device == "cpu";
   if (Status status = chooseDType(schedule->manifest()); !status)
@@ -298,6 +302,50 @@ Session::makeEngine(const bundle::Bundle &bundle, const std::string &path) {
   if (!engine)
     return engine.takeError().withContext(path);
   return std::move(*engine);
+}
+
+/// What a dense run of these prompts would cost; warns of what is in vain.
+void Session::countDense(const bundle::Manifest &manifest) {
+  const rt::GenerateOptions &lengths = result.lengths;
+  result.selects = !manifest.selections.empty();
+  result.isDense = manifest.computesAll() &&
+                   std::all_of(manifest.kernels.begin(), manifest.kernels.end(),
+                               [](const bundle::Kernel &kernel) {
+                                 return kernel.terms.empty();
+                               });
+  if (manifest.commit.leastPasses > lengths.blockLength && !options.quiet)
+    std::fprintf(stderr,
+                 "heddle-run: warning: a block takes at least %lld steps, but "
+                 "it has %lld tokens: later steps find nothing to commit\n",
+                 static_cast<long long>(manifest.commit.leastPasses),
+                 static_cast<long long>(lengths.blockLength));
+  explain::ModelShape &shape = result.shape;
+  shape = {.layers = config.layers,
+           .hidden = config.hidden,
+           .heads = config.queryHeads,
+           .kvHeads = config.kvHeads,
+           .headDim = config.headDim,
+           .ffnWidth = config.mlpHidden,
+           .vocabulary = config.vocabSize,
+           .shifted = config.shiftedLogits};
+  std::map<int64_t, int64_t> sequencesOf; // by prompt length
+  for (int64_t prompt : result.promptLengths)
+    ++sequencesOf[prompt];
+  const int64_t guided = lengths.sampling.cfgScale > 0 ? 2 : 1;
+  for (auto [prompt, sequences] : sequencesOf) {
+    explain::RunCostRequest request{
+        .run = {.steps = lengths.steps,
+                .length = prompt + lengths.genLength,
+                .prompt = prompt,
+                .blockLength = lengths.blockLength,
+                .tokensPerStep = 1,
+                .shifted = config.shiftedLogits},
+        .shape = shape,
+        .machine = explain::machineOf(manifest)};
+    if (lengths.sampling.timesteps)
+      request.run.eps = lengths.sampling.timesteps->eps;
+    result.dense += explain::costOfDense(request).work * (sequences * guided);
+  }
 }
 
 /// --dtype, or what the bundle has that is nearest to the weights.

@@ -9,6 +9,7 @@
 #define HEDDLE_TOOLS_HEDDLE_RUN_TOTALS_H
 
 #include "runtime/denoise/Denoise.h"
+#include "tools/explain/Cost.h"
 
 #include <cstdint>
 
@@ -31,14 +32,29 @@ struct Totals {
     attention.pairs += record.counters.pairs;
     attention.densePairs += record.counters.densePairs;
     attention.scorePairs += record.counters.scorePairs;
+    attention.lsePairs += record.counters.lsePairs;
     attention.refreshes += record.counters.refreshes;
     attention.queryRows += record.counters.queryRows;
     attention.keyRows += record.counters.keyRows;
     attention.valueRows += record.counters.valueRows;
+    attention.projectedRows += record.counters.projectedRows;
     attention.ffnRows += record.counters.ffnRows;
     attention.cacheBytesWritten += record.counters.cacheBytesWritten;
     attention.cacheBytesRead += record.counters.cacheBytesRead;
     seconds += record.seconds;
+  }
+
+  /// The same in the words of explanations.
+  explain::Work work() const {
+    return {.queryRows = attention.queryRows,
+            .keyRows = attention.keyRows,
+            .valueRows = attention.valueRows,
+            .pairs = attention.pairs,
+            .scorePairs = attention.scorePairs,
+            .lsePairs = attention.lsePairs,
+            .projectedRows = attention.projectedRows,
+            .ffnRows = attention.ffnRows,
+            .logitRows = logitRows};
   }
 
   double tokensPerSecond() const {
@@ -55,7 +71,8 @@ struct Totals {
   /// Pairs visited a second time to score selections, as the same share.
   double scoringShare() const {
     return attention.densePairs > 0
-               ? static_cast<double>(attention.scorePairs) /
+               ? static_cast<double>(attention.scorePairs +
+                                     attention.lsePairs) /
                      static_cast<double>(attention.densePairs)
                : 0;
   }

@@ -122,7 +122,8 @@ struct Flags {
       cl::value_desc("folder"), cl::cat(category)};
   cl::opt<ExplainFormat> explain{
       "explain",
-      cl::desc("Print the timeline of steps, pairs, memory and kernels; "
+      cl::desc("Print what the schedule does at which step and what that "
+               "costs beside a dense run; "
                "writes no file unless -o is given"),
       cl::values(clEnumValN(ExplainFormat::Text, "", "for people"),
                  clEnumValN(ExplainFormat::Text, "text", "for people"),
@@ -133,25 +134,43 @@ struct Flags {
       cl::ValueOptional,
       cl::init(ExplainFormat::None),
       cl::cat(category)};
-  ::heddle::explain::ExplainRequest defaults;
-  cl::opt<int64_t> steps{"steps", cl::desc("Explain for this many steps"),
-                         cl::init(defaults.steps), cl::cat(category)};
-  cl::opt<int64_t> length{"length", cl::desc("... tokens, prompt included"),
-                          cl::init(defaults.length), cl::cat(category)};
-  cl::opt<int64_t> layers{"layers", cl::desc("... layers"),
-                          cl::init(defaults.layers), cl::cat(category)};
-  cl::opt<int64_t> heads{"heads", cl::desc("... query heads a layer"),
-                         cl::init(defaults.heads), cl::cat(category)};
-  cl::opt<int64_t> kvHeads{"kv-heads",
-                           cl::desc("... key/value heads a layer, "
-                                    "0 for as many"),
-                           cl::init(defaults.kvHeads), cl::cat(category)};
-  cl::opt<int64_t> prompt{"prompt", cl::desc("... tokens of the prompt"),
-                          cl::init(defaults.prompt), cl::cat(category)};
-  cl::opt<int64_t> blockLength{
-      "block-length",
-      cl::desc("... tokens that are decoded together, 0 for all"),
-      cl::init(defaults.blockLength), cl::cat(category)};
+  std::vector<std::unique_ptr<cl::opt<int64_t>>> numbers;
+  cl::opt<std::string> model{
+      "model", cl::desc("... of the shape in this folder's config.json"),
+      cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<std::string> machine{
+      "machine",
+      cl::desc("... on this machine: h200 or cpu (default: that of --target)"),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<double> salient{
+      "salient-share",
+      cl::desc("... whose layers find this share of the rows changed (default: "
+               "1, the most)"),
+      cl::init(1), cl::cat(category)};
+  cl::opt<double> tokensPerStep{
+      "tokens-per-step",
+      cl::desc(
+          "... that commits so many tokens a step where confidence decides "
+          "(default: gen-length over steps)"),
+      cl::init(0), cl::cat(category)};
+  cl::opt<uint64_t> seed{
+      "seed", cl::desc("... of an order of commits that is drawn (default: 0)"),
+      cl::init(0), cl::cat(category)};
+  cl::opt<std::string> follow{
+      "follow",
+      cl::desc("... that heddle-run --steps-json wrote into this file"),
+      cl::value_desc("file"), cl::cat(category)};
+  cl::opt<bool> kernels{
+      "kernels", cl::desc("Explain kernels and their scratch memory, too"),
+      cl::cat(category)};
+
+  Flags() {
+    for (const auto &option : ::heddle::explain::numberOptions)
+      numbers.push_back(std::make_unique<cl::opt<int64_t>>(
+          llvm::StringRef(option.name), cl::desc(option.help),
+          cl::cat(category)));
+  }
+
   cl::opt<std::string> remarks{
       "remarks",
       cl::desc("Print the remarks whose whole category matches, such as "
@@ -229,9 +248,12 @@ int usageError(const llvm::Twine &message) {
 std::string idleOption(const Flags &flags) {
   if (flags.explain != ExplainFormat::None)
     return "";
-  for (const cl::opt<int64_t> *option :
-       {&flags.steps, &flags.length, &flags.layers, &flags.heads,
-        &flags.kvHeads, &flags.prompt, &flags.blockLength})
+  std::vector<const cl::Option *> idle = {
+      &flags.model, &flags.machine, &flags.salient, &flags.tokensPerStep,
+      &flags.seed,  &flags.follow,  &flags.kernels};
+  for (const auto &option : flags.numbers)
+    idle.push_back(option.get());
+  for (const cl::Option *option : idle)
     if (option->getNumOccurrences())
       return ("--" + option->ArgStr +
               " says what to explain; give --explain too, "
@@ -289,6 +311,29 @@ CacheOptions readCacheOptions(const Flags &flags) {
   return cache;
 }
 
+/// Fills in the run to explain; what is wrong with it, or "".
+std::string readRequest(const Flags &flags, Options &options) {
+  if (flags.explain == ExplainFormat::None)
+    return "";
+  ::heddle::explain::RequestOptions request;
+  for (size_t i = 0; i < flags.numbers.size(); ++i)
+    if (flags.numbers[i]->getNumOccurrences())
+      request.*::heddle::explain::numberOptions[i].member = *flags.numbers[i];
+  if (flags.headDims.getNumOccurrences())
+    request.headDim = options.compiler.headDims.front();
+  request.model = flags.model;
+  request.machine = flags.machine;
+  request.salientShare = flags.salient;
+  request.tokensPerStep = flags.tokensPerStep;
+  request.seed = flags.seed;
+  request.follow = flags.follow;
+  auto resolved = ::heddle::explain::resolveRequest(request);
+  if (!resolved)
+    return "--explain: " + resolved.error().text();
+  options.request = std::move(*resolved);
+  return "";
+}
+
 /// The first thing that is wrong with the options, or "".
 std::string checkOptions(const Options &options) {
   const CompilerOptions &compiler = options.compiler;
@@ -317,10 +362,6 @@ std::string checkOptions(const Options &options) {
   for (const std::string &target : compiler.targets)
     if (target.empty())
       return "--target is empty, expected host, a CPU's name or cuda";
-  if (options.explain != ExplainFormat::None)
-    if (::heddle::Status status = ::heddle::explain::check(options.request);
-        !status)
-      return "--explain: " + status.error().text();
   bool oneTarget = compiler.level == Level::Shed ||
                    compiler.level == Level::Machine ||
                    compiler.level == Level::Code;
@@ -393,10 +434,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.named = flags.output.getNumOccurrences() > 0;
   options.dump = flags.dump;
   options.explain = flags.explain;
-  options.request = {flags.steps, flags.length, flags.layers, flags.heads};
-  options.request.kvHeads = flags.kvHeads;
-  options.request.prompt = flags.prompt;
-  options.request.blockLength = flags.blockLength;
+  options.kernels = flags.kernels;
   options.remarks = flags.remarks;
   options.cache = readCacheOptions(flags);
   if (flags.targets.getNumOccurrences())
@@ -431,6 +469,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   else if (std::string problem = idleOption(flags); !problem.empty())
     exitCode = usageError(problem);
   else if (std::string problem = checkOptions(options); !problem.empty())
+    exitCode = usageError(problem);
+  else if (std::string problem = readRequest(flags, options); !problem.empty())
     exitCode = usageError(problem);
   return options;
 }

@@ -9,7 +9,7 @@
 #define HEDDLE_TOOLS_HEDDLEC_OPTIONS_H
 
 #include "heddle/Pipelines/Compiler.h"
-#include "tools/explain/Explain.h"
+#include "tools/explain/RequestOptions.h"
 
 #include <optional>
 #include <string>
@@ -38,7 +38,8 @@ struct Options {
   ExplainFormat explain = ExplainFormat::None;
   bool levelGiven = false; ///< whether the user chose compiler.level
   ::heddle::explain::ExplainRequest request;
-  std::string remarks; ///< a regular expression on categories, or ""
+  bool kernels = false; ///< explain these, too
+  std::string remarks;  ///< a regular expression on categories, or ""
   CacheOptions cache;
   CompilerOptions compiler;
 };

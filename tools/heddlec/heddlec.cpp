@@ -74,7 +74,9 @@ LogicalResult dumpLevel(const Options &options, const LevelOutput &output) {
 
 LogicalResult writeExplanation(const Options &options, StringRef source,
                                const ::heddle::bundle::Manifest &manifest) {
-  auto explanation = ::heddle::explain::explainRun(manifest, options.request);
+  ::heddle::explain::ExplainRequest request = options.request;
+  request.source = source.str();
+  auto explanation = ::heddle::explain::explainRun(manifest, request);
   if (!explanation)
     return fail("--explain: " + explanation.error().text());
   if (options.explain == ExplainFormat::Html)
@@ -82,7 +84,7 @@ LogicalResult writeExplanation(const Options &options, StringRef source,
                  ::heddle::explain::toHtml(*explanation, source.str()));
   return write("-", options.explain == ExplainFormat::Json
                         ? toJson(*explanation)
-                        : toText(*explanation));
+                        : toText(*explanation, options.kernels));
 }
 
 LogicalResult enableRemarks(MLIRContext &context, const std::string &filter) {

@@ -34,9 +34,9 @@ WIDTH, HEIGHT, SCALE = 1280, 1150, 1.25
 PICTURES = {
     f"explain-{name}{'-dark' if dark else ''}.png": (example, options, place, dark)
     for name, example, options, place in (
-        ("columns", "pulsecol", ("--steps=1024", "--length=65536"), (300, 0)),
+        ("columns", "pulsecol", ("--steps=1024", "--length=65536", "--prompt=0", "--block-length=65536"), (300, 0)),
         ("composed", "columns-window-saliency",
-         ("--steps=128", "--length=384", "--prompt=128"), (60, 5)),
+         ("--steps=128", "--length=384", "--prompt=128", "--block-length=256"), (60, 5)),
     )
     for dark in (False, True)
 }

@@ -100,8 +100,7 @@ TEST(Run, TextFromArgumentFileAndStandardInput) {
   ASSERT_EQ(outcome.out.size(), 7u);
   EXPECT_TRUE(std::all_of(outcome.out.begin(), outcome.out.end() - 1, islower));
   EXPECT_EQ(outcome.err.find("heddle-run: 6 tokens in "), 0u) << outcome.err;
-  EXPECT_NE(outcome.err.find("6 steps of dense, attention 100.0% of dense"),
-            std::string::npos);
+  EXPECT_NE(outcome.err.find("6 steps of dense, "), std::string::npos);
 
   std::string file = setup.write("prompt.txt", "sort: cab\n");
   EXPECT_EQ(heddleRun(setup.dense() + lengths, file).out, outcome.out);

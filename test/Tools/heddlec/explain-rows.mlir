@@ -1,14 +1,14 @@
 // REQUIRES: heddlec
 // Which rows a run computes as far as that is known before it.
 
-// RUN: heddlec %s --schedule=window --compile-to=plan --explain --steps=64 --length=512 --prompt=256 --layers=32 | FileCheck %s --check-prefix=WINDOW
+// RUN: heddlec %s --schedule=window --compile-to=plan --block-length=256 --explain --steps=64 --length=512 --prompt=256 --layers=32 | FileCheck %s --check-prefix=WINDOW
 // WINDOW: schedule window: 64 steps, 512 tokens
-// WINDOW: attention computes if it goes as planned
+// WINDOW: of a dense run: operations about
 // WINDOW: rows (prompt 256, response 256, 64 steps a block, if the run goes as planned)
-// WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), at most 512
-// WINDOW-NEXT: 2 steps: computes all, at most 512 of 512 rows
+// WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), 320 to 512
+// WINDOW-NEXT: 2 steps: computes all, 320 to 512 of 512 rows
 // WINDOW-NEXT: 1,33
-// WINDOW-NEXT: 62 steps: computes undecoded(first = 16), at most 16 of 512 rows
+// WINDOW-NEXT: 62 steps: computes undecoded(first = 16), 0 to 16 of 512 rows
 // WINDOW-NEXT: 2-32,34-64
 // WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
 // WINDOW-NEXT: commits quota within undecoded(first = 16)
@@ -30,14 +30,14 @@ heddle.schedule @window {
 
 // Of 8 steps a block, the first computes all 96 rows, the others the block's 32.
 // RUN: heddlec %s --schedule=dual --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --kv-heads=4 | FileCheck %s --check-prefix=DUAL
-// DUAL: attention computes if it goes as planned 41.7% of the pairs of a dense run
+// DUAL: of a dense run: operations about
 // DUAL: rows (prompt 32, response 64, 8 steps a block
 // DUAL-NEXT: 2 steps: computes all, 96 of 96 rows
 // DUAL-NEXT: 1,9
 // DUAL-NEXT: 14 steps: computes block, 32 of 96 rows
 // DUAL-NEXT: 2-8,10-16
 // DUAL-NEXT: kept of rows: at most 197 kB a layer
-// DUAL-NEXT: commits above(9/10)
+// DUAL-NEXT: commits above(0.9)
 // DUAL-NEXT: how many steps a block takes, the run decides
 heddle.schedule @dual {
   %start = heddle.cadence first(1) in block
@@ -50,10 +50,10 @@ heddle.schedule @dual {
 }
 
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
-// ORDERED: attention computes at most 62.5% of the pairs of a dense run
+// ORDERED: of a dense run: operations 52.6%
 // ORDERED: 8 steps: computes all, 96 of 96 rows
 // ORDERED-NEXT: 1,3,5,7,9,11,13,15
-// ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), at most 24 of 96 rows
+// ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), 4 to 5 of 96 rows
 // ORDERED: commits in an order that is drawn before the run
 heddle.schedule @ordered {
   %again = heddle.cadence every(2) in block
@@ -70,9 +70,9 @@ heddle.schedule @ordered {
 
 // RUN: heddlec %s --schedule=released --compile-to=plan --explain --steps=16 --length=96 --prompt=32 | FileCheck %s --check-prefix=RELEASED
 // RELEASED: visible on every(8): all
-// RELEASED-NEXT: visible: fixed(union(decoded, undecoded(first = 6))) on every(8, from = 2), at most 96
-// RELEASED-NEXT: 2 steps: computes all, at most 96 of 96 rows
-// RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, at most 96 of 96 rows
+// RELEASED-NEXT: visible: fixed(union(decoded, undecoded(first = 6))) on every(8, from = 2), 39 to 96
+// RELEASED-NEXT: 2 steps: computes all, 96 of 96 rows
+// RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, 0 to 7 of 96 rows
 // RELEASED: on every(8): commits best(1) within undecoded(first = 6)
 // RELEASED-NEXT: commits factor(1/1, last_alone), looks for EOS
 // RELEASED-NEXT: how many steps a block takes, the run decides
@@ -100,7 +100,7 @@ heddle.schedule @released {
 // JSON: "cache_bytes_per_layer": 3145728
 // JSON: "computes": "all"
 // JSON: "depends_on_run": false
-// JSON: "computes": "salient(below = 99/100) in response"
+// JSON: "computes": "salient(below = 0.99) in response"
 // JSON: "least": 64,
 // JSON-NEXT: "most": 64
 // JSON: "depends_on_run": true
@@ -114,8 +114,8 @@ heddle.schedule @salient {
 }
 
 // Blocks of a span round apart: 1 of 2 and 1 of 3.
-// RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
-// TILES: selection tiles: keeps 1/2 of the blocks of 32 keys (2 of 4) for each 32 rows
+// RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --block-length=60 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
+// TILES: selection tiles: keeps 0.5 of the blocks of 32 keys (2 of 4) for each 32 rows
 // TILES: index lists (int32): 64 B a layer
 heddle.schedule @tiles {
   %once = heddle.cadence first(1)

@@ -127,7 +127,7 @@ std::set<std::string> otherKernels(const bundle::Manifest &manifest) {
   return names;
 }
 
-/// The share of all pairs that a run computes.
+/// The share of all pairs of its steps that a run computes.
 double shareOf(const bundle::Manifest &manifest) {
   explain::ExplainRequest request;
   request.steps = 12;
@@ -137,7 +137,9 @@ double shareOf(const bundle::Manifest &manifest) {
   request.heads = 2;
   auto explanation = explain::explainRun(manifest, request);
   EXPECT_TRUE(explanation) << explanation.error().text();
-  return explanation ? explanation->share : 0;
+  return explanation ? explanation->share * static_cast<double>(request.steps) /
+                           static_cast<double>(explanation->cost.steps)
+                     : 0;
 }
 
 class RandomSchedules : public testing::Test {

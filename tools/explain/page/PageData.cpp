@@ -13,12 +13,14 @@
 
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
+#include "tools/explain/Spelling.h"
 #include "tools/explain/page/Page.h"
 #include "tools/explain/page/SequencePicture.h"
 
 #include "nlohmann/json.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 
@@ -107,7 +109,8 @@ ordered_json rulesOf(const Explanation &explanation) {
   return rules;
 }
 
-ordered_json selectionsOf(const Explanation &explanation) {
+ordered_json selectionsOf(const Explanation &explanation,
+                          const Spelling &spelling) {
   const Manifest &manifest = explanation.manifest;
   ordered_json selections = ordered_json::array();
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
@@ -117,14 +120,14 @@ ordered_json selectionsOf(const Explanation &explanation) {
     item["name"] = cost.name;
     item["kind"] = detail::nameOf(detail::selectionNames, selection.kind);
     item["group"] = selection.group;
-    item["keep"] = detail::toString(selection.keep);
+    item["keep"] = spelling.apply(detail::toString(selection.keep));
     item["keys"] = cost.keys;
     item["of"] = cost.of;
     item["groups"] = cost.groups;
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
     item["scorer"] = selection.scorer;
-    item["cadence"] = toString(selection.cadence);
+    item["cadence"] = spelling.apply(toString(selection.cadence));
     item["layers"] = cost.layers;
     item["lists"] = ordered_json::array();
     for (size_t t = 0; t < cost.lists.size(); ++t) {
@@ -142,11 +145,12 @@ ordered_json selectionsOf(const Explanation &explanation) {
   return selections;
 }
 
-ordered_json passesOf(const Explanation &explanation) {
+ordered_json passesOf(const Explanation &explanation,
+                      const Spelling &spelling) {
   ordered_json passes = ordered_json::array();
   for (const PassExplanation &pass : explanation.passes) {
     ordered_json item;
-    item["what"] = pass.what;
+    item["what"] = spelling.apply(pass.what);
     item["steps"] = stepRuns(pass.steps);
     item["rows"] = {pass.rows.least, pass.rows.most};
     item["depends"] = pass.depends;
@@ -254,6 +258,30 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   return parts;
 }
 
+/// What the run computes of each part, as a share of a dense run.
+ordered_json partsOfCost(const Explanation &explanation) {
+  const RunCost &cost = explanation.cost;
+  ordered_json parts = ordered_json::array();
+  auto add = [&](const std::string &name, double share) {
+    parts.push_back(
+        {{"name", name}, {"share", share}, {"exact", explanation.exact}});
+  };
+  add("Operations", cost.operations / cost.denseOperations);
+  for (Part part : allParts) {
+    double amount = amountOf(cost.work, part);
+    if (part == Part::Scoring && amount == 0)
+      continue;
+    double dense =
+        amountOf(cost.dense, part == Part::Scoring ? Part::Attention : part);
+    std::string name = nameOf(part);
+    name.front() =
+        static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+    add(name + (isOfPairs(part) ? ", pairs" : ", rows"),
+        dense > 0 ? amount / dense : 0);
+  }
+  return parts;
+}
+
 } // namespace
 
 std::string explain::pageData(const Explanation &explanation,
@@ -262,6 +290,7 @@ std::string explain::pageData(const Explanation &explanation,
   const Manifest &manifest = explanation.manifest;
   ordered_json json;
   json["schedule"] = manifest.schedule;
+  const Spelling spelling(source);
   json["source"] = source;
   json["producer"] = manifest.producer;
   json["run"] = {{"steps", request.steps},
@@ -278,15 +307,10 @@ std::string explain::pageData(const Explanation &explanation,
   json["exact"] = explanation.exact;
   json["dense_pairs"] = explanation.densePairs;
   json["rules"] = rulesOf(explanation);
-  json["selections"] = selectionsOf(explanation);
-  json["passes"] = passesOf(explanation);
-  json["visible"] = toString(manifest, manifest.visible);
-  json["cost"]["parts"] = {{{"name", "Pairs that attention computes"},
-                            {"share", explanation.share},
-                            {"exact", explanation.exact}},
-                           {{"name", "Pairs visited to score"},
-                            {"share", explanation.scoreShare},
-                            {"exact", true}}};
+  json["selections"] = selectionsOf(explanation, spelling);
+  json["passes"] = passesOf(explanation, spelling);
+  json["visible"] = spelling.apply(toString(manifest, manifest.visible));
+  json["cost"]["parts"] = partsOfCost(explanation);
   std::optional<SequencePicture> picture;
   json["rehearsal"] = rehearsalOf(explanation, picture);
   json["memory"] = memoryOf(explanation, picture ? picture->visible : Series());

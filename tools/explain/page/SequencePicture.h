@@ -17,7 +17,7 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_PAGE_SEQUENCEPICTURE_H
 #define HEDDLE_TOOLS_EXPLAIN_PAGE_SEQUENCEPICTURE_H
 
-#include "tools/explain/page/Rehearsal.h"
+#include "tools/explain/Rehearsal.h"
 
 #include <array>
 #include <cstdint>

@@ -105,7 +105,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
   manifest.targets[1].encodings = {Encoding::Bitmap};
   EXPECT_EQ(lists(100)[1].bytesPerLayer, 2 * 4 * 16);
   Result<Explanation> result = explainRun(manifest, {128, 100, 4, 2});
-  std::string text = toText(*result);
+  std::string text = toText(*result, /*kernels=*/true);
   for (const char *line :
        {"index lists on x86-64-v3 (int32): 640 B a layer, 1.28 kB in 2 layers",
         "index lists on sm_90a (bitmap): 128 B a layer, 256 B in 2 layers",

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/explain/page/Rehearsal.h"
+#include "tools/explain/Rehearsal.h"
 #include "tools/explain/page/SequencePicture.h"
 
 #include <gtest/gtest.h>

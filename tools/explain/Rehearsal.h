@@ -12,17 +12,34 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_TOOLS_EXPLAIN_PAGE_REHEARSAL_H
-#define HEDDLE_TOOLS_EXPLAIN_PAGE_REHEARSAL_H
+#ifndef HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
+#define HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
 
 #include "bundle/Manifest.h"
 #include "bundle/Result.h"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace heddle::explain {
+
+/// What a run did: heddle-run's --steps-json of one sequence.
+struct RunLog {
+  struct Commit {
+    int32_t position = 0, token = 0;
+  };
+  std::vector<std::vector<Commit>> commits; ///< [steps]
+  /// [steps][layers]: rows that a layer found to have changed; empty at steps
+  /// that look for none.
+  std::vector<std::vector<int64_t>> salient;
+};
+
+/// Reads the lines of a log. An error names the line that is none.
+Result<RunLog> readRunLog(const std::string &text);
 
 /// The run that is rehearsed: one sequence.
 struct RehearsalRequest {
@@ -31,11 +48,21 @@ struct RehearsalRequest {
   int64_t prompt = 0;      ///< tokens of the prompt
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
   uint64_t seed = 1;       ///< of the confidences
+  /// Tokens that rules of confidence commit at a step on average, at least 1;
+  /// 0: as many as made-up confidences say.
+  double tokensPerStep = 0;
+  bool shifted = false; ///< the model predicts position i in row i - 1
+  /// Quotas go by times from 1 to `eps` over the whole response, as Dream's.
+  std::optional<double> eps{};
+  int32_t maskToken = -1, eosToken = -1; ///< in `follow`
+  const RunLog *follow = nullptr;        ///< commit what this run committed
 };
 
 /// A step of the rehearsal; spans live until the observer returns.
 struct RehearsedStep {
   bundle::StepPlace place{};
+  const bundle::Pass *pass = nullptr; ///< what the step computes exactly
+  int64_t justCommitted = 0; ///< live rows that became tokens the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
   std::span<const int32_t> live{};    ///< positions whose rows the step takes
                                       ///< through the layers, ascending
@@ -59,4 +86,4 @@ Status rehearse(const bundle::Manifest &manifest,
 
 } // namespace heddle::explain
 
-#endif // HEDDLE_TOOLS_EXPLAIN_PAGE_REHEARSAL_H
+#endif // HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H

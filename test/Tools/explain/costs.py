@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is explained of a run's cost before it is made is what heddle-run counts.
+
+usage: costs.py HEDDLEC HEDDLE_BUNDLE HEDDLE_RUN EXAMPLES MODEL FOLDER
+
+Compiles schedules of different axes, runs each with the model and compares rows, pairs and
+operations of `heddle-bundle dump --explain-json` with those of `heddle-run --json`: equal where
+the explanation says "exact", no more than it says where it says "at_most". Then explains the run
+once more with what it found fed back (--follow, the log of --steps-json: which tokens each step
+committed and how many rows each layer found to have changed): equal, but for unions of lists and
+windows, which keep "at_most".
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+HEDDLEC, HEDDLE_BUNDLE, HEDDLE_RUN, EXAMPLES, MODEL, FOLDER = map(pathlib.Path, sys.argv[1:])
+LENGTHS = ["--gen-length", "64", "--steps", "32", "--block-length", "16"]
+PROMPT = 64
+FIELDS = ["query_rows", "key_rows", "value_rows", "pairs", "score_pairs", "lse_pairs",
+          "projected_rows", "ffn_rows", "logit_rows", "operations"]
+
+# Schedule -> what its explanation must say, before and after the run.
+SCHEDULES = {
+    "dense": ("exact", "exact"),
+    "pulsecol": ("exact", "exact"),
+    "pulsecol-shared": ("exact", "exact"),
+    "sparsed-short": ("exact", "exact"),
+    "sparsed-no-reuse": ("at_most", "at_most"),
+    "streaming-llm": ("exact", "exact"),
+    "per-layer": ("exact", "exact"),
+    "fast-dllm-prefix": ("exact", "exact"),
+    "fast-dllm-dual": ("exact", "exact"),
+    "dkv-cache-decode": ("exact", "exact"),
+    "dllm-cache": ("exact", "exact"),
+    "window-diffusion": ("exact", "exact"),
+    "columns-in-window": ("exact", "exact"),
+    "dkv-cache-greedy": ("about", "exact"),
+    "dyllm": ("at_most", "exact"),
+    "fast-dllm-dual-parallel": ("at_most", "exact"),
+    "columns-window-sinks": ("at_most", "at_most"),
+}
+
+
+def call(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def explain(bundle, *options):
+    return json.loads(call(
+        HEDDLE_BUNDLE, "dump", bundle, "--explain-json", "--model", MODEL, "--prompt", PROMPT,
+        *LENGTHS, *options))["cost"]
+
+
+def compare(name, what, cost, counted, expected):
+    problems = []
+    if cost["certainty"] != expected:
+        problems.append(f"says {cost['certainty']}, expected {expected}")
+    for field in FIELDS:
+        said, real = cost["work"][field], counted[field]
+        if expected == "exact" and said != real or expected == "at_most" and real > said:
+            problems.append(f"{field}: explained {said}, counted {real}")
+    return [f"{name} {what}: {problem}" for problem in problems]
+
+
+def check(name, before, after):
+    bundle, log = FOLDER / f"{name}.hdl", FOLDER / f"{name}.jsonl"
+    call(HEDDLEC, EXAMPLES / f"{name}.mlir", "-o", bundle, "--dtype=f32", "--head-dim=64")
+    ids = ",".join(str(3 + (7 * i) % 500) for i in range(PROMPT))
+    run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
+                          "--json", "--steps-json", log, "--quiet"))
+    counted = run["counters"]
+    most = explain(bundle, "--tokens-per-step", 1)  # the fewest, so the most work
+    problems = compare(name, "beforehand", most, counted, before)
+    problems += compare(name, "afterwards", explain(bundle, "--follow", log), counted, after)
+    dense = explain(bundle)["dense_work"]["operations"]
+    if dense != counted["dense_operations"]:
+        problems.append(f"{name}: a dense run's operations are explained as {dense}, "
+                        f"counted as {counted['dense_operations']}")
+    share = counted["operations"] / dense
+    print(f"{name}: {before}, then {after}; {share:.1%} of a dense run's operations"
+          + ("" if not problems else ", WRONG"))
+    return problems
+
+
+FOLDER.mkdir(parents=True, exist_ok=True)
+wrong = [problem for name, (before, after) in SCHEDULES.items()
+         for problem in check(name, before, after)]
+print("\n".join(wrong) or f"{len(SCHEDULES)} schedules agree")
+sys.exit(bool(wrong))

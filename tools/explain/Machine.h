@@ -1,0 +1,73 @@
+//===- Machine.h - How fast machines compute, as data -----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A roofline: a part takes the longer of its operations over a rate and its
+// bytes over a bandwidth, and what starting it costs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_EXPLAIN_MACHINE_H
+#define HEDDLE_TOOLS_EXPLAIN_MACHINE_H
+
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+#include "tools/explain/Cost.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace heddle::explain {
+
+/// Measured rates of one machine, in operations, bytes and seconds; the figures
+/// of docs/Performance.md.
+struct Machine {
+  const char *name;  ///< as --machine takes it
+  const char *label; ///< for people
+  double products;   ///< operations a second of large products
+  double memory;     ///< bytes a second of weights and rows
+  double dense;      ///< attention: operations a second of kept pairs
+  double band;       ///< windows and sinks
+  double blocks;
+  std::array<double, 3> columns; ///< lists for 32, 64 and 128 rows
+  std::array<double, 3> scoring; ///< 2 d operations a pair
+  double keySeconds; ///< a key of one tile of 64 rows, one after the other
+  double launch;     ///< a kernel's start and end
+  double wait;       ///< a layer's, where the host chooses rows by its findings
+};
+
+/// Kernels of a layer: products, attention and what stands between them.
+inline constexpr int64_t launchesPerLayer = 12;
+
+/// The machine of that name; an error names all.
+Result<Machine> machineNamed(std::string_view name);
+
+/// That of a bundle's targets: a GPU if it has code for one.
+const Machine &machineOf(const bundle::Manifest &manifest);
+
+/// Seconds of each part of a layer; the sum also holds what stands between
+/// them.
+struct Seconds {
+  std::array<double, partCount> parts{};
+  double between = 0;
+
+  double sum() const;
+  Seconds &operator+=(const Seconds &other);
+};
+Seconds operator*(const Seconds &seconds, double times);
+
+/// Of one layer at one step.
+Seconds secondsOfLayer(const Machine &machine, const ModelShape &shape,
+                       const LayerStep &step);
+
+/// Of the LM head and the sampler.
+Seconds secondsOfHead(const Machine &machine, const ModelShape &shape,
+                      int64_t logitRows);
+
+} // namespace heddle::explain
+
+#endif // HEDDLE_TOOLS_EXPLAIN_MACHINE_H

@@ -1,0 +1,233 @@
+//===- Rehearsal.cpp - A run without a model ------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/explain/Rehearsal.h"
+
+#include "runtime/denoise/CommitRule.h"
+#include "runtime/denoise/SequenceRun.h"
+#include "runtime/schedule/SequenceRows.h"
+
+#include "runtime/sample/Sampler.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace heddle;
+using bundle::CommitRule;
+using bundle::Pass;
+
+namespace {
+
+/// A number in [0, 1) for a position at a step: splitmix64's finaliser (Steele,
+/// Lea and Flood 2014) over the three.
+double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
+  uint64_t z = seed * 0x9E3779B97F4A7C15u +
+               static_cast<uint64_t>(step) * 0xD1B54A32D192ED03u +
+               static_cast<uint64_t>(position) * 0x8CB92BA72F3D8DD7u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+/// The masked positions that the step may commit, ascending; `live`: whether
+/// the row of a position is.
+void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
+                    const rt::ModelConfig &config,
+                    std::span<const uint8_t> live, std::vector<int32_t> &out) {
+  out.clear();
+  if (run.stepRule().byQuota() && run.quota() == 0)
+    return;
+  const bool ordered = run.stepRule().kind == CommitRule::Kind::RandomOrder;
+  const auto most = ordered ? static_cast<size_t>(run.quota()) : SIZE_MAX;
+  auto isLive = [&](int64_t position) {
+    return live[static_cast<size_t>(position)] != 0;
+  };
+  for (int32_t position : run.order()) {
+    if (out.size() == most)
+      break;
+    if (run.isCandidate(position) && rows.inCommitSet(position) &&
+        (isLive(config.predictingRow(position)) ||
+         (rows.pass().alone && isLive(position))))
+      out.push_back(position);
+  }
+  if (ordered)
+    std::sort(out.begin(), out.end());
+}
+
+/// How many candidates a step commits where the run's confidences decide.
+int64_t countOf(const CommitRule &rule, double tokensPerStep,
+                const bundle::StepPlace &place, int64_t committedInBlock,
+                int64_t quota) {
+  if (rule.byQuota())
+    return quota;
+  if (rule.kind == CommitRule::Kind::Best)
+    return rule.count;
+  auto due = static_cast<int64_t>(tokensPerStep *
+                                  static_cast<double>(place.stepInBlock));
+  return std::max<int64_t>(1, due - committedInBlock);
+}
+
+} // namespace
+
+Result<explain::RunLog> explain::readRunLog(const std::string &text) {
+  RunLog log;
+  std::istringstream lines(text);
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    auto bad = [&](const char *what) {
+      return Error("line " + std::to_string(number) + " of the log " + what +
+                   ", expected what heddle-run --steps-json writes");
+    };
+    if (!json.is_object())
+      return bad("is no JSON object");
+    if (json.contains("done"))
+      break;
+    if (!json.contains("commits") || !json["commits"].is_array())
+      return bad("has no commits");
+    std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
+    for (const nlohmann::json &commit : json["commits"]) {
+      if (!commit.is_object() || commit.value("sequence", int64_t(-1)) != 0)
+        return bad("commits tokens of a second sequence");
+      commits.push_back({commit.value("position", int32_t(-1)),
+                         commit.value("token", int32_t(0))});
+    }
+    std::vector<int64_t> &salient = log.salient.emplace_back();
+    if (json.contains("salient_rows") && json["salient_rows"].is_array())
+      for (const nlohmann::json &rows : json["salient_rows"])
+        if (rows.is_number_integer())
+          salient.push_back(rows.get<int64_t>());
+  }
+  return log;
+}
+
+Status
+explain::rehearse(const bundle::Manifest &manifest,
+                  const RehearsalRequest &request,
+                  const std::function<void(const RehearsedStep &)> &observer) {
+  if (request.length > maxRehearsed / std::max<int64_t>(1, request.steps))
+    return Error("a rehearsal of " + std::to_string(request.steps) +
+                 " steps over " + std::to_string(request.length) +
+                 " tokens takes too long, expected at most " +
+                 std::to_string(maxRehearsed) + " steps times tokens");
+  rt::GenerateOptions options;
+  options.genLength = request.length - request.prompt;
+  options.steps = request.steps;
+  options.blockLength = request.blockLength > 0
+                            ? std::min(request.blockLength, options.genLength)
+                            : options.genLength;
+  options.sampling.seed = request.seed;
+  if (request.eps) {
+    options.sampling.timesteps.emplace();
+    options.sampling.timesteps->rule = rt::TransferRule::MaskgitPlus;
+    options.sampling.timesteps->eps = *request.eps;
+  }
+  // Token 0 stands for every token: neither mask nor EOS.
+  rt::ModelConfig config;
+  config.maskToken = 1;
+  config.eosToken = 2;
+  config.shiftedLogits = request.shifted;
+  if (request.follow) {
+    config.maskToken = request.maskToken;
+    config.eosToken = request.eosToken;
+  }
+  const std::vector<int32_t> prompt(static_cast<size_t>(request.prompt), 0);
+  rt::SequenceRun run(prompt, options, config, manifest.commit,
+                      manifest.datedCommits);
+  rt::SequenceRows rows(manifest, request.shifted);
+  rows.beginRun({request.length, request.prompt});
+
+  std::vector<int32_t> live, among, candidates, commits;
+  std::vector<uint8_t> isLive;
+  std::vector<double> confidence;
+  const int64_t last =
+      request.follow
+          ? std::ssize(request.follow->commits)
+          : std::max(2 * request.steps, request.steps + options.genLength);
+  int64_t block = 0, committedInBlock = 0;
+  while (!run.done() && run.place().step <= last) {
+    if (Status status = rows.beginStep({.place = run.place(),
+                                        .blockBegin = run.blockBegin(),
+                                        .blockEnd = run.blockEnd(),
+                                        .masked = run.masked(),
+                                        .committedAt = run.committedAt(),
+                                        .textEnd = run.textEnd(),
+                                        .next = run.next()});
+        !status)
+      return status.takeError().withContext("step " +
+                                            std::to_string(run.place().step));
+    live.clear();
+    isLive.assign(static_cast<size_t>(request.length), 0);
+    among.clear();
+    for (int32_t place : rows.livePlaces()) {
+      live.push_back(rows.positions()[static_cast<size_t>(place)]);
+      isLive[static_cast<size_t>(live.back())] = 1;
+    }
+    if (rows.pass().exact == Pass::Exact::LeastSimilar)
+      for (int32_t row : rows.amongRows())
+        among.push_back(live[static_cast<size_t>(row)]);
+    findCandidates(run, rows, config, isLive, candidates);
+    if (run.place().block != block) {
+      block = run.place().block;
+      committedInBlock = 0;
+    }
+    confidence.clear();
+    for (int32_t position : candidates)
+      confidence.push_back(
+          confidenceAt(request.seed, run.place().step, position));
+    int64_t quota =
+        std::min(run.quota(), static_cast<int64_t>(candidates.size()));
+    commits.clear();
+    std::span<const RunLog::Commit> followed;
+    if (request.follow) {
+      followed =
+          request.follow->commits[static_cast<size_t>(run.place().step) - 1];
+      for (const RunLog::Commit &commit : followed) {
+        if (commit.position < request.prompt ||
+            commit.position >= request.length ||
+            !run.masked()[static_cast<size_t>(commit.position)])
+          return Error("step " + std::to_string(run.place().step) +
+                       " of the log commits position " +
+                       std::to_string(commit.position) +
+                       ", which is not masked: it is of a run with other "
+                       "lengths or another schedule");
+        commits.push_back(commit.position);
+      }
+    } else if (request.tokensPerStep > 0) {
+      quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
+                      committedInBlock, quota);
+      for (int64_t chosen : rt::largestConfidence(
+               confidence,
+               std::min(quota, static_cast<int64_t>(candidates.size()))))
+        commits.push_back(candidates[static_cast<size_t>(chosen)]);
+    } else {
+      for (int64_t chosen :
+           rt::chooseCommits(run.stepRule(), confidence, quota))
+        commits.push_back(candidates[static_cast<size_t>(chosen)]);
+    }
+    committedInBlock += std::ssize(commits);
+    observer({.place = run.place(),
+              .pass = &rows.pass(),
+              .justCommitted = std::ssize(rows.justCommitted()),
+              .visible = rows.positions(),
+              .live = live,
+              .among = rows.pass().comparesContexts() ? live : among,
+              .masked = run.masked(),
+              .logitRows = static_cast<int64_t>(candidates.size()),
+              .commits = commits});
+    for (size_t i = 0; i < commits.size(); ++i)
+      run.commit(commits[i], request.follow ? followed[i].token : 0);
+    rows.finishStep();
+    run.advance();
+  }
+  return Status::success();
+}

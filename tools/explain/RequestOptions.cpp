@@ -1,0 +1,112 @@
+//===- RequestOptions.cpp - The run to explain, as users name it ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/explain/RequestOptions.h"
+
+#include "bundle/File.h"
+#include "runtime/model/Config.h"
+#include "runtime/sample/Timesteps.h"
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::explain;
+
+namespace {
+
+/// Length, prompt and gen-length: two of them give the third.
+Status resolveTokens(const RequestOptions &options, ExplainRequest &request,
+                     int64_t &genLength) {
+  if (options.length && options.prompt) {
+    genLength = *options.length - *options.prompt;
+    if (options.genLength && *options.genLength != genLength)
+      return Error("length " + std::to_string(*options.length) +
+                   " less prompt " + std::to_string(*options.prompt) +
+                   " is not gen-length " + std::to_string(*options.genLength) +
+                   "; leave one of the three out");
+  } else if (options.prompt) {
+    genLength = options.genLength.value_or(defaultGenLength);
+  } else {
+    int64_t length = options.length.value_or(request.length);
+    genLength = options.genLength.value_or(std::min(defaultGenLength, length));
+    if (genLength > length && !options.length)
+      length = genLength;
+    request.length = length;
+    request.prompt = length - genLength;
+    return Status::success();
+  }
+  request.prompt = *options.prompt;
+  request.length = options.length.value_or(*options.prompt + genLength);
+  return Status::success();
+}
+
+Status readModel(const std::string &folder, ExplainRequest &request,
+                 bool &oneBlock) {
+  Result<rt::ModelConfig> config = rt::ModelConfig::load(folder);
+  if (!config)
+    return config.takeError();
+  request.layers = config->layers;
+  request.heads = config->queryHeads;
+  request.kvHeads = config->kvHeads;
+  request.headDim = config->headDim;
+  request.hidden = config->hidden;
+  request.ffnWidth = config->mlpHidden;
+  request.vocabulary = config->vocabSize;
+  request.shifted = config->shiftedLogits;
+  request.maskToken = config->maskToken;
+  request.eosToken = config->eosToken;
+  request.length = std::min(request.length, config->maxSequenceLength);
+  oneBlock = config->sampler == rt::SamplerFamily::Timesteps;
+  if (oneBlock)
+    request.eps = rt::TimestepOptions().eps;
+  return Status::success();
+}
+
+} // namespace
+
+Result<ExplainRequest>
+heddle::explain::resolveRequest(const RequestOptions &options) {
+  ExplainRequest request;
+  bool oneBlock = false;
+  if (!options.model.empty())
+    if (Status status = readModel(options.model, request, oneBlock); !status)
+      return status.takeError();
+  request.layers = options.layers.value_or(request.layers);
+  request.headDim = options.headDim.value_or(request.headDim);
+  if (options.heads) { // another width than the model's
+    request.heads = *options.heads;
+    request.kvHeads = request.hidden = request.ffnWidth = 0;
+  }
+  request.kvHeads = options.kvHeads.value_or(request.kvHeads);
+  request.ffnWidth = options.ffnWidth.value_or(request.ffnWidth);
+  request.vocabulary = options.vocabulary.value_or(request.vocabulary);
+  request.machine = options.machine;
+  request.salientShare = options.salientShare;
+  request.tokensPerStep = options.tokensPerStep;
+  request.seed = options.seed;
+  int64_t genLength = 0;
+  if (Status status = resolveTokens(options, request, genLength); !status)
+    return status.takeError();
+  RunLengths lengths = resolveLengths(genLength, options.steps,
+                                      options.blockLength, genLength, oneBlock);
+  request.steps = lengths.steps;
+  request.blockLength = lengths.blockLength;
+  if (!options.follow.empty()) {
+    Result<std::string> text = bundle::readRegularFile(
+        options.follow, 0,
+        [](std::string_view, uint64_t) { return Status::success(); });
+    if (!text)
+      return text.takeError();
+    Result<RunLog> log = readRunLog(*text);
+    if (!log)
+      return log.takeError().withContext(options.follow);
+    request.follow = std::move(*log);
+  }
+  if (Status status = check(request); !status)
+    return status.takeError();
+  return request;
+}

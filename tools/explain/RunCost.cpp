@@ -1,0 +1,574 @@
+//===- RunCost.cpp - What a run costs beside a dense one ------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/explain/RunCost.h"
+
+#include "bundle/Program.h"
+#include "runtime/cache/IndexLists.h"
+#include "runtime/sample/Sampler.h"
+#include "runtime/sample/Timesteps.h"
+#include "tools/explain/Explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <utility>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::explain;
+
+namespace {
+
+/// Keys that a kernel keeps of all query rows of a step.
+struct Kept {
+  int64_t pairs = 0;
+  bool exact = true; ///< else the most
+};
+
+/// Adds up a run's steps.
+class Counter {
+public:
+  Counter(const Manifest &manifest, const RunCostRequest &request,
+          std::vector<size_t> ruleOfLayer)
+      : manifest(manifest), request(request), shape(request.shape),
+        ruleOfLayer(std::move(ruleOfLayer)) {
+    for (const Rule &rule : manifest.rules)
+      phases.push_back(phasesOfSteps(rule, request.run.steps, blockSteps()));
+    for (const Selection &selection : manifest.selections) {
+      std::vector<bool> &of =
+          due.emplace_back(static_cast<size_t>(request.run.steps));
+      for (int64_t step :
+           plannedSteps(selection.cadence, request.run.steps, blockSteps()))
+        of[static_cast<size_t>(step - 1)] = true;
+    }
+    cost.rowsOfPass.assign(manifest.passes.size(), {INT64_MAX, 0});
+    cost.visible = {INT64_MAX, 0};
+  }
+
+  void add(const RehearsedStep &step);
+  RunCost take() { return std::move(cost); }
+
+private:
+  struct LayerRows {
+    int64_t exact = 0;
+    int64_t salient = 0;
+  };
+
+  int64_t blockSteps() const {
+    int64_t response = request.run.length - request.run.prompt;
+    int64_t block = request.run.blockLength;
+    return block < 1 || block >= response
+               ? request.run.steps
+               : std::max<int64_t>(1, request.run.steps / (response / block));
+  }
+  /// Tabulated where the place is a planned one: a random cadence would draw
+  /// its steps each time.
+  bool isPlanned(const StepPlace &place) const {
+    return place.step <= request.run.steps && !place.afterEos &&
+           plannedPlace(place.step, request.run.steps, blockSteps()) == place;
+  }
+  size_t phaseOf(size_t rule, const StepPlace &place) const {
+    return isPlanned(place) ? phases[rule][static_cast<size_t>(place.step - 1)]
+                            : phaseAt(manifest.rules[rule], place);
+  }
+  bool renews(int64_t selection, const StepPlace &place) const {
+    auto index = static_cast<size_t>(selection);
+    return isPlanned(place)
+               ? due[index][static_cast<size_t>(place.step - 1)]
+               : includes(manifest.selections[index].cadence, place);
+  }
+  LayerRows rowsOf(const RehearsedStep &step, int64_t layer,
+                   int64_t salientBefore) const;
+  Kept keptBy(size_t kernel, const RehearsedStep &step, int64_t rows);
+  Kept keptInBand(const Kernel &kernel, const RehearsedStep &step,
+                  int64_t listed) const;
+  int64_t listedKeys(const Selection &selection, const RehearsedStep &step,
+                     bool &exact) const;
+  LayerStep layerStep(const RehearsedStep &step, size_t rule, int64_t layer,
+                      const LayerRows &rows);
+  void addScoring(const Phase &phase, const RehearsedStep &step,
+                  LayerStep &layer) const;
+  StepKind &kindOf(const RehearsedStep &step);
+
+  const Manifest &manifest;
+  const RunCostRequest &request;
+  const ModelShape &shape;
+  const std::vector<size_t> ruleOfLayer;
+  std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
+  std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
+  std::map<size_t, Kept> whole; ///< by kernel: of all rows of the sequence
+  std::map<std::vector<int64_t>, size_t> kinds;
+  RunCost cost;
+};
+
+/// Rows that a layer computes exactly, and those that it finds to have changed.
+Counter::LayerRows Counter::rowsOf(const RehearsedStep &step, int64_t layer,
+                                   int64_t salientBefore) const {
+  const auto live = std::ssize(step.live);
+  const Pass &pass = *step.pass;
+  LayerRows rows{live, live};
+  if (pass.comparesContexts()) {
+    const RunLog *log = request.run.follow;
+    auto at = static_cast<size_t>(step.place.step - 1);
+    if (log && static_cast<size_t>(layer) < log->salient[at].size())
+      rows.salient = log->salient[at][static_cast<size_t>(layer)];
+    else
+      rows.salient =
+          std::llround(request.salientShare * static_cast<double>(live));
+  }
+  if (pass.exact == Pass::Exact::Salient)
+    rows.exact = layer == 0 ? step.justCommitted : salientBefore;
+  if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
+    auto among = std::ssize(step.among);
+    auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
+                                     among / pass.keep.den);
+    rows.exact = live - among + std::min<int64_t>(kept, among);
+  }
+  return rows;
+}
+
+/// Keys of one row's list, at most.
+int64_t Counter::listedKeys(const Selection &selection,
+                            const RehearsedStep &step, bool &exact) const {
+  const auto n = static_cast<int64_t>(step.visible.size());
+  if (selection.kind == Selection::Kind::Columns)
+    return keepCount(selection.keep, selection.rule, n);
+  int64_t prompt = std::lower_bound(step.visible.begin(), step.visible.end(),
+                                    request.run.prompt) -
+                   step.visible.begin();
+  rt::BlockSpans spans = rt::blockSpans(selection, n, prompt);
+  // A span's last block may be shorter, and chosen or not.
+  exact &= spans.split > 0 ? prompt % selection.group == 0 &&
+                                 (n - prompt) % selection.group == 0
+                           : n % selection.group == 0;
+  exact &= selection.isolation != Selection::Isolation::Filtered;
+  return std::min(n, spans.keep * selection.group);
+}
+
+/// Windows and sinks go by the position; `listed` keys may lie among them.
+Kept Counter::keptInBand(const Kernel &kernel, const RehearsedStep &step,
+                         int64_t listed) const {
+  int64_t half = -1;
+  for (const Term &term : kernel.terms)
+    if (term.kind == Term::Kind::Window)
+      half = std::max(half, term.size / 2);
+  const auto n = static_cast<int64_t>(step.visible.size());
+  auto below = [&](int64_t position) {
+    return std::lower_bound(step.visible.begin(), step.visible.end(),
+                            position) -
+           step.visible.begin();
+  };
+  int64_t sinks = below(sinkBound(kernel.terms, request.run.length));
+  Kept kept{0, listed == 0};
+  for (int32_t row : step.live) {
+    int64_t begin = sinks, end = sinks;
+    if (half >= 0) {
+      begin = std::max<int64_t>(sinks, below(row - half));
+      end = std::max<int64_t>(begin, below(row + half + 1));
+    }
+    kept.pairs += std::min(n, sinks + (end - begin) + listed);
+  }
+  return kept;
+}
+
+/// Of one head, for `rows` of the live rows.
+Kept Counter::keptBy(size_t index, const RehearsedStep &step, int64_t rows) {
+  const Kernel &kernel = manifest.kernels[index];
+  const auto n = static_cast<int64_t>(step.visible.size());
+  const auto live = static_cast<int64_t>(step.live.size());
+  if (kernel.terms.empty())
+    return {rows * n, true};
+  bool exact = true;
+  int64_t listed = 0, lists = 0, bands = 0;
+  for (const Term &term : kernel.terms) {
+    if (!readsList(term)) {
+      ++bands;
+      continue;
+    }
+    ++lists;
+    listed += listedKeys(
+        manifest.selections[static_cast<size_t>(term.selection)], step, exact);
+  }
+  if (bands == 0)
+    return {rows * std::min(n, listed), exact && lists == 1};
+  bool all = live == request.run.length && n == live;
+  Kept kept;
+  if (auto known = whole.find(index); all && known != whole.end())
+    kept = known->second;
+  else
+    kept = keptInBand(kernel, step, listed);
+  if (all)
+    whole[index] = kept;
+  // Which rows these are, the run decides: each as the widest one at most.
+  if (rows < live) {
+    kept.exact = false;
+    kept.pairs = std::min(kept.pairs, rows * n);
+  }
+  return kept;
+}
+
+void Counter::addScoring(const Phase &phase, const RehearsedStep &step,
+                         LayerStep &layer) const {
+  const auto n = static_cast<int64_t>(step.visible.size());
+  const auto live = static_cast<int64_t>(step.live.size());
+  bool any = false;
+  for (const Phase::Refresh &refresh : phase.refreshes) {
+    if (!renews(refresh.selection, step.place))
+      continue;
+    const Selection &selection =
+        manifest.selections[static_cast<size_t>(refresh.selection)];
+    any = true;
+    layer.scoreGroup = selection.group;
+    layer.work.scorePairs += shape.heads * n * n;
+    if (selection.scale != Selection::Scale::HeadDim)
+      layer.work.lsePairs += shape.heads * live * n;
+    if (selection.isolation == Selection::Isolation::Filtered) {
+      int64_t prompt =
+          std::lower_bound(step.visible.begin(), step.visible.end(),
+                           request.run.prompt) -
+          step.visible.begin();
+      int64_t boundary = rt::blockSpans(selection, n, prompt).boundary;
+      if (boundary > 0)
+        layer.work.lsePairs +=
+            shape.heads * live * (n - boundary * selection.group);
+    }
+  }
+  if (any && phase.scoring >= 0)
+    layer.work.lsePairs += shape.heads * live * n;
+}
+
+LayerStep Counter::layerStep(const RehearsedStep &step, size_t rule,
+                             int64_t layer, const LayerRows &rows) {
+  const Reuse &reuse = manifest.reuse;
+  const auto live = static_cast<int64_t>(step.live.size());
+  const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
+  const auto kernel = static_cast<size_t>(phase.attention);
+  LayerStep result;
+  result.rows = live;
+  result.visible = static_cast<int64_t>(step.visible.size());
+  result.compares = step.pass->comparesContexts() ||
+                    (step.pass->exact == Pass::Exact::LeastSimilar && layer);
+  bool propagates = reuse.attention == Reuse::Attention::Propagated &&
+                    rows.exact > 0 && rows.exact < live;
+  Work &work = result.work;
+  work.queryRows = propagates ? live : rows.exact;
+  work.keyRows = rows.exact;
+  work.valueRows =
+      step.pass->exact == Pass::Exact::LeastSimilar ? live : rows.exact;
+  work.projectedRows =
+      reuse.attention == Reuse::Attention::Output ? rows.exact : live;
+  work.ffnRows = !reuse.ffn                      ? live
+                 : step.pass->comparesContexts() ? rows.salient
+                                                 : rows.exact;
+  result.attended = work.queryRows;
+  if (result.attended > 0) {
+    Kept kept = keptBy(kernel, step, result.attended);
+    work.pairs = shape.heads * kept.pairs;
+    if (!kept.exact && cost.certainty == Certainty::Exact)
+      cost.certainty = Certainty::AtMost;
+  }
+  for (const Term &term : manifest.kernels[kernel].terms) {
+    using Pattern = LayerStep::Pattern;
+    if (!readsList(term)) {
+      if (result.pattern == Pattern::Dense)
+        result.pattern = Pattern::Band;
+      continue;
+    }
+    result.pattern =
+        term.kind == Term::Kind::Columns ? Pattern::Columns : Pattern::Blocks;
+    result.group =
+        manifest.selections[static_cast<size_t>(term.selection)].group;
+  }
+  addScoring(phase, step, result);
+  return result;
+}
+
+/// The kind of a step, a new one if there was none like it.
+StepKind &Counter::kindOf(const RehearsedStep &step) {
+  auto pass = passAt(manifest, step.place);
+  std::vector<int64_t> key = {pass ? static_cast<int64_t>(*pass) : -1};
+  for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
+    key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    key.push_back(renews(static_cast<int64_t>(i), step.place));
+  auto [found, isNew] = kinds.emplace(std::move(key), cost.kinds.size());
+  if (!isNew)
+    return cost.kinds[found->second];
+  std::string what;
+  if (pass)
+    what = "computes " + passText(manifest, manifest.passes[*pass]) + "; ";
+  std::vector<std::string> patterns, renewed;
+  auto note = [](std::vector<std::string> &list, std::string text) {
+    if (std::find(list.begin(), list.end(), text) == list.end())
+      list.push_back(std::move(text));
+  };
+  for (size_t rule = 0; rule < manifest.rules.size(); ++rule) {
+    if (std::find(ruleOfLayer.begin(), ruleOfLayer.end(), rule) ==
+        ruleOfLayer.end())
+      continue;
+    const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
+    note(patterns,
+         patternOf(manifest.kernels[static_cast<size_t>(phase.attention)],
+                   manifest));
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      if (renews(refresh.selection, step.place))
+        note(renewed,
+             manifest.selections[static_cast<size_t>(refresh.selection)].name);
+  }
+  for (size_t i = 0; i < patterns.size(); ++i)
+    what += (i ? " and " : "") + patterns[i];
+  for (size_t i = 0; i < renewed.size(); ++i)
+    what += (i ? " and " : "; renews ") + renewed[i];
+  StepKind &kind = cost.kinds.emplace_back();
+  kind.what = std::move(what);
+  return kind;
+}
+
+void Counter::add(const RehearsedStep &step) {
+  const auto live = static_cast<int64_t>(step.live.size());
+  const auto n = static_cast<int64_t>(step.visible.size());
+  cost.visible = {std::min(cost.visible.first, n),
+                  std::max(cost.visible.second, n)};
+  if (auto pass = passAt(manifest, step.place)) {
+    auto &[least, most] = cost.rowsOfPass[*pass];
+    least = std::min(least, live);
+    most = std::max(most, live);
+  }
+  Work work;
+  Seconds seconds;
+  std::array<double, partCount> bytes{};
+  auto addLayers = [&](const LayerStep &layer, int64_t times) {
+    work += layer.work * times;
+    seconds += secondsOfLayer(request.machine, shape, layer) *
+               static_cast<double>(times);
+    for (Part part : allParts)
+      bytes[static_cast<size_t>(part)] +=
+          bytesOf(shape, layer, part) * static_cast<double>(times);
+  };
+  const bool chosen = step.pass->exact != Pass::Exact::All;
+  if (chosen || request.run.follow) { // layers differ
+    int64_t before = 0;
+    for (int64_t layer = 0; layer < shape.layers; ++layer) {
+      LayerRows rows = rowsOf(step, layer, before);
+      before = rows.salient;
+      addLayers(
+          layerStep(step, ruleOfLayer[static_cast<size_t>(layer)], layer, rows),
+          1);
+    }
+  } else {
+    for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
+      if (int64_t layers =
+              std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
+        addLayers(layerStep(step, rule, 1, {live, live}), layers);
+  }
+  if (step.pass->comparesContexts() && !request.run.follow)
+    cost.certainty =
+        std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
+                                                          : Certainty::AtMost);
+  work.logitRows = step.logitRows;
+  seconds += secondsOfHead(request.machine, shape, step.logitRows);
+  LayerStep head;
+  head.work.logitRows = step.logitRows;
+  bytes[static_cast<size_t>(Part::Head)] += bytesOf(shape, head, Part::Head);
+  for (size_t part = 0; part < partCount; ++part) {
+    cost.partBytes[part] += bytes[part];
+    cost.bytes += bytes[part];
+  }
+  StepKind &kind = kindOf(step);
+  kind.steps.push_back(step.place.step);
+  kind.work += work;
+  kind.seconds += seconds;
+  cost.work += work;
+  cost.seconds += seconds;
+  cost.ofStep.push_back(work);
+  cost.steps = step.place.step;
+}
+
+/// Whether it can matter which tokens are committed, not only how many.
+bool dependsOnOrder(const Manifest &manifest) {
+  return std::any_of(manifest.positions.begin(), manifest.positions.end(),
+                     [](const Positions &set) {
+                       switch (set.kind) {
+                       case Positions::Kind::All:
+                       case Positions::Kind::Prompt:
+                       case Positions::Kind::Response:
+                       case Positions::Kind::Block:
+                       case Positions::Kind::BeforeBlock:
+                       case Positions::Kind::FromBlock:
+                         return false;
+                       default:
+                         return true;
+                       }
+                     });
+}
+
+/// Rows through the LM head at each step of a dense run: what of a block is
+/// masked, unless nothing of it is due.
+std::vector<int64_t> denseLogitRows(const RehearsalRequest &run) {
+  const int64_t response = run.length - run.prompt;
+  const int64_t block =
+      run.blockLength > 0 ? std::min(run.blockLength, response) : response;
+  const int64_t blocks = std::max<int64_t>(1, response / block);
+  std::vector<int64_t> rows;
+  if (run.eps) {
+    int64_t masked = response;
+    for (int64_t step = 1; step <= run.steps; ++step) {
+      int64_t quota = rt::transferQuota(masked, step, run.steps, *run.eps);
+      rows.push_back(quota > 0 ? masked : 0);
+      masked -= quota;
+    }
+    return rows;
+  }
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t masked = block;
+    for (int64_t quota :
+         rt::commitQuotas(block, std::max<int64_t>(1, run.steps / blocks))) {
+      rows.push_back(quota > 0 ? masked : 0);
+      masked -= quota;
+    }
+  }
+  return rows;
+}
+
+/// A run whose steps all compute all rows needs no rehearsal.
+void addWholeSteps(const RunCostRequest &request, Counter &counter) {
+  std::vector<int32_t> all(static_cast<size_t>(request.run.length));
+  std::iota(all.begin(), all.end(), 0);
+  const Pass everything;
+  const int64_t response = request.run.length - request.run.prompt;
+  const int64_t block = request.run.blockLength;
+  const int64_t blocks = block > 0 && block < response ? response / block : 1;
+  int64_t step = 0;
+  for (int64_t logitRows : denseLogitRows(request.run))
+    counter.add({.place = plannedPlace(++step, request.run.steps,
+                                       request.run.steps / blocks),
+                 .pass = &everything,
+                 .visible = all,
+                 .live = all,
+                 .logitRows = logitRows});
+}
+
+Result<RunCost> rehearseCost(const Manifest &manifest,
+                             const RunCostRequest &request) {
+  Result<std::vector<size_t>> rules =
+      rulesOfLayers(manifest, request.shape.layers);
+  if (!rules)
+    return rules.takeError();
+  Counter counter(manifest, request, std::move(*rules));
+  if (manifest.computesAll() && !request.run.follow) {
+    addWholeSteps(request, counter);
+    return counter.take();
+  }
+  Status status =
+      rehearse(manifest, request.run,
+               [&](const RehearsedStep &step) { counter.add(step); });
+  if (!status)
+    return status.takeError();
+  return counter.take();
+}
+
+std::string percent(double of, double all) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f%%", all > 0 ? 100 * of / all : 0);
+  return text;
+}
+
+} // namespace
+
+RunCost heddle::explain::costOfDense(const RunCostRequest &request) {
+  const ModelShape &shape = request.shape;
+  const int64_t n = request.run.length;
+  LayerStep layer;
+  layer.rows = layer.visible = layer.attended = n;
+  layer.work = {.queryRows = n,
+                .keyRows = n,
+                .valueRows = n,
+                .pairs = shape.heads * n * n,
+                .projectedRows = n,
+                .ffnRows = n};
+  RunCost cost;
+  for (int64_t logitRows : denseLogitRows(request.run)) {
+    LayerStep head;
+    head.work.logitRows = logitRows;
+    cost.work += head.work;
+    cost.seconds += secondsOfHead(request.machine, shape, logitRows);
+    cost.partBytes[static_cast<size_t>(Part::Head)] +=
+        bytesOf(shape, head, Part::Head);
+    ++cost.steps;
+  }
+  const int64_t times = shape.layers * cost.steps;
+  cost.work += layer.work * times;
+  cost.seconds += secondsOfLayer(request.machine, shape, layer) *
+                  static_cast<double>(times);
+  for (Part part : allParts) {
+    auto index = static_cast<size_t>(part);
+    if (part != Part::Head)
+      cost.partBytes[index] =
+          bytesOf(shape, layer, part) * static_cast<double>(times);
+    cost.bytes += cost.partBytes[index];
+  }
+  return cost;
+}
+
+Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
+                                        const RunCostRequest &request) {
+  Result<RunCost> cost = rehearseCost(manifest, request);
+  if (!cost)
+    return cost;
+  if (!request.run.follow) {
+    bool byConfidence =
+        anyCommit(manifest,
+                  [](const CommitRule &rule) { return !rule.byQuota(); }) ||
+        anyCommit(manifest, &CommitRule::stopAtEos);
+    if (byConfidence)
+      cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
+                                                      ? Certainty::About
+                                                      : Certainty::AtMost);
+    if (dependsOnOrder(manifest))
+      for (uint64_t seed : {2, 3}) {
+        RunCostRequest other = request;
+        other.run.seed = seed;
+        Result<RunCost> again = rehearseCost(manifest, other);
+        if (!again)
+          return again;
+        if (again->ofStep != cost->ofStep)
+          cost->certainty = Certainty::About;
+      }
+  }
+  RunCost dense = costOfDense(request);
+  cost->dense = dense.work;
+  cost->operations = operationsOf(request.shape, cost->work);
+  cost->denseOperations = operationsOf(request.shape, dense.work);
+  cost->denseBytes = dense.bytes;
+  cost->densePartBytes = dense.partBytes;
+  cost->denseSeconds = dense.seconds;
+  return cost;
+}
+
+std::string heddle::explain::shareText(const ModelShape &shape,
+                                       const Work &work, const Work &dense,
+                                       Certainty certainty) {
+  const char *bound = certainty == Certainty::AtMost  ? "at most "
+                      : certainty == Certainty::About ? "about "
+                                                      : "";
+  auto share = [&](Part part) {
+    return percent(amountOf(work, part), amountOf(dense, part));
+  };
+  std::string text =
+      "of a dense run: operations " + std::string(bound) +
+      percent(operationsOf(shape, work), operationsOf(shape, dense)) +
+      "; rows " + share(Part::Qkv) + " (QKV), " + share(Part::Ffn) +
+      " (FFN), " + share(Part::Head) + " (LM head); attention " +
+      share(Part::Attention) + " of the pairs";
+  if (amountOf(work, Part::Scoring) > 0)
+    text += ", scoring another " + percent(amountOf(work, Part::Scoring),
+                                           amountOf(dense, Part::Attention));
+  return text;
+}

@@ -1,0 +1,81 @@
+//===- RunCost.h - What a run costs beside a dense one ----------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rehearses a run of one sequence and adds up what its steps compute. All is
+// exact where the schedule decides it. Where the run does, the numbers are
+//   at most what a run computes, if rows are chosen by what layers find
+//           (RunCostRequest::salientShare 1), lists overlap windows, blocks are
+//           cut off by the sequence's end, or a rule of confidence commits one
+//           token a step (tokensPerStep 1);
+//   about   that, if those two are given other values, or which tokens are
+//           committed matters, and not only how many.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_EXPLAIN_RUNCOST_H
+#define HEDDLE_TOOLS_EXPLAIN_RUNCOST_H
+
+#include "bundle/Manifest.h"
+#include "bundle/Result.h"
+#include "tools/explain/Cost.h"
+#include "tools/explain/Machine.h"
+#include "tools/explain/Rehearsal.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::explain {
+
+struct RunCostRequest {
+  RehearsalRequest run;
+  ModelShape shape;
+  Machine machine;
+  double salientShare = 1; ///< of the rows in question, in every layer
+};
+
+/// Steps that do the same: the same pass, phases and renewals.
+struct StepKind {
+  std::string what; ///< "computes block; dense; renews cols"
+  std::vector<int64_t> steps;
+  Work work;       ///< of all these steps
+  Seconds seconds; ///< likewise
+};
+
+/// How far a number is that of every run.
+enum class Certainty { Exact, AtMost, About };
+
+struct RunCost {
+  Work work, dense;
+  double operations = 0, denseOperations = 0;
+  double bytes = 0, denseBytes = 0;
+  std::array<double, partCount> partBytes{}, densePartBytes{};
+  Seconds seconds, denseSeconds;
+  Certainty certainty = Certainty::Exact;
+  int64_t steps = 0; ///< that the rehearsed run took
+  std::vector<Work> ofStep;
+  std::vector<StepKind> kinds;
+  /// Of each pass, the fewest and the most rows that one of its steps carries
+  /// through the layers; likewise of the visible positions.
+  std::vector<std::pair<int64_t, int64_t>> rowsOfPass;
+  std::pair<int64_t, int64_t> visible{0, 0};
+};
+
+/// An error when the schedule cannot run at these lengths.
+Result<RunCost> costOf(const bundle::Manifest &manifest,
+                       const RunCostRequest &request);
+
+/// Of a dense run of these steps over these lengths, without its kinds.
+RunCost costOfDense(const RunCostRequest &request);
+
+/// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
+std::string shareText(const ModelShape &shape, const Work &work,
+                      const Work &dense, Certainty certainty);
+
+} // namespace heddle::explain
+
+#endif // HEDDLE_TOOLS_EXPLAIN_RUNCOST_H

@@ -11,6 +11,7 @@
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Pipelines/Compiler.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -67,12 +68,14 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
+  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect,
+                  mlir::warp::WarpDialect>();
 
   registerAllPasses();
   mlir::heddle::registerHeddlePasses();
   mlir::heddle::registerHeddleConversionPasses();
   mlir::shed::registerShedPasses();
+  mlir::warp::registerWarpPasses();
 
   llvm::InitLLVM init(argc, argv);
   auto [input, output] = registerAndParseCLIOptions(

@@ -72,6 +72,31 @@ def ConvertShedRowsToNVVM : Pass<"convert-shed-rows-to-nvvm", "::mlir::ModuleOp"
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
 }
 
+def ConvertShedToWarp : Pass<"convert-shed-to-warp", "::mlir::ModuleOp"> {
+  let summary = "Write kernels on tiles for warpgroups";
+  let description = [{
+    Replaces every `shed.kernel` that has a `wgmma_tiling` by a kernel of the
+    CUDA ABI on the fragments and tiles of the `warp` dialect, with one stream of
+    control and the attribute `warp.pipeline`. Other kernels stay.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::warp::WarpDialect"];
+}
+
+def ConvertWarpToNVVM : Pass<"convert-warp-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lower the warp level to threads";
+  let description = [{
+    Rewrites every op of the `warp` dialect, whose roles are divided, to what a
+    thread does, in the llvm, nvvm, scf and arith dialects. A fragment becomes
+    the scalars that a thread holds of it.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
 def HeddleVerifyMachine : Pass<"heddle-verify-machine", "::mlir::ModuleOp"> {
   let summary = "Check that a module is at the machine level";
   let description = [{

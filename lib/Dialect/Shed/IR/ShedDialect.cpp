@@ -152,6 +152,28 @@ LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
   return success();
 }
 
+LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
+                                      int64_t keys, int64_t stages,
+                                      int64_t parts, int64_t producerRegisters,
+                                      int64_t consumerRegisters) {
+  if (consumers < 1 || consumers > 3)
+    return emitError() << "a wgmma_tiling has 1 to 3 consumers, not "
+                       << consumers;
+  if (keys < 16 || keys > 256 || keys % 16)
+    return emitError() << "keys is a multiple of 16 up to 256, not " << keys;
+  if (stages < 2 || stages > 8)
+    return emitError() << "stages is from 2 to 8, not " << stages;
+  if (parts < 1 || keys % (16 * parts))
+    return emitError() << "parts = " << parts << " does not cut " << keys
+                       << " keys into multiples of 16";
+  for (int64_t registers : {producerRegisters, consumerRegisters})
+    if (registers < 24 || registers > 240 || registers % 8)
+      return emitError() << "a thread has a multiple of 8 registers from 24 to "
+                            "240, not "
+                         << registers;
+  return success();
+}
+
 LogicalResult TileType::verify(EmitError emitError, Axis rows, Axis columns,
                                Type element) {
   if (rows == columns)

@@ -228,8 +228,31 @@ def Shed_MmaTilingAttr : Shed_Attr<"MmaTiling", "mma_tiling"> {
   }];
 }
 
-def Shed_AnyTilingAttr : AnyAttrOf<[Shed_TilingAttr, Shed_MmaTilingAttr],
-                                   "a tiling">;
+def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
+  let summary = "how a GPU with warpgroup-wide matrix products cuts a kernel";
+  let description = [{
+    One warpgroup brings tiles, the others compute.
+    * `consumers`: warpgroups that compute, 1 to 3, each with 64 query rows;
+    * `keys`: keys of one tile, a multiple of 16 up to 256;
+    * `stages`: tiles of keys and of values in shared memory, 2 to 8;
+    * `parts`: in how many parts the probabilities of a tile meet its values: the
+      products of one run under the exponentials of the next; each is a
+      multiple of 16 keys;
+    * `producer_registers`, `consumer_registers`: of a thread.
+  }];
+  let parameters = (ins
+      "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
+      "int64_t":$parts, "int64_t":$producer_registers,
+      "int64_t":$consumer_registers);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getQueryRows() const { return 64 * getConsumers(); }
+  }];
+}
+
+def Shed_AnyTilingAttr : AnyAttrOf<
+    [Shed_TilingAttr, Shed_MmaTilingAttr, Shed_WgmmaTilingAttr], "a tiling">;
 
 //===----------------------------------------------------------------------===//
 // Types

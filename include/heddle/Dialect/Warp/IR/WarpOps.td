@@ -1,0 +1,266 @@
+//===- WarpOps.td - Operations of the warp dialect --------*- tablegen -*--===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_WARP_IR_WARPOPS_TD
+#define HEDDLE_DIALECT_WARP_IR_WARPOPS_TD
+
+include "heddle/Dialect/Warp/IR/WarpBase.td"
+include "mlir/Dialect/LLVMIR/LLVMTypes.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Warp_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Warp_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+def Warp_SplatOp : Warp_Op<"splat", [Pure]> {
+  let summary = "a fragment whose elements are all the same";
+  let arguments = (ins F32:$value);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = "$value attr-dict `:` type($result)";
+}
+
+def Warp_MapOp : Warp_Op<"map", [Pure, SingleBlock]> {
+  let summary = "computes each element from those at its place";
+  let description = [{
+    The region gets an element of each operand, then the element's row (0 to 63,
+    of the warpgroup's) and column, both i32, and yields an element of each
+    result. It holds ops of `arith` and `math`, once for all elements. All
+    fragments have as many columns, but an operand with one column gives the
+    value of the row.
+
+    ```mlir
+    %shifted = warp.map(%logits, %maximum) {
+    ^bb0(%logit: f32, %most: f32, %row: i32, %column: i32):
+      %0 = arith.subf %logit, %most : f32
+      warp.yield %0 : f32
+    } : (!warp.fragment<128, f32>, !warp.fragment<1, f32>) -> !warp.fragment<128, f32>
+    ```
+  }];
+  let arguments = (ins Variadic<Warp_FragmentType>:$inputs);
+  let results = (outs Variadic<Warp_FragmentType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat =
+      "`(` $inputs `)` $body attr-dict `:` functional-type($inputs, results)";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Warp_YieldOp : Warp_Op<"yield", [
+    Pure, Terminator, ReturnLike, HasParent<"MapOp">]> {
+  let summary = "the elements of a map's results";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Warp_SliceOp : Warp_Op<"slice", [Pure]> {
+  let summary = "some columns of a fragment";
+  let arguments = (ins Warp_FragmentType:$source, I64Attr:$from);
+  let results = (outs Warp_FragmentType:$result);
+  let assemblyFormat =
+      "$source `from` $from attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
+  let summary = "combines the columns that each thread holds of a row";
+  let description = [{
+    Each of a row's four lanes gets its part, with `init` combined into it where
+    given; `warp.combine` makes the row's value of the parts.
+  }];
+  let arguments = (ins Warp_CombineAttr:$kind, Warp_Float32Fragment:$source,
+                       Optional<Warp_Float32Fragment>:$init);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = [{
+    $kind $source (`into` $init^ `:` type($init))? attr-dict `:` type($source)
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_CombineOp : Warp_Op<"combine", [Pure, SameOperandsAndResultType]> {
+  let summary = "combines what the four lanes of each row hold";
+  let arguments = (ins Warp_CombineAttr:$kind, Warp_Float32Fragment:$source);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def Warp_AnyOp : Warp_Op<"any"> {
+  let summary = "whether an element of this warp's rows is true";
+  let arguments = (ins Warp_FragmentType:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def Warp_RoundOp : Warp_Op<"round", [Pure]> {
+  let summary = "rounds to 16-bit elements, to nearest even";
+  let arguments = (ins Warp_Float32Fragment:$source);
+  let results = (outs Warp_PackedFragment:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+def Warp_MultiplyOp : Warp_Op<"multiply"> {
+  let summary = "starts the product of 64 rows and a tile";
+  let description = [{
+    result = sums + left . right, or left . right^T with `transposed`, in f32.
+    `left` is a tile of 64 rows or a fragment. Of a tile on the right that is not
+    transposed the rows from `from` on are taken, as many as `left` has columns.
+    The product runs on its own; what it reads stays as it is until `warp.wait`.
+    `sums` may be a fragment or products that are still on their way.
+  }];
+  let arguments = (ins AnyTypeOf<[Warp_TileType, Warp_FragmentType]>:$left,
+                       Warp_TileType:$right,
+                       Optional<AnyTypeOf<[Warp_Float32Fragment, Warp_FlyingType]>>:$sums,
+                       UnitAttr:$transposed,
+                       DefaultValuedAttr<I64Attr, "0">:$from);
+  let results = (outs Warp_FlyingType:$result);
+  let assemblyFormat = [{
+    $left `,` $right (`transposed` $transposed^)? (`from` $from^)?
+    (`plus` $sums^ `:` type($sums))? attr-dict `:` type($left) `,` type($right)
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_WaitOp : Warp_Op<"wait"> {
+  let summary = "waits for all products of this warpgroup that were started";
+  let arguments = (ins Warp_FlyingType:$flying);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = "$flying attr-dict `:` type($flying) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+class Warp_RowsOp<string mnemonic, dag more> : Warp_Op<mnemonic> {
+  let arguments = !con((ins LLVM_AnyPointer:$base, I32:$first, I64:$stride,
+                            I32:$limit), more);
+}
+
+def Warp_WarpgroupOp : Warp_Op<"warpgroup", [Pure]> {
+  let summary = "this warpgroup's number among those that compute";
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<I1>:$negated,
+                                           OptionalAttr<I64Attr>:$offset)> {
+  let summary = "brings rows to a tile and waits for them";
+  let description = [{
+    Row i of the tile is row first + i of the matrix at `base`, whose rows are
+    `stride` bytes apart; zero from row `limit` on. With `negated` signs are
+    flipped where it holds. `offset`: where the tile lies in shared memory; a
+    warpgroup that computes has its own, one after the other.
+  }];
+  let results = (outs Warp_TileType:$result);
+  let assemblyFormat = [{
+    $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    (`negated` `(` $negated^ `)`)? attr-dict `:` type($base) `,` type($result)
+  }];
+}
+
+def Warp_StoreOp : Warp_RowsOp<"store", (ins Warp_PackedFragment:$source)> {
+  let summary = "stores the rows of a fragment, none from row `limit` on";
+  let assemblyFormat = [{
+    $source `,` $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    attr-dict `:` type($source) `,` type($base)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_StoreColumnOp : Warp_Op<"store_column"> {
+  let summary = "stores a column, an element a row, none from row `limit` on";
+  let arguments = (ins Warp_Float32Fragment:$source, LLVM_AnyPointer:$base,
+                       I32:$first, I32:$limit);
+  let assemblyFormat = [{
+    $source `,` $base `[` $first `]` `limit` `(` $limit `)` attr-dict `:`
+    type($source) `,` type($base)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def Warp_RolesOp : Warp_Op<"roles", [NoTerminator]> {
+  let summary = "divides a block's warpgroups by what they do";
+  let description = [{
+    The first warpgroup fills rings; the `consumers` others read them, each with
+    its number among them in the region's argument. All have the registers given
+    for their role.
+  }];
+  let arguments = (ins I64Attr:$consumers, I64Attr:$producer_registers,
+                       I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = [{
+    `producer` `registers` $producer_registers $producer
+    `consumers` $consumers `registers` $consumer_registers $consumer
+    attr-dict
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Warp_RingOp : Warp_Op<"ring"> {
+  let summary = "makes a ring, whose stages are all empty";
+  let description = [{
+    `offset`: of the tiles in shared memory, in bytes; `barriers`: of its barriers.
+    `writers` threads publish each stage, `readers` warps release it.
+  }];
+  let arguments = (ins I64Attr:$offset, I64Attr:$barriers, I64Attr:$writers,
+                       I64Attr:$readers);
+  let results = (outs Warp_RingType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+class Warp_StageOp<string mnemonic, dag outputs = (outs)> : Warp_Op<mnemonic> {
+  let arguments = (ins Warp_RingType:$ring, I32:$tile);
+  let results = outputs;
+  let assemblyFormat = "$ring `[` $tile `]` attr-dict `:` type($ring)"
+      # !if(!empty(outputs), "", " `->` type($result)");
+}
+
+def Warp_AcquireOp : Warp_StageOp<"acquire", (outs Warp_TileType:$result)> {
+  let summary = "waits until the stage of tile number `tile` is empty";
+  let hasVerifier = 1;
+}
+
+def Warp_CopyOp : Warp_RowsOp<"copy", (ins Warp_TileType:$into)> {
+  let summary = "starts to copy rows to a tile, as `warp.load` would";
+  let assemblyFormat = [{
+    $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    `into` $into attr-dict `:` type($base) `,` type($into)
+  }];
+}
+
+def Warp_PublishOp : Warp_StageOp<"publish"> {
+  let summary = "the stage is full as soon as this thread's copies have landed";
+}
+
+def Warp_AwaitOp : Warp_StageOp<"await", (outs Warp_TileType:$result)> {
+  let summary = "waits until the stage of tile number `tile` is full";
+  let hasVerifier = 1;
+}
+
+def Warp_ReleaseOp : Warp_StageOp<"release"> {
+  let summary = "this warp reads the stage no more";
+}
+
+#endif // HEDDLE_DIALECT_WARP_IR_WARPOPS_TD

@@ -1,0 +1,94 @@
+//===- Lowering.h - Patterns from the warp level to threads ----*- C++ -*--===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A fragment becomes the scalars that a thread holds of it, in the order of
+// FragmentType; products on their way become their sums and then the words of
+// left operands that they still read. A tile is its address in shared memory
+// (i32), a ring that of its tiles and that of its barriers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_WARPTONVVM_LOWERING_H
+#define HEDDLE_LIB_CONVERSION_WARPTONVVM_LOWERING_H
+
+#include "../ShedToNVVM/NVVMBuilder.h"
+
+#include "heddle/Dialect/Warp/IR/Warp.h"
+
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::heddle {
+
+/// Writes what a thread does, before the op that is rewritten.
+class ThreadBuilder : public NVVMBuilder {
+public:
+  ThreadBuilder(Operation *op, ConversionPatternRewriter &rewriter)
+      : NVVMBuilder(op->getLoc(), op->getContext()) {
+    b.setListener(rewriter.getListener());
+    b.setInsertionPoint(op);
+  }
+
+  Value lane() { return both(threadId(), 31); }
+  /// Of the warpgroup: the thread, and the warp.
+  Value threadOfGroup() { return both(threadId(), warp::warpgroupThreads - 1); }
+  Value warpOfGroup() { return quotient(threadOfGroup(), 32); }
+  /// The warpgroup's number in the block, seen to be the same in all lanes.
+  Value groupOfBlock() {
+    return shuffle(quotient(threadId(), warp::warpgroupThreads), word(0));
+  }
+  /// The row of the thread's first elements, and their column in a square.
+  Value row() {
+    return add(mul(warpOfGroup(), 16), quotient(lane(), 4));
+  }
+  Value column() { return mul(both(lane(), 3), 2); }
+
+  /// Where tiles may lie: the first multiple of their alignment.
+  Value tiles() {
+    return both(add(sharedBase(), warp::tileAlignment - 1),
+                -warp::tileAlignment);
+  }
+
+  /// PTX that is not to be moved or dropped. Results, if any, are as many as
+  /// `types`. `clobbersMemory` keeps accesses to memory on their side of it.
+  Values assembly(StringRef text, StringRef constraints, ValueRange operands,
+                  TypeRange types = {}, bool clobbersMemory = true);
+  /// Makes what this thread wrote, or saw written, known to matrix products.
+  void fenceForProducts();
+};
+
+using Patterns = RewritePatternSet;
+void populateElementPatterns(const TypeConverter &converter, Patterns &patterns);
+void populateProductPatterns(const TypeConverter &converter, Patterns &patterns);
+void populateMemoryPatterns(const TypeConverter &converter, Patterns &patterns);
+void populatePipelinePatterns(const TypeConverter &converter,
+                              Patterns &patterns);
+
+/// A pattern whose `rewrite` writes the op's results, one range for each.
+template <typename Op>
+class ThreadPattern : public OpConversionPattern<Op> {
+public:
+  using OpConversionPattern<Op>::OpConversionPattern;
+  using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;
+  using Values = NVVMBuilder::Values;
+
+  virtual SmallVector<Values> rewrite(Op op, Adaptor adaptor,
+                                      ThreadBuilder &v) const = 0;
+
+  LogicalResult
+  matchAndRewrite(Op op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ThreadBuilder v(op, rewriter);
+    SmallVector<Values> results = rewrite(op, adaptor, v);
+    SmallVector<ValueRange> ranges(results.begin(), results.end());
+    rewriter.replaceOpWithMultiple(op, ranges);
+    return success();
+  }
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_WARPTONVVM_LOWERING_H

@@ -1,0 +1,176 @@
+//===- Memory.cpp - Tiles and global memory -------------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpIPredicate;
+using Values = NVVMBuilder::Values;
+
+namespace {
+
+/// A thread's part of a tile that a warpgroup brings: always the same 16 bytes
+/// of every `step`-th row. All of its rows have the same number modulo 8, so
+/// its places in the tile are a constant apart.
+struct TilePart {
+  TilePart(ThreadBuilder &v, warp::TileType tile)
+      : rows(tile.getRows()), step(warp::warpgroupThreads / (tile.getColumns() / 8)) {
+    const int64_t chunks = tile.getColumns() / 8;
+    Value thread = v.threadOfGroup();
+    row = v.quotient(thread, chunks);
+    Value chunk = v.remainder(thread, chunks);
+    byte = v.mul(chunk, 16);
+    Value swizzled = v.flip(v.both(chunk, 7), v.both(row, 7));
+    place = v.add(v.add(v.mul(v.quotient(chunk, 8), tile.getPanelBytes()),
+                        v.mul(row, 128)),
+                  v.mul(swizzled, 16));
+  }
+
+  /// The first of the thread's bytes in the matrix at `base`.
+  Value from(ThreadBuilder &v, Value base, Value first, Value stride) const {
+    return v.at(v.at(base, byte),
+                v.mul(v.widen(v.add(first, row)), stride));
+  }
+
+  int64_t rows, step; ///< of the tile; from one of the thread's to the next
+  Value row, byte, place;
+};
+
+struct LowerLoad : ThreadPattern<warp::LoadOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::LoadOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    warp::TileType type = op.getResult().getType();
+    TilePart part(v, type);
+    // Consumers come after the one warpgroup that brings tiles.
+    Value group = v.groupOfBlock();
+    Value tile = v.add(v.add(v.tiles(), static_cast<int64_t>(*op.getOffset())),
+                       v.mul(v.add(group, -1), type.getBytes()));
+    Value place = v.add(tile, part.place);
+    Value stride = adaptor.getStride().front(),
+          first = adaptor.getFirst().front();
+    Value from = part.from(v, adaptor.getBase().front(), first, stride);
+    Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
+    Value signs;
+    if (op.getNegated())
+      signs = v.select(adaptor.getNegated().front(), v.word(0x80008000),
+                       v.word(0));
+    for (int64_t row = 0; row < part.rows; row += part.step) {
+      Values words = v.choose(
+          v.compare(CmpIPredicate::sgt, left, row),
+          SmallVector<Type>(4, v.i32()),
+          [&] {
+            Value quad = v.load(v.quad(), v.at(from, v.mul(stride, row)), 16);
+            Values some;
+            for (int64_t i = 0; i < 4; ++i) {
+              Value word = v.extract(quad, i);
+              some.push_back(signs ? v.flip(word, signs) : word);
+            }
+            return some;
+          },
+          [&] { return Values(4, v.word(0)); });
+      v.storeShared(v.makeVector(words), place, row * 128, 16);
+    }
+    v.fenceForProducts();
+    // Barrier 0 is the block's.
+    v.assembly("bar.sync $0, 128;", "r", group);
+    return {{tile}};
+  }
+};
+
+struct LowerCopy : ThreadPattern<warp::CopyOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::CopyOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    TilePart part(v, op.getInto().getType());
+    Value stride = adaptor.getStride().front(),
+          first = adaptor.getFirst().front();
+    Value from = part.from(v, adaptor.getBase().front(), first, stride);
+    Value to = v.add(adaptor.getInto().front(), part.place);
+    Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
+    Value step = v.mul(stride, part.step);
+    for (int64_t row = 0; row < part.rows; row += part.step) {
+      Value bytes = v.select(v.compare(CmpIPredicate::sgt, left, row),
+                             v.word(16), v.word(0));
+      v.copyAsync(to, row * 128, from, bytes);
+      from = v.at(from, step);
+    }
+    return {};
+  }
+};
+
+/// Four words of each of a row's four lanes, exchanged so that lane q has what
+/// was word q of them all.
+void transpose(ThreadBuilder &v, Value lane, MutableArrayRef<Value> words) {
+  for (int64_t mask : {1, 2}) {
+    Value high = v.compare(CmpIPredicate::ne, v.both(lane, mask), int64_t(0));
+    for (int64_t i = 0; i < 4; ++i) {
+      if (i & mask)
+        continue;
+      Value &low = words[i], &other = words[i | mask];
+      Value given = v.shuffleXor(v.select(high, low, other), mask);
+      Value kept = v.select(high, other, low);
+      low = v.select(high, given, kept);
+      other = v.select(high, kept, given);
+    }
+  }
+}
+
+struct LowerStore : ThreadPattern<warp::StoreOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::StoreOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    ValueRange source = adaptor.getSource();
+    Value lane = v.lane(), stride = adaptor.getStride().front();
+    Value row = v.add(adaptor.getFirst().front(), v.row());
+    Value left = v.sub(adaptor.getLimit().front(), row);
+    Value base = v.at(adaptor.getBase().front(), v.mul(v.both(lane, 3), 16));
+    Value to = v.at(base, v.mul(v.widen(row), stride));
+    const auto squares = static_cast<int64_t>(source.size()) / 2;
+    for (int64_t half = 0; half < 2; ++half)
+      for (int64_t square = 0; square < squares; square += 4) {
+        Values words;
+        for (int64_t i = 0; i < 4; ++i)
+          words.push_back(source[2 * (square + i) + half]);
+        transpose(v, lane, words);
+        v.when(v.compare(CmpIPredicate::sgt, left, 8 * half), [&] {
+          Value at = half ? v.at(to, v.mul(stride, 8)) : to;
+          v.store(v.makeVector(words), v.at(at, square * 16), 16);
+        });
+      }
+    return {};
+  }
+};
+
+struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::StoreColumnOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Value row = v.add(adaptor.getFirst().front(), v.row());
+    Value left = v.sub(adaptor.getLimit().front(), row);
+    Value to = v.at(adaptor.getBase().front(), v.mul(v.widen(row), 4));
+    Value writes = v.compare(CmpIPredicate::eq, v.both(v.lane(), 3), int64_t(0));
+    for (auto [half, value] : llvm::enumerate(adaptor.getSource()))
+      v.when(v.both(writes,
+                    v.compare(CmpIPredicate::sgt, left, int64_t(8 * half))),
+             [&, value = value, half = half] {
+               v.store(value, v.at(to, int64_t(32 * half)), 4);
+             });
+    return {};
+  }
+};
+
+} // namespace
+
+void mlir::heddle::populateMemoryPatterns(const TypeConverter &converter,
+                                          Patterns &patterns) {
+  patterns.add<LowerLoad, LowerCopy, LowerStore, LowerStoreColumn>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,111 @@
+//===- WarpToNVVM.cpp - Lower the warp level to threads -------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "heddle/Conversion/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+
+namespace mlir::heddle {
+#define GEN_PASS_DEF_CONVERTWARPTONVVM
+#include "heddle/Conversion/Passes.h.inc"
+} // namespace mlir::heddle
+
+using namespace mlir;
+using namespace mlir::heddle;
+using Values = NVVMBuilder::Values;
+
+Values ThreadBuilder::assembly(StringRef text, StringRef constraints,
+                               ValueRange operands, TypeRange types,
+                               bool clobbersMemory) {
+  Type result;
+  if (types.size() == 1)
+    result = types[0];
+  else if (types.size() > 1)
+    result = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                              llvm::to_vector(types));
+  std::string all = constraints.str();
+  if (clobbersMemory)
+    all += all.empty() ? "~{memory}" : ",~{memory}";
+  auto op = LLVM::InlineAsmOp::create(
+      b, result ? TypeRange(result) : TypeRange(), operands, text, all,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  if (types.size() < 2)
+    return Values(op->getResults());
+  Values results;
+  for (size_t i = 0; i < types.size(); ++i)
+    results.push_back(LLVM::ExtractValueOp::create(
+        b, op->getResult(0), ArrayRef<int64_t>(static_cast<int64_t>(i))));
+  return results;
+}
+
+void ThreadBuilder::fenceForProducts() {
+  NVVM::FenceProxyOp::create(
+      b, NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+      NVVM::SharedSpaceAttr::get(b.getContext(), NVVM::SharedSpace::shared_cta));
+}
+
+/// The types of the values that a thread has for one of the warp level.
+static void convertTypes(TypeConverter &converter) {
+  converter.addConversion([](Type type) { return type; });
+  auto word = [](Type type) {
+    return IntegerType::get(type.getContext(), 32);
+  };
+  converter.addConversion(
+      [=](warp::FragmentType type, SmallVectorImpl<Type> &types) {
+        Type each = type.isPacked() ? Type(word(type)) : type.getElement();
+        types.append(type.getRegisters(), each);
+        return success();
+      });
+  converter.addConversion(
+      [=](warp::FlyingType type, SmallVectorImpl<Type> &types) {
+        types.append(type.getColumns() / 2, Float32Type::get(type.getContext()));
+        types.append(type.getHeld(), word(type));
+        return success();
+      });
+  converter.addConversion([=](warp::TileType type) -> Type { return word(type); });
+  converter.addConversion(
+      [=](warp::RingType type, SmallVectorImpl<Type> &types) {
+        types.append(2, word(type));
+        return success();
+      });
+}
+
+namespace {
+struct ConvertWarpToNVVM
+    : mlir::heddle::impl::ConvertWarpToNVVMBase<ConvertWarpToNVVM> {
+  void runOnOperation() override {
+    WalkResult walked = getOperation().walk([](warp::LoadOp load) {
+      if (load.getOffset() && load->getParentOfType<warp::RolesOp>())
+        return WalkResult::advance();
+      load.emitOpError("belongs to no role; run warp-specialize-roles first");
+      return WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
+    TypeConverter converter;
+    convertTypes(converter);
+    ConversionTarget target(getContext());
+    target.addIllegalDialect<warp::WarpDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    RewritePatternSet patterns(&getContext());
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    populateElementPatterns(converter, patterns);
+    populateProductPatterns(converter, patterns);
+    populateMemoryPatterns(converter, patterns);
+    populatePipelinePatterns(converter, patterns);
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,672 @@
+//===- PtxMachine.cpp - Runs PTX of warpgroups without a GPU --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PtxMachine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+using namespace heddle::test;
+using Kind = PtxOperand::Kind;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+float heddle::test::fromHalf(bool bf16, uint16_t bits) {
+  if (bf16)
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float value;
+  if (exponent == 31)
+    value = fraction ? NAN : INFINITY;
+  else if (exponent == 0)
+    value = std::ldexp(static_cast<float>(fraction), -24);
+  else
+    value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return bits >> 15 ? -value : value;
+}
+
+uint16_t heddle::test::toHalf(bool bf16, float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value))
+    return bf16 ? 0x7fff : 0x7e00;
+  if (bf16)
+    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  float magnitude = std::fabs(value);
+  if (magnitude >= 65520.0f)
+    return sign | 0x7c00;
+  int exponent;
+  std::frexp(magnitude, &exponent);
+  // 11 bits from the leading one on, fewer of what is denormal.
+  const int unit = std::max(exponent - 11, -24);
+  auto units = static_cast<uint32_t>(
+      std::nearbyint(std::ldexp(magnitude, -unit)));
+  if (unit == -24)
+    return static_cast<uint16_t>(sign | units);
+  return static_cast<uint16_t>(sign + ((unit + 24) << 10) + units);
+}
+
+static float asFloat(uint64_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+static uint64_t asBits(float value) { return std::bit_cast<uint32_t>(value); }
+static float flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value)
+                                                : value;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers and memory
+//===----------------------------------------------------------------------===//
+
+PtxMachine::PtxMachine(const PtxProgram &program, int64_t sharedBytes,
+                       uint64_t seed)
+    : program(program), random(seed),
+      shared(static_cast<size_t>(sharedStart + sharedBytes), 0xff),
+      writtenAt(shared.size() / 16 + 1, 0),
+      writtenBy(shared.size() / 16 + 1, -1) {}
+
+void PtxMachine::fail(const Warp &warp, const PtxInstruction &op,
+                      const std::string &what) const {
+  throw PtxError("warp " + std::to_string(warp.number) + ", `" +
+                 op.text.substr(0, 90) + "`: " + what);
+}
+
+uint64_t PtxMachine::read(Warp &warp, const PtxOperand &operand, int lane,
+                          bool product) const {
+  if (operand.kind == Kind::Constant)
+    return static_cast<uint64_t>(operand.value);
+  if (operand.kind == Kind::Special) {
+    if (operand.value == 0)
+      return static_cast<uint64_t>(warp.number * lanes + lane);
+    return operand.value == 4 ? static_cast<uint64_t>(sharedStart)
+                              : block[operand.value - 1];
+  }
+  if (operand.kind != Kind::Register)
+    throw PtxError("an operand that is no value");
+  if (!product && warp.flying[operand.value])
+    throw PtxError("sums of a product are read before the wait for it");
+  return warp.values[operand.value * lanes + lane];
+}
+
+void PtxMachine::write(Warp &warp, int64_t number, int lane, uint64_t value) {
+  if (warp.flying[number] || warp.held[number])
+    throw PtxError("a register of a product is written before the wait for it");
+  warp.values[number * lanes + lane] = value;
+}
+
+void PtxMachine::write(Warp &warp, const PtxOperand &operand, int lane,
+                       uint64_t value) {
+  if (operand.kind != Kind::Register)
+    throw PtxError("a result that is no register");
+  write(warp, operand.value, lane, value);
+}
+
+uint64_t PtxMachine::addressOf(Warp &warp, const PtxOperand &operand,
+                               int lane) const {
+  PtxOperand base{Kind::Register, operand.base, -1, {}};
+  return read(warp, base, lane) + static_cast<uint64_t>(operand.value);
+}
+
+uint8_t *PtxMachine::globalAt(uint64_t address, int64_t bytes) const {
+  for (const Range &range : ranges)
+    if (address >= range.from &&
+        address + static_cast<uint64_t>(bytes) <= range.end) {
+      if (address % static_cast<uint64_t>(bytes))
+        throw PtxError("an address that is not aligned");
+      return reinterpret_cast<uint8_t *>(address);
+    }
+  throw PtxError("an access outside of all arrays");
+}
+
+uint8_t *PtxMachine::sharedAt(int64_t address, int64_t bytes) {
+  if (address < sharedStart ||
+      address + bytes > static_cast<int64_t>(shared.size()) || address % bytes)
+    throw PtxError("an access outside of shared memory, or not aligned");
+  return shared.data() + address;
+}
+
+/// A write that products don't see before a fence.
+void PtxMachine::touch(Warp &warp, int64_t address, int64_t bytes) {
+  for (int64_t at = address / 16; at <= (address + bytes - 1) / 16; ++at) {
+    writtenAt[at] = time;
+    writtenBy[at] = static_cast<int32_t>(warp.number);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers and copies
+//===----------------------------------------------------------------------===//
+
+void PtxMachine::arrive(int64_t address, int64_t count) {
+  auto found = barriers.find(address);
+  if (found == barriers.end())
+    throw PtxError("an arrival at what is no barrier");
+  Barrier &barrier = found->second;
+  for (int64_t i = 0; i < count; ++i)
+    if (--barrier.pending == 0) {
+      barrier.pending = barrier.count;
+      ++barrier.phase;
+    }
+}
+
+/// Lets the copies of a landing take place.
+void PtxMachine::land(size_t which) {
+  Landing landing = std::move(landings[which]);
+  landings.erase(landings.begin() + static_cast<int64_t>(which));
+  ++time;
+  for (const Copy &copy : landing.copies) {
+    std::memcpy(shared.data() + copy.to, copy.bytes.data(), 16);
+    writtenAt[copy.to / 16] = time;
+  }
+  for (int64_t barrier : landing.barriers)
+    arrive(barrier, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Element (row, depth) of an operand that a descriptor tells of; `along`: its
+/// rows are contiguous rather than its depth.
+float PtxMachine::element(Warp &warp, bool bf16, uint64_t descriptor,
+                          int64_t row, int64_t depth, bool along) {
+  if (descriptor >> 62 != 1)
+    throw PtxError("a descriptor without the 128-byte swizzle");
+  const int64_t start = static_cast<int64_t>(descriptor & 0x3fff) * 16;
+  const int64_t panels = static_cast<int64_t>(descriptor >> 16 & 0x3fff) * 16;
+  const int64_t atoms = static_cast<int64_t>(descriptor >> 32 & 0x3fff) * 16;
+  int64_t address = along ? start + row / 64 * panels + depth / 8 * atoms +
+                                depth % 8 * 128 + row % 64 * 2
+                          : start + row / 8 * atoms + row % 8 * 128 + depth * 2;
+  address ^= (address >> 7 & 7) << 4;
+  const int64_t chunk = address / 16;
+  const uint8_t *from = sharedAt(address, 2);
+  const int32_t writer = writtenBy[chunk];
+  if (writtenAt[chunk] > warp.fenced &&
+      (writer < 0 || writtenAt[chunk] > warps[writer].fenced))
+    throw PtxError("a product reads what was written without a proxy fence");
+  uint16_t bits;
+  std::memcpy(&bits, from, 2);
+  return fromHalf(bf16, bits);
+}
+
+void PtxMachine::startProduct(Warp &warp, const PtxInstruction &op) {
+  if (!op.has("m64n128k16") && !op.has("m64n64k16") && !op.has("m64n80k16") &&
+      !op.has("m64n96k16") && !op.has("m64n160k16") && !op.has("m64n176k16"))
+    fail(warp, op, "a shape that is not known");
+  const bool inRegisters = op.operands[1].kind == Kind::List;
+  Product product;
+  product.instruction = &op;
+  product.left = inRegisters ? 0 : read(warp, op.operands[1], 0);
+  product.right = read(warp, op.operands[2], 0);
+  product.adds = read(warp, op.operands[3], 0) & 1;
+  for (int lane = 1; lane < lanes; ++lane)
+    if (read(warp, op.operands[2], lane) != product.right)
+      fail(warp, op, "lanes have different descriptors");
+  for (int64_t number : op.operands[0].list)
+    warp.flying[number] = 1;
+  if (inRegisters)
+    for (int64_t number : op.operands[1].list)
+      warp.held[number] = 1;
+  warp.open.push_back(product);
+}
+
+void PtxMachine::multiply(Warp &warp, const Product &product) {
+  const PtxInstruction &op = *product.instruction;
+  const bool bf16 = op.has("bf16"), inRegisters = op.operands[1].kind == Kind::List;
+  const std::vector<int64_t> &sums = op.operands[0].list;
+  const auto columns = static_cast<int64_t>(sums.size()) * 2;
+  // Of the right operand: whether it lies along its columns.
+  const bool along = op.operands.back().value != 0;
+  std::vector<float> right(static_cast<size_t>(columns) * 16);
+  for (int64_t n = 0; n < columns; ++n)
+    for (int64_t k = 0; k < 16; ++k)
+      right[n * 16 + k] = element(warp, bf16, product.right, n, k, along);
+  float left[16][16];
+  const int64_t firstRow = warp.number % 4 * 16;
+  for (int64_t row = 0; row < 16; ++row)
+    for (int64_t k = 0; k < 16; ++k) {
+      if (!inRegisters) {
+        left[row][k] = element(warp, bf16, product.left, firstRow + row, k, false);
+        continue;
+      }
+      const int64_t which = row / 8 + k / 8 * 2, lane = row % 8 * 4 + k % 8 / 2;
+      uint64_t word =
+          warp.values[op.operands[1].list[which] * lanes + lane];
+      left[row][k] = fromHalf(bf16, static_cast<uint16_t>(word >> k % 2 * 16));
+    }
+  for (int64_t row = 0; row < 16; ++row)
+    for (int64_t n = 0; n < columns; ++n) {
+      const int64_t which = n / 8 * 4 + row / 8 * 2 + n % 2;
+      const int64_t lane = row % 8 * 4 + n % 8 / 2;
+      uint64_t &at = warp.values[sums[which] * lanes + lane];
+      float sum = product.adds ? asFloat(at) : 0.0f;
+      for (int64_t k = 0; k < 16; ++k)
+        sum += left[row][k] * right[n * 16 + k];
+      at = asBits(sum);
+    }
+}
+
+void PtxMachine::finishProducts(Warp &warp) {
+  for (const Product &product : warp.committed)
+    multiply(warp, product);
+  warp.committed.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions of a thread
+//===----------------------------------------------------------------------===//
+
+void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
+  auto in = [&](size_t i) { return read(warp, op.operands[i], lane); };
+  auto f = [&](size_t i) { return asFloat(in(i)); };
+  auto s32 = [&](size_t i) { return static_cast<int32_t>(in(i)); };
+  auto out = [&](uint64_t value) { write(warp, op.operands[0], lane, value); };
+  auto real = [&](float value) { out(asBits(value)); };
+  const bool wide = op.has("b64") || op.has("s64") || op.has("u64");
+  const bool isFloat = op.has("f32"), isPredicate = op.has("pred");
+  auto word = [&](uint64_t value) {
+    out(wide ? value : isPredicate ? value & 1 : value & 0xffffffff);
+  };
+  const std::string &name = op.word;
+  if (name == "mov")
+    word(in(1));
+  else if (name == "add")
+    isFloat ? real(f(1) + f(2)) : word(in(1) + in(2));
+  else if (name == "sub")
+    isFloat ? real(f(1) - f(2)) : word(in(1) - in(2));
+  else if (name == "mul" && isFloat)
+    real(f(1) * f(2));
+  else if (name == "mul" && op.has("wide"))
+    out(op.has("u32") ? (in(1) & 0xffffffff) * (in(2) & 0xffffffff)
+                      : static_cast<uint64_t>(int64_t(s32(1)) * s32(2)));
+  else if (name == "mul" && op.has("hi") && op.has("u32"))
+    out((in(1) & 0xffffffff) * (in(2) & 0xffffffff) >> 32);
+  else if (name == "mul" && op.has("lo"))
+    word(in(1) * in(2));
+  else if (name == "mad" && op.has("lo"))
+    word(in(1) * in(2) + in(3));
+  else if (name == "fma")
+    real(std::fma(f(1), f(2), f(3)));
+  else if (name == "neg")
+    real(-f(1));
+  else if (name == "abs")
+    real(std::fabs(f(1)));
+  else if (name == "max")
+    isFloat ? real(std::fmax(f(1), f(2)))
+            : out(static_cast<uint32_t>(std::max(s32(1), s32(2))));
+  else if (name == "min")
+    out(static_cast<uint32_t>(std::min(s32(1), s32(2))));
+  else if (name == "ex2")
+    real(flushed(std::exp2(flushed(f(1)))));
+  else if (name == "lg2")
+    real(std::log2(flushed(f(1))));
+  else if (name == "rcp")
+    real(1.0f / f(1));
+  else if (name == "div")
+    isFloat ? real(f(1) / f(2))
+            : out(static_cast<uint32_t>(in(1)) / static_cast<uint32_t>(in(2)));
+  else if (name == "rem")
+    out(static_cast<uint32_t>(in(1)) % static_cast<uint32_t>(in(2)));
+  else if (name == "and")
+    word(in(1) & in(2));
+  else if (name == "or")
+    word(in(1) | in(2));
+  else if (name == "xor")
+    word(in(1) ^ in(2));
+  else if (name == "not")
+    word(~in(1));
+  else if (name == "shl")
+    word(in(1) << in(2));
+  else if (name == "shr" && op.has("u32"))
+    out((in(1) & 0xffffffff) >> in(2));
+  else if (name == "shr" && op.has("u64"))
+    out(in(1) >> in(2));
+  else if (name == "bfe" && op.has("u32"))
+    out((in(1) & 0xffffffff) >> in(2) & ((uint64_t(1) << in(3)) - 1));
+  else if (name == "selp")
+    word(in(3) & 1 ? in(1) : in(2));
+  else if (name == "cvt" && (op.has("bf16x2") || op.has("f16x2")))
+    out(static_cast<uint64_t>(toHalf(op.has("bf16x2"), f(1))) << 16 |
+        toHalf(op.has("bf16x2"), f(2)));
+  else if (name == "cvt" && op.parts[0] == "u64" && op.parts[1] == "u32")
+    out(in(1) & 0xffffffff);
+  else if (name == "cvt" && op.parts[0] == "s64" && op.parts[1] == "s32")
+    out(static_cast<uint64_t>(int64_t(s32(1))));
+  else if (name == "cvt" && op.parts[0] == "u32" && op.parts[1] == "u64")
+    out(in(1) & 0xffffffff);
+  else if (name == "setp") {
+    const std::string &how = op.parts[0];
+    auto compare = [&](auto x, auto y) {
+      return how == "lt"   ? x < y
+             : how == "le" ? x <= y
+             : how == "gt" ? x > y
+             : how == "ge" ? x >= y
+             : how == "eq" ? x == y
+             : how == "ne" ? x != y
+                           : throw PtxError("a comparison: " + how);
+    };
+    if (isFloat)
+      out(compare(f(1), f(2)));
+    else if (op.has("s32"))
+      out(compare(s32(1), s32(2)));
+    else if (wide)
+      out(compare(in(1), in(2)));
+    else
+      out(compare(in(1) & 0xffffffff, in(2) & 0xffffffff));
+  } else {
+    throw PtxError("an instruction that is not known");
+  }
+}
+
+/// Loads, stores and copies. False if the instruction is none.
+bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
+                               uint32_t mask) {
+  const int64_t size = op.has("b64") || op.has("u64") ? 8 : 4;
+  auto eachLane = [&](auto body) {
+    for (int lane = 0; lane < lanes; ++lane)
+      if (mask >> lane & 1)
+        body(lane);
+  };
+  if (op.word == "ld" && op.has("param")) {
+    eachLane([&](int lane) {
+      write(warp, op.operands[0], lane, parameters[op.operands[1].list[0]]);
+    });
+    return true;
+  }
+  if (op.word == "ld" || op.word == "st") {
+    const bool loads = op.word == "ld", isShared = op.has("shared");
+    const PtxOperand &value = op.operands[loads ? 0 : 1];
+    const PtxOperand &place = op.operands[loads ? 1 : 0];
+    std::vector<int64_t> all =
+        value.kind == Kind::List ? value.list : std::vector{value.value};
+    const auto bytes = static_cast<int64_t>(all.size()) * size;
+    eachLane([&](int lane) {
+      uint64_t address = addressOf(warp, place, lane);
+      uint8_t *at = isShared ? sharedAt(static_cast<int64_t>(address), bytes)
+                             : globalAt(address, bytes);
+      for (size_t i = 0; i < all.size(); ++i) {
+        uint64_t bits = 0;
+        if (loads) {
+          std::memcpy(&bits, at + i * size, size);
+          write(warp, all[i], lane, bits);
+          continue;
+        }
+        bits = value.kind == Kind::List
+                   ? read(warp, {Kind::Register, all[i], -1, {}}, lane)
+                   : read(warp, value, lane);
+        std::memcpy(at + i * size, &bits, size);
+      }
+      if (!loads && isShared)
+        touch(warp, static_cast<int64_t>(address), bytes);
+    });
+    return true;
+  }
+  if (op.word != "cp")
+    return false;
+  if (op.has("mbarrier")) {
+    Landing landing;
+    landing.copies = std::move(warp.copies);
+    warp.copies.clear();
+    if (mask != 0xffffffff)
+      throw PtxError("some lanes of a warp arrive with their copies");
+    eachLane([&](int lane) {
+      landing.barriers[lane] =
+          static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+    });
+    landings.push_back(std::move(landing));
+    return true;
+  }
+  eachLane([&](int lane) {
+    Copy copy;
+    copy.to = static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+    const uint64_t bytes =
+        op.operands.size() > 3 ? read(warp, op.operands[3], lane) : 16;
+    if (bytes)
+      std::memcpy(copy.bytes.data(),
+                  globalAt(addressOf(warp, op.operands[1], lane), 16), bytes);
+    std::memset(sharedAt(copy.to, 16), 0xff, 16);
+    touch(warp, copy.to, 16);
+    warp.copies.push_back(copy);
+  });
+  return true;
+}
+
+/// Whether the barrier's phase is not done yet.
+bool PtxMachine::waitsForBarrier(Warp &warp, const PtxInstruction &op,
+                                 uint32_t mask) {
+  bool done = true;
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    auto found = barriers.find(
+        static_cast<int64_t>(addressOf(warp, op.operands[1], lane)));
+    if (found == barriers.end())
+      throw PtxError("a wait for what is no barrier");
+    done &= static_cast<uint64_t>(found->second.phase & 1) !=
+            read(warp, op.operands[2], lane);
+  }
+  if (done)
+    for (int lane = 0; lane < lanes; ++lane)
+      if (mask >> lane & 1)
+        write(warp, op.operands[0], lane, 1);
+  return !done;
+}
+
+/// Instructions of a whole warp, which need all lanes.
+bool PtxMachine::executeWarp(Warp &warp, const PtxInstruction &op,
+                             uint32_t mask) {
+  if (mask != 0xffffffff)
+    throw PtxError("some lanes of a warp only");
+  if (op.word == "shfl") {
+    std::array<uint64_t, lanes> values;
+    for (int lane = 0; lane < lanes; ++lane) {
+      int64_t which = static_cast<int64_t>(read(warp, op.operands[2], lane));
+      int from = static_cast<int>(op.has("bfly") ? lane ^ which : which);
+      values[lane] = read(warp, op.operands[1], from);
+    }
+    for (int lane = 0; lane < lanes; ++lane)
+      write(warp, op.operands[0], lane, values[lane]);
+  } else if (op.word == "vote") {
+    uint64_t any = 0;
+    for (int lane = 0; lane < lanes; ++lane)
+      any |= read(warp, op.operands[1], lane) & 1;
+    for (int lane = 0; lane < lanes; ++lane)
+      write(warp, op.operands[0], lane, any);
+  } else if (op.has("mma_async")) {
+    startProduct(warp, op);
+  } else if (op.has("commit_group")) {
+    warp.committed.insert(warp.committed.end(), warp.open.begin(),
+                          warp.open.end());
+    warp.open.clear();
+    if (chance(30))
+      finishProducts(warp);
+  } else if (op.has("wait_group")) {
+    if (op.operands[0].value != 0 || !warp.open.empty())
+      throw PtxError("a wait that does not cover everything");
+    finishProducts(warp);
+    std::fill(warp.flying.begin(), warp.flying.end(), 0);
+    std::fill(warp.held.begin(), warp.held.end(), 0);
+  }
+  return true;
+}
+
+/// Executes `op` for the lanes of `mask`. False if it waits.
+bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
+  ++time;
+  if (op.word == "mbarrier" && op.has("try_wait"))
+    return !waitsForBarrier(warp, op, mask);
+  if (op.word == "mbarrier") {
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (!(mask >> lane & 1))
+        continue;
+      auto address = static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+      sharedAt(address, 8);
+      if (op.has("init")) {
+        auto count = static_cast<int64_t>(read(warp, op.operands[1], lane));
+        if (!barriers.try_emplace(address, Barrier{count, count, 0}).second)
+          throw PtxError("a barrier is made twice");
+      } else {
+        arrive(address, 1);
+      }
+    }
+    return true;
+  }
+  if (op.word == "bar" || op.word == "barrier") {
+    const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
+    if (warp.waitsFor == -1) {
+      warp.waitsFor = id;
+      const int64_t count =
+          op.operands.size() > 1 ? op.operands[1].value : program.threads;
+      if ((arrived[id] += lanes) == count) {
+        arrived[id] = 0;
+        for (Warp &each : warps)
+          if (each.waitsFor == id)
+            each.waitsFor = -2; // may go on
+      }
+    }
+    if (warp.waitsFor != -2)
+      return false;
+    warp.waitsFor = -1;
+    return true;
+  }
+  if (op.word == "fence") {
+    if (op.has("async"))
+      warp.fenced = time;
+    return true;
+  }
+  if (op.word == "setmaxnreg" || op.word == "griddepcontrol")
+    return true;
+  if (op.word == "wgmma" || op.word == "shfl" || op.word == "vote")
+    return executeWarp(warp, op, mask);
+  if (executeMemory(warp, op, mask))
+    return true;
+  for (int lane = 0; lane < lanes; ++lane)
+    if (mask >> lane & 1)
+      compute(warp, op, lane);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+/// One instruction of a warp, for lanes that stand at the same place: those
+/// furthest behind, unless it takes the others. False if the warp waits.
+bool PtxMachine::step(Warp &warp) {
+  int64_t at = -1;
+  uint32_t live = 0;
+  for (int lane = 0; lane < lanes; ++lane)
+    if (!warp.done[lane])
+      live |= uint32_t(1) << lane;
+  auto maskAt = [&](int64_t pc) {
+    uint32_t mask = 0;
+    for (int lane = 0; lane < lanes; ++lane)
+      if ((live >> lane & 1) && warp.pc[lane] == pc)
+        mask |= uint32_t(1) << lane;
+    return mask;
+  };
+  auto isShared = [&](int64_t pc) {
+    const PtxInstruction &op = program.instructions[pc];
+    return op.word == "wgmma" || op.word == "shfl" || op.word == "vote" ||
+           op.word == "bar" || op.word == "barrier" || op.has("noinc");
+  };
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int64_t pc = warp.pc[lane];
+    if ((live >> lane & 1) && (at < 0 || pc < at) &&
+        (!isShared(pc) || maskAt(pc) == live))
+      at = pc;
+  }
+  if (at < 0)
+    throw PtxError("lanes of warp " + std::to_string(warp.number) +
+                   " have parted before an instruction of the whole warp");
+  const PtxInstruction &op = program.instructions[at];
+  uint32_t mask = maskAt(at), runs = mask;
+  try {
+    if (op.guard >= 0)
+      for (int lane = 0; lane < lanes; ++lane)
+        if ((mask >> lane & 1) &&
+            ((read(warp, {Kind::Register, op.guard, -1, {}}, lane) & 1) != 0) ==
+                op.negated)
+          runs &= ~(uint32_t(1) << lane);
+    if (op.word != "bra" && op.word != "ret" && runs &&
+        !execute(warp, op, runs))
+      return false;
+  } catch (const PtxError &error) {
+    fail(warp, op, error.what());
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    const bool taken = runs >> lane & 1;
+    if (op.word == "ret" && taken)
+      warp.done[lane] = true;
+    warp.pc[lane] = op.word == "bra" && taken ? op.target : at + 1;
+  }
+  return true;
+}
+
+void PtxMachine::run(const std::array<uint32_t, 3> &where,
+                     const std::vector<uint64_t> &values) {
+  block = where;
+  parameters = values;
+  barriers.clear();
+  landings.clear();
+  arrived = {};
+  time = 1;
+  std::fill(shared.begin(), shared.end(), 0xff);
+  std::fill(writtenAt.begin(), writtenAt.end(), 0);
+  warps.assign(static_cast<size_t>(program.threads / lanes), Warp());
+  for (size_t i = 0; i < warps.size(); ++i) {
+    Warp &warp = warps[i];
+    warp.number = static_cast<int64_t>(i);
+    // What was never written is a NaN of any type.
+    warp.values.assign(static_cast<size_t>(program.registers) * lanes,
+                       0x7fffffff7fffffff);
+    warp.flying.assign(static_cast<size_t>(program.registers), 0);
+    warp.held.assign(static_cast<size_t>(program.registers), 0);
+  }
+  std::vector<size_t> ready(warps.size());
+  for (size_t i = 0; i < ready.size(); ++i)
+    ready[i] = i;
+  auto isDone = [](const Warp &warp) {
+    return std::all_of(warp.done.begin(), warp.done.end(),
+                       [](bool done) { return done; });
+  };
+  while (!std::all_of(warps.begin(), warps.end(), isDone)) {
+    // Copies land in any order, sometimes late.
+    while (!landings.empty() && chance(30))
+      land(random() % landings.size());
+    bool moved = false;
+    std::shuffle(ready.begin(), ready.end(), random);
+    for (size_t i : ready) {
+      Warp &warp = warps[i];
+      const int64_t most = 1 + static_cast<int64_t>(random() % 200);
+      for (int64_t n = 0; n < most && !isDone(warp) && step(warp); ++n)
+        moved = true;
+      if (moved && chance(50))
+        break;
+    }
+    if (moved)
+      continue;
+    if (landings.empty())
+      throw PtxError("no warp can go on: " + [&] {
+        std::string list;
+        for (const Warp &warp : warps)
+          if (!isDone(warp))
+            list += "\n  warp " + std::to_string(warp.number) + ": " +
+                    program.instructions[warp.pc[0]].text.substr(0, 90);
+        return list;
+      }());
+    land(random() % landings.size());
+  }
+}

@@ -1,0 +1,278 @@
+//===- WarpKernelsTest.cpp - Generated warpgroup kernels, run without a GPU -===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels go the whole way from `shed` to PTX, run on PtxMachine and are
+// compared with float64. Sizes are odd, rows strided, outputs poisoned.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PtxMachine.h"
+
+#include "bundle/Abi.h"
+#include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Warp/Transforms/Passes.h"
+#include "heddle/Target/NVPTX/CudaTarget.h"
+#include "heddle/Target/NVPTX/PtxCodegen.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ::heddle::test;
+
+
+namespace {
+
+/// A kernel as PTX and what its launch needs.
+struct Compiled {
+  std::string ptx;
+  int64_t sharedBytes = 0, queryRows = 0;
+};
+
+Compiled compile(const std::string &type, int headDim,
+                 const std::string &tiling) {
+  std::string text =
+      "shed.kernel @dense attention element(" + type + ") head_dim(" +
+      std::to_string(headDim) + ") writes_lse tiling(#shed.wgmma_tiling<" +
+      tiling + R"(>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, TYPE>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, TYPE>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, TYPE>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, TYPE>, !shed.tile<keys, channels, TYPE>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, TYPE>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+})";
+  for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
+    text.replace(at, 4, type);
+  DialectRegistry registry;
+  mlir::heddle::registerPtxDialects(registry);
+  MLIRContext context(registry);
+  context.loadDialect<shed::ShedDialect>();
+  auto module = parseSourceString<ModuleOp>(text, &context);
+  PassManager pm(&context);
+  pm.addPass(mlir::heddle::createConvertShedToWarp());
+  pm.addPass(createCSEPass());
+  pm.addPass(warp::createWarpSpecializeRoles());
+  pm.addPass(warp::createWarpVerifyPipelines());
+  pm.addPass(mlir::heddle::createConvertWarpToNVVM());
+  pm.addPass(createCSEPass());
+  if (!module || failed(pm.run(*module)))
+    return {};
+  auto records = mlir::heddle::collectCudaKernels(*module);
+  auto ptx = mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
+  if (failed(ptx))
+    return {};
+  return {*ptx, records[0].sharedBytes, records[0].queryRows};
+}
+
+struct Problem {
+  int64_t n, rows, heads, kvHeads;
+  float scale;
+  /// Of the inputs: maxima of rows then rise late, and by much.
+  double spread = 1;
+};
+
+/// Arrays of bf16 or f16 rows with gaps between them.
+struct Rows {
+  Rows(int64_t count, int64_t stride) : stride(stride) {
+    // Copies take 16 bytes, which are aligned.
+    memory.resize(static_cast<size_t>(count * stride) + 8, 0x7fc1);
+    offset = (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16 / 2;
+  }
+  uint16_t *data() { return memory.data() + offset; }
+  uint16_t &at(int64_t row, int64_t column) {
+    return data()[row * stride + column];
+  }
+  int64_t bytes() const {
+    return static_cast<int64_t>(memory.size() - offset) * 2;
+  }
+
+  int64_t stride;
+  size_t offset;
+  std::vector<uint16_t> memory;
+};
+
+class WarpKernels : public testing::Test {
+protected:
+  /// Runs the kernel and compares. What a block does that it must not is in
+  /// `mistake`, if given, or fails the test.
+  void check(const Compiled &code, bool bf16, int64_t headDim,
+             const Problem &problem, uint64_t seed,
+             std::string *mistake = nullptr);
+};
+
+} // namespace
+
+void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
+                        const Problem &p, uint64_t seed,
+                        std::string *mistake) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const int64_t wide = p.heads * headDim, narrow = p.kvHeads * headDim;
+  Rows query(p.rows, wide + 8), key(p.n, narrow + 16), value(p.n, narrow + 24),
+      output(p.rows, wide + 32);
+  auto fill = [&](Rows &rows, int64_t count, int64_t columns) {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        rows.at(i, j) =
+            toHalf(bf16, static_cast<float>(p.spread * normal(random)));
+  };
+  fill(query, p.rows, wide);
+  fill(key, p.n, narrow);
+  fill(value, p.n, narrow);
+  std::vector<float> lse(static_cast<size_t>(p.heads * p.rows) + 1, -12345.0f);
+
+  ::heddle::abi::AttentionArgs args{};
+  args.query = query.data();
+  args.key = key.data();
+  args.value = value.data();
+  args.output = output.data();
+  args.lse = lse.data();
+  args.n = p.n;
+  args.rows = p.rows;
+  args.queryStride = query.stride;
+  args.keyStride = key.stride;
+  args.valueStride = value.stride;
+  args.outputStride = output.stride;
+  args.kvGroup = p.heads / p.kvHeads;
+  args.heads = static_cast<uint32_t>(p.heads);
+  args.scale = p.scale;
+
+  PtxProgram program(code.ptx, "dense");
+  PtxMachine machine(program, code.sharedBytes, seed);
+  machine.allow(&args, sizeof(args));
+  machine.allow(query.data(), query.bytes());
+  machine.allow(key.data(), key.bytes());
+  machine.allow(value.data(), value.bytes());
+  machine.allow(output.data(), output.bytes());
+  machine.allow(lse.data(), static_cast<int64_t>(lse.size()) * 4 - 4);
+  // One tile more than there is, which is to do nothing.
+  for (int64_t tile = 0; tile <= (p.rows + code.queryRows - 1) / code.queryRows;
+       ++tile)
+    for (int64_t head = 0; head < p.heads; ++head)
+      try {
+        machine.run(
+            {static_cast<uint32_t>(tile), static_cast<uint32_t>(head), 0},
+            {reinterpret_cast<uint64_t>(&args), 0, 0});
+      } catch (const PtxError &error) {
+        if (!mistake)
+          FAIL() << error.what();
+        *mistake = error.what();
+        return;
+      }
+
+  auto real = [&](Rows &rows, int64_t row, int64_t column) {
+    return static_cast<double>(fromHalf(bf16, rows.at(row, column)));
+  };
+  double worst = 0, worstLse = 0;
+  for (int64_t head = 0; head < p.heads; ++head)
+    for (int64_t row = 0; row < p.rows; ++row) {
+      const int64_t kv = head / args.kvGroup * headDim, own = head * headDim;
+      std::vector<double> logits;
+      double most = -INFINITY, sum = 0;
+      for (int64_t j = 0; j < p.n; ++j) {
+        double dot = 0;
+        for (int64_t c = 0; c < headDim; ++c)
+          dot += real(query, row, own + c) * real(key, j, kv + c);
+        logits.push_back(dot * p.scale * std::log2(std::exp(1.0)));
+        most = std::max(most, logits.back());
+      }
+      for (double &logit : logits)
+        sum += logit = std::exp2(logit - most);
+      worstLse = std::max(worstLse,
+                          std::fabs(lse[head * p.rows + row] -
+                                    (most + std::log2(sum))));
+      for (int64_t c = 0; c < headDim; ++c) {
+        double expected = 0;
+        for (int64_t j = 0; j < p.n; ++j)
+          expected += logits[j] / sum * real(value, j, kv + c);
+        double found = real(output, row, own + c);
+        worst = std::max(worst, std::isnan(found) ? INFINITY
+                                                  : std::fabs(found - expected));
+      }
+    }
+  // Weights and outputs are rounded to 8 bits (bf16) or 11.
+  EXPECT_LT(worst, (bf16 ? 0.02 : 0.004) * p.spread);
+  EXPECT_LT(worstLse, 2e-4 * p.spread * p.spread);
+  // Nothing else is written.
+  for (int64_t row = 0; row < p.rows; ++row)
+    for (int64_t column = wide; column < output.stride; ++column)
+      ASSERT_EQ(output.at(row, column), 0x7fc1);
+  EXPECT_EQ(lse.back(), -12345.0f);
+}
+
+TEST_F(WarpKernels, DenseOf128) {
+  Compiled code =
+      compile("bf16", 128,
+              "consumers = 3, keys = 128, stages = 2, parts = 2, "
+              "producer_registers = 32, consumer_registers = 160");
+  ASSERT_FALSE(code.ptx.empty());
+  EXPECT_EQ(code.queryRows, 192);
+  uint64_t seed = 1;
+  for (const Problem &problem : {
+           Problem{1, 1, 1, 1, 0.1f}, Problem{129, 193, 1, 1, 0.088f},
+           Problem{128, 5, 2, 1, 0.088f}, Problem{700, 70, 1, 1, -0.088f, 3},
+           Problem{385, 192, 1, 1, 0.0f}})
+    check(code, true, 128, problem, seed++);
+}
+
+TEST_F(WarpKernels, DenseOf64) {
+  Compiled code =
+      compile("f16", 64,
+              "consumers = 2, keys = 96, stages = 3, parts = 3, "
+              "producer_registers = 40, consumer_registers = 232");
+  ASSERT_FALSE(code.ptx.empty());
+  uint64_t seed = 1;
+  for (const Problem &problem :
+       {Problem{97, 130, 2, 2, 0.125f}, Problem{400, 3, 4, 2, 0.125f, 2}})
+    check(code, false, 64, problem, seed++);
+}
+
+/// A machine that finds nothing proves nothing: what would go wrong on a GPU,
+/// now and then or always, does so here.
+TEST_F(WarpKernels, MistakesAreFound) {
+  const Compiled code =
+      compile("bf16", 128,
+              "consumers = 1, keys = 64, stages = 2, parts = 2, "
+              "producer_registers = 40, consumer_registers = 232");
+  const Problem problem{300, 64, 1, 1, 0.088f};
+  auto mistakeWith = [&](std::string_view text, std::string_view instead) {
+    Compiled changed = code;
+    size_t at = changed.ptx.find(text);
+    EXPECT_NE(at, std::string::npos) << text;
+    for (; at != std::string::npos;
+         at = changed.ptx.find(text, at + instead.size()))
+      changed.ptx.replace(at, text.size(), instead);
+    std::string mistake;
+    for (uint64_t seed = 1; mistake.empty() && seed < 5; ++seed)
+      check(changed, true, 128, problem, seed, &mistake);
+    return mistake;
+  };
+  auto has = [](const std::string &text, const char *part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(mistakeWith("wgmma.fence", "wgmma.fence"), "");
+  EXPECT_PRED2(has, mistakeWith("wgmma.wait_group.sync.aligned 0;", ""),
+               "before the wait");
+  EXPECT_PRED2(has, mistakeWith("fence.proxy.async.shared::cta;", ""),
+               "without a proxy fence");
+  EXPECT_PRED2(has, mistakeWith("@p mbarrier.arrive.shared::cta.b64 _, [", "// "),
+               "no warp can go on");
+}

@@ -22,7 +22,7 @@ mlir::heddle::createBackend(StringRef target, const BackendOptions &options) {
         ::heddle::CudaTarget::get(target == "cuda" ? "sm_80" : target);
     if (!gpu)
       return gpu.takeError();
-    return createNVPTXBackend(std::move(*gpu), options.assembler);
+    return createNVPTXBackend(std::move(*gpu), options);
   }
   if (target.starts_with("sm_")) {
     if (llvm::Error unknown = ::heddle::CudaTarget::get(target).takeError())

@@ -102,7 +102,7 @@ class Includes(unittest.TestCase):
     def test_compiler_rooms_use_only_rooms_above_them(self):
         self.assertEqual(self.offenders_of_order({
             room: (f"lib/{room}", f"include/heddle/{room}")
-            for room in ("Support", "Dialect/Heddle", "Dialect/Shed", "Conversion",
+            for room in ("Support", "Dialect/Heddle", "Dialect/Shed", "Dialect/Warp", "Conversion",
                          "Target/Codegen", "Target/Host", "Target/NVPTX", "Target/Bundle",
                          "Pipelines")}), [])
 
@@ -194,7 +194,7 @@ class Files(unittest.TestCase):
             for match in re.finditer(r'def\s+(\w+)\s*:\s*(?:Pass|InterfacePass)<\s*"([\w-]+)"',
                                      text(p)):
                 mnemonic = match.group(2)
-                stem = re.sub(r"^(heddle|shed|convert)-", "", mnemonic)
+                stem = re.sub(r"^(heddle|shed|warp|convert)-", "", mnemonic)
                 camel = "".join(w.capitalize() for w in stem.split("-"))
                 if camel.lower() + ".cpp" not in names:
                     bad.append(f"{mnemonic}: no {camel}.cpp")

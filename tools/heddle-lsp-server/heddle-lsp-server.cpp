@@ -8,6 +8,7 @@
 #include "bundle/Process.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Warp/IR/Warp.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -68,7 +69,8 @@ int main(int argc, char **argv) {
   });
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
-  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect>();
+  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect,
+                  mlir::warp::WarpDialect>();
   Run run{argc, argv, registry};
   return runServer(run) ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 
 #include "bundle/Bundle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -16,6 +17,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Regex.h"
@@ -103,6 +105,11 @@ struct Flags {
                  clEnumValN(Assembler::Strict, "strict",
                             "it must be there and find nothing slow")),
       cl::init(Assembler::Auto), cl::cat(category)};
+  cl::opt<std::string> tuning{
+      "tuning",
+      cl::desc("A table of tilings for GPUs with products of warpgroups "
+               "(sm_90a); without one no kernel has them"),
+      cl::value_desc("file.json"), cl::cat(category)};
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),
       cl::value_desc("name"), cl::cat(category)};
@@ -219,6 +226,7 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir -o /tmp/p.hdl --target=x86-64-v3\n"
     "  heddlec examples/pulsecol.mlir --target=host,cuda  for CPU and GPUs\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
+    "  heddlec examples/dense.mlir --target=cuda:sm_90a --tuning=h200.json\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
     "  heddlec examples/pulsecol.mlir --explain=html -o pulsecol.html\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
@@ -440,6 +448,24 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;
+  if (flags.tuning.getNumOccurrences()) {
+    auto table = llvm::MemoryBuffer::getFile(flags.tuning);
+    if (!table) {
+      llvm::WithColor::error(llvm::errs(), "heddlec")
+          << "--tuning: cannot read '" << flags.tuning
+          << "': " << table.getError().message() << "\n";
+      exitCode = 1;
+      return options;
+    }
+    if (auto rules = shed::parseTuning((*table)->getBuffer()); !rules) {
+      llvm::WithColor::error(llvm::errs(), "heddlec")
+          << "--tuning: " << flags.tuning << ": "
+          << llvm::toString(rules.takeError()) << "\n";
+      exitCode = 1;
+      return options;
+    }
+    options.compiler.backend.tuning = (*table)->getBuffer().str();
+  }
   options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;
   options.compiler.verifyEach = flags.verifyEach;

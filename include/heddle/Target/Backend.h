@@ -62,6 +62,9 @@ enum class Assembler {
 
 struct BackendOptions {
   Assembler assembler = Assembler::Auto;
+  /// A table of tilings (`Dialect/Shed/Transforms/Tuning.h`) for GPUs with
+  /// products of warpgroups, or "".
+  std::string tuning;
 };
 
 class Backend {

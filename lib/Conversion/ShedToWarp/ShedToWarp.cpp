@@ -66,8 +66,8 @@ public:
   LogicalResult run();
 
 private:
-  using MapBody = function_ref<Value(ValueRange elements, Value row,
-                                     Value column)>;
+  using MapBody =
+      function_ref<Value(ValueRange elements, Value row, Value column)>;
 
   void findRows();
   void loadArguments();
@@ -127,19 +127,24 @@ private:
 } // namespace
 
 LogicalResult KernelWriter::run() {
+  if (kernel.getKind() != shed::KernelKind::Attention || element.isF32() ||
+      channels % 64)
+    return kernel.emitOpError("has no form for warpgroups, which have kernels "
+                              "of attention for bf16 and f16 and head dims "
+                              "that are multiples of 64");
   EntryFacts facts;
   facts.queryRows = tiling.getQueryRows();
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Operation *function = v.b.getInsertionBlock()->getParentOp();
-  function->setAttr(warp::pipelineName,
-                    warp::PipelineAttr::get(
-                        kernel.getContext(), tiling.getConsumers(),
-                        tiling.getStages(), tiling.getProducerRegisters(),
-                        tiling.getConsumerRegisters()));
-  args = v.at(arguments[0],
-              v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
-                    int64_t(sizeof(abi::AttentionArgs))));
+  function->setAttr(
+      warp::pipelineName,
+      warp::PipelineAttr::get(kernel.getContext(), tiling.getConsumers(),
+                              tiling.getStages(), tiling.getProducerRegisters(),
+                              tiling.getConsumerRegisters()));
+  args =
+      v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
+                               int64_t(sizeof(abi::AttentionArgs))));
   findRows();
   loadArguments();
   for (Operation &op : kernel.getBody().front()) {
@@ -193,9 +198,8 @@ void KernelWriter::loadArguments() {
 LogicalResult KernelWriter::lower(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadQueriesOp load) {
-        firstRow = v.add(taskRow,
-                         v.mul(warp::WarpgroupOp::create(v.b),
-                               warp::warpgroupRows));
+        firstRow = v.add(taskRow, v.mul(warp::WarpgroupOp::create(v.b),
+                                        warp::warpgroupRows));
         tiles[load.getResult()] =
             this->load(queryBase, firstRow, queryStride, rows,
                        warp::warpgroupRows, negative);
@@ -282,8 +286,8 @@ Value KernelWriter::map(Type type, ValueRange inputs, MapBody body) {
   auto op = warp::MapOp::create(v.b, type, inputs);
   Block &block = op.getBody().emplaceBlock();
   for (Value input : inputs)
-    block.addArgument(
-        cast<warp::FragmentType>(input.getType()).getElement(), v.b.getLoc());
+    block.addArgument(cast<warp::FragmentType>(input.getType()).getElement(),
+                      v.b.getLoc());
   Value row = block.addArgument(v.i32(), v.b.getLoc());
   Value column = block.addArgument(v.i32(), v.b.getLoc());
   OpBuilder::InsertionGuard guard(v.b);
@@ -330,10 +334,10 @@ Softmax KernelWriter::update(Softmax state, const Logits &logits, Value values,
       },
       [&]() -> Values { return {logits.fragment}; })[0];
 
-  Value top = warp::CombineOp::create(
-      v.b, warp::Combine::Max,
-      warp::ReduceOp::create(v.b, fragment(1), warp::Combine::Max, all,
-                             Value()));
+  Value top = warp::CombineOp::create(v.b, warp::Combine::Max,
+                                      warp::ReduceOp::create(v.b, fragment(1),
+                                                             warp::Combine::Max,
+                                                             all, Value()));
   top = map(fragment(1), top, [&](ValueRange element, Value, Value) {
     return v.mulf(element[0], logits.factor);
   });
@@ -346,13 +350,13 @@ Softmax KernelWriter::update(Softmax state, const Logits &logits, Value values,
     Value some = all;
     if (tiling.getParts() > 1)
       some = warp::SliceOp::create(v.b, fragment(part), all, from);
-    Value weights = map(
-        fragment(part), {some, state.maximum},
-        [&](ValueRange element, Value, Value) -> Value {
-          return math::Exp2Op::create(
-              v.b, math::FmaOp::create(v.b, element[0], logits.factor,
-                                       v.negf(element[1])));
-        });
+    Value weights =
+        map(fragment(part), {some, state.maximum},
+            [&](ValueRange element, Value, Value) -> Value {
+              return math::Exp2Op::create(
+                  v.b, math::FmaOp::create(v.b, element[0], logits.factor,
+                                           v.negf(element[1])));
+            });
     state.sum = warp::ReduceOp::create(v.b, fragment(1), warp::Combine::Add,
                                        weights, state.sum);
     Value rounded =
@@ -413,11 +417,11 @@ void KernelWriter::store(const Softmax &state) {
   if (!kernel.getWritesLse())
     return;
   // A row without keys has sum 0: -inf.
-  Value lse = map(fragment(1), {state.maximum, total},
-                  [&](ValueRange element, Value, Value) -> Value {
-                    return v.addf(element[0],
-                                  math::Log2Op::create(v.b, element[1]));
-                  });
+  Value lse =
+      map(fragment(1), {state.maximum, total},
+          [&](ValueRange element, Value, Value) -> Value {
+            return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
+          });
   warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, rows);
 }
 

@@ -64,8 +64,7 @@ struct LowerMap : ThreadPattern<warp::MapOp> {
       for (unsigned i = 0; i < inputs; ++i) {
         auto type = cast<warp::FragmentType>(op.getInputs()[i].getType());
         ValueRange elements = adaptor.getInputs()[i];
-        mapping.map(body.getArgument(i),
-                    elements[type.isColumn() ? low : e]);
+        mapping.map(body.getArgument(i), elements[type.isColumn() ? low : e]);
       }
       if (firstRow)
         mapping.map(row, v.add(firstRow, 8 * low));

@@ -41,9 +41,7 @@ public:
     return shuffle(quotient(threadId(), warp::warpgroupThreads), word(0));
   }
   /// The row of the thread's first elements, and their column in a square.
-  Value row() {
-    return add(mul(warpOfGroup(), 16), quotient(lane(), 4));
-  }
+  Value row() { return add(mul(warpOfGroup(), 16), quotient(lane(), 4)); }
   Value column() { return mul(both(lane(), 3), 2); }
 
   /// Where tiles may lie: the first multiple of their alignment.
@@ -61,15 +59,16 @@ public:
 };
 
 using Patterns = RewritePatternSet;
-void populateElementPatterns(const TypeConverter &converter, Patterns &patterns);
-void populateProductPatterns(const TypeConverter &converter, Patterns &patterns);
+void populateElementPatterns(const TypeConverter &converter,
+                             Patterns &patterns);
+void populateProductPatterns(const TypeConverter &converter,
+                             Patterns &patterns);
 void populateMemoryPatterns(const TypeConverter &converter, Patterns &patterns);
 void populatePipelinePatterns(const TypeConverter &converter,
                               Patterns &patterns);
 
 /// A pattern whose `rewrite` writes the op's results, one range for each.
-template <typename Op>
-class ThreadPattern : public OpConversionPattern<Op> {
+template <typename Op> class ThreadPattern : public OpConversionPattern<Op> {
 public:
   using OpConversionPattern<Op>::OpConversionPattern;
   using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;

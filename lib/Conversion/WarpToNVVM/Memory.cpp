@@ -21,7 +21,8 @@ namespace {
 /// its places in the tile are a constant apart.
 struct TilePart {
   TilePart(ThreadBuilder &v, warp::TileType tile)
-      : rows(tile.getRows()), step(warp::warpgroupThreads / (tile.getColumns() / 8)) {
+      : rows(tile.getRows()),
+        step(warp::warpgroupThreads / (tile.getColumns() / 8)) {
     const int64_t chunks = tile.getColumns() / 8;
     Value thread = v.threadOfGroup();
     row = v.quotient(thread, chunks);
@@ -35,8 +36,7 @@ struct TilePart {
 
   /// The first of the thread's bytes in the matrix at `base`.
   Value from(ThreadBuilder &v, Value base, Value first, Value stride) const {
-    return v.at(v.at(base, byte),
-                v.mul(v.widen(v.add(first, row)), stride));
+    return v.at(v.at(base, byte), v.mul(v.widen(v.add(first, row)), stride));
   }
 
   int64_t rows, step; ///< of the tile; from one of the thread's to the next
@@ -60,8 +60,8 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
     Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
     Value signs;
     if (op.getNegated())
-      signs = v.select(adaptor.getNegated().front(), v.word(0x80008000),
-                       v.word(0));
+      signs =
+          v.select(adaptor.getNegated().front(), v.word(0x80008000), v.word(0));
     for (int64_t row = 0; row < part.rows; row += part.step) {
       Values words = v.choose(
           v.compare(CmpIPredicate::sgt, left, row),
@@ -156,7 +156,8 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
     Value row = v.add(adaptor.getFirst().front(), v.row());
     Value left = v.sub(adaptor.getLimit().front(), row);
     Value to = v.at(adaptor.getBase().front(), v.mul(v.widen(row), 4));
-    Value writes = v.compare(CmpIPredicate::eq, v.both(v.lane(), 3), int64_t(0));
+    Value writes =
+        v.compare(CmpIPredicate::eq, v.both(v.lane(), 3), int64_t(0));
     for (auto [half, value] : llvm::enumerate(adaptor.getSource()))
       v.when(v.both(writes,
                     v.compare(CmpIPredicate::sgt, left, int64_t(8 * half))),

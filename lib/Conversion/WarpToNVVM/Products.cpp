@@ -69,8 +69,9 @@ struct LowerMultiply : ThreadPattern<warp::MultiplyOp> {
     const bool adds = static_cast<bool>(op.getSums());
     StringRef type = right.getElement().isBF16() ? "bf16" : "f16";
     const int64_t depth =
-        leftTile ? leftTile.getColumns()
-                 : cast<warp::FragmentType>(op.getLeft().getType()).getColumns();
+        leftTile
+            ? leftTile.getColumns()
+            : cast<warp::FragmentType>(op.getLeft().getType()).getColumns();
 
     Values operands;
     std::string constraints = sumConstraints(sums, adds);
@@ -88,11 +89,11 @@ struct LowerMultiply : ThreadPattern<warp::MultiplyOp> {
     else
       for (Value value : adaptor.getLeft())
         take(value, "r");
-    Value from =
-        v.add(adaptor.getRight().front(), static_cast<int64_t>(op.getFrom()) * 128);
-    int64_t rightAt =
-        take(descriptor(v, from, op.getTransposed() ? 0 : right.getPanelBytes()),
-             "l");
+    Value from = v.add(adaptor.getRight().front(),
+                       static_cast<int64_t>(op.getFrom()) * 128);
+    int64_t rightAt = take(
+        descriptor(v, from, op.getTransposed() ? 0 : right.getPanelBytes()),
+        "l");
 
     std::string text = "{\n.reg .b64 a, b;\n.reg .pred p;\n"
                        "wgmma.fence.sync.aligned;\n";
@@ -110,13 +111,12 @@ struct LowerMultiply : ThreadPattern<warp::MultiplyOp> {
           "wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {2}, {3}, b, p, "
           "1, 1, {4}{5};\n",
           columns, type, registers(0, sums),
-          leftTile ? "a" : registers(left + 4 * step, 4),
-          leftTile ? "0, " : "", op.getTransposed() ? "0" : "1");
+          leftTile ? "a" : registers(left + 4 * step, 4), leftTile ? "0, " : "",
+          op.getTransposed() ? "0" : "1");
     }
     text += "wgmma.commit_group.sync.aligned;\n}";
-    Values result =
-        v.assembly(text, constraints, operands,
-                   SmallVector<Type>(sums, v.f32()));
+    Values result = v.assembly(text, constraints, operands,
+                               SmallVector<Type>(sums, v.f32()));
     // What these products and those before them read.
     if (adds)
       llvm::append_range(result, adaptor.getSums().drop_front(sums));

@@ -49,29 +49,30 @@ Values ThreadBuilder::assembly(StringRef text, StringRef constraints,
 
 void ThreadBuilder::fenceForProducts() {
   NVVM::FenceProxyOp::create(
-      b, NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
-      NVVM::SharedSpaceAttr::get(b.getContext(), NVVM::SharedSpace::shared_cta));
+      b,
+      NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+      NVVM::SharedSpaceAttr::get(b.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
 }
 
 /// The types of the values that a thread has for one of the warp level.
 static void convertTypes(TypeConverter &converter) {
   converter.addConversion([](Type type) { return type; });
-  auto word = [](Type type) {
-    return IntegerType::get(type.getContext(), 32);
-  };
+  auto word = [](Type type) { return IntegerType::get(type.getContext(), 32); };
   converter.addConversion(
       [=](warp::FragmentType type, SmallVectorImpl<Type> &types) {
         Type each = type.isPacked() ? Type(word(type)) : type.getElement();
         types.append(type.getRegisters(), each);
         return success();
       });
+  converter.addConversion([=](warp::FlyingType type,
+                              SmallVectorImpl<Type> &types) {
+    types.append(type.getColumns() / 2, Float32Type::get(type.getContext()));
+    types.append(type.getHeld(), word(type));
+    return success();
+  });
   converter.addConversion(
-      [=](warp::FlyingType type, SmallVectorImpl<Type> &types) {
-        types.append(type.getColumns() / 2, Float32Type::get(type.getContext()));
-        types.append(type.getHeld(), word(type));
-        return success();
-      });
-  converter.addConversion([=](warp::TileType type) -> Type { return word(type); });
+      [=](warp::TileType type) -> Type { return word(type); });
   converter.addConversion(
       [=](warp::RingType type, SmallVectorImpl<Type> &types) {
         types.append(2, word(type));

@@ -10,6 +10,7 @@
 #include "bundle/Bundle.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Target/NVPTX/PtxCodegen.h"
 #include "heddle/Target/NVPTX/Ptxas.h"
 
@@ -36,8 +37,10 @@ remark::RemarkOpts remarkOf(StringRef name, StringRef function = {}) {
 
 class NVPTXBackend final : public Backend {
 public:
-  NVPTXBackend(::heddle::CudaTarget target, Assembler assembler)
-      : target(std::move(target)), assembler(assembler) {}
+  NVPTXBackend(::heddle::CudaTarget target, const BackendOptions &options,
+               ArrayRef<shed::WgmmaRule> rules)
+      : target(std::move(target)), assembler(options.assembler),
+        tuning(options.tuning), rules(rules) {}
 
   StringRef name() const override { return target.description().cpu; }
   const bundle::Target &description() const override {
@@ -72,8 +75,12 @@ private:
   LogicalResult judge(ModuleOp module,
                       const ::heddle::Assembled &assembled) const;
 
+  bool usesWarpgroups() const { return target.hasWgmma() && !rules.empty(); }
+
   ::heddle::CudaTarget target;
   Assembler assembler;
+  std::string tuning;
+  SmallVector<shed::WgmmaRule> rules; ///< of it
 };
 
 } // namespace
@@ -105,6 +112,8 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
   for (bundle::Encoding encoding : forms.encodings)
     kernels.encodings.emplace_back(bundle::nameOf(encoding));
   pm.addPass(createConvertHeddleToShed(kernels));
+  if (usesWarpgroups())
+    pm.addPass(shed::createShedChooseWgmmaTiles(rules));
   pm.addPass(shed::createShedChooseMmaTiles(target));
   pm.addPass(shed::createShedVerifyMmaKernels(target));
   pm.addPass(shed::createShedAddRowKernels(forms.elementTypes));
@@ -112,6 +121,12 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
   pm.addPass(createConvertShedRowsToNVVM());
+  if (usesWarpgroups()) {
+    pm.addPass(createConvertShedToWarp());
+    pm.addPass(warp::createWarpSpecializeRoles());
+    pm.addPass(warp::createWarpVerifyPipelines({target.sharedBytesPerBlock()}));
+    pm.addPass(createConvertWarpToNVVM());
+  }
   pm.addPass(createConvertShedToNVVM());
   // All further simplification is LLVM's: canonicalization here would take
   // twice the time of the rest of this level and change nothing after it.
@@ -188,8 +203,8 @@ std::string NVPTXBackend::identity() const {
   if (assembler != Assembler::None)
     if (std::optional<std::string> path = ::heddle::findPtxas())
       ptxas = ::heddle::programIdentity(*path);
-  return llvm::formatv("{0} ptxas {1} {2}", name(), static_cast<int>(assembler),
-                       ptxas)
+  return llvm::formatv("{0} ptxas {1} {2} tuning {3}", name(),
+                       static_cast<int>(assembler), ptxas, tuning)
       .str();
 }
 
@@ -213,8 +228,15 @@ NVPTXBackend::generateCode(ModuleOp module, ::heddle::CodeCache *cache) const {
   return sections;
 }
 
-std::unique_ptr<Backend>
+llvm::Expected<std::unique_ptr<Backend>>
 mlir::heddle::createNVPTXBackend(::heddle::CudaTarget target,
-                                 Assembler assembler) {
-  return std::make_unique<NVPTXBackend>(std::move(target), assembler);
+                                 const BackendOptions &options) {
+  SmallVector<shed::WgmmaRule> rules;
+  if (!options.tuning.empty()) {
+    auto parsed = shed::parseTuning(options.tuning);
+    if (!parsed)
+      return parsed.takeError();
+    rules = std::move(*parsed);
+  }
+  return std::make_unique<NVPTXBackend>(std::move(target), options, rules);
 }

@@ -47,8 +47,8 @@ uint16_t heddle::test::toHalf(bool bf16, float value) {
   std::frexp(magnitude, &exponent);
   // 11 bits from the leading one on, fewer of what is denormal.
   const int unit = std::max(exponent - 11, -24);
-  auto units = static_cast<uint32_t>(
-      std::nearbyint(std::ldexp(magnitude, -unit)));
+  auto units =
+      static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -unit)));
   if (unit == -24)
     return static_cast<uint16_t>(sign | units);
   return static_cast<uint16_t>(sign + ((unit + 24) << 10) + units);
@@ -222,7 +222,8 @@ void PtxMachine::startProduct(Warp &warp, const PtxInstruction &op) {
 
 void PtxMachine::multiply(Warp &warp, const Product &product) {
   const PtxInstruction &op = *product.instruction;
-  const bool bf16 = op.has("bf16"), inRegisters = op.operands[1].kind == Kind::List;
+  const bool bf16 = op.has("bf16"),
+             inRegisters = op.operands[1].kind == Kind::List;
   const std::vector<int64_t> &sums = op.operands[0].list;
   const auto columns = static_cast<int64_t>(sums.size()) * 2;
   // Of the right operand: whether it lies along its columns.
@@ -236,12 +237,12 @@ void PtxMachine::multiply(Warp &warp, const Product &product) {
   for (int64_t row = 0; row < 16; ++row)
     for (int64_t k = 0; k < 16; ++k) {
       if (!inRegisters) {
-        left[row][k] = element(warp, bf16, product.left, firstRow + row, k, false);
+        left[row][k] =
+            element(warp, bf16, product.left, firstRow + row, k, false);
         continue;
       }
       const int64_t which = row / 8 + k / 8 * 2, lane = row % 8 * 4 + k % 8 / 2;
-      uint64_t word =
-          warp.values[op.operands[1].list[which] * lanes + lane];
+      uint64_t word = warp.values[op.operands[1].list[which] * lanes + lane];
       left[row][k] = fromHalf(bf16, static_cast<uint16_t>(word >> k % 2 * 16));
     }
   for (int64_t row = 0; row < 16; ++row)
@@ -509,7 +510,8 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
     for (int lane = 0; lane < lanes; ++lane) {
       if (!(mask >> lane & 1))
         continue;
-      auto address = static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+      auto address =
+          static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
       sharedAt(address, 8);
       if (op.has("init")) {
         auto count = static_cast<int64_t>(read(warp, op.operands[1], lane));

@@ -1,4 +1,4 @@
-//===- PtxMachine.h - Runs PTX of warpgroups without a GPU -----*- C++ -*--===//
+//===- PtxMachine.h - Runs PTX of warpgroups without a GPU ------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -80,9 +80,9 @@ public:
 
   /// Announces an array that the kernel may read and write.
   void allow(const void *from, int64_t bytes) {
-    ranges.push_back({reinterpret_cast<uint64_t>(from),
-                      reinterpret_cast<uint64_t>(from) +
-                          static_cast<uint64_t>(bytes)});
+    ranges.push_back(
+        {reinterpret_cast<uint64_t>(from),
+         reinterpret_cast<uint64_t>(from) + static_cast<uint64_t>(bytes)});
   }
 
   /// Runs block (x, y, z) to its end. Throws a PtxError.
@@ -123,7 +123,7 @@ private:
     std::vector<uint8_t> held;    ///< registers that products read
     std::vector<Product> open, committed;
     std::vector<Copy> copies;
-    uint64_t fenced = 0; ///< time of the last proxy fence
+    uint64_t fenced = 0;   ///< time of the last proxy fence
     int64_t waitsFor = -1; ///< number of a named barrier
   };
 

@@ -20,7 +20,8 @@ bool PtxInstruction::has(std::string_view part) const {
 namespace {
 
 std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+  while (!text.empty() &&
+         std::isspace(static_cast<unsigned char>(text.front())))
     text.remove_prefix(1);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
     text.remove_suffix(1);
@@ -82,7 +83,10 @@ int64_t Parser::registerOf(std::string_view name) {
 PtxOperand Parser::operand(std::string_view text) {
   using Kind = PtxOperand::Kind;
   static const std::map<std::string_view, int64_t> specials = {
-      {"%tid.x", 0}, {"%ctaid.x", 1}, {"%ctaid.y", 2}, {"%ctaid.z", 3},
+      {"%tid.x", 0},
+      {"%ctaid.x", 1},
+      {"%ctaid.y", 2},
+      {"%ctaid.z", 3},
       {"heddle_shared", 4}};
   if (auto found = specials.find(text); found != specials.end())
     return {Kind::Special, found->second, -1, {}};
@@ -109,8 +113,8 @@ PtxOperand Parser::operand(std::string_view text) {
   }
   if (text.starts_with("0f"))
     return {Kind::Constant,
-            static_cast<int64_t>(std::stoul(std::string(text.substr(2)),
-                                            nullptr, 16)),
+            static_cast<int64_t>(
+                std::stoul(std::string(text.substr(2)), nullptr, 16)),
             -1,
             {}};
   if (std::isdigit(static_cast<unsigned char>(text.front())) ||

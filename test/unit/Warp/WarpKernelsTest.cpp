@@ -1,4 +1,5 @@
-//===- WarpKernelsTest.cpp - Generated warpgroup kernels, run without a GPU -===//
+//===- WarpKernelsTest.cpp - Generated warpgroup kernels, run without a GPU
+//-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,6 +19,7 @@
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
 #include "heddle/Target/NVPTX/PtxCodegen.h"
+#include "heddle/Target/NVPTX/Ptxas.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -32,7 +34,6 @@
 using namespace mlir;
 using namespace ::heddle::test;
 
-
 namespace {
 
 /// A kernel as PTX and what its launch needs.
@@ -43,10 +44,10 @@ struct Compiled {
 
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling) {
-  std::string text =
-      "shed.kernel @dense attention element(" + type + ") head_dim(" +
-      std::to_string(headDim) + ") writes_lse tiling(#shed.wgmma_tiling<" +
-      tiling + R"(>) {
+  std::string text = "shed.kernel @dense attention element(" + type +
+                     ") head_dim(" + std::to_string(headDim) +
+                     ") writes_lse tiling(#shed.wgmma_tiling<" + tiling +
+                     R"(>) {
   %q = shed.load_queries : !shed.tile<queries, channels, TYPE>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
@@ -76,7 +77,8 @@ Compiled compile(const std::string &type, int headDim,
   if (!module || failed(pm.run(*module)))
     return {};
   auto records = mlir::heddle::collectCudaKernels(*module);
-  auto ptx = mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
+  auto ptx =
+      mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
   if (failed(ptx))
     return {};
   return {*ptx, records[0].sharedBytes, records[0].queryRows};
@@ -121,8 +123,7 @@ protected:
 } // namespace
 
 void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
-                        const Problem &p, uint64_t seed,
-                        std::string *mistake) {
+                        const Problem &p, uint64_t seed, std::string *mistake) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const int64_t wide = p.heads * headDim, narrow = p.kvHeads * headDim;
@@ -196,16 +197,15 @@ void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
       }
       for (double &logit : logits)
         sum += logit = std::exp2(logit - most);
-      worstLse = std::max(worstLse,
-                          std::fabs(lse[head * p.rows + row] -
-                                    (most + std::log2(sum))));
+      worstLse = std::max(worstLse, std::fabs(lse[head * p.rows + row] -
+                                              (most + std::log2(sum))));
       for (int64_t c = 0; c < headDim; ++c) {
         double expected = 0;
         for (int64_t j = 0; j < p.n; ++j)
           expected += logits[j] / sum * real(value, j, kv + c);
         double found = real(output, row, own + c);
-        worst = std::max(worst, std::isnan(found) ? INFINITY
-                                                  : std::fabs(found - expected));
+        worst = std::max(
+            worst, std::isnan(found) ? INFINITY : std::fabs(found - expected));
       }
     }
   // Weights and outputs are rounded to 8 bits (bf16) or 11.
@@ -219,25 +219,23 @@ void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
 }
 
 TEST_F(WarpKernels, DenseOf128) {
-  Compiled code =
-      compile("bf16", 128,
-              "consumers = 3, keys = 128, stages = 2, parts = 2, "
-              "producer_registers = 32, consumer_registers = 160");
+  Compiled code = compile("bf16", 128,
+                          "consumers = 3, keys = 128, stages = 2, parts = 2, "
+                          "producer_registers = 32, consumer_registers = 160");
   ASSERT_FALSE(code.ptx.empty());
   EXPECT_EQ(code.queryRows, 192);
   uint64_t seed = 1;
-  for (const Problem &problem : {
-           Problem{1, 1, 1, 1, 0.1f}, Problem{129, 193, 1, 1, 0.088f},
-           Problem{128, 5, 2, 1, 0.088f}, Problem{700, 70, 1, 1, -0.088f, 3},
-           Problem{385, 192, 1, 1, 0.0f}})
+  for (const Problem &problem :
+       {Problem{1, 1, 1, 1, 0.1f}, Problem{129, 193, 1, 1, 0.088f},
+        Problem{128, 5, 2, 1, 0.088f}, Problem{700, 70, 1, 1, -0.088f, 3},
+        Problem{385, 192, 1, 1, 0.0f}})
     check(code, true, 128, problem, seed++);
 }
 
 TEST_F(WarpKernels, DenseOf64) {
-  Compiled code =
-      compile("f16", 64,
-              "consumers = 2, keys = 96, stages = 3, parts = 3, "
-              "producer_registers = 40, consumer_registers = 232");
+  Compiled code = compile("f16", 64,
+                          "consumers = 2, keys = 96, stages = 3, parts = 3, "
+                          "producer_registers = 40, consumer_registers = 232");
   ASSERT_FALSE(code.ptx.empty());
   uint64_t seed = 1;
   for (const Problem &problem :
@@ -273,6 +271,39 @@ TEST_F(WarpKernels, MistakesAreFound) {
                "before the wait");
   EXPECT_PRED2(has, mistakeWith("fence.proxy.async.shared::cta;", ""),
                "without a proxy fence");
-  EXPECT_PRED2(has, mistakeWith("@p mbarrier.arrive.shared::cta.b64 _, [", "// "),
+  EXPECT_PRED2(has,
+               mistakeWith("@p mbarrier.arrive.shared::cta.b64 _, [", "// "),
                "no warp can go on");
+}
+
+/// ptxas serialises products whose registers it cannot prove to be free, and
+/// says so.
+TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
+  std::optional<std::string> ptxas = ::heddle::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas";
+  for (auto [type, headDim, tiling] :
+       {std::tuple("bf16", 128,
+                   "consumers = 3, keys = 128, stages = 2, parts = 2, "
+                   "producer_registers = 32, consumer_registers = 160"),
+        std::tuple("f16", 128,
+                   "consumers = 3, keys = 80, stages = 4, parts = 1, "
+                   "producer_registers = 32, consumer_registers = 160"),
+        std::tuple("bf16", 128,
+                   "consumers = 2, keys = 176, stages = 2, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 232"),
+        std::tuple("f16", 64,
+                   "consumers = 3, keys = 128, stages = 3, parts = 2, "
+                   "producer_registers = 32, consumer_registers = 160")}) {
+    SCOPED_TRACE(std::string(type) + ", " + tiling);
+    std::string why;
+    auto result = ::heddle::assemble(*ptxas, "sm_90a",
+                                     compile(type, headDim, tiling).ptx, why);
+    ASSERT_TRUE(static_cast<bool>(result));
+    if (!*result)
+      GTEST_SKIP() << why;
+    EXPECT_TRUE((*result)->complaints.empty());
+    ASSERT_EQ((*result)->kernels.size(), 1u);
+    EXPECT_EQ((*result)->kernels[0].stackBytes, 0);
+  }
 }

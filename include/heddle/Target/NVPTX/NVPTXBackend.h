@@ -13,12 +13,13 @@
 
 namespace mlir::heddle {
 
-/// The back end that makes PTX and, as `assembler` says, machine code. What
+/// The back end that makes PTX and, as the options say, machine code. What
 /// ptxas finds slow (a stack frame, serialised instructions) is a warning at
 /// the module; with Assembler::Strict any of it is an error. Remarks of
 /// category "heddle-nvptx" say what each kernel takes.
-std::unique_ptr<Backend> createNVPTXBackend(::heddle::CudaTarget target,
-                                            Assembler assembler);
+/// Fails if the options' table of tilings is none.
+llvm::Expected<std::unique_ptr<Backend>>
+createNVPTXBackend(::heddle::CudaTarget target, const BackendOptions &options);
 
 } // namespace mlir::heddle
 

@@ -220,7 +220,8 @@ struct ChooseMmaTiles : shed::impl::ShedChooseMmaTilesBase<ChooseMmaTiles> {
     Limits limits{sharedOfBlock, sharedOfProcessor, registersOfProcessor,
                   registersOfThread};
     WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
-      if (kernel.getTilingAs<MmaTilingAttr>())
+      if (kernel.getTilingAs<MmaTilingAttr>() ||
+          kernel.getTilingAs<WgmmaTilingAttr>())
         return WalkResult::advance();
       MmaTilingAttr tiling = TileChooser(kernel, limits).choose();
       if (!tiling) {

@@ -20,6 +20,10 @@ using namespace mlir::shed;
 
 static LogicalResult verifyKernel(KernelOp kernel, int64_t sharedBytes,
                                   int64_t registers) {
+  // Memory and registers of warpgroups are laid out, and checked, a level
+  // below.
+  if (kernel.getTilingAs<WgmmaTilingAttr>())
+    return success();
   auto tiling = kernel.getTilingAs<MmaTilingAttr>();
   if (!tiling)
     return kernel.emitOpError()

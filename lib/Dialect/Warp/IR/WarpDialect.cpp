@@ -102,8 +102,9 @@ LogicalResult FragmentType::verify(EmitError emitError, int64_t columns,
 LogicalResult FlyingType::verify(EmitError emitError, int64_t columns,
                                  int64_t held) {
   if (columns < 8 || columns % 8 || columns > 256)
-    return emitError() << "products have a multiple of 8 columns up to 256, not "
-                       << columns;
+    return emitError()
+           << "products have a multiple of 8 columns up to 256, not "
+           << columns;
   if (held < 0)
     return emitError() << "products hold 0 registers or more, not " << held;
   return success();

@@ -11,8 +11,8 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZEROLES
@@ -114,10 +114,9 @@ void Specializer::makeRings() {
         b, stream.load.getLoc(), type, /*offset=*/0, /*barriers=*/0,
         /*writers=*/warpgroupThreads, /*readers=*/4 * pipeline.getConsumers());
   }
-  roles =
-      RolesOp::create(b, function.getLoc(), pipeline.getConsumers(),
-                      pipeline.getProducerRegisters(),
-                      pipeline.getConsumerRegisters());
+  roles = RolesOp::create(b, function.getLoc(), pipeline.getConsumers(),
+                          pipeline.getProducerRegisters(),
+                          pipeline.getConsumerRegisters());
   roles.getProducer().emplaceBlock();
   roles.getConsumer().emplaceBlock().addArgument(b.getI32Type(),
                                                  function.getLoc());
@@ -127,9 +126,9 @@ void Specializer::makeRings() {
 LogicalResult Specializer::divide() {
   Block *consumer = &roles.getConsumer().front();
   Block *block = roles->getBlock();
-  consumer->getOperations().splice(
-      consumer->end(), block->getOperations(), std::next(roles->getIterator()),
-      std::prev(block->end()));
+  consumer->getOperations().splice(consumer->end(), block->getOperations(),
+                                   std::next(roles->getIterator()),
+                                   std::prev(block->end()));
   SmallVector<WarpgroupOp> numbers;
   consumer->walk([&](WarpgroupOp op) { numbers.push_back(op); });
   for (WarpgroupOp op : numbers) {
@@ -162,7 +161,8 @@ void Specializer::fillRings() {
     (void)getBackwardSlice(op, &outside, before);
     outside.insert(op);
   };
-  for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
     addOutside(bound);
   for (Operation *op : slice)
     for (Value operand : op->getOperands())
@@ -172,10 +172,10 @@ void Specializer::fillRings() {
   b.setInsertionPointToStart(&roles.getProducer().front());
   for (Operation *op : topologicalSort(outside))
     b.clone(*op, mapping);
-  auto copies = scf::ForOp::create(b, loop.getLoc(),
-                                   mapping.lookupOrDefault(loop.getLowerBound()),
-                                   mapping.lookupOrDefault(loop.getUpperBound()),
-                                   mapping.lookupOrDefault(loop.getStep()));
+  auto copies = scf::ForOp::create(
+      b, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+      mapping.lookupOrDefault(loop.getUpperBound()),
+      mapping.lookupOrDefault(loop.getStep()));
   Value tile = copies.getInductionVar();
   mapping.map(loop.getInductionVar(), tile);
   b.setInsertionPointToStart(copies.getBody());
@@ -191,8 +191,8 @@ void Specializer::fillRings() {
         streams, [&](Stream &each) { return each.load == load; });
     Location loc = load.getLoc();
     auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
-    Value into =
-        AcquireOp::create(b, loc, load.getResult().getType(), stream.ring, tile);
+    Value into = AcquireOp::create(b, loc, load.getResult().getType(),
+                                   stream.ring, tile);
     CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
                    at(load.getStride()), at(load.getLimit()), into);
     PublishOp::create(b, loc, stream.ring, tile);
@@ -245,8 +245,8 @@ void Specializer::placeTiles() {
     return at;
   };
   roles.getConsumer().walk([&](LoadOp load) {
-    load.setOffset(take(pipeline.getConsumers() *
-                        load.getResult().getType().getBytes()));
+    load.setOffset(
+        take(pipeline.getConsumers() * load.getResult().getType().getBytes()));
   });
   for (Stream &stream : streams)
     stream.ring.setOffset(take(stream.ring.getType().getBytes()));
@@ -258,14 +258,13 @@ void Specializer::placeTiles() {
   function->setAttr("heddle.shared_bytes",
                     b.getI64IntegerAttr(bytes + tileAlignment));
   function->setAttr("heddle.threads", b.getI64IntegerAttr(threads()));
-  function->setAttr("nvvm.maxntid", b.getDenseI32ArrayAttr(
-                                        {static_cast<int32_t>(threads())}));
+  function->setAttr("nvvm.maxntid",
+                    b.getDenseI32ArrayAttr({static_cast<int32_t>(threads())}));
   function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
 }
 
 namespace {
-struct SpecializeRoles
-    : warp::impl::WarpSpecializeRolesBase<SpecializeRoles> {
+struct SpecializeRoles : warp::impl::WarpSpecializeRolesBase<SpecializeRoles> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<LLVM::LLVMFuncOp>()) {
       auto pipeline = function->getAttrOfType<PipelineAttr>(pipelineName);

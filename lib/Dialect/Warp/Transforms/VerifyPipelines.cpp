@@ -51,9 +51,8 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   });
   if (walked.wasInterrupted())
     return failure();
-  llvm::sort(places, [](const Place &x, const Place &y) {
-    return x.from < y.from;
-  });
+  llvm::sort(places,
+             [](const Place &x, const Place &y) { return x.from < y.from; });
   int64_t end = 0;
   for (const Place &place : places) {
     if (place.from < end)
@@ -63,23 +62,22 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
     end = place.end;
   }
   if (end + tileAlignment > limit)
-    return roles.emitOpError() << "needs " << end + tileAlignment
-                               << " bytes of shared memory; there are "
-                               << limit;
+    return roles.emitOpError()
+           << "needs " << end + tileAlignment
+           << " bytes of shared memory; there are " << limit;
   return success();
 }
 
 static LogicalResult verifyRegisters(RolesOp roles) {
-  int64_t all = warpgroupThreads *
-                (roles.getProducerRegisters() +
-                 roles.getConsumers() * roles.getConsumerRegisters());
+  int64_t all =
+      warpgroupThreads * (roles.getProducerRegisters() +
+                          roles.getConsumers() * roles.getConsumerRegisters());
   if (all > blockRegisters)
-    return roles.emitOpError() << "gives " << all
-                               << " registers to its threads; there are "
-                               << blockRegisters;
+    return roles.emitOpError()
+           << "gives " << all << " registers to its threads; there are "
+           << blockRegisters;
   return success();
 }
-
 
 /// Finds the op of type `Op` among the ring's users, which is to be there once.
 template <typename Op> static FailureOr<Op> single(RingOp ring) {
@@ -116,10 +114,9 @@ static bool same(Value x, Value y) {
       left->getAttrDictionary() != right->getAttrDictionary() ||
       left->getNumOperands() != right->getNumOperands())
     return false;
-  return llvm::all_of(llvm::zip(left->getOperands(), right->getOperands()),
-                      [](auto pair) {
-                        return same(std::get<0>(pair), std::get<1>(pair));
-                      });
+  return llvm::all_of(
+      llvm::zip(left->getOperands(), right->getOperands()),
+      [](auto pair) { return same(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 /// Checks that both sides run through the same tile numbers from 0 on: the
@@ -180,17 +177,16 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     return ring.emitOpError("expects other numbers of writers or readers than "
                             "there are");
   for (Operation *user : (*acquire)->getUsers())
-    if (!isa<CopyOp>(user) || failed(verifyOrder(user, *publish)))
-      return publish->emitOpError("comes before a stage is filled");
+    if (failed(verifyOrder(user, *publish)))
+      return failure();
   if ((*acquire)->use_empty())
-    return publish->emitOpError("comes before a stage is filled");
+    return publish->emitOpError("publishes a stage that nothing fills");
   return success(succeeded(verifyReads(*await, *release)) &&
                  succeeded(verifyPhases(*acquire, *await)));
 }
 
 namespace {
-struct VerifyPipelines
-    : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
+struct VerifyPipelines : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
   using WarpVerifyPipelinesBase::WarpVerifyPipelinesBase;
 
   void runOnOperation() override {
@@ -198,9 +194,8 @@ struct VerifyPipelines
     getOperation().walk([&](RolesOp roles) {
       good &= succeeded(verifyMemory(roles, sharedOfBlock)) &&
               succeeded(verifyRegisters(roles));
-      roles->getParentOfType<LLVM::LLVMFuncOp>().walk([&](RingOp ring) {
-        good &= succeeded(verifyRing(ring, roles));
-      });
+      roles->getParentOfType<LLVM::LLVMFuncOp>().walk(
+          [&](RingOp ring) { good &= succeeded(verifyRing(ring, roles)); });
     });
     if (!good)
       return signalPassFailure();

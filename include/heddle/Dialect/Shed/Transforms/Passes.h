@@ -9,6 +9,7 @@
 #define HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 #include "heddle/Support/TargetInfo.h"
 
 #include "mlir/Pass/Pass.h"
@@ -31,6 +32,9 @@ createShedVerifyKernels(const ::heddle::HostTargetInfo &target);
 /// `shed-choose-mma-tiles` for the GPU `target`.
 std::unique_ptr<Pass>
 createShedChooseMmaTiles(const ::heddle::CudaTargetInfo &target);
+
+/// `shed-choose-wgmma-tiles` with the entries of a table.
+std::unique_ptr<Pass> createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules);
 
 /// `shed-verify-mma-kernels` against the memory and registers of `target`.
 std::unique_ptr<Pass>

@@ -64,6 +64,20 @@ def ShedChooseMmaTiles : Pass<"shed-choose-mma-tiles"> {
   let dependentDialects = ["::mlir::shed::ShedDialect"];
 }
 
+def ShedChooseWgmmaTiles : Pass<"shed-choose-wgmma-tiles"> {
+  let summary = "Give kernels the warpgroup tilings of a table";
+  let description = [{
+    Writes a `wgmma_tiling` on each attention kernel over all keys, without a
+    tiling, of whose element type and head dim the table has an entry: the first
+    one counts. Others are left to `shed-choose-mma-tiles`.
+  }];
+  let options = [
+    Option<"table", "table", "std::string", "",
+           "a file with the table (`Transforms/Tuning.h`)">,
+  ];
+  let dependentDialects = ["::mlir::shed::ShedDialect"];
+}
+
 def ShedVerifyMmaKernels : Pass<"shed-verify-mma-kernels"> {
   let summary = "Check what holds after the tile level, on a GPU";
   let description = [{

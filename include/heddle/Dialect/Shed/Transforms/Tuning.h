@@ -1,0 +1,43 @@
+//===- Tuning.h - Tables of measured tilings -------------------*- C++ -*--===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A table says which kernels take a `wgmma_tiling` and which one. Its text is
+// JSON:
+//
+//   {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3,
+//               "keys": 128, "stages": 2, "parts": 2,
+//               "producer_registers": 32, "consumer_registers": 160}]}
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H
+#define HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mlir::shed {
+
+/// The tiling of kernels over all keys of an element type and head dim.
+struct WgmmaRule {
+  std::string element; ///< "bf16" or "f16"
+  int64_t headDim = 0;
+  int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
+  int64_t producerRegisters = 0, consumerRegisters = 0;
+};
+
+/// Reads a table. Fails with a sentence that says what was found and what was
+/// expected; whether a tiling is possible is for its attribute to say.
+llvm::Expected<llvm::SmallVector<WgmmaRule>> parseTuning(llvm::StringRef text);
+
+} // namespace mlir::shed
+
+#endif // HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H

@@ -1,0 +1,139 @@
+//===- ChooseWgmmaTiles.cpp - Give kernels the warpgroup tilings of a table
+//-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Shed/Transforms/Passes.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace mlir::shed {
+#define GEN_PASS_DEF_SHEDCHOOSEWGMMATILES
+#include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
+} // namespace mlir::shed
+
+using namespace mlir;
+using namespace mlir::shed;
+
+llvm::Expected<llvm::SmallVector<WgmmaRule>>
+mlir::shed::parseTuning(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
+  if (!parsed)
+    return llvm::createStringError("a table of tilings is no JSON: " +
+                                   llvm::toString(parsed.takeError()));
+  const llvm::json::Object *table = parsed->getAsObject();
+  const llvm::json::Array *list = table ? table->getArray("wgmma") : nullptr;
+  if (!list || table->size() != 1)
+    return llvm::createStringError(
+        "a table of tilings is an object with a list 'wgmma' and nothing else");
+  llvm::SmallVector<WgmmaRule> rules;
+  for (auto [i, value] : llvm::enumerate(*list)) {
+    WgmmaRule rule;
+    const llvm::json::Object *fields = value.getAsObject();
+    auto problem = [&, i = i](const llvm::Twine &what) {
+      return llvm::createStringError(
+          llvm::formatv("wgmma[{0}]: {1}", i, what.str()).str());
+    };
+    if (!fields)
+      return problem("expected an object");
+    std::optional<llvm::StringRef> element = fields->getString("element");
+    if (!element || (*element != "bf16" && *element != "f16"))
+      return problem("'element' is \"bf16\" or \"f16\"");
+    rule.element = element->str();
+    std::pair<const char *, int64_t *> numbers[] = {
+        {"head_dim", &rule.headDim},
+        {"consumers", &rule.consumers},
+        {"keys", &rule.keys},
+        {"stages", &rule.stages},
+        {"parts", &rule.parts},
+        {"producer_registers", &rule.producerRegisters},
+        {"consumer_registers", &rule.consumerRegisters}};
+    for (auto [name, into] : numbers) {
+      std::optional<int64_t> number = fields->getInteger(name);
+      if (!number)
+        return problem(llvm::Twine("'") + name +
+                       "' is not there or no integer");
+      *into = *number;
+    }
+    if (fields->size() != std::size(numbers) + 1)
+      return problem("there are fields beside 'element', 'head_dim', "
+                     "'consumers', 'keys', 'stages', 'parts', "
+                     "'producer_registers' and 'consumer_registers'");
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+/// Whether the way by warpgroups has a form for the kernel.
+static bool suits(KernelOp kernel) {
+  if (kernel.getKind() != KernelKind::Attention ||
+      kernel.getElement().isF32() || kernel.getHeadDim() % 64)
+    return false;
+  return !kernel.getBody()
+              .walk([](ForKeysOp loop) {
+                return isa<AllAttr>(loop.getOver()) && loop.getSkip().empty()
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+namespace {
+struct ChooseWgmmaTiles
+    : shed::impl::ShedChooseWgmmaTilesBase<ChooseWgmmaTiles> {
+  using ShedChooseWgmmaTilesBase::ShedChooseWgmmaTilesBase;
+  explicit ChooseWgmmaTiles(ArrayRef<WgmmaRule> rules)
+      : rules(rules.begin(), rules.end()) {}
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (table.empty())
+      return success();
+    auto file = llvm::MemoryBuffer::getFile(table);
+    if (!file)
+      return emitError(UnknownLoc::get(context))
+             << "cannot read '" << table << "': " << file.getError().message();
+    auto parsed = parseTuning((*file)->getBuffer());
+    if (!parsed)
+      return emitError(UnknownLoc::get(context))
+             << table << ": " << llvm::toString(parsed.takeError());
+    rules = std::move(*parsed);
+    return success();
+  }
+
+  void runOnOperation() override {
+    WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
+      if (kernel.getTilingAttr() || !suits(kernel))
+        return WalkResult::advance();
+      for (const WgmmaRule &rule : rules) {
+        if (rule.headDim != static_cast<int64_t>(kernel.getHeadDim()) ||
+            (rule.element == "bf16") != kernel.getElement().isBF16())
+          continue;
+        auto tiling = WgmmaTilingAttr::getChecked(
+            [&] { return kernel.emitError("the table of tilings: "); },
+            &getContext(), rule.consumers, rule.keys, rule.stages, rule.parts,
+            rule.producerRegisters, rule.consumerRegisters);
+        if (!tiling)
+          return WalkResult::interrupt();
+        kernel.setTilingAttr(tiling);
+        break;
+      }
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      signalPassFailure();
+  }
+
+  SmallVector<WgmmaRule> rules;
+};
+} // namespace
+
+std::unique_ptr<Pass>
+mlir::shed::createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules) {
+  return std::make_unique<ChooseWgmmaTiles>(rules);
+}

@@ -1,0 +1,95 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --convert-shed-to-warp --split-input-file --verify-diagnostics | FileCheck %s
+
+// Attention over all keys as one stream of control. Each warpgroup has 64 rows
+// of the 192; the products with the values are in two parts, so that those of
+// the first run under the exponentials of the second.
+// CHECK-LABEL: llvm.func @dense
+// CHECK-SAME: heddle.query_rows = 192
+// CHECK-SAME: warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>
+// CHECK: %[[Q:.*]] = warp.load {{.*}} negated{{.*}} : <1>, <64, 128, bf16>
+// CHECK: scf.for
+// CHECK-DAG: %[[K:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
+// CHECK-DAG: %[[V:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
+// CHECK: %[[F:.*]] = warp.multiply %[[Q]], %[[K]] transposed
+// CHECK: %[[S:.*]] = warp.wait %[[F]]
+// The last tile may have fewer keys.
+// CHECK: scf.if
+// CHECK: warp.map(%[[S]])
+// CHECK: arith.cmpi slt
+// Old sums shrink only where some row's maximum has grown by much.
+// CHECK: %[[FAR:.*]] = warp.any
+// CHECK: scf.if %[[FAR]]
+// CHECK: warp.slice {{.*}} from 0
+// CHECK: %[[P0:.*]] = warp.round
+// CHECK: %[[F0:.*]] = warp.multiply %[[P0]], {{.*}} plus
+// CHECK: warp.slice {{.*}} from 64
+// CHECK: math.exp2
+// CHECK: %[[P1:.*]] = warp.round
+// CHECK: %[[F1:.*]] = warp.multiply %[[P1]], {{.*}} from 64 plus %[[F0]]
+// CHECK: warp.wait %[[F1]]
+// CHECK: warp.store
+// CHECK: math.log2
+// CHECK: warp.store_column
+shed.kernel @dense attention element(bf16) head_dim(128) writes_lse tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// Ops mean what their operands say: here keys stand for values too.
+// CHECK-LABEL: llvm.func @keys_twice
+// CHECK: warp.load {{.*}} negated
+// CHECK: scf.for
+// CHECK: %[[K:.*]] = warp.load {{.*}} : <1>, <64, 64, f16>
+// CHECK-NOT: warp.load
+// CHECK: warp.multiply %{{.*}}, %[[K]] transposed
+// CHECK: warp.multiply %{{.*}}, %[[K]] plus
+shed.kernel @keys_twice attention element(f16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %s, %l, %k : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+shed.kernel @window attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: it is not over all keys}}
+  %s1 = shed.for_keys over #shed.window<64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <64>
+    %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups, which have kernels of attention for bf16 and f16 and head dims that are multiples of 64}}
+shed.kernel @wide attention element(f32) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %s0 = shed.softmax_init : !shed.softmax
+  shed.store %s0
+}

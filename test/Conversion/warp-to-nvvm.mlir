@@ -1,0 +1,65 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --convert-warp-to-nvvm --cse | FileCheck %s
+// RUN: not heddle-opt %S/Inputs/undivided.mlir --convert-warp-to-nvvm 2>&1 | FileCheck %s --check-prefix=UNDIVIDED
+
+// UNDIVIDED: 'warp.load' op belongs to no role; run warp-specialize-roles first
+
+// Barriers: 128 threads fill a stage, 4 warps empty it.
+// CHECK-LABEL: llvm.func @pipeline
+// CHECK: nvvm.mbarrier.init
+// CHECK: nvvm.fence.mbarrier.init
+// CHECK: nvvm.barrier0
+// CHECK: scf.if
+// CHECK: nvvm.setmaxregister decrease 40
+// The producer waits for the phase before the first: stages are empty at first.
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: cp.async.mbarrier.arrive.noinc.shared::cta.b64
+// CHECK: else
+// CHECK: nvvm.setmaxregister increase 232
+// CHECK: llvm.inline_asm {{.*}}"bar.sync $0, 128;"
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
+// CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+// 64 columns of depth are four steps: 32 bytes of a row each.
+// CHECK: wgmma.fence.sync.aligned
+// CHECK-SAME: add.s64 a, $32, 0;
+// CHECK-SAME: setp.ne.b32 p, 0, 0;
+// CHECK-SAME: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+// CHECK-SAME: add.s64 a, $32, 6;
+// CHECK-SAME: wgmma.commit_group.sync.aligned
+// CHECK: "wgmma.wait_group.sync.aligned 0;"
+// CHECK: @p mbarrier.arrive.shared::cta.b64
+// A map is written out for each element that a thread holds.
+// CHECK-COUNT-32: nvvm.ex2.approx.ftz.f32
+// The fragment is a left operand as it is, in registers.
+// CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, {$32, $33, $34, $35}, b, p, 1, 1, 1;
+llvm.func @pipeline(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 24576 : i64, offset = 8192 : i64, readers = 4 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 64, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>> -> !warp.tile<64, 64, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 64, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>>
+    }
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 64, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>> -> !warp.tile<64, 64, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 64, bf16>, !warp.tile<64, 64, bf16> -> !warp.flying<64, held = 0>
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>>
+      %e = warp.map(%s) {
+      ^bb0(%x: f32, %row: i32, %column: i32):
+        %y = math.exp2 %x : f32
+        warp.yield %y : f32
+      } : (!warp.fragment<64, f32>) -> !warp.fragment<64, f32>
+      %p = warp.round %e : !warp.fragment<64, f32> -> !warp.fragment<64, bf16>
+      %g = warp.multiply %p, %q : !warp.fragment<64, bf16>, !warp.tile<64, 64, bf16> -> !warp.flying<64, held = 16>
+      %o = warp.wait %g : !warp.flying<64, held = 16> -> !warp.fragment<64, f32>
+    }
+  }
+  llvm.return
+}

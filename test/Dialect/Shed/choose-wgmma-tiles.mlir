@@ -1,0 +1,71 @@
+// REQUIRES: heddle-opt
+// RUN: split-file %s %t
+// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/table.json --shed-choose-mma-tiles | FileCheck %s
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/missing.json 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/text.json 2>&1 | FileCheck %s --check-prefix=TEXT
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/short.json 2>&1 | FileCheck %s --check-prefix=SHORT
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/odd.json 2>&1 | FileCheck %s --check-prefix=ODD
+
+// MISSING: error: cannot read '{{.*}}missing.json'
+// TEXT: error: {{.*}}text.json: a table of tilings is no JSON
+// SHORT: error: {{.*}}short.json: wgmma[0]: 'keys' is not there or no integer
+// ODD: error: the table of tilings: keys is a multiple of 16 up to 256, not 100
+
+// A kernel of which the table has an entry; others are cut as ever.
+// CHECK-LABEL: shed.kernel @dense
+// CHECK-SAME: wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>
+// CHECK-LABEL: shed.kernel @other_type
+// CHECK-SAME: mma_tiling
+// CHECK-LABEL: shed.kernel @window
+// CHECK-SAME: mma_tiling
+
+//--- table.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160}]}
+//--- text.json
+keys = 128
+//--- short.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3}]}
+//--- odd.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 100, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160}]}
+//--- kernels.mlir
+shed.kernel @dense attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @other_type attention element(f16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @window attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.sinks<64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}

@@ -1,0 +1,82 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{a tile has a multiple of 8 rows up to 256, not 12}}
+func.func private @tile(!warp.tile<12, 128, bf16>)
+
+// -----
+
+// expected-error @+1 {{a tile has 64, 128, 192 or 256 columns, not 96}}
+func.func private @columns(!warp.tile<64, 96, bf16>)
+
+// -----
+
+// expected-error @+1 {{a tile's elements are bf16 or f16, not 'f32'}}
+func.func private @element(!warp.tile<64, 128, f32>)
+
+// -----
+
+// expected-error @+1 {{a ring has 2 to 8 stages, not 1}}
+func.func private @ring(!warp.ring<1, !warp.tile<64, 128, bf16>>)
+
+// -----
+
+// expected-error @+1 {{a thread has a multiple of 8 registers from 24 to 240, not 100}}
+func.func private @pipeline() attributes {p = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 24, consumer_registers = 100>}
+
+// -----
+
+func.func @map(%x: !warp.fragment<64, f32>, %y: !warp.fragment<128, f32>) {
+  // expected-error @+1 {{has fragments of 64 and of 128 columns}}
+  %0 = warp.map(%x, %y) {
+  ^bb0(%a: f32, %b: f32, %row: i32, %column: i32):
+    warp.yield %a : f32
+  } : (!warp.fragment<64, f32>, !warp.fragment<128, f32>) -> !warp.fragment<64, f32>
+  return
+}
+
+// -----
+
+func.func @narrow(%x: !warp.fragment<64, f32>) {
+  // expected-error @+1 {{has a result of one column from operands of more; use warp.reduce}}
+  %0 = warp.map(%x) {
+  ^bb0(%a: f32, %row: i32, %column: i32):
+    warp.yield %a : f32
+  } : (!warp.fragment<64, f32>) -> !warp.fragment<1, f32>
+  return
+}
+
+// -----
+
+func.func @region(%x: !warp.fragment<64, f32>) {
+  // expected-error @+1 {{has a region whose arguments are not an element of each operand, then the row and the column (i32)}}
+  %0 = warp.map(%x) {
+  ^bb0(%a: f32):
+    warp.yield %a : f32
+  } : (!warp.fragment<64, f32>) -> !warp.fragment<64, f32>
+  return
+}
+
+// -----
+
+func.func @depth(%p: !warp.fragment<64, bf16>, %v: !warp.tile<96, 128, bf16>) {
+  // expected-error @+1 {{takes rows 64 to 128 of 96; the first is a multiple of 16}}
+  %0 = warp.multiply %p, %v from 64 : !warp.fragment<64, bf16>, !warp.tile<96, 128, bf16> -> !warp.flying<128, held = 16>
+  return
+}
+
+// -----
+
+func.func @held(%p: !warp.fragment<64, bf16>, %v: !warp.tile<64, 128, bf16>) {
+  // expected-error @+1 {{gives '!warp.flying<128, held = 16>', not '!warp.flying<128, held = 0>'}}
+  %0 = warp.multiply %p, %v : !warp.fragment<64, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<128, held = 0>
+  return
+}
+
+// -----
+
+func.func @left(%q: !warp.tile<128, 128, bf16>, %k: !warp.tile<64, 128, bf16>) {
+  // expected-error @+1 {{has a left tile of 128 rows, not 64}}
+  %0 = warp.multiply %q, %k transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+  return
+}

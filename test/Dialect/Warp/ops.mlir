@@ -1,0 +1,40 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s | heddle-opt | FileCheck %s
+
+// Fragments: a map is written once for all elements; an operand of one column
+// gives the value of the row.
+// CHECK-LABEL: func.func @softmax
+func.func @softmax(%logits: !warp.fragment<64, f32>, %sum: !warp.fragment<1, f32>)
+    -> (!warp.fragment<64, bf16>, !warp.fragment<1, f32>) {
+  // CHECK: warp.reduce max %{{.*}} : <64, f32> -> <1, f32>
+  %part = warp.reduce max %logits : !warp.fragment<64, f32> -> !warp.fragment<1, f32>
+  // CHECK: warp.combine max
+  %most = warp.combine max %part : !warp.fragment<1, f32>
+  // CHECK: warp.map(%{{.*}}, %{{.*}}) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32):
+  %weights = warp.map(%logits, %most) {
+  ^bb0(%logit: f32, %top: f32, %row: i32, %column: i32):
+    %0 = arith.subf %logit, %top : f32
+    %1 = math.exp2 %0 : f32
+    warp.yield %1 : f32
+  } : (!warp.fragment<64, f32>, !warp.fragment<1, f32>) -> !warp.fragment<64, f32>
+  // CHECK: warp.reduce add %{{.*}} into %{{.*}} : !warp.fragment<1, f32> : <64, f32> -> <1, f32>
+  %all = warp.reduce add %weights into %sum : !warp.fragment<1, f32> : !warp.fragment<64, f32> -> !warp.fragment<1, f32>
+  // CHECK: warp.round
+  %rounded = warp.round %weights : !warp.fragment<64, f32> -> !warp.fragment<64, bf16>
+  return %rounded, %all : !warp.fragment<64, bf16>, !warp.fragment<1, f32>
+}
+
+// Products fly until the wait; those that add to others carry what these read.
+// CHECK-LABEL: func.func @products
+func.func @products(%q: !warp.tile<64, 128, bf16>, %k: !warp.tile<128, 128, bf16>,
+                    %p: !warp.fragment<64, bf16>) -> (!warp.fragment<128, f32>, !warp.fragment<128, f32>) {
+  // CHECK: warp.multiply %{{.*}}, %{{.*}} transposed : {{.*}} -> <128, held = 0>
+  %s = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+  %logits = warp.wait %s : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  %f0 = warp.multiply %p, %k : !warp.fragment<64, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 16>
+  // CHECK: warp.multiply %{{.*}}, %{{.*}} from 64 plus %{{.*}} : !warp.flying<128, held = 16> : {{.*}} -> <128, held = 32>
+  %f1 = warp.multiply %p, %k from 64 plus %f0 : !warp.flying<128, held = 16> : !warp.fragment<64, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 32>
+  %context = warp.wait %f1 : !warp.flying<128, held = 32> -> !warp.fragment<128, f32>
+  return %logits, %context : !warp.fragment<128, f32>, !warp.fragment<128, f32>
+}

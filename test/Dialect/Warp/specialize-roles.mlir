@@ -1,0 +1,57 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --warp-specialize-roles --warp-verify-pipelines | FileCheck %s
+// RUN: not heddle-opt %s --warp-specialize-roles --warp-verify-pipelines=shared-of-block=100000 2>&1 | FileCheck %s --check-prefix=SMALL
+
+// SMALL: 'warp.roles' op needs 132144 bytes of shared memory; there are 100000
+
+// One stream of control becomes two: a warpgroup that only brings tiles, and
+// consumers that only compute. The stage of a tile is released right after the
+// wait for the products that read it, so it fills again under the softmax.
+// CHECK-LABEL: llvm.func @scores
+// CHECK-SAME: heddle.shared_bytes = 132144 : i64
+// CHECK-SAME: heddle.threads = 384 : i64
+// CHECK-SAME: nvvm.maxntid = array<i32: 384>
+// CHECK: %[[RING:.*]] = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : <3, <128, 128, bf16>>
+// CHECK: warp.roles producer registers 40 {
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[FIRST:.*]] = arith.shli %[[T]]
+// CHECK:     %[[INTO:.*]] = warp.acquire %[[RING]][%[[T]]]
+// CHECK:     warp.copy %arg0[%[[FIRST]]] {{.*}} into %[[INTO]]
+// CHECK:     warp.publish %[[RING]][%[[T]]]
+// CHECK: } consumers 2 registers 232 {
+// CHECK: ^bb0(%[[GROUP:.*]]: i32):
+// CHECK:   %[[Q:.*]] = warp.load {{.*}}offset = 0
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[K:.*]] = warp.await %[[RING]][%[[T]]]
+// CHECK:     warp.multiply %[[Q]], %[[K]] transposed
+// CHECK:     warp.wait
+// CHECK-NEXT: warp.release %[[RING]][%[[T]]]
+// CHECK:     warp.map
+llvm.func @scores(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 2, stages = 3, producer_registers = 40, consumer_registers = 232>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %zero = arith.constant 0.0 : f32
+  %group = warp.warpgroup
+  %row = arith.shli %group, %c7 : i32
+  %q = warp.load %queries[%row] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  %sum = warp.splat %zero : !warp.fragment<1, f32>
+  %tiles = arith.shrui %n, %c7 : i32
+  %r = scf.for %t = %c0 to %tiles step %c1 iter_args(%c = %sum) -> (!warp.fragment<1, f32>) : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %q2 = arith.addi %first, %row : i32
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    %w = warp.map(%s) {
+    ^bb0(%x: f32, %i: i32, %j: i32):
+      %y = math.exp2 %x : f32
+      warp.yield %y : f32
+    } : (!warp.fragment<128, f32>) -> !warp.fragment<128, f32>
+    %m = warp.reduce add %w into %c : !warp.fragment<1, f32> : !warp.fragment<128, f32> -> !warp.fragment<1, f32>
+    scf.yield %m : !warp.fragment<1, f32>
+  }
+  warp.store_column %r, %queries[%row] limit(%n) : !warp.fragment<1, f32>, !llvm.ptr<1>
+  llvm.return
+}

@@ -1,0 +1,276 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --warp-verify-pipelines --split-input-file --verify-diagnostics -o /dev/null
+
+// What is right.
+llvm.func @good(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// The wait for the product that reads a stage comes before its release.
+llvm.func @early(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      // expected-error @+1 {{comes before the wait for a product that reads the stage}}
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A stage is full when its copies are on their way, not before.
+llvm.func @empty(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      // expected-error @+1 {{does not come after warp.copy in its block}}
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A stage that nobody releases is never filled again.
+llvm.func @kept(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  // expected-error @+1 {{has no warp.release}}
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// Both sides count the same tiles from 0 on, or phases part.
+llvm.func @late(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c1 to %n step %c1 : i32 {
+      // expected-error @+1 {{does not count tiles from 0 by 1, so its barriers would be out of phase}}
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @longer(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      // expected-error @+1 {{is in a loop of other length than that which fills the ring}}
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A warp too few: the barrier's phase would end before all have read.
+llvm.func @readers(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  // expected-error @+1 {{expects other numbers of writers or readers than there are}}
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 4 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @twice(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      // expected-error @+1 {{is there twice for a ring: stages of a tile would count double}}
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// Two tiles in one place.
+llvm.func @overlap(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  // expected-error @+1 {{lies from 16384 in shared memory, where something else lies until 32768}}
+  %ring = warp.ring {barriers = 131072 : i64, offset = 16384 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @registers(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  // expected-error @+1 {{gives 68608 registers to its threads; there are 65536}}
+  warp.roles producer registers 56 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 240 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}

@@ -47,22 +47,24 @@ shed.kernel @dense attention element(bf16) head_dim(128) writes_lse tiling(#shed
 
 // -----
 
-// Ops mean what their operands say: here keys stand for values too.
-// CHECK-LABEL: llvm.func @keys_twice
+// One part: all products with the values follow all exponentials.
+// CHECK-LABEL: llvm.func @one_part
 // CHECK: warp.load {{.*}} negated
 // CHECK: scf.for
 // CHECK: %[[K:.*]] = warp.load {{.*}} : <1>, <64, 64, f16>
-// CHECK-NOT: warp.load
+// CHECK: %[[V:.*]] = warp.load {{.*}} : <1>, <64, 64, f16>
 // CHECK: warp.multiply %{{.*}}, %[[K]] transposed
-// CHECK: warp.multiply %{{.*}}, %[[K]] plus
-shed.kernel @keys_twice attention element(f16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+// CHECK-NOT: warp.slice
+// CHECK: warp.multiply %{{.*}}, %[[V]] plus
+shed.kernel @one_part attention element(f16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
   %q = shed.load_queries : !shed.tile<queries, channels, f16>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
-    %n = shed.softmax_update %s, %l, %k : !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

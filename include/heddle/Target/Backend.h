@@ -64,7 +64,7 @@ struct BackendOptions {
   Assembler assembler = Assembler::Auto;
   /// A table of tilings (`Dialect/Shed/Transforms/Tuning.h`) for GPUs with
   /// products of warpgroups, or "".
-  std::string tuning;
+  std::string tuning = {};
 };
 
 class Backend {

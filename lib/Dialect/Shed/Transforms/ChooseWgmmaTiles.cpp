@@ -70,14 +70,20 @@ mlir::shed::parseTuning(llvm::StringRef text) {
   return rules;
 }
 
-/// Whether the way by warpgroups has a form for the kernel.
+/// Whether the way by warpgroups has a form for the kernel and all of its ops.
 static bool suits(KernelOp kernel) {
   if (kernel.getKind() != KernelKind::Attention ||
       kernel.getElement().isF32() || kernel.getHeadDim() % 64)
     return false;
   return !kernel.getBody()
-              .walk([](ForKeysOp loop) {
-                return isa<AllAttr>(loop.getOver()) && loop.getSkip().empty()
+              .walk([](Operation *op) {
+                if (auto loop = dyn_cast<ForKeysOp>(op);
+                    loop &&
+                    (!isa<AllAttr>(loop.getOver()) || !loop.getSkip().empty()))
+                  return WalkResult::interrupt();
+                return isa<LoadQueriesOp, SoftmaxInitOp, ForKeysOp, LoadKeysOp,
+                           LoadValuesOp, DotOp, SoftmaxUpdateOp, YieldOp,
+                           StoreOp>(op)
                            ? WalkResult::advance()
                            : WalkResult::interrupt();
               })

@@ -662,7 +662,8 @@ TEST_F(RunTest, PlayedAtOnce) {
   const Trace later = onHost(manifest, prompts, lengthsOf(16, 16, 10));
   const StepCounters &renewing = first.steps.front().counters;
   EXPECT_EQ(2 * renewing.pairs, renewing.densePairs);
-  EXPECT_EQ(renewing.scorePairs, 2 * renewing.densePairs);
+  EXPECT_EQ(renewing.scorePairs, renewing.densePairs);
+  EXPECT_EQ(renewing.lsePairs, renewing.densePairs);
   EXPECT_EQ(later.steps.front().counters.pairs, renewing.densePairs);
   EXPECT_EQ(first.steps[1].counters.pairs, later.steps[1].counters.pairs);
   EXPECT_EQ(first.steps[1].counters.scorePairs, 0);

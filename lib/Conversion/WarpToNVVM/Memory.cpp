@@ -16,22 +16,21 @@ using Values = NVVMBuilder::Values;
 
 namespace {
 
-/// A thread's part of a tile that a warpgroup brings: always the same 16 bytes
-/// of every `step`-th row. All of its rows have the same number modulo 8, so
-/// its places in the tile are a constant apart.
+/// A thread's part of a tile that a warpgroup brings: the same 16 bytes of
+/// every panel, of every 16th row. All of its rows have the same number modulo
+/// 8, so its places in the tile are constants apart, and a row's address serves
+/// all panels.
 struct TilePart {
+  static constexpr int64_t step = 16;
+
   TilePart(ThreadBuilder &v, warp::TileType tile)
-      : rows(tile.getRows()),
-        step(warp::warpgroupThreads / (tile.getColumns() / 8)) {
-    const int64_t chunks = tile.getColumns() / 8;
+      : rows(tile.getRows()), panels(tile.getColumns() / 64),
+        panelBytes(tile.getPanelBytes()) {
     Value thread = v.threadOfGroup();
-    row = v.quotient(thread, chunks);
-    Value chunk = v.remainder(thread, chunks);
+    row = v.quotient(thread, 8);
+    Value chunk = v.both(thread, 7);
     byte = v.mul(chunk, 16);
-    Value swizzled = v.flip(v.both(chunk, 7), v.both(row, 7));
-    place = v.add(v.add(v.mul(v.quotient(chunk, 8), tile.getPanelBytes()),
-                        v.mul(row, 128)),
-                  v.mul(swizzled, 16));
+    place = v.add(v.mul(row, 128), v.mul(v.flip(chunk, v.both(row, 7)), 16));
   }
 
   /// The first of the thread's bytes in the matrix at `base`.
@@ -39,7 +38,19 @@ struct TilePart {
     return v.at(v.at(base, byte), v.mul(v.widen(v.add(first, row)), stride));
   }
 
-  int64_t rows, step; ///< of the tile; from one of the thread's to the next
+  /// Calls `body` with each of the thread's rows, counted from its first one,
+  /// where 16 bytes of it are, and where they go, counted from `place`.
+  void forEach(ThreadBuilder &v, Value from, Value stride,
+               function_ref<void(int64_t, Value, int64_t)> body) const {
+    Value next = v.mul(stride, step);
+    for (int64_t at = 0; at < rows; at += step) {
+      for (int64_t panel = 0; panel < panels; ++panel)
+        body(at, v.at(from, 128 * panel), at * 128 + panel * panelBytes);
+      from = v.at(from, next);
+    }
+  }
+
+  int64_t rows, panels, panelBytes; ///< of the tile
   Value row, byte, place;
 };
 
@@ -62,12 +73,12 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
     if (op.getNegated())
       signs =
           v.select(adaptor.getNegated().front(), v.word(0x80008000), v.word(0));
-    for (int64_t row = 0; row < part.rows; row += part.step) {
+    part.forEach(v, from, stride, [&](int64_t row, Value at, int64_t offset) {
       Values words = v.choose(
           v.compare(CmpIPredicate::sgt, left, row),
           SmallVector<Type>(4, v.i32()),
           [&] {
-            Value quad = v.load(v.quad(), v.at(from, v.mul(stride, row)), 16);
+            Value quad = v.load(v.quad(), at, 16);
             Values some;
             for (int64_t i = 0; i < 4; ++i) {
               Value word = v.extract(quad, i);
@@ -76,8 +87,8 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
             return some;
           },
           [&] { return Values(4, v.word(0)); });
-      v.storeShared(v.makeVector(words), place, row * 128, 16);
-    }
+      v.storeShared(v.makeVector(words), place, offset, 16);
+    });
     v.fenceForProducts();
     // Barrier 0 is the block's.
     v.assembly("bar.sync $0, 128;", "r", group);
@@ -87,6 +98,8 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
 
 struct LowerCopy : ThreadPattern<warp::CopyOp> {
   using ThreadPattern::ThreadPattern;
+  // The producer's instructions take turns with those that compute, so tiles
+  // that are whole, all but the last, are copied without asking row by row.
   SmallVector<Values> rewrite(warp::CopyOp op, Adaptor adaptor,
                               ThreadBuilder &v) const override {
     TilePart part(v, op.getInto().getType());
@@ -94,14 +107,19 @@ struct LowerCopy : ThreadPattern<warp::CopyOp> {
           first = adaptor.getFirst().front();
     Value from = part.from(v, adaptor.getBase().front(), first, stride);
     Value to = v.add(adaptor.getInto().front(), part.place);
-    Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
-    Value step = v.mul(stride, part.step);
-    for (int64_t row = 0; row < part.rows; row += part.step) {
-      Value bytes = v.select(v.compare(CmpIPredicate::sgt, left, row),
-                             v.word(16), v.word(0));
-      v.copyAsync(to, row * 128, from, bytes);
-      from = v.at(from, step);
-    }
+    Value left = v.sub(adaptor.getLimit().front(), first);
+    v.when(v.compare(CmpIPredicate::sge, left, part.rows), [&] {
+      part.forEach(v, from, stride, [&](int64_t, Value at, int64_t offset) {
+        v.copyAsync(to, offset, at);
+      });
+    });
+    v.when(v.compare(CmpIPredicate::slt, left, part.rows), [&] {
+      Value own = v.sub(left, part.row);
+      part.forEach(v, from, stride, [&](int64_t row, Value at, int64_t offset) {
+        Value there = v.compare(CmpIPredicate::sgt, own, row);
+        v.copyAsync(to, offset, at, v.select(there, v.word(16), v.word(0)));
+      });
+    });
     return {};
   }
 };

@@ -299,7 +299,7 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   else if (name == "fma")
     real(std::fma(f(1), f(2), f(3)));
   else if (name == "neg")
-    real(-f(1));
+    isFloat ? real(-f(1)) : word(0 - in(1));
   else if (name == "abs")
     real(std::fabs(f(1)));
   else if (name == "max")

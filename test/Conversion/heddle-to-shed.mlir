@@ -17,6 +17,9 @@
 // FORMS: shed.kernel @pick_f16_d64_u16
 // FORMS: shed.kernel @pick_f16_d64_i32
 
+// With passes, some steps compute some of the rows.
+// FORMS: shed.kernel @block_f16_d64 attention element(f16) head_dim(64) some_rows {
+
 // CHECK: heddle.plan @p
 heddle.plan @p {
   heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability on every(8)
@@ -30,6 +33,18 @@ heddle.plan @p {
     }
     heddle.phase otherwise {
       heddle.attend_with @mixed
+    }
+  }
+}
+heddle.plan @blocks_of_rows {
+  heddle.position_set @now block
+  heddle.pass on first(1) in block computes all
+  heddle.pass computes @now
+  heddle.reuse kv
+  heddle.kernel @block attention []
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @block
     }
   }
 }

@@ -108,7 +108,8 @@ struct Flags {
   cl::opt<std::string> tuning{
       "tuning",
       cl::desc("A table of tilings for GPUs with products of warpgroups "
-               "(sm_90a); without one no kernel has them"),
+               "(sm_90a), instead of the built-in one; {\"wgmma\": []} "
+               "is the table without them"),
       cl::value_desc("file.json"), cl::cat(category)};
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),

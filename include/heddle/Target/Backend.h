@@ -63,7 +63,7 @@ enum class Assembler {
 struct BackendOptions {
   Assembler assembler = Assembler::Auto;
   /// A table of tilings (`Dialect/Shed/Transforms/Tuning.h`) for GPUs with
-  /// products of warpgroups, or "".
+  /// products of warpgroups; "" for the built-in one.
   std::string tuning = {};
 };
 

@@ -55,8 +55,8 @@ public:
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim),
-        source.getWritesLse(), source.getGroupAttr(), sharesLists(), encoding,
-        shed::TilingAttr());
+        source.getWritesLse(), computesSomeRows(), source.getGroupAttr(),
+        sharesLists(), encoding, shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
       writeSelect();
@@ -65,6 +65,13 @@ public:
   }
 
 private:
+  /// Whether some steps compute some of the rows. A plan without passes
+  /// computes all of them. Selections are renewed from all rows.
+  bool computesSomeRows() {
+    return !source.isSelect() &&
+           !source->getParentOfType<PlanOp>().getOps<PassOp>().empty();
+  }
+
   /// Whether query heads share a list that the kernel writes or reads.
   bool sharesLists() {
     return source.getPerKvHead() ||

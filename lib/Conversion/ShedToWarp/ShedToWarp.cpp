@@ -380,10 +380,12 @@ Softmax KernelWriter::rescale(Softmax state, Value top) {
   Values after = v.choose(
       far, TypeRange(ValueRange(before)),
       [&]() -> Values {
-        auto maximum = map(fragment(1), {state.maximum, top},
-                           [&](ValueRange element, Value, Value) {
-                             return v.maxf(element[0], element[1]);
-                           });
+        // Only those rows, so that a row's bits do not depend on the others.
+        auto maximum =
+            map(fragment(1), {behind, top, state.maximum},
+                [&](ValueRange element, Value, Value) {
+                  return v.select(element[0], element[1], element[2]);
+                });
         Value ratio = map(fragment(1), {state.maximum, maximum},
                           [&](ValueRange element, Value, Value) -> Value {
                             return math::Exp2Op::create(

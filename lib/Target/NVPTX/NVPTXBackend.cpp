@@ -37,10 +37,10 @@ remark::RemarkOpts remarkOf(StringRef name, StringRef function = {}) {
 
 class NVPTXBackend final : public Backend {
 public:
-  NVPTXBackend(::heddle::CudaTarget target, const BackendOptions &options,
-               ArrayRef<shed::WgmmaRule> rules)
-      : target(std::move(target)), assembler(options.assembler),
-        tuning(options.tuning), rules(rules) {}
+  NVPTXBackend(::heddle::CudaTarget target, Assembler assembler,
+               StringRef tuning, ArrayRef<shed::WgmmaRule> rules)
+      : target(std::move(target)), assembler(assembler), tuning(tuning),
+        rules(rules) {}
 
   StringRef name() const override { return target.description().cpu; }
   const bundle::Target &description() const override {
@@ -75,7 +75,7 @@ private:
   LogicalResult judge(ModuleOp module,
                       const ::heddle::Assembled &assembled) const;
 
-  bool usesWarpgroups() const { return target.hasWgmma() && !rules.empty(); }
+  bool usesWarpgroups() const { return !rules.empty(); }
 
   ::heddle::CudaTarget target;
   Assembler assembler;
@@ -231,12 +231,16 @@ NVPTXBackend::generateCode(ModuleOp module, ::heddle::CodeCache *cache) const {
 llvm::Expected<std::unique_ptr<Backend>>
 mlir::heddle::createNVPTXBackend(::heddle::CudaTarget target,
                                  const BackendOptions &options) {
+  StringRef tuning;
   SmallVector<shed::WgmmaRule> rules;
-  if (!options.tuning.empty()) {
-    auto parsed = shed::parseTuning(options.tuning);
+  if (target.hasWgmma()) {
+    tuning = options.tuning.empty() ? shed::builtInTuning()
+                                    : StringRef(options.tuning);
+    auto parsed = shed::parseTuning(tuning);
     if (!parsed)
       return parsed.takeError();
     rules = std::move(*parsed);
   }
-  return std::make_unique<NVPTXBackend>(std::move(target), options, rules);
+  return std::make_unique<NVPTXBackend>(std::move(target), options.assembler,
+                                        tuning, rules);
 }

@@ -16,6 +16,9 @@
 // CHECK-SAME: wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>
 // CHECK-LABEL: shed.kernel @other_type
 // CHECK-SAME: mma_tiling
+// Steps of few rows would leave most warpgroups without any.
+// CHECK-LABEL: shed.kernel @some_rows
+// CHECK-SAME: some_rows tiling(#shed.mma_tiling
 // CHECK-LABEL: shed.kernel @window
 // CHECK-SAME: mma_tiling
 
@@ -52,6 +55,19 @@ shed.kernel @other_type attention element(f16) head_dim(128) {
     %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
     %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @some_rows attention element(bf16) head_dim(128) some_rows {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

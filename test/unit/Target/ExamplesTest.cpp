@@ -97,12 +97,17 @@ void Examples::addKernelsOf(StringRef path, const Backend &backend,
   run(*module,
       [&](OpPassManager &pm) { backend.populateTilePasses(pm, forms); });
   plan.erase();
-  for (Operation &op : llvm::make_early_inc_range(*module->getBody()))
+  for (Operation &op : llvm::make_early_inc_range(*module->getBody())) {
+    // Kernels that compute some of the rows have the same name and other forms.
+    if (auto kernel = dyn_cast<shed::KernelOp>(op);
+        kernel && kernel.getTilingAs<shed::WgmmaTilingAttr>())
+      kernel.setSymName((kernel.getSymName() + "_wgmma").str());
     if (auto symbol = dyn_cast<SymbolOpInterface>(op);
         symbol && !all.lookupSymbol(symbol.getName()) && !isCopy(op)) {
       op.remove();
       all.push_back(&op);
     }
+  }
 }
 
 /// The kernels of all examples at the tile level, each form once.

@@ -70,9 +70,16 @@ mlir::shed::parseTuning(llvm::StringRef text) {
   return rules;
 }
 
+StringRef mlir::shed::builtInTuning() {
+  return
+#include "BuiltInTuning.inc"
+      ;
+}
+
 /// Whether the way by warpgroups has a form for the kernel and all of its ops.
+/// Of few rows most warpgroups would have none.
 static bool suits(KernelOp kernel) {
-  if (kernel.getKind() != KernelKind::Attention ||
+  if (kernel.getSomeRows() || kernel.getKind() != KernelKind::Attention ||
       kernel.getElement().isF32() || kernel.getHeadDim() % 64)
     return false;
   return !kernel.getBody()

@@ -26,19 +26,21 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     `bundle/Abi.h`. With `shared_lists` query heads share the index lists that
     the kernel reads or writes (`IndexList::headsPerList`); the tasks of such a
     select kernel are lists, not heads. `encoding` says how the index lists that the kernel reads or
-    writes are laid out (`bundle/IndexLayout.h`): int32 when absent.
+    writes are laid out (`bundle/IndexLayout.h`): int32 when absent. `some_rows`:
+    there are steps in which it computes some of the rows, often few.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
                        TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
+                       UnitAttr:$some_rows,
                        OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
                        OptionalAttr<Shed_EncodingAttr>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
-    (`writes_lse` $writes_lse^)? (`group` `(` $group^ `)`)?
-    (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
+    (`writes_lse` $writes_lse^)? (`some_rows` $some_rows^)?
+    (`group` `(` $group^ `)`)? (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
     (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;

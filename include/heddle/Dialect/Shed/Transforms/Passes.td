@@ -69,7 +69,8 @@ def ShedChooseWgmmaTiles : Pass<"shed-choose-wgmma-tiles"> {
   let description = [{
     Writes a `wgmma_tiling` on each attention kernel over all keys, without a
     tiling, of whose element type and head dim the table has an entry: the first
-    one counts. Others are left to `shed-choose-mma-tiles`.
+    one counts. Others are left to `shed-choose-mma-tiles`, as are kernels with
+    `some_rows`.
   }];
   let options = [
     Option<"table", "table", "std::string", "",

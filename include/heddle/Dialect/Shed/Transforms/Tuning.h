@@ -38,6 +38,11 @@ struct WgmmaRule {
 /// expected; whether a tiling is possible is for its attribute to say.
 llvm::Expected<llvm::SmallVector<WgmmaRule>> parseTuning(llvm::StringRef text);
 
+/// The table for sm_90a that counts where no other is given: the fastest
+/// tilings measured on an H200 (docs/Performance.md). The file is
+/// lib/Dialect/Shed/Transforms/sm_90a.json.
+llvm::StringRef builtInTuning();
+
 } // namespace mlir::shed
 
 #endif // HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H

@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the benchmarks of runs share: prompts by file, whole runs from measured steps."""
 
+import contextlib
+import io
 import json
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 sys.path.insert(0, str(BENCH))
 import claims  # noqa: E402
 import runs  # noqa: E402
+import tune  # noqa: E402
 
 # Prints a record a step, the first of which says what it was given.
 FAKE_RUN = '''#!/usr/bin/env python3
@@ -26,7 +30,65 @@ print(json.dumps({"done": True}), flush=True)
 '''
 
 
+# Finds tiles of 176 keys slow, as ptxas may.
+FAKE_HEDDLEC = '''#!/bin/sh
+for word; do case $word in --tuning=*) table=${word#*=};; esac; done
+if grep -q '"keys": 176' "$table"; then
+  echo "error: it keeps 8 bytes of a thread in memory" >&2
+  exit 1
+fi
+echo bundle > "$word"
+'''
+
+# Tiles of 128 keys are fastest, but of 4 stages slower than the portable form where n is 64.
+FAKE_BENCH = '''#!/usr/bin/env python3
+import json, pathlib, sys
+options = [arg.split("=", 1) for arg in sys.argv[1:]]
+length = int(dict(options)["--lengths"])
+def rate(name):
+    if name == "portable":
+        return 400
+    return 300 if "s4" in name and length == 64 else 500 + ("x128" in name) * 50 + ("s4" in name) * 90
+names = [pathlib.Path(value).stem for option, value in options if option == "--bundle"]
+pathlib.Path(dict(options)["--json"]).write_text(json.dumps(
+    {"benchmarks": [{"bundle": name, "tflops": rate(name)} for name in names]}))
+'''
+
+
 class Bench(unittest.TestCase):
+    def test_tuning_writes_the_fastest_tiling(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = {name: Path(folder) / name for name in ("heddlec", "heddle-bench")}
+            for tool, text in zip(tools.values(), (FAKE_HEDDLEC, FAKE_BENCH)):
+                tool.write_text(text)
+                tool.chmod(0o755)
+            form = ["--dtypes=bf16", "--head-dims=128", f"{folder}/candidates"]
+            table = Path(folder) / "table.json"
+
+            def run(*arguments):
+                with mock.patch("sys.argv", ["tune.py", *arguments, *form]), \
+                        mock.patch.object(tune, "cudnn_rate", lambda *_: 600.0), \
+                        contextlib.redirect_stdout(io.StringIO()) as said, \
+                        contextlib.redirect_stderr(said):
+                    tune.main()
+                return said.getvalue()
+
+            self.assertIn("3x176_s2_p1: error: it keeps", run("compile", f"--heddlec={tools['heddlec']}"))
+            made = {path.stem for path in Path(folder).glob("candidates/bf16_d128/*.hdl")}
+            self.assertIn("portable", made)
+            self.assertIn("3x128_s2_p2", made)
+            self.assertFalse([name for name in made if "x176" in name])
+            said = run("measure", f"--heddle-bench={tools['heddle-bench']}", "--lengths=128,64",
+                       "--finalists=80", f"--output={table}")
+            [tiling] = json.loads(table.read_text())["wgmma"]
+        self.assertIn("0.917", said)  # 550 of cuDNN's 600
+        self.assertEqual((tiling["element"], tiling["head_dim"], tiling["keys"]), ("bf16", 128, 128))
+        self.assertLess(tiling["stages"], 4)
+
+    def test_what_is_slower_at_any_length_stays_portable(self):
+        self.assertIsNone(tune.best_of({"portable": {64: 2, 128: 2}, "a": {64: 1, 128: 9}}))
+        self.assertEqual(tune.best_of({"portable": {64: 2}, "a": {64: 3}, "b": {64: 4}}), "b")
+
     def test_long_prompts_travel_by_file(self):
         with tempfile.TemporaryDirectory() as folder:
             fake = Path(folder) / "heddle-run"

@@ -16,6 +16,7 @@
 #include "bundle/Abi.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
 #include "heddle/Target/NVPTX/PtxCodegen.h"
@@ -84,11 +85,22 @@ Compiled compile(const std::string &type, int headDim,
   return {*ptx, records[0].sharedBytes, records[0].queryRows};
 }
 
+std::string textOf(const shed::WgmmaRule &rule) {
+  return "consumers = " + std::to_string(rule.consumers) +
+         ", keys = " + std::to_string(rule.keys) +
+         ", stages = " + std::to_string(rule.stages) +
+         ", parts = " + std::to_string(rule.parts) +
+         ", producer_registers = " + std::to_string(rule.producerRegisters) +
+         ", consumer_registers = " + std::to_string(rule.consumerRegisters);
+}
+
 struct Problem {
   int64_t n, rows, heads, kvHeads;
   float scale;
   /// Of the inputs: maxima of rows then rise late, and by much.
   double spread = 1;
+  /// What the query rows after the first one are multiplied by.
+  double others = 1;
 };
 
 /// Arrays of bf16 or f16 rows with gaps between them.
@@ -114,16 +126,17 @@ struct Rows {
 class WarpKernels : public testing::Test {
 protected:
   /// Runs the kernel and compares. What a block does that it must not is in
-  /// `mistake`, if given, or fails the test.
-  void check(const Compiled &code, bool bf16, int64_t headDim,
-             const Problem &problem, uint64_t seed,
-             std::string *mistake = nullptr);
+  /// `mistake`, if given, or fails the test. Returns the bits of the first row.
+  std::vector<uint16_t> check(const Compiled &code, bool bf16, int64_t headDim,
+                              const Problem &problem, uint64_t seed,
+                              std::string *mistake = nullptr);
 };
 
 } // namespace
 
-void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
-                        const Problem &p, uint64_t seed, std::string *mistake) {
+std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
+                                         int64_t headDim, const Problem &p,
+                                         uint64_t seed, std::string *mistake) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const int64_t wide = p.heads * headDim, narrow = p.kvHeads * headDim;
@@ -136,6 +149,10 @@ void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
             toHalf(bf16, static_cast<float>(p.spread * normal(random)));
   };
   fill(query, p.rows, wide);
+  for (int64_t i = 1; i < p.rows; ++i)
+    for (int64_t j = 0; j < wide; ++j)
+      query.at(i, j) = toHalf(bf16, static_cast<float>(p.others) *
+                                        fromHalf(bf16, query.at(i, j)));
   fill(key, p.n, narrow);
   fill(value, p.n, narrow);
   std::vector<float> lse(static_cast<size_t>(p.heads * p.rows) + 1, -12345.0f);
@@ -174,9 +191,10 @@ void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
             {reinterpret_cast<uint64_t>(&args), 0, 0});
       } catch (const PtxError &error) {
         if (!mistake)
-          FAIL() << error.what();
-        *mistake = error.what();
-        return;
+          ADD_FAILURE() << error.what();
+        else
+          *mistake = error.what();
+        return {};
       }
 
   auto real = [&](Rows &rows, int64_t row, int64_t column) {
@@ -214,8 +232,9 @@ void WarpKernels::check(const Compiled &code, bool bf16, int64_t headDim,
   // Nothing else is written.
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t column = wide; column < output.stride; ++column)
-      ASSERT_EQ(output.at(row, column), 0x7fc1);
+      EXPECT_EQ(output.at(row, column), 0x7fc1);
   EXPECT_EQ(lse.back(), -12345.0f);
+  return {&output.at(0, 0), &output.at(0, 0) + wide};
 }
 
 TEST_F(WarpKernels, DenseOf128) {
@@ -241,6 +260,38 @@ TEST_F(WarpKernels, DenseOf64) {
   for (const Problem &problem :
        {Problem{97, 130, 2, 2, 0.125f}, Problem{400, 3, 4, 2, 0.125f, 2}})
     check(code, false, 64, problem, seed++);
+}
+
+TEST_F(WarpKernels, BuiltInTilings) {
+  auto rules = shed::parseTuning(shed::builtInTuning());
+  ASSERT_TRUE(static_cast<bool>(rules));
+  ASSERT_FALSE(rules->empty());
+  uint64_t seed = 1;
+  for (const shed::WgmmaRule &rule : *rules) {
+    const std::string tiling = textOf(rule);
+    SCOPED_TRACE(rule.element + ", " + tiling);
+    const int headDim = static_cast<int>(rule.headDim);
+    Compiled code = compile(rule.element, headDim, tiling);
+    ASSERT_FALSE(code.ptx.empty());
+    // Query heads that share keys, as Dream's do, and a ragged last tile.
+    for (const Problem &problem :
+         {Problem{65, 64 * rule.consumers + 1, 2, 1, 0.1f},
+          Problem{2 * rule.keys, 16, 1, 1, 0.1f, 2}})
+      check(code, rule.element == "bf16", headDim, problem, seed++);
+  }
+}
+
+/// Rows that rescale do not make the others of their warp rescale, too.
+TEST_F(WarpKernels, RowsAreOnTheirOwn) {
+  Compiled code = compile("bf16", 64,
+                          "consumers = 1, keys = 64, stages = 2, parts = 1, "
+                          "producer_registers = 56, consumer_registers = 232");
+  ASSERT_FALSE(code.ptx.empty());
+  Problem problem{300, 16, 1, 1, 0.125f};
+  auto row = check(code, true, 64, problem, 1);
+  ASSERT_EQ(row.size(), 64u);
+  problem.others = 8;
+  EXPECT_EQ(row, check(code, true, 64, problem, 1));
 }
 
 /// A machine that finds nothing proves nothing: what would go wrong on a GPU,

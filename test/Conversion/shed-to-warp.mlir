@@ -75,7 +75,7 @@ shed.kernel @one_part attention element(f16) head_dim(64) tiling(#shed.wgmma_til
 shed.kernel @window attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
-  // expected-error @+1 {{has no form for warpgroups: it is not over all keys}}
+  // expected-error @+1 {{has no form for warpgroups: it is not over all keys, or those of one list}}
   %s1 = shed.for_keys over #shed.window<64> init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
@@ -83,6 +83,47 @@ shed.kernel @window attention element(bf16) head_dim(128) tiling(#shed.wgmma_til
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
     %m = shed.mask %l, %keys within <64>
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// The keys that a list names are gathered: a tile has the rows that the list
+// gives for it.
+// CHECK-LABEL: llvm.func @columns
+// CHECK-SAME: warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 208, blocks = 2>
+// CHECK: scf.for
+// CHECK: %[[ROWS:.*]] = warp.read_rows {{.*}} of i16 : {{.*}}, <80>
+// CHECK: warp.load {{.*}} rows(%[[ROWS]] : !warp.rows<80>)
+// CHECK: warp.load {{.*}} rows(%[[ROWS]] : !warp.rows<80>)
+shed.kernel @columns attention element(bf16) head_dim(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+shed.kernel @blocks attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: tiles of 64 keys do not divide blocks of 96}}
+  %s1 = shed.for_keys over #shed.blocks<0, size = 96> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

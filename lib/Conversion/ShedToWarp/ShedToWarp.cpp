@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../ShedToNVVM/NVVMBuilder.h"
+#include "../ShedToNVVM/IndexSource.h"
 
 #include "bundle/Abi.h"
 #include "heddle/Conversion/Passes.h"
@@ -50,9 +50,20 @@ struct Softmax {
   Value context, maximum, sum;
 };
 
-/// The keys of a tile: its first one and how many follow, itself included.
-struct KeyRange {
-  Value first, left;
+/// A pass over keys, tile by tile.
+struct KeyPass {
+  Value tiles;                 ///< i32
+  Value count;                 ///< i32: keys, but of a list of blocks
+  std::optional<KeyList> list; ///< of keys or of blocks
+};
+
+/// The keys of a tile: where they stand and how many there are from the first
+/// one on, at most 0 if none.
+struct TileKeys {
+  Value first; ///< i32: the first row, or 0 with `rows`
+  Value left;  ///< i32
+  Value end;   ///< i32: of the rows that exist
+  Value rows;  ///< of keys that a list names
 };
 
 /// Writes a kernel for warpgroups of 64 rows, as one stream of control.
@@ -77,9 +88,11 @@ private:
   }
   LogicalResult lower(Operation &op);
   LogicalResult lowerKeys(shed::ForKeysOp loop);
-  LogicalResult lowerInTile(Operation &op, const KeyRange &keys);
+  KeyPass keyPass(Attribute over);
+  TileKeys keysOf(const KeyPass &pass, Value tile);
+  LogicalResult lowerInTile(Operation &op, const TileKeys &keys);
   Softmax update(Softmax state, const Logits &logits, Value values,
-                 const KeyRange &keys);
+                 const TileKeys &keys);
   Softmax rescale(Softmax state, Value top);
   void store(const Softmax &state);
 
@@ -97,11 +110,15 @@ private:
   Value multiply(Value left, Value right, Value sums, bool transposed,
                  int64_t from);
   Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
-             Value negated = {}) {
+             Value gathered = {}, Value negated = {}) {
     auto type =
         warp::TileType::get(kernel.getContext(), rows, channels, element);
-    return warp::LoadOp::create(v.b, type, base, first, stride, limit, negated,
-                                IntegerAttr());
+    return warp::LoadOp::create(v.b, type, base, first, stride, limit, gathered,
+                                negated, IntegerAttr());
+  }
+  Value loadKeys(Value base, Value stride, const TileKeys &keys) {
+    return load(base, keys.first, stride, keys.end, tiling.getKeys(),
+                keys.rows);
   }
 
   shed::KernelOp kernel;
@@ -111,7 +128,9 @@ private:
   const int64_t channels;
 
   // Values of the function, i32 unless they are pointers or strides.
-  Value args, n, rows, head, taskRow;
+  Value args, n, rows, head;
+  Value tileStart;        ///< the tile's first place, where it has lists
+  Value taskRow, taskEnd; ///< the tile's rows
   Value queryBase, keyBase, valueBase, outputBase, lseBase;
   Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
   Value factor;   ///< |scale| * log2(e)
@@ -137,11 +156,11 @@ LogicalResult KernelWriter::run() {
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Operation *function = v.b.getInsertionBlock()->getParentOp();
-  function->setAttr(
-      warp::pipelineName,
-      warp::PipelineAttr::get(kernel.getContext(), tiling.getConsumers(),
-                              tiling.getStages(), tiling.getProducerRegisters(),
-                              tiling.getConsumerRegisters()));
+  function->setAttr(warp::pipelineName,
+                    warp::PipelineAttr::get(
+                        kernel.getContext(), tiling.getConsumers(),
+                        tiling.getStages(), tiling.getProducerRegisters(),
+                        tiling.getConsumerRegisters(), tiling.getBlocks()));
   args =
       v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
                                int64_t(sizeof(abi::AttentionArgs))));
@@ -161,9 +180,27 @@ void KernelWriter::findRows() {
   auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
   n = word(offsetof(abi::AttentionArgs, n));
   rows = word(offsetof(abi::AttentionArgs, rows));
-  taskRow =
-      v.mul(v.blockId(NVVMBuilder::Axis::X), int64_t(tiling.getQueryRows()));
-  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, rows));
+  Value block = v.blockId(NVVMBuilder::Axis::X);
+  tileStart = v.mul(block, int64_t(tiling.getQueryRows()));
+  taskRow = tileStart;
+  Value end = rows;
+  if (kernel.hasLists()) {
+    // No tile lies behind the last place.
+    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
+    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
+    Values range = v.choose(
+        v.isNull(firstRow), {v.i32(), v.i32()},
+        [&]() -> Values { return {tileStart, rows}; },
+        [&]() -> Values {
+          Value first = v.at(firstRow, v.mul(block, 4));
+          return {v.loadConstant(v.i32(), first, 4),
+                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
+        });
+    taskRow = range[0];
+    end = range[1];
+  }
+  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, end));
+  taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
 }
 
 void KernelWriter::loadArguments() {
@@ -201,8 +238,8 @@ LogicalResult KernelWriter::lower(Operation &op) {
         firstRow = v.add(taskRow, v.mul(warp::WarpgroupOp::create(v.b),
                                         warp::warpgroupRows));
         tiles[load.getResult()] =
-            this->load(queryBase, firstRow, queryStride, rows,
-                       warp::warpgroupRows, negative);
+            this->load(queryBase, firstRow, queryStride, taskEnd,
+                       warp::warpgroupRows, {}, negative);
         return success();
       })
       .Case([&](shed::SoftmaxInitOp init) {
@@ -224,22 +261,30 @@ LogicalResult KernelWriter::lower(Operation &op) {
 }
 
 LogicalResult KernelWriter::lowerKeys(shed::ForKeysOp loop) {
-  if (!isa<shed::AllAttr>(loop.getOver()) || !loop.getSkip().empty())
+  if (!loop.getSkip().empty() ||
+      !isa<shed::AllAttr, shed::ListAttr, shed::BlocksAttr>(loop.getOver()))
     return loop.emitOpError("has no form for warpgroups: it is not over all "
-                            "keys");
-  const int64_t keys = tiling.getKeys();
+                            "keys, or those of one list");
+  auto blocks = dyn_cast<shed::BlocksAttr>(loop.getOver());
+  if (blocks && blocks.getSize() % tiling.getKeys())
+    return loop.emitOpError()
+           << "has no form for warpgroups: tiles of " << tiling.getKeys()
+           << " keys do not divide blocks of " << blocks.getSize();
+  if (isa<shed::ListAttr>(loop.getOver()) &&
+      kernel.getEncoding() == shed::Encoding::Bitmap)
+    return loop.emitOpError("has no form for warpgroups: keys of a bitmap are "
+                            "not read one by one");
   Softmax init = states.at(loop.getInit());
   bool good = true;
-  Value count = v.quotient(v.add(n, keys - 1), keys);
+  KeyPass pass = keyPass(loop.getOver());
   Values result = v.loop(
-      v.word(0), count, 1, {init.context, init.maximum, init.sum},
+      v.word(0), pass.tiles, 1, {init.context, init.maximum, init.sum},
       [&](Value tile, ValueRange carried) -> Values {
         Block &body = loop.getBody().front();
         states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
-        Value first = v.mul(tile, keys);
-        KeyRange range{first, v.sub(n, first)};
+        TileKeys keys = keysOf(pass, tile);
         for (Operation &op : body.without_terminator())
-          good &= succeeded(lowerInTile(op, range));
+          good &= succeeded(lowerInTile(op, keys));
         if (!good)
           return Values(carried);
         Softmax next =
@@ -250,17 +295,68 @@ LogicalResult KernelWriter::lowerKeys(shed::ForKeysOp loop) {
   return success(good);
 }
 
-LogicalResult KernelWriter::lowerInTile(Operation &op, const KeyRange &keys) {
+KeyPass KernelWriter::keyPass(Attribute over) {
+  const int64_t keys = tiling.getKeys();
+  KeyPass pass;
+  std::optional<shed::IndexedSet> which = shed::indexedSet(over);
+  if (!which) {
+    pass.count = n;
+    pass.tiles = v.quotient(v.add(n, keys - 1), keys);
+    return pass;
+  }
+  size_t entry = offsetof(abi::AttentionArgs, lists) +
+                 which->index * sizeof(abi::IndexList);
+  Value row = head;
+  if (kernel.getSharedLists())
+    row = v.quotient(
+        head, v.narrow(field(v.i64(),
+                             entry + offsetof(abi::IndexList, headsPerList))));
+  auto blocks = dyn_cast<shed::BlocksAttr>(over);
+  pass.list = loadKeyList(
+      v, kernel.getEncoding().value_or(shed::Encoding::Int32),
+      blocks ? blocks.getSize() : 0, v.at(args, static_cast<int64_t>(entry)),
+      row, v.quotient(tileStart, which->group));
+  pass.count = pass.list->keep;
+  pass.tiles = blocks ? v.mul(pass.list->keep, blocks.getSize() / keys)
+                      : v.quotient(v.add(pass.count, keys - 1), keys);
+  return pass;
+}
+
+/// A tile has the next keys in order, the next ones of a list of keys, or a
+/// part of a block. Source of the last: bundle/Abi.h, IndexList.
+TileKeys KernelWriter::keysOf(const KeyPass &pass, Value tile) {
+  const int64_t keys = tiling.getKeys();
+  if (!pass.list || !pass.list->blockKeys) {
+    Value rank = v.mul(tile, keys), left = v.sub(pass.count, rank);
+    if (!pass.list)
+      return {rank, left, n, {}};
+    Type number =
+        pass.list->encoding == shed::Encoding::Uint16 ? v.i16() : v.i32();
+    Value rows = warp::ReadRowsOp::create(
+        v.b, warp::RowsType::get(kernel.getContext(), keys), pass.list->base,
+        rank, pass.count, number);
+    return {v.word(0), left, n, rows};
+  }
+  const int64_t parts = pass.list->blockKeys / keys;
+  Value block = v.loadConstant(
+      v.i32(), v.at(pass.list->base, v.mul(v.quotient(tile, parts), 4)), 4);
+  Value gone = v.compare(CmpIPredicate::slt, block, int64_t(0));
+  KeyRange range = keysOfBlock(v, v.greatest(block, v.word(0)), n,
+                               pass.list->split, pass.list->blockKeys);
+  Value first = v.add(range.first, v.mul(v.remainder(tile, parts), keys));
+  Value end = v.select(gone, v.word(0), range.end);
+  return {first, v.sub(end, first), end, {}};
+}
+
+LogicalResult KernelWriter::lowerInTile(Operation &op, const TileKeys &keys) {
   v.b.setLoc(op.getLoc());
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadKeysOp load) {
-        tiles[load.getResult()] =
-            this->load(keyBase, keys.first, keyStride, n, tiling.getKeys());
+        tiles[load.getResult()] = loadKeys(keyBase, keyStride, keys);
         return success();
       })
       .Case([&](shed::LoadValuesOp load) {
-        tiles[load.getResult()] =
-            this->load(valueBase, keys.first, valueStride, n, tiling.getKeys());
+        tiles[load.getResult()] = loadKeys(valueBase, valueStride, keys);
         return success();
       })
       .Case([&](shed::DotOp dot) {
@@ -316,7 +412,7 @@ Value KernelWriter::multiply(Value left, Value right, Value sums,
 /// Adds a tile of keys. Source: online normaliser calculation for softmax
 /// (Milakov, Gimelshein 2018), with the maximum lagging behind.
 Softmax KernelWriter::update(Softmax state, const Logits &logits, Value values,
-                             const KeyRange &keys) {
+                             const TileKeys &keys) {
   auto type = cast<warp::FragmentType>(logits.fragment.getType());
   // What lies behind the last key gives no weight.
   Value partial =
@@ -414,7 +510,7 @@ void KernelWriter::store(const Softmax &state) {
                        return v.mulf(element[0], element[1]);
                      });
   warp::StoreOp::create(
-      v.b, outputBase, firstRow, outputStride, rows,
+      v.b, outputBase, firstRow, outputStride, taskEnd,
       warp::RoundOp::create(v.b, fragment(channels, element), output));
   if (!kernel.getWritesLse())
     return;
@@ -424,7 +520,7 @@ void KernelWriter::store(const Softmax &state) {
           [&](ValueRange element, Value, Value) -> Value {
             return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
           });
-  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, rows);
+  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, taskEnd);
 }
 
 namespace {

@@ -54,6 +54,39 @@ struct TilePart {
   Value row, byte, place;
 };
 
+/// A thread's part of a tile of gathered rows: the same 16 bytes of each panel
+/// of every 16th row. Eight lanes bring 128 bytes of a row together.
+struct GatheredPart {
+  explicit GatheredPart(ThreadBuilder &v) {
+    Value lane = v.lane(), chunk = v.both(lane, 7);
+    row = v.add(v.mul(v.warpOfGroup(), 4), v.quotient(lane, 8));
+    byte = v.mul(chunk, 16);
+    place = v.add(v.mul(row, 128), v.mul(v.flip(chunk, v.both(row, 7)), 16));
+  }
+
+  Value row, byte, place;
+};
+
+struct LowerReadRows : ThreadPattern<warp::ReadRowsOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::ReadRowsOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Value first = v.add(adaptor.getFirst().front(), GatheredPart(v).row);
+    Value last = v.add(adaptor.getCount().front(), -1);
+    const int64_t bytes = op.getElement().getIntOrFloatBitWidth() / 8;
+    Values rows;
+    for (int64_t i = 0; i < op.getResult().getType().getRows(); i += 16) {
+      Value at = v.at(adaptor.getList().front(),
+                      v.mul(v.least(v.add(first, i), last), bytes));
+      Value row =
+          v.loadConstant(op.getElement(), at, static_cast<unsigned>(bytes));
+      rows.push_back(
+          bytes == 4 ? row : Value(arith::ExtUIOp::create(v.b, v.i32(), row)));
+    }
+    return {rows};
+  }
+};
+
 struct LowerLoad : ThreadPattern<warp::LoadOp> {
   using ThreadPattern::ThreadPattern;
   SmallVector<Values> rewrite(warp::LoadOp op, Adaptor adaptor,
@@ -102,6 +135,10 @@ struct LowerCopy : ThreadPattern<warp::CopyOp> {
   // that are whole, all but the last, are copied without asking row by row.
   SmallVector<Values> rewrite(warp::CopyOp op, Adaptor adaptor,
                               ThreadBuilder &v) const override {
+    if (op.getRows()) {
+      gather(op, adaptor, v);
+      return {};
+    }
     TilePart part(v, op.getInto().getType());
     Value stride = adaptor.getStride().front(),
           first = adaptor.getFirst().front();
@@ -121,6 +158,25 @@ struct LowerCopy : ThreadPattern<warp::CopyOp> {
       });
     });
     return {};
+  }
+
+  // A row's address is computed once for all of its panels.
+  static void gather(warp::CopyOp op, Adaptor adaptor, ThreadBuilder &v) {
+    warp::TileType tile = op.getInto().getType();
+    GatheredPart part(v);
+    Value to = v.add(adaptor.getInto().front(), part.place);
+    Value base = v.at(adaptor.getBase().front(), part.byte);
+    // Row strides in bytes fit 32 bits, and products with them one instruction.
+    Value stride = v.widenUnsigned(v.narrow(adaptor.getStride().front()));
+    for (auto [i, row] : llvm::enumerate(adaptor.getRows())) {
+      Value number = v.add(row, adaptor.getFirst().front());
+      Value from = v.at(base, v.mul(v.widenUnsigned(number), stride));
+      for (int64_t panel = 0; panel < tile.getColumns() / 64; ++panel)
+        v.copyAsync(to,
+                    static_cast<int64_t>(i) * 16 * 128 +
+                        panel * tile.getPanelBytes(),
+                    panel ? v.at(from, panel * 128) : from);
+    }
   }
 };
 
@@ -190,6 +246,7 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
 
 void mlir::heddle::populateMemoryPatterns(const TypeConverter &converter,
                                           Patterns &patterns) {
-  patterns.add<LowerLoad, LowerCopy, LowerStore, LowerStoreColumn>(
-      converter, patterns.getContext());
+  patterns
+      .add<LowerReadRows, LowerLoad, LowerCopy, LowerStore, LowerStoreColumn>(
+          converter, patterns.getContext());
 }

@@ -74,6 +74,11 @@ static void convertTypes(TypeConverter &converter) {
   converter.addConversion(
       [=](warp::TileType type) -> Type { return word(type); });
   converter.addConversion(
+      [=](warp::RowsType type, SmallVectorImpl<Type> &types) {
+        types.append(type.getRows() / 16, word(type));
+        return success();
+      });
+  converter.addConversion(
       [=](warp::RingType type, SmallVectorImpl<Type> &types) {
         types.append(2, word(type));
         return success();
@@ -85,7 +90,8 @@ struct ConvertWarpToNVVM
     : mlir::heddle::impl::ConvertWarpToNVVMBase<ConvertWarpToNVVM> {
   void runOnOperation() override {
     WalkResult walked = getOperation().walk([](warp::LoadOp load) {
-      if (load.getOffset() && load->getParentOfType<warp::RolesOp>())
+      if (load.getOffset() && load->getParentOfType<warp::RolesOp>() &&
+          !load.getRows())
         return WalkResult::advance();
       load.emitOpError("belongs to no role; run warp-specialize-roles first");
       return WalkResult::interrupt();

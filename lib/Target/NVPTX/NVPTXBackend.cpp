@@ -99,7 +99,12 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
       });
   if (ofKeys.empty())
     return {bundle::Encoding::Int32};
-  if (llvm::all_of(ofKeys, isDense))
+  // Warpgroups read keys one by one, whose number is little beside their rows.
+  const bool oneByOne =
+      target.hasWgmma() && llvm::any_of(rules, [](const shed::WgmmaRule &rule) {
+        return rule.over == "list";
+      });
+  if (llvm::all_of(ofKeys, isDense) && !oneByOne)
     return {bundle::Encoding::Bitmap};
   return {bundle::Encoding::Uint16, bundle::Encoding::Int32};
 }

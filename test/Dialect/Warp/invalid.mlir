@@ -80,3 +80,11 @@ func.func @left(%q: !warp.tile<128, 128, bf16>, %k: !warp.tile<64, 128, bf16>) {
   %0 = warp.multiply %q, %k transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
   return
 }
+
+// -----
+
+func.func @gathered(%keys: !llvm.ptr<1>, %zero: i32, %stride: i64, %rows: !warp.rows<64>) {
+  // expected-error @+1 {{gathers 64 rows for a tile of 128}}
+  %k = warp.load %keys[%zero] rows(%rows : !warp.rows<64>) stride(%stride) limit(%zero) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+  return
+}

@@ -339,6 +339,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   else if (name == "cvt" && (op.has("bf16x2") || op.has("f16x2")))
     out(static_cast<uint64_t>(toHalf(op.has("bf16x2"), f(1))) << 16 |
         toHalf(op.has("bf16x2"), f(2)));
+  else if (name == "cvt" && op.parts[0] == "u32" && op.parts[1] == "u16")
+    out(in(1) & 0xffff);
   else if (name == "cvt" && op.parts[0] == "u64" && op.parts[1] == "u32")
     out(in(1) & 0xffffffff);
   else if (name == "cvt" && op.parts[0] == "s64" && op.parts[1] == "s32")
@@ -372,7 +374,9 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
 /// Loads, stores and copies. False if the instruction is none.
 bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
                                uint32_t mask) {
-  const int64_t size = op.has("b64") || op.has("u64") ? 8 : 4;
+  const int64_t size = op.has("b64") || op.has("u64")   ? 8
+                       : op.has("b16") || op.has("u16") ? 2
+                                                        : 4;
   auto eachLane = [&](auto body) {
     for (int lane = 0; lane < lanes; ++lane)
       if (mask >> lane & 1)

@@ -29,8 +29,11 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
+#include <numeric>
 
 using namespace mlir;
 using namespace ::heddle::test;
@@ -44,14 +47,16 @@ struct Compiled {
 };
 
 Compiled compile(const std::string &type, int headDim,
-                 const std::string &tiling) {
+                 const std::string &tiling, const std::string &over = "all",
+                 const std::string &encoding = "") {
   std::string text = "shed.kernel @dense attention element(" + type +
-                     ") head_dim(" + std::to_string(headDim) +
-                     ") writes_lse tiling(#shed.wgmma_tiling<" + tiling +
+                     ") head_dim(" + std::to_string(headDim) + ") writes_lse " +
+                     (encoding.empty() ? "" : "encoding(" + encoding + ") ") +
+                     "tiling(#shed.wgmma_tiling<" + tiling +
                      R"(>) {
   %q = shed.load_queries : !shed.tile<queries, channels, TYPE>
   %s0 = shed.softmax_init : !shed.softmax
-  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  %s1 = shed.for_keys over #shed.OVER init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, TYPE>
     %v = shed.load_values %keys : !shed.tile<keys, channels, TYPE>
@@ -63,6 +68,7 @@ Compiled compile(const std::string &type, int headDim,
 })";
   for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
     text.replace(at, 4, type);
+  text.replace(text.find("OVER"), 4, over);
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
   MLIRContext context(registry);
@@ -103,6 +109,60 @@ struct Problem {
   double others = 1;
 };
 
+/// Random lists, one a head and group of rows.
+struct Lists {
+  int64_t group, keep;
+  int64_t blockKeys = 0; ///< of lists of blocks, else 0
+  int64_t split = 0;
+  int64_t missing = 0; ///< entries of blocks at a list's end
+  bool wide = true;    ///< int32, not uint16
+  std::vector<std::vector<int32_t>> entries = {};
+  std::vector<uint8_t> memory = {};
+
+  int64_t blocksBefore() const { return (split + blockKeys - 1) / blockKeys; }
+  int64_t groups(int64_t rows) const { return (rows + group - 1) / group; }
+  int64_t rowBytes() const { return (keep * (wide ? 4 : 2) + 15) / 16 * 16; }
+
+  void make(const Problem &p, std::mt19937_64 &random) {
+    const int64_t all =
+        blockKeys ? blocksBefore() + (p.n - split + blockKeys - 1) / blockKeys
+                  : p.n;
+    memory.assign(p.heads * groups(p.rows) * rowBytes(), 0xee);
+    for (int64_t list = 0; list < p.heads * groups(p.rows); ++list) {
+      std::vector<int32_t> some(all);
+      std::iota(some.begin(), some.end(), 0);
+      std::shuffle(some.begin(), some.end(), random);
+      some.resize(keep - missing);
+      std::sort(some.begin(), some.end());
+      some.resize(keep, -1);
+      for (int64_t i = 0; i < keep; ++i)
+        std::memcpy(&memory[list * rowBytes() + i * (wide ? 4 : 2)], &some[i],
+                    wide ? 4 : 2);
+      entries.push_back(some);
+    }
+  }
+
+  std::vector<int64_t> keysOf(const Problem &p, int64_t head,
+                              int64_t row) const {
+    std::vector<int64_t> keys;
+    for (int32_t entry : entries[head * groups(p.rows) + row / group]) {
+      if (!blockKeys) {
+        keys.push_back(entry);
+        continue;
+      }
+      if (entry < 0)
+        continue;
+      const bool second = entry >= blocksBefore();
+      int64_t first = second ? split + (entry - blocksBefore()) * blockKeys
+                             : entry * blockKeys;
+      int64_t end = std::min(first + blockKeys, second ? p.n : split);
+      for (; first < end; ++first)
+        keys.push_back(first);
+    }
+    return keys;
+  }
+};
+
 /// Arrays of bf16 or f16 rows with gaps between them.
 struct Rows {
   Rows(int64_t count, int64_t stride) : stride(stride) {
@@ -129,14 +189,16 @@ protected:
   /// `mistake`, if given, or fails the test. Returns the bits of the first row.
   std::vector<uint16_t> check(const Compiled &code, bool bf16, int64_t headDim,
                               const Problem &problem, uint64_t seed,
-                              std::string *mistake = nullptr);
+                              std::string *mistake = nullptr,
+                              Lists *lists = nullptr);
 };
 
 } // namespace
 
 std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
                                          int64_t headDim, const Problem &p,
-                                         uint64_t seed, std::string *mistake) {
+                                         uint64_t seed, std::string *mistake,
+                                         Lists *lists) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const int64_t wide = p.heads * headDim, narrow = p.kvHeads * headDim;
@@ -173,9 +235,18 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   args.heads = static_cast<uint32_t>(p.heads);
   args.scale = p.scale;
 
+  if (lists) {
+    lists->make(p, random);
+    args.lists[0] = {lists->memory.data(), lists->groups(p.rows), lists->keep,
+                     lists->rowBytes(), lists->split};
+  }
+
   PtxProgram program(code.ptx, "dense");
   PtxMachine machine(program, code.sharedBytes, seed);
   machine.allow(&args, sizeof(args));
+  if (lists)
+    machine.allow(lists->memory.data(),
+                  static_cast<int64_t>(lists->memory.size()));
   machine.allow(query.data(), query.bytes());
   machine.allow(key.data(), key.bytes());
   machine.allow(value.data(), value.bytes());
@@ -205,8 +276,12 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
     for (int64_t row = 0; row < p.rows; ++row) {
       const int64_t kv = head / args.kvGroup * headDim, own = head * headDim;
       std::vector<double> logits;
+      std::vector<int64_t> keys(p.n);
+      std::iota(keys.begin(), keys.end(), 0);
+      if (lists)
+        keys = lists->keysOf(p, head, row);
       double most = -INFINITY, sum = 0;
-      for (int64_t j = 0; j < p.n; ++j) {
+      for (int64_t j : keys) {
         double dot = 0;
         for (int64_t c = 0; c < headDim; ++c)
           dot += real(query, row, own + c) * real(key, j, kv + c);
@@ -219,8 +294,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
                                               (most + std::log2(sum))));
       for (int64_t c = 0; c < headDim; ++c) {
         double expected = 0;
-        for (int64_t j = 0; j < p.n; ++j)
-          expected += logits[j] / sum * real(value, j, kv + c);
+        for (size_t j = 0; j < keys.size(); ++j)
+          expected += logits[j] / sum * real(value, keys[j], kv + c);
         double found = real(output, row, own + c);
         worst = std::max(
             worst, std::isnan(found) ? INFINITY : std::fabs(found - expected));
@@ -294,6 +369,53 @@ TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   EXPECT_EQ(row, check(code, true, 64, problem, 1));
 }
 
+/// Lists of keys, whose rows are gathered: fewer than a tile, one more than a
+/// tile, all of them; of 16 and of 32 bits.
+TEST_F(WarpKernels, ListsOfKeys) {
+  const char *two = "consumers = 2, keys = 128, stages = 2, parts = 2, "
+                    "producer_registers = 40, consumer_registers = 232";
+  Compiled wide = compile("bf16", 128, two, "list<0, group = 128>", "int32");
+  ASSERT_FALSE(wide.ptx.empty());
+  EXPECT_EQ(wide.queryRows, 128);
+  uint64_t seed = 1;
+  for (auto [problem, keep] :
+       {std::pair(Problem{130, 130, 2, 1, 0.088f}, 1),
+        std::pair(Problem{300, 300, 1, 1, 0.088f, 2}, 129),
+        std::pair(Problem{200, 200, 1, 1, 0.088f}, 200),
+        std::pair(Problem{7, 7, 1, 1, 0.088f}, 5)}) {
+    Lists lists{128, keep};
+    check(wide, true, 128, problem, seed++, nullptr, &lists);
+  }
+  Compiled narrow =
+      compile("f16", 64,
+              "consumers = 1, keys = 80, stages = 3, parts = 1, "
+              "producer_registers = 40, consumer_registers = 208, blocks = 2",
+              "list<0, group = 64>", "uint16");
+  ASSERT_FALSE(narrow.ptx.empty());
+  for (int64_t keep : {3, 80, 161}) {
+    Lists lists{64, keep};
+    lists.wide = false;
+    check(narrow, false, 64, {170, 170, 2, 2, 0.125f}, seed++, nullptr, &lists);
+  }
+}
+
+/// Blocks, some of which are missing; a last one that is shorter; blocks that
+/// start anew at a split.
+TEST_F(WarpKernels, ListsOfBlocks) {
+  Compiled code = compile("bf16", 128,
+                          "consumers = 1, keys = 64, stages = 2, parts = 1, "
+                          "producer_registers = 40, consumer_registers = 232",
+                          "blocks<0, size = 128>", "int32");
+  ASSERT_FALSE(code.ptx.empty());
+  uint64_t seed = 1;
+  for (auto [n, keep, split, missing] :
+       {std::tuple(400, 2, 0, 0), std::tuple(300, 3, 0, 0),
+        std::tuple(450, 3, 150, 1), std::tuple(100, 1, 0, 0)}) {
+    Lists lists{128, keep, 128, split, missing};
+    check(code, true, 128, {n, n, 1, 1, 0.088f}, seed++, nullptr, &lists);
+  }
+}
+
 /// A machine that finds nothing proves nothing: what would go wrong on a GPU,
 /// now and then or always, does so here.
 TEST_F(WarpKernels, MistakesAreFound) {
@@ -333,23 +455,45 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   std::optional<std::string> ptxas = ::heddle::findPtxas();
   if (!ptxas)
     GTEST_SKIP() << "no ptxas";
-  for (auto [type, headDim, tiling] :
+  for (auto [type, headDim, tiling, over] :
        {std::tuple("bf16", 128,
                    "consumers = 3, keys = 128, stages = 2, parts = 2, "
-                   "producer_registers = 32, consumer_registers = 160"),
+                   "producer_registers = 32, consumer_registers = 160",
+                   "all"),
+        std::tuple("bf16", 128,
+                   "consumers = 2, keys = 128, stages = 3, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 232",
+                   "list<0, group = 128>"),
+        std::tuple("bf16", 128,
+                   "consumers = 1, keys = 80, stages = 2, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 208, "
+                   "blocks = 2",
+                   "list<0, group = 64>"),
+        std::tuple("bf16", 128,
+                   "consumers = 2, keys = 128, stages = 3, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 232",
+                   "blocks<0, size = 128>"),
+        std::tuple("bf16", 128,
+                   "consumers = 1, keys = 64, stages = 2, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 208, "
+                   "blocks = 2",
+                   "blocks<0, size = 64>"),
         std::tuple("f16", 128,
                    "consumers = 3, keys = 80, stages = 4, parts = 1, "
-                   "producer_registers = 32, consumer_registers = 160"),
+                   "producer_registers = 32, consumer_registers = 160",
+                   "all"),
         std::tuple("bf16", 128,
                    "consumers = 2, keys = 176, stages = 2, parts = 1, "
-                   "producer_registers = 40, consumer_registers = 232"),
+                   "producer_registers = 40, consumer_registers = 232",
+                   "all"),
         std::tuple("f16", 64,
                    "consumers = 3, keys = 128, stages = 3, parts = 2, "
-                   "producer_registers = 32, consumer_registers = 160")}) {
-    SCOPED_TRACE(std::string(type) + ", " + tiling);
+                   "producer_registers = 32, consumer_registers = 160",
+                   "all")}) {
+    SCOPED_TRACE(std::string(type) + ", " + tiling + ", " + over);
     std::string why;
-    auto result = ::heddle::assemble(*ptxas, "sm_90a",
-                                     compile(type, headDim, tiling).ptx, why);
+    auto result = ::heddle::assemble(
+        *ptxas, "sm_90a", compile(type, headDim, tiling, over).ptx, why);
     ASSERT_TRUE(static_cast<bool>(result));
     if (!*result)
       GTEST_SKIP() << why;

@@ -155,7 +155,10 @@ LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
 LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t keys, int64_t stages,
                                       int64_t parts, int64_t producerRegisters,
-                                      int64_t consumerRegisters) {
+                                      int64_t consumerRegisters,
+                                      int64_t blocks) {
+  if (blocks < 1 || blocks > 4)
+    return emitError() << "blocks is from 1 to 4, not " << blocks;
   if (consumers < 1 || consumers > 3)
     return emitError() << "a wgmma_tiling has 1 to 3 consumers, not "
                        << consumers;

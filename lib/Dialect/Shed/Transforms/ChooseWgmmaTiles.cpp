@@ -61,8 +61,24 @@ mlir::shed::parseTuning(llvm::StringRef text) {
                        "' is not there or no integer");
       *into = *number;
     }
-    if (fields->size() != std::size(numbers) + 1)
-      return problem("there are fields beside 'element', 'head_dim', "
+    size_t known = std::size(numbers) + 1;
+    if (fields->get("over")) {
+      std::optional<llvm::StringRef> over = fields->getString("over");
+      if (!over || (*over != "all" && *over != "list" && *over != "blocks"))
+        return problem("'over' is \"all\", \"list\" or \"blocks\"");
+      rule.over = over->str();
+      ++known;
+    }
+    if (fields->get("blocks")) {
+      std::optional<int64_t> blocks = fields->getInteger("blocks");
+      if (!blocks)
+        return problem("'blocks' is no integer");
+      rule.blocks = *blocks;
+      ++known;
+    }
+    if (fields->size() != known)
+      return problem("there are fields beside 'element', 'over', 'blocks', "
+                     "'head_dim', "
                      "'consumers', 'keys', 'stages', 'parts', "
                      "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);
@@ -76,17 +92,33 @@ StringRef mlir::shed::builtInTuning() {
       ;
 }
 
-/// Whether the way by warpgroups has a form for the kernel and all of its ops.
-/// Of few rows most warpgroups would have none.
-static bool suits(KernelOp kernel) {
+/// Whether the rule speaks of this set of keys and fits its kernel.
+static bool suits(const WgmmaRule &rule, Attribute over, KernelOp kernel) {
+  if (isa<AllAttr>(over))
+    return rule.over == "all";
+  if (kernel.getRowsInStep() % (64 * std::max<int64_t>(rule.consumers, 1)))
+    return false;
+  if (isa<ListAttr>(over))
+    return rule.over == "list" && kernel.getEncoding() != Encoding::Bitmap;
+  auto blocks = dyn_cast<BlocksAttr>(over);
+  return blocks && rule.over == "blocks" && rule.keys > 0 &&
+         blocks.getSize() % rule.keys == 0;
+}
+
+/// Whether the way by warpgroups has a form for the kernel and all of its ops,
+/// with this rule. Of few rows most warpgroups would have none.
+static bool suits(const WgmmaRule &rule, KernelOp kernel) {
   if (kernel.getSomeRows() || kernel.getKind() != KernelKind::Attention ||
       kernel.getElement().isF32() || kernel.getHeadDim() % 64)
     return false;
+  // One loop makes one pipeline.
+  if (llvm::range_size(kernel.getBody().getOps<ForKeysOp>()) != 1)
+    return false;
   return !kernel.getBody()
-              .walk([](Operation *op) {
+              .walk([&](Operation *op) {
                 if (auto loop = dyn_cast<ForKeysOp>(op);
-                    loop &&
-                    (!isa<AllAttr>(loop.getOver()) || !loop.getSkip().empty()))
+                    loop && (!suits(rule, loop.getOver(), kernel) ||
+                             !loop.getSkip().empty()))
                   return WalkResult::interrupt();
                 return isa<LoadQueriesOp, SoftmaxInitOp, ForKeysOp, LoadKeysOp,
                            LoadValuesOp, DotOp, SoftmaxUpdateOp, YieldOp,
@@ -121,16 +153,17 @@ struct ChooseWgmmaTiles
 
   void runOnOperation() override {
     WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
-      if (kernel.getTilingAttr() || !suits(kernel))
+      if (kernel.getTilingAttr())
         return WalkResult::advance();
       for (const WgmmaRule &rule : rules) {
         if (rule.headDim != static_cast<int64_t>(kernel.getHeadDim()) ||
-            (rule.element == "bf16") != kernel.getElement().isBF16())
+            (rule.element == "bf16") != kernel.getElement().isBF16() ||
+            !suits(rule, kernel))
           continue;
         auto tiling = WgmmaTilingAttr::getChecked(
             [&] { return kernel.emitError("the table of tilings: "); },
             &getContext(), rule.consumers, rule.keys, rule.stages, rule.parts,
-            rule.producerRegisters, rule.consumerRegisters);
+            rule.producerRegisters, rule.consumerRegisters, rule.blocks);
         if (!tiling)
           return WalkResult::interrupt();
         kernel.setTilingAttr(tiling);

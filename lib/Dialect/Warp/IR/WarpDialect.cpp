@@ -53,7 +53,10 @@ static bool is16Bit(Type element) {
 
 LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                                    int64_t stages, int64_t producerRegisters,
-                                   int64_t consumerRegisters) {
+                                   int64_t consumerRegisters, int64_t blocks) {
+  if (blocks < 1 || blocks > 4)
+    return emitError() << "a multiprocessor holds 1 to 4 blocks, not "
+                       << blocks;
   if (consumers < 1 || consumers > 3)
     return emitError() << "a pipeline has 1 to 3 consumers, not " << consumers;
   if (stages < 2 || stages > 8)
@@ -76,6 +79,13 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
                        << columns;
   if (!is16Bit(element))
     return emitError() << "a tile's elements are bf16 or f16, not " << element;
+  return success();
+}
+
+LogicalResult RowsType::verify(EmitError emitError, int64_t rows) {
+  if (rows < 16 || rows % 16 || rows > 256)
+    return emitError() << "a multiple of 16 rows up to 256 are gathered, not "
+                       << rows;
   return success();
 }
 

@@ -184,6 +184,27 @@ LogicalResult WaitOp::verify() {
   return success();
 }
 
+/// Checks that there are as many `rows`, if any, as the tile has.
+static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
+  if (!rows)
+    return success();
+  const int64_t there = cast<RowsType>(rows.getType()).getRows();
+  if (there != tile.getRows())
+    return op->emitOpError()
+           << "gathers " << there << " rows for a tile of " << tile.getRows();
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (getRows() && getNegated())
+    return emitOpError("can't flip the signs of rows that it gathers");
+  return verifyRows(*this, getRows(), getResult().getType());
+}
+
+LogicalResult CopyOp::verify() {
+  return verifyRows(*this, getRows(), getInto().getType());
+}
+
 LogicalResult StoreOp::verify() {
   if (getSource().getType().getColumns() % 32)
     return emitOpError("stores a multiple of 32 columns");

@@ -194,7 +194,8 @@ void Specializer::fillRings() {
     Value into = AcquireOp::create(b, loc, load.getResult().getType(),
                                    stream.ring, tile);
     CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
-                   at(load.getStride()), at(load.getLimit()), into);
+                   at(load.getStride()), at(load.getLimit()),
+                   load.getRows() ? at(load.getRows()) : Value(), into);
     PublishOp::create(b, loc, stream.ring, tile);
   }
 }
@@ -260,7 +261,8 @@ void Specializer::placeTiles() {
   function->setAttr("heddle.threads", b.getI64IntegerAttr(threads()));
   function->setAttr("nvvm.maxntid",
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(threads())}));
-  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(static_cast<int32_t>(
+                                         pipeline.getBlocks())));
 }
 
 namespace {

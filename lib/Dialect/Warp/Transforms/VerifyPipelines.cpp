@@ -19,6 +19,13 @@ namespace mlir::warp {
 using namespace mlir;
 using namespace mlir::warp;
 
+/// Blocks that a multiprocessor is to hold.
+static int64_t blocksOf(RolesOp roles) {
+  auto function = roles->getParentOfType<LLVM::LLVMFuncOp>();
+  auto blocks = function->getAttrOfType<IntegerAttr>("nvvm.minctasm");
+  return blocks ? std::max<int64_t>(blocks.getInt(), 1) : 1;
+}
+
 /// Checks that nothing lies twice in shared memory, all within `limit` bytes.
 static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   struct Place {
@@ -61,10 +68,13 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
              << " in shared memory, where something else lies until " << end;
     end = place.end;
   }
-  if (end + tileAlignment > limit)
-    return roles.emitOpError()
-           << "needs " << end + tileAlignment
-           << " bytes of shared memory; there are " << limit;
+  // Each block of a multiprocessor has a reserve, too.
+  constexpr int64_t reserve = 1024;
+  const int64_t blocks = blocksOf(roles);
+  const int64_t room = (limit + reserve) / blocks - reserve;
+  if (end + tileAlignment > room)
+    return roles.emitOpError() << "needs " << end + tileAlignment
+                               << " bytes of shared memory; there are " << room;
   return success();
 }
 
@@ -72,10 +82,10 @@ static LogicalResult verifyRegisters(RolesOp roles) {
   int64_t all =
       warpgroupThreads * (roles.getProducerRegisters() +
                           roles.getConsumers() * roles.getConsumerRegisters());
-  if (all > blockRegisters)
+  if (all > blockRegisters / blocksOf(roles))
     return roles.emitOpError()
            << "gives " << all << " registers to its threads; there are "
-           << blockRegisters;
+           << blockRegisters / blocksOf(roles);
   return success();
 }
 

@@ -238,12 +238,14 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `parts`: in how many parts the probabilities of a tile meet its values: the
       products of one run under the exponentials of the next; each is a
       multiple of 16 keys;
-    * `producer_registers`, `consumer_registers`: of a thread.
+    * `producer_registers`, `consumer_registers`: of a thread;
+    * `blocks`: blocks that a multiprocessor is to hold at once.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
       "int64_t":$parts, "int64_t":$producer_registers,
-      "int64_t":$consumer_registers);
+      "int64_t":$consumer_registers,
+      DefaultValuedParameter<"int64_t", "1">:$blocks);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

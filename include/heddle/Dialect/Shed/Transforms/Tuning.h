@@ -12,6 +12,10 @@
 //               "keys": 128, "stages": 2, "parts": 2,
 //               "producer_registers": 32, "consumer_registers": 160}]}
 //
+// "over" says which keys: "all" (as without it), "list" (one list of keys) or
+// "blocks" (one list of blocks); "blocks" how many blocks a multiprocessor is
+// to hold, 1 without it.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H
@@ -26,12 +30,13 @@
 
 namespace mlir::shed {
 
-/// The tiling of kernels over all keys of an element type and head dim.
+/// The tiling of kernels over some keys of an element type and head dim.
 struct WgmmaRule {
-  std::string element; ///< "bf16" or "f16"
+  std::string element;      ///< "bf16" or "f16"
+  std::string over = "all"; ///< "all", "list" or "blocks"
   int64_t headDim = 0;
   int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
-  int64_t producerRegisters = 0, consumerRegisters = 0;
+  int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
 };
 
 /// Reads a table. Fails with a sentence that says what was found and what was

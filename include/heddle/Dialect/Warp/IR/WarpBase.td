@@ -87,12 +87,14 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
     * `consumers`: warpgroups that compute, each with 64 rows;
     * `stages`: tiles of each ring;
     * `producer_registers`, `consumer_registers`: of a thread, multiples of 8
-      from 24 to 240. The producer is one warpgroup.
+      from 24 to 240. The producer is one warpgroup;
+    * `blocks`: blocks that a multiprocessor is to hold at once.
     A function has it as its attribute `warp.pipeline`.
   }];
   let parameters = (ins "int64_t":$consumers, "int64_t":$stages,
                         "int64_t":$producer_registers,
-                        "int64_t":$consumer_registers);
+                        "int64_t":$consumer_registers,
+                        DefaultValuedParameter<"int64_t", "1">:$blocks);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -126,6 +128,17 @@ def Warp_TileType : Warp_Type<"Tile", "tile"> {
     int64_t getPanelBytes() const { return getRows() * 128; }
     int64_t getBytes() const { return getRows() * getColumns() * 2; }
   }];
+}
+
+def Warp_RowsType : Warp_Type<"Rows", "rows"> {
+  let summary = "which rows of a matrix a tile has, one after the other";
+  let description = [{
+    For the warpgroup that brings the tile: lane l of warp w has rows
+    16 i + 4 w + l / 8, for all i, as the eight lanes of a row bring it together.
+  }];
+  let parameters = (ins "int64_t":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+  let genVerifyDecl = 1;
 }
 
 def Warp_RingType : Warp_Type<"Ring", "ring"> {

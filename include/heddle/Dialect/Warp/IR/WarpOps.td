@@ -149,7 +149,8 @@ def Warp_WaitOp : Warp_Op<"wait"> {
 // Global memory
 //===----------------------------------------------------------------------===//
 
-class Warp_RowsOp<string mnemonic, dag more> : Warp_Op<mnemonic> {
+class Warp_RowsOp<string mnemonic, dag more, list<Trait> traits = []>
+    : Warp_Op<mnemonic, traits> {
   let arguments = !con((ins LLVM_AnyPointer:$base, I32:$first, I64:$stride,
                             I32:$limit), more);
 }
@@ -160,20 +161,46 @@ def Warp_WarpgroupOp : Warp_Op<"warpgroup", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<I1>:$negated,
-                                           OptionalAttr<I64Attr>:$offset)> {
+def Warp_ReadRowsOp : Warp_Op<"read_rows", [MemoryEffects<[MemRead]>]> {
+  let summary = "reads which rows a tile has from a list";
+  let description = [{
+    Row i of the tile is number `list`[min(first + i, count - 1)]: behind the end
+    of the list its last one again, since something must be brought. Numbers are
+    of `element`, i16 (without sign) or i32; `count` is at least 1.
+
+    ```mlir
+    %rows = warp.read_rows %list[%first] count(%kept) of i16 : !llvm.ptr<1>, !warp.rows<128>
+    %k = warp.load %keys[%zero] rows(%rows : !warp.rows<128>) stride(%s) limit(%n) : ...
+    ```
+  }];
+  let arguments = (ins LLVM_AnyPointer:$list, I32:$first, I32:$count,
+                       TypeAttrOf<AnyTypeOf<[I16, I32]>>:$element);
+  let results = (outs Warp_RowsType:$result);
+  let assemblyFormat = [{
+    $list `[` $first `]` `count` `(` $count `)` `of` $element attr-dict `:`
+    type($list) `,` type($result)
+  }];
+}
+
+def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
+                                           Optional<I1>:$negated,
+                                           OptionalAttr<I64Attr>:$offset),
+                              [AttrSizedOperandSegments]> {
   let summary = "brings rows to a tile and waits for them";
   let description = [{
     Row i of the tile is row first + i of the matrix at `base`, whose rows are
-    `stride` bytes apart; zero from row `limit` on. With `negated` signs are
+    `stride` bytes apart; zero from row `limit` on. With `rows` it is row first +
+    rows[i] instead, all of them below the limit. With `negated` signs are
     flipped where it holds. `offset`: where the tile lies in shared memory; a
     warpgroup that computes has its own, one after the other.
   }];
   let results = (outs Warp_TileType:$result);
   let assemblyFormat = [{
-    $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
+    `stride` `(` $stride `)` `limit` `(` $limit `)`
     (`negated` `(` $negated^ `)`)? attr-dict `:` type($base) `,` type($result)
   }];
+  let hasVerifier = 1;
 }
 
 def Warp_StoreOp : Warp_RowsOp<"store", (ins Warp_PackedFragment:$source)> {
@@ -242,12 +269,15 @@ def Warp_AcquireOp : Warp_StageOp<"acquire", (outs Warp_TileType:$result)> {
   let hasVerifier = 1;
 }
 
-def Warp_CopyOp : Warp_RowsOp<"copy", (ins Warp_TileType:$into)> {
+def Warp_CopyOp : Warp_RowsOp<"copy", (ins Optional<Warp_RowsType>:$rows,
+                                           Warp_TileType:$into)> {
   let summary = "starts to copy rows to a tile, as `warp.load` would";
   let assemblyFormat = [{
-    $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
+    `stride` `(` $stride `)` `limit` `(` $limit `)`
     `into` $into attr-dict `:` type($base) `,` type($into)
   }];
+  let hasVerifier = 1;
 }
 
 def Warp_PublishOp : Warp_StageOp<"publish"> {

@@ -11,6 +11,18 @@
 // SHORT: error: {{.*}}short.json: wgmma[0]: 'keys' is not there or no integer
 // ODD: error: the table of tilings: keys is a multiple of 16 up to 256, not 100
 
+// RUN: heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/lists.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LISTS
+// RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/sets.json 2>&1 | FileCheck %s --check-prefix=SETS
+
+// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list" or "blocks"
+
+// Blocks of 128 rows do not divide groups of 64, so the next entry counts; keys
+// of a bitmap are not read one by one; a union is more than one loop.
+// LISTS-LABEL: shed.kernel @groups
+// LISTS-SAME: wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2>
+// LISTS-LABEL: shed.kernel @bitmap
+// LISTS-SAME: #shed.mma_tiling
+
 // A kernel of which the table has an entry; others are cut as ever.
 // CHECK-LABEL: shed.kernel @dense
 // CHECK-SAME: wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>
@@ -76,6 +88,41 @@ shed.kernel @window attention element(bf16) head_dim(128) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.sinks<64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+//--- lists.json
+{"wgmma": [{"element": "bf16", "over": "list", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 232},
+           {"element": "bf16", "over": "list", "head_dim": 128, "consumers": 1, "keys": 80, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 208, "blocks": 2}]}
+//--- sets.json
+{"wgmma": [{"element": "bf16", "over": "window", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 232}]}
+//--- lists.mlir
+shed.kernel @groups attention element(bf16) head_dim(128) encoding(uint16) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @bitmap attention element(bf16) head_dim(128) encoding(bitmap) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>

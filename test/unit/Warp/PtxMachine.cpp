@@ -43,6 +43,8 @@ uint16_t heddle::test::toHalf(bool bf16, float value) {
   float magnitude = std::fabs(value);
   if (magnitude >= 65520.0f)
     return sign | 0x7c00;
+  if (magnitude == 0)
+    return sign;
   int exponent;
   std::frexp(magnitude, &exponent);
   // 11 bits from the leading one on, fewer of what is denormal.

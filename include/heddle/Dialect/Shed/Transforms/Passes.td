@@ -67,9 +67,9 @@ def ShedChooseMmaTiles : Pass<"shed-choose-mma-tiles"> {
 def ShedChooseWgmmaTiles : Pass<"shed-choose-wgmma-tiles"> {
   let summary = "Give kernels the warpgroup tilings of a table";
   let description = [{
-    Writes a `wgmma_tiling` on each attention kernel over all keys, without a
-    tiling, of whose element type and head dim the table has an entry: the first
-    one counts. Others are left to `shed-choose-mma-tiles`, as are kernels with
+    Writes a `wgmma_tiling` on each attention kernel over all keys or those of one
+    list, without a tiling, of whose element type, head dim and set of keys the
+    table has an entry that divides its groups: the first one counts. Others are left to `shed-choose-mma-tiles`, as are kernels with
     `some_rows`.
   }];
   let options = [

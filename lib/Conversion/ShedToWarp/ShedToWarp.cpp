@@ -7,10 +7,13 @@
 
 #include "../ShedToNVVM/IndexSource.h"
 
+#include "MapScores.h"
+
 #include "bundle/Abi.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Warp/IR/Warp.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -91,6 +94,7 @@ private:
   KeyPass keyPass(Attribute over);
   TileKeys keysOf(const KeyPass &pass, Value tile);
   LogicalResult lowerInTile(Operation &op, const TileKeys &keys);
+  Logits score(const Logits &logits, const ::heddle::bundle::Scores &scores);
   Softmax update(Softmax state, const Logits &logits, Value values,
                  const TileKeys &keys);
   Softmax rescale(Softmax state, Value top);
@@ -367,6 +371,17 @@ LogicalResult KernelWriter::lowerInTile(Operation &op, const TileKeys &keys) {
             factor};
         return success();
       })
+      .Case([&](shed::ScoresOp op) {
+        const ::heddle::bundle::Scores scores = scoresOf(op.getBody());
+        using Input = ::heddle::bundle::Scores;
+        if (scores.uses(Input::Query) || scores.uses(Input::Key)) {
+          op.emitOpError("has no form for warpgroups: its function asks where "
+                         "rows or keys stand");
+          return failure();
+        }
+        logits[op.getResult()] = score(logits.at(op.getLogits()), scores);
+        return success();
+      })
       .Case([&](shed::SoftmaxUpdateOp op) {
         states[op.getResult()] =
             update(states.at(op.getState()), logits.at(op.getLogits()),
@@ -407,6 +422,25 @@ Value KernelWriter::multiply(Value left, Value right, Value sums,
       held);
   return warp::MultiplyOp::create(v.b, type, left, right, sums, transposed,
                                   from);
+}
+
+/// What a function makes of logits.
+Logits KernelWriter::score(const Logits &from,
+                           const ::heddle::bundle::Scores &scores) {
+  constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+  Value scale = v.mulf(from.factor, v.real(ln2));
+  float factorLeft = 1;
+  Value scored =
+      map(from.fragment.getType(), from.fragment,
+          [&](ValueRange element, Value, Value) {
+            MapScores target(v.b);
+            ScoredLogit result = emitScores(
+                target, scores,
+                {.product = element[0], .scale = scale, .head = head});
+            factorLeft = result.factor;
+            return result.value;
+          });
+  return {scored, v.real(factorLeft * log2e)};
 }
 
 /// Adds a tile of keys. Source: online normaliser calculation for softmax

@@ -42,6 +42,14 @@ struct LowerMap : ThreadPattern<warp::MapOp> {
       mapping.map(op.getResult(0), v.exp2(operand(0)));
     else if (isa<math::Log2Op>(op))
       mapping.map(op.getResult(0), v.log2(operand(0)));
+    else if (isa<math::TanhOp>(op))
+      mapping.map(op.getResult(0), v.tanhApprox(operand(0)));
+    else if (isa<math::SqrtOp>(op))
+      mapping.map(op.getResult(0), v.sqrt(operand(0)));
+    else if (isa<math::AbsFOp>(op))
+      mapping.map(
+          op.getResult(0),
+          v.bits(v.f32(), v.both(v.bits(v.i32(), operand(0)), 0x7fffffff)));
     else if (isa<math::FmaOp>(op))
       mapping.map(op.getResult(0), v.fma(operand(0), operand(1), operand(2)));
     else

@@ -313,6 +313,10 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     real(flushed(std::exp2(flushed(f(1)))));
   else if (name == "lg2")
     real(std::log2(flushed(f(1))));
+  else if (name == "tanh")
+    real(std::tanh(f(1)));
+  else if (name == "sqrt")
+    real(std::sqrt(f(1)));
   else if (name == "rcp")
     real(1.0f / f(1));
   else if (name == "div")
@@ -341,6 +345,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   else if (name == "cvt" && (op.has("bf16x2") || op.has("f16x2")))
     out(static_cast<uint64_t>(toHalf(op.has("bf16x2"), f(1))) << 16 |
         toHalf(op.has("bf16x2"), f(2)));
+  else if (name == "cvt" && op.has("f32") && op.has("s32"))
+    real(static_cast<float>(s32(1)));
   else if (name == "cvt" && op.parts[0] == "u32" && op.parts[1] == "u16")
     out(in(1) & 0xffff);
   else if (name == "cvt" && op.parts[0] == "u64" && op.parts[1] == "u32")

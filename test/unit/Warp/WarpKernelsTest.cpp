@@ -48,7 +48,8 @@ struct Compiled {
 
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::string &over = "all",
-                 const std::string &encoding = "") {
+                 const std::string &encoding = "",
+                 const std::string &scores = "") {
   std::string text = "shed.kernel @dense attention element(" + type +
                      ") head_dim(" + std::to_string(headDim) + ") writes_lse " +
                      (encoding.empty() ? "" : "encoding(" + encoding + ") ") +
@@ -69,6 +70,11 @@ Compiled compile(const std::string &type, int headDim,
   for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
     text.replace(at, 4, type);
   text.replace(text.find("OVER"), 4, over);
+  if (!scores.empty()) {
+    text.insert(text.find("    %n ="),
+                "    %f = shed.scores %l at %keys " + scores + "\n");
+    text.replace(text.find("%s, %l, %v"), 10, "%s, %f, %v");
+  }
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
   MLIRContext context(registry);
@@ -107,6 +113,8 @@ struct Problem {
   double spread = 1;
   /// What the query rows after the first one are multiplied by.
   double others = 1;
+  /// A soft cap of logits, if not 0, and what each head's number adds to them.
+  double cap = 0, bias = 0;
 };
 
 /// Random lists, one a head and group of rows.
@@ -285,7 +293,11 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
         double dot = 0;
         for (int64_t c = 0; c < headDim; ++c)
           dot += real(query, row, own + c) * real(key, j, kv + c);
-        logits.push_back(dot * p.scale * std::log2(std::exp(1.0)));
+        dot *= p.scale;
+        if (p.cap)
+          dot = std::tanh(dot / p.cap) * p.cap +
+                p.bias * static_cast<double>(head);
+        logits.push_back(dot * std::log2(std::exp(1.0)));
         most = std::max(most, logits.back());
       }
       for (double &logit : logits)
@@ -303,7 +315,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
     }
   // Weights and outputs are rounded to 8 bits (bf16) or 11.
   EXPECT_LT(worst, (bf16 ? 0.02 : 0.004) * p.spread);
-  EXPECT_LT(worstLse, 2e-4 * p.spread * p.spread);
+  // The machine's tanh is within 2^-11.
+  EXPECT_LT(worstLse, 2e-4 * p.spread * p.spread + p.cap / 1024);
   // Nothing else is written.
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t column = wide; column < output.stride; ++column)
@@ -367,6 +380,32 @@ TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   ASSERT_EQ(row.size(), 64u);
   problem.others = 8;
   EXPECT_EQ(row, check(code, true, 64, problem, 1));
+}
+
+/// A function of logits that asks for no position, over all keys and a list.
+TEST_F(WarpKernels, SoftCap) {
+  const char *tiling = "consumers = 2, keys = 64, stages = 2, parts = 1, "
+                       "producer_registers = 40, consumer_registers = 232";
+  const char *cap = R"((%logit, %query, %key, %head) {
+      %c = arith.constant 2.0 : f32
+      %share = arith.divf %logit, %c : f32
+      %bound = math.tanh %share : f32
+      %capped = arith.mulf %bound, %c : f32
+      %h = arith.sitofp %head : i32 to f32
+      %z = arith.addf %capped, %h : f32
+      shed.yield %z : f32
+    })";
+  Problem problem{150, 140, 2, 1, 0.25f};
+  problem.cap = 2;
+  problem.bias = 1;
+  Compiled dense = compile("bf16", 64, tiling, "all", "", cap);
+  ASSERT_FALSE(dense.ptx.empty());
+  check(dense, true, 64, problem, 1);
+  Compiled list = compile("bf16", 64, tiling, "list<0, group = 128>", "", cap);
+  ASSERT_FALSE(list.ptx.empty());
+  problem.rows = 150;
+  Lists lists{128, 70};
+  check(list, true, 64, problem, 2, nullptr, &lists);
 }
 
 /// Lists of keys, whose rows are gathered: fewer than a tile, one more than a

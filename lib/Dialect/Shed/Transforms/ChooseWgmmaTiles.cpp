@@ -120,6 +120,10 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
                     loop && (!suits(rule, loop.getOver(), kernel) ||
                              !loop.getSkip().empty()))
                   return WalkResult::interrupt();
+                // Elements know their numbers in a tile, not where they stand.
+                if (isa<ScoresOp>(op) || op->getParentOfType<ScoresOp>())
+                  return kernel.scoresPositions() ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
                 return isa<LoadQueriesOp, SoftmaxInitOp, ForKeysOp, LoadKeysOp,
                            LoadValuesOp, DotOp, SoftmaxUpdateOp, YieldOp,
                            StoreOp>(op)

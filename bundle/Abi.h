@@ -60,7 +60,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 6;
+inline constexpr uint32_t abiVersion = 7;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -102,6 +102,17 @@ struct IndexList {
   /// Query heads that share a list: the list of head h is that of row
   /// h / headsPerList; at least 1.
   int64_t headsPerList = 1;
+};
+
+/// What a GPU is told of the keys and values of one sequence, so that it brings
+/// tiles of them in bulk: tensor maps as its driver encodes them. Each tells of
+/// a matrix of n rows and kv_heads x head_dim columns, in boxes of 64 columns
+/// (128 bytes, with the 128-byte swizzle) and as many rows as the kernel's
+/// record says; behind row n - 1 all is zero.
+/// Source: CUDA Driver API, tensor map object management.
+struct TileMaps {
+  alignas(64) unsigned char key[128];
+  alignas(64) unsigned char value[128];
 };
 
 /// Attention of some rows of one sequence over its visible keys:
@@ -162,6 +173,9 @@ struct AttentionArgs {
   /// bundle::sinkBound() of the kernel's terms in the whole sequence, at least
   /// 1 where a term is a share. Read by kernels of which one is, by no others.
   int64_t sinks;
+  /// Read by CUDA kernels whose record says so (map_rows), by no
+  /// others.
+  const TileMaps *tileMaps;
 };
 
 /// Score and select key columns for one sequence. For group `tile` (rows

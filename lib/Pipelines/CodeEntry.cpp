@@ -69,13 +69,16 @@ template <typename Record, typename Visitor>
 void visit(Record &record, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
 {
-  auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared] = record;
+  auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared, mapRows,
+         cluster] = record;
   field(symbol);
   field(queryRows);
   field(scratch);
   field(scratchPerKey);
   field(threads);
   field(shared);
+  field(mapRows);
+  field(cluster);
 }
 
 template <typename Section, typename Visitor>

@@ -136,3 +136,64 @@ shed.kernel @wide attention element(f32) head_dim(128) tiling(#shed.wgmma_tiling
   %s0 = shed.softmax_init : !shed.softmax
   shed.store %s0
 }
+
+// -----
+
+// Tiles of consecutive keys by the tensor maps that the arguments name; queries
+// are copied by those that need them. Both blocks of a cluster stay where one
+// has rows.
+// CHECK-LABEL: llvm.func @fetched
+// CHECK-SAME: heddle.map_rows = 128
+// CHECK-SAME: cluster = 2>
+// CHECK: arith.andi %{{.*}}, %{{.*}}-2
+// CHECK: warp.load {{.*}} negated
+// CHECK: scf.for
+// CHECK: warp.load {{.*}} map(%{{.*}}[%[[COLUMN:.*]] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
+// CHECK: warp.load {{.*}} map(%{{.*}}[%[[COLUMN]] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
+shed.kernel @fetched attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160, tma = true, cluster = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+shed.kernel @fetched_columns attention element(bf16) head_dim(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, tma = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: tensor maps bring consecutive keys, not those of a list}}
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+shed.kernel @shared_blocks attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 2, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, tma = true, cluster = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: blocks of a cluster share tiles of all keys alone}}
+  %s1 = shed.for_keys over #shed.blocks<0, size = 128> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}

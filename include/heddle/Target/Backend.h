@@ -37,6 +37,8 @@ struct KernelRecord {
   int64_t scratchBytesPerKey = 0;
   int64_t threads = 0;
   int64_t sharedBytes = 0;
+  int64_t mapRows = 0; ///< bundle::KernelVariant::mapRows
+  int64_t cluster = 1;
 };
 
 /// One section of a bundle with a target's code.

@@ -114,15 +114,16 @@ private:
   Value multiply(Value left, Value right, Value sums, bool transposed,
                  int64_t from);
   Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
-             Value gathered = {}, Value negated = {}) {
+             Value gathered = {}, Value negated = {}, Value map = {}) {
     auto type =
         warp::TileType::get(kernel.getContext(), rows, channels, element);
     return warp::LoadOp::create(v.b, type, base, first, stride, limit, gathered,
-                                negated, IntegerAttr());
+                                negated, map, map ? kvColumn : Value(),
+                                IntegerAttr());
   }
-  Value loadKeys(Value base, Value stride, const TileKeys &keys) {
-    return load(base, keys.first, stride, keys.end, tiling.getKeys(),
-                keys.rows);
+  Value loadKeys(Value base, Value stride, Value map, const TileKeys &keys) {
+    return load(base, keys.first, stride, keys.end, tiling.getKeys(), keys.rows,
+                {}, keys.rows ? Value() : map);
   }
 
   shed::KernelOp kernel;
@@ -137,7 +138,9 @@ private:
   Value taskRow, taskEnd; ///< the tile's rows
   Value queryBase, keyBase, valueBase, outputBase, lseBase;
   Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
-  Value factor;   ///< |scale| * log2(e)
+  Value keyMap, valueMap; ///< tensor maps, with `tma`
+  Value kvColumn;         ///< of the head in them, in elements
+  Value factor;           ///< |scale| * log2(e)
   Value negative; ///< whether the sign of `scale` is to go into the queries
   Value firstRow; ///< of the warpgroup
 
@@ -160,11 +163,15 @@ LogicalResult KernelWriter::run() {
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Operation *function = v.b.getInsertionBlock()->getParentOp();
-  function->setAttr(warp::pipelineName,
-                    warp::PipelineAttr::get(
-                        kernel.getContext(), tiling.getConsumers(),
-                        tiling.getStages(), tiling.getProducerRegisters(),
-                        tiling.getConsumerRegisters(), tiling.getBlocks()));
+  function->setAttr(
+      warp::pipelineName,
+      warp::PipelineAttr::get(kernel.getContext(), tiling.getConsumers(),
+                              tiling.getStages(), tiling.getProducerRegisters(),
+                              tiling.getConsumerRegisters(), tiling.getBlocks(),
+                              tiling.getCluster()));
+  if (tiling.getTma())
+    function->setAttr("heddle.map_rows",
+                      v.b.getI64IntegerAttr(tiling.getKeys()));
   args =
       v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
                                int64_t(sizeof(abi::AttentionArgs))));
@@ -203,7 +210,13 @@ void KernelWriter::findRows() {
     taskRow = range[0];
     end = range[1];
   }
-  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, end));
+  // Blocks of a cluster bring each other's tiles, so all of them stay if one
+  // has rows.
+  Value firstOfCluster =
+      tiling.getCluster() > 1
+          ? v.mul(v.both(block, -tiling.getCluster()), tiling.getQueryRows())
+          : taskRow;
+  v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
   taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
 }
 
@@ -221,6 +234,12 @@ void KernelWriter::loadArguments() {
   keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
   valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
   outputBase = base(offsetof(abi::AttentionArgs, output), head);
+  if (tiling.getTma()) {
+    Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
+    keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
+    valueMap = v.at(maps, int64_t(offsetof(abi::TileMaps, value)));
+    kvColumn = v.mul(kvHead, channels);
+  }
   queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
   keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
   valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
@@ -274,6 +293,12 @@ LogicalResult KernelWriter::lowerKeys(shed::ForKeysOp loop) {
     return loop.emitOpError()
            << "has no form for warpgroups: tiles of " << tiling.getKeys()
            << " keys do not divide blocks of " << blocks.getSize();
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
+    return loop.emitOpError("has no form for warpgroups: blocks of a cluster "
+                            "share tiles of all keys alone");
+  if (isa<shed::ListAttr>(loop.getOver()) && tiling.getTma())
+    return loop.emitOpError("has no form for warpgroups: tensor maps bring "
+                            "consecutive keys, not those of a list");
   if (isa<shed::ListAttr>(loop.getOver()) &&
       kernel.getEncoding() == shed::Encoding::Bitmap)
     return loop.emitOpError("has no form for warpgroups: keys of a bitmap are "
@@ -356,11 +381,12 @@ LogicalResult KernelWriter::lowerInTile(Operation &op, const TileKeys &keys) {
   v.b.setLoc(op.getLoc());
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadKeysOp load) {
-        tiles[load.getResult()] = loadKeys(keyBase, keyStride, keys);
+        tiles[load.getResult()] = loadKeys(keyBase, keyStride, keyMap, keys);
         return success();
       })
       .Case([&](shed::LoadValuesOp load) {
-        tiles[load.getResult()] = loadKeys(valueBase, valueStride, keys);
+        tiles[load.getResult()] =
+            loadKeys(valueBase, valueStride, valueMap, keys);
         return success();
       })
       .Case([&](shed::DotOp dot) {

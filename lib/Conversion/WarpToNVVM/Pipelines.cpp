@@ -65,8 +65,16 @@ struct LowerRoles : OpConversionPattern<warp::RolesOp> {
   matchAndRewrite(warp::RolesOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ThreadBuilder v(op, rewriter);
+    const bool shares = op.getCluster() > 1;
     NVVM::FenceMbarrierInitOp::create(v.b);
-    v.barrier();
+    // Blocks that share tiles signal each other's barriers, from when all are
+    // made until nobody does any more.
+    if (shares)
+      v.assembly("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;",
+                 "", {});
+    else
+      v.barrier();
     Value group = v.groupOfBlock();
     Value produces = v.compare(CmpIPredicate::eq, group, int64_t(0));
     Value number = v.add(group, -1);
@@ -84,8 +92,28 @@ struct LowerRoles : OpConversionPattern<warp::RolesOp> {
          NVVM::SetMaxRegisterAction::decrease, {});
     move(op.getConsumer(), branch.elseBlock(), op.getConsumerRegisters(),
          NVVM::SetMaxRegisterAction::increase, number);
+    if (op.getCluster())
+      elect(branch.thenBlock(), rewriter);
+    if (shares) {
+      v.b.setInsertionPointAfter(branch);
+      v.assembly("barrier.cluster.arrive;\nbarrier.cluster.wait;", "", {});
+    }
     rewriter.eraseOp(op);
     return success();
+  }
+
+  /// Leaves what follows the setting of registers to the block's first thread.
+  static void elect(Block *producer, ConversionPatternRewriter &rewriter) {
+    Operation *registers = &producer->front();
+    ThreadBuilder v(registers->getNextNode(), rewriter);
+    Value first = v.compare(CmpIPredicate::eq, v.threadId(), int64_t(0));
+    auto branch = scf::IfOp::create(v.b, first, /*withElseRegion=*/false);
+    SmallVector<Operation *> rest;
+    for (Operation *op = branch->getNextNode();
+         op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+      rest.push_back(op);
+    for (Operation *op : rest)
+      rewriter.moveOpBefore(op, branch.thenBlock()->getTerminator());
   }
 };
 
@@ -115,13 +143,14 @@ struct LowerPublish : ThreadPattern<warp::PublishOp> {
 
 struct LowerAwait : ThreadPattern<warp::AwaitOp> {
   using ThreadPattern::ThreadPattern;
-  // Copies write as threads do, products read as bulk copies do.
+  // Copies of threads write as threads do, products read as fetches write.
   SmallVector<Values> rewrite(warp::AwaitOp op, Adaptor adaptor,
                               ThreadBuilder &v) const override {
     Stage stage(v, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getTile().front());
     waitFor(v, stage.full, stage.odd);
-    v.fenceForProducts();
+    if (!op.getRing().getType().isFetched())
+      v.fenceForProducts();
     return {{stage.address}};
   }
 };
@@ -132,10 +161,70 @@ struct LowerRelease : ThreadPattern<warp::ReleaseOp> {
                               ThreadBuilder &v) const override {
     Stage stage(v, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getTile().front());
-    v.assembly("{\n.reg .pred p;\n"
-               "setp.eq.u32 p, $1, 0;\n"
-               "@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
-               "r,r", {stage.empty, v.lane()});
+    const int64_t cluster = op.getRing().getType().getCluster();
+    if (cluster < 2)
+      v.assembly("{\n.reg .pred p;\n"
+                 "setp.eq.u32 p, $1, 0;\n"
+                 "@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+                 "r,r", {stage.empty, v.lane()});
+    else // a lane for each block
+      v.assembly("{\n.reg .pred p;\n.reg .b32 there;\n"
+                 "setp.lt.u32 p, $1, " +
+                     std::to_string(cluster) +
+                     ";\n"
+                     "@p mapa.shared::cluster.u32 there, $0, $1;\n"
+                     "@p mbarrier.arrive.shared::cluster.b64 _, [there];\n}",
+                 "r,r", {stage.empty, v.lane()});
+    return {};
+  }
+};
+
+struct LowerAcquireMap : ThreadPattern<warp::AcquireMapOp> {
+  using ThreadPattern::ThreadPattern;
+  // The host's copies are in no scope of the device's.
+  SmallVector<Values> rewrite(warp::AcquireMapOp, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    v.assembly("fence.proxy.tensormap::generic.acquire.sys [$0], 128;\n"
+               "prefetch.tensormap [$0];",
+               "l", adaptor.getMap().front());
+    return {};
+  }
+};
+
+struct LowerFetch : ThreadPattern<warp::FetchOp> {
+  using ThreadPattern::ThreadPattern;
+  // A box is a panel. Of blocks that share the tile, each brings the panels
+  // whose numbers are its own modulo their number, to the same place of all.
+  SmallVector<Values> rewrite(warp::FetchOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    warp::RingType ring = op.getRing().getType();
+    warp::TileType tile = ring.getTile();
+    const int64_t cluster = ring.getCluster();
+    Stage stage(v, ring, adaptor.getRing(), adaptor.getTile().front());
+    waitFor(v, stage.empty, v.flip(stage.odd, 1));
+    v.assembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " +
+                   std::to_string(tile.getBytes()) + ";",
+               "r", stage.full);
+    Value to = stage.address, column = adaptor.getColumn().front();
+    if (cluster > 1) {
+      Value own = v.both(v.blockId(NVVMBuilder::Axis::X), cluster - 1);
+      to = v.add(to, v.mul(own, tile.getPanelBytes()));
+      column = v.add(column, v.mul(own, 64));
+    }
+    std::string text =
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::"
+        "complete_tx::bytes";
+    text += cluster > 1 ? ".multicast::cluster [$0], [$1, {$2, $3}], [$4], " +
+                              std::string("$5;")
+                        : std::string(" [$0], [$1, {$2, $3}], [$4];");
+    for (int64_t panel = 0; panel < tile.getColumns() / 64; panel += cluster) {
+      Values operands = {v.add(to, panel * tile.getPanelBytes()),
+                         adaptor.getMap().front(), v.add(column, panel * 64),
+                         adaptor.getRow().front(), stage.full};
+      if (cluster > 1)
+        operands.push_back(v.integer(v.i16(), (int64_t(1) << cluster) - 1));
+      v.assembly(text, cluster > 1 ? "r,l,r,r,r,h" : "r,l,r,r,r", operands);
+    }
     return {};
   }
 };
@@ -145,5 +234,6 @@ struct LowerRelease : ThreadPattern<warp::ReleaseOp> {
 void mlir::heddle::populatePipelinePatterns(const TypeConverter &converter,
                                             Patterns &patterns) {
   patterns.add<LowerRing, LowerRoles, LowerAcquire, LowerPublish, LowerAwait,
-               LowerRelease>(converter, patterns.getContext());
+               LowerRelease, LowerAcquireMap, LowerFetch>(
+      converter, patterns.getContext());
 }

@@ -15,7 +15,7 @@ namespace {
 
 struct Chip {
   llvm::StringLiteral name;
-  llvm::StringLiteral ptx;   ///< the oldest PTX version that knows it
+  llvm::StringLiteral ptx;   ///< the PTX version that its kernels need
   int64_t blockKiB;          ///< shared memory of a block
   int64_t multiprocessorKiB; ///< shared memory of a multiprocessor
   bool wgmma;
@@ -30,7 +30,7 @@ constexpr Chip chips[] = {
     {"sm_80", "ptx70", 99, 164, false, false},
     {"sm_86", "ptx71", 99, 100, false, false},
     {"sm_89", "ptx78", 99, 100, false, false},
-    {"sm_90a", "ptx80", 227, 228, true, true},
+    {"sm_90a", "ptx83", 227, 228, true, true},
     {"sm_100", "ptx86", 227, 228, false, true},
     {"sm_120", "ptx87", 99, 100, false, true},
 };

@@ -208,7 +208,9 @@ SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
       kernels.push_back({function.getSymName().str(), fact("heddle.query_rows"),
                          fact("heddle.scratch_bytes"),
                          fact("heddle.scratch_bytes_per_key"),
-                         fact("heddle.threads"), fact("heddle.shared_bytes")});
+                         fact("heddle.threads"), fact("heddle.shared_bytes"),
+                         fact("heddle.map_rows"),
+                         std::max<int64_t>(fact("heddle.cluster"), 1)});
   }
   return kernels;
 }

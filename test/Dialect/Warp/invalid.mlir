@@ -88,3 +88,32 @@ func.func @gathered(%keys: !llvm.ptr<1>, %zero: i32, %stride: i64, %rows: !warp.
   %k = warp.load %keys[%zero] rows(%rows : !warp.rows<64>) stride(%stride) limit(%zero) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
   return
 }
+
+// -----
+
+// expected-error @+1 {{2 blocks can't share panels of 64 columns, 64 each, in equal parts}}
+func.func private @panels(!warp.ring<2, !warp.tile<128, 64, bf16>, cluster = 2>)
+
+// -----
+
+func.func @who(%ring: !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 1>, %t: i32) {
+  // expected-error @+1 {{copies a tile that is fetched}}
+  %k = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 1> -> !warp.tile<128, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @whom(%ring: !warp.ring<2, !warp.tile<128, 128, bf16>>, %map: !llvm.ptr<1>, %t: i32) {
+  // expected-error @+1 {{fetches a tile that threads copy}}
+  warp.fetch %ring[%t] from %map[%t, %t] : !warp.ring<2, !warp.tile<128, 128, bf16>>, !llvm.ptr<1>
+  return
+}
+
+// -----
+
+func.func @gathered_map(%keys: !llvm.ptr<1>, %zero: i32, %stride: i64, %rows: !warp.rows<128>) {
+  // expected-error @+1 {{can't gather rows or flip signs by a tensor map}}
+  %k = warp.load %keys[%zero] rows(%rows : !warp.rows<128>) stride(%stride) limit(%zero) map(%keys[%zero] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+  return
+}

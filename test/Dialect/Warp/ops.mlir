@@ -38,3 +38,18 @@ func.func @products(%q: !warp.tile<64, 128, bf16>, %k: !warp.tile<128, 128, bf16
   %context = warp.wait %f1 : !warp.flying<128, held = 32> -> !warp.fragment<128, f32>
   return %logits, %context : !warp.fragment<128, f32>, !warp.fragment<128, f32>
 }
+
+// A ring whose tiles are brought in bulk, for two blocks at once. The tensor map
+// tells of the same rows as the base, as columns of a matrix of all heads.
+// CHECK-LABEL: func.func @fetched
+func.func @fetched(%map: !llvm.ptr<1>, %keys: !llvm.ptr<1>, %row: i32, %column: i32, %stride: i64) {
+  // CHECK: warp.load %{{.*}} map(%{{.*}}[%{{.*}}] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
+  %k = warp.load %keys[%row] stride(%stride) limit(%row) map(%map[%column] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+  // CHECK: warp.ring {{.*}} : <2, <128, 128, bf16>, cluster = 2>
+  %ring = warp.ring {barriers = 65536 : i64, offset = 0 : i64, readers = 8 : i64, writers = 1 : i64} : !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 2>
+  // CHECK: warp.acquire_map
+  warp.acquire_map %map : !llvm.ptr<1>
+  // CHECK: warp.fetch %{{.*}}[%{{.*}}] from %{{.*}}[%{{.*}}, %{{.*}}]
+  warp.fetch %ring[%row] from %map[%row, %column] : !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
+  return
+}

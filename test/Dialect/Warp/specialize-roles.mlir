@@ -55,3 +55,35 @@ llvm.func @scores(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride:
   warp.store_column %r, %queries[%row] limit(%n) : !warp.fragment<1, f32>, !llvm.ptr<1>
   llvm.return
 }
+
+// With a tensor map, one thread has the tiles fetched, here for both blocks of a
+// cluster: their consumers release a stage together.
+// CHECK-LABEL: llvm.func @fetched
+// CHECK-SAME: heddle.cluster = 2 : i64
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK: %[[RING:.*]] = warp.ring {{.*}}readers = 8 : i64, writers = 1 : i64} : <2, <128, 128, bf16>, cluster = 2>
+// CHECK: warp.roles producer registers 40 {
+// CHECK:   warp.acquire_map %[[MAP:.*]] :
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[FIRST:.*]] = arith.shli %[[T]]
+// CHECK-NOT: warp.acquire
+// CHECK:     warp.fetch %[[RING]][%[[T]]] from %[[MAP]][%[[FIRST]], %{{.*}}]
+// CHECK: } consumers 1 registers 232 {
+// CHECK:     warp.await %[[RING]]
+// CHECK:     warp.release %[[RING]]
+// CHECK: } {cluster = 2 : i64}
+llvm.func @fetched(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 232, cluster = 2>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  %tiles = arith.shrui %n, %c7 : i32
+  scf.for %t = %c0 to %tiles step %c1 : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) map(%map[%c0] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  }
+  llvm.return
+}

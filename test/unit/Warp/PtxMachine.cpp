@@ -71,8 +71,9 @@ static float flushed(float value) {
 
 PtxMachine::PtxMachine(const PtxProgram &program, int64_t sharedBytes,
                        uint64_t seed)
-    : program(program), random(seed),
-      shared(static_cast<size_t>(sharedStart + sharedBytes), 0xff),
+    : program(program), random(seed), sharedBytes(sharedBytes),
+      window((sharedStart + sharedBytes + 1023) / 1024 * 1024),
+      shared(static_cast<size_t>(program.cluster * window), 0xff),
       writtenAt(shared.size() / 16 + 1, 0),
       writtenBy(shared.size() / 16 + 1, -1) {}
 
@@ -89,8 +90,10 @@ uint64_t PtxMachine::read(Warp &warp, const PtxOperand &operand, int lane,
   if (operand.kind == Kind::Special) {
     if (operand.value == 0)
       return static_cast<uint64_t>(warp.number * lanes + lane);
-    return operand.value == 4 ? static_cast<uint64_t>(sharedStart)
-                              : block[operand.value - 1];
+    if (operand.value == 4)
+      return static_cast<uint64_t>(sharedStart);
+    return block[operand.value - 1] +
+           static_cast<uint64_t>(operand.value == 1 ? warp.block : 0);
   }
   if (operand.kind != Kind::Register)
     throw PtxError("an operand that is no value");
@@ -129,35 +132,59 @@ uint8_t *PtxMachine::globalAt(uint64_t address, int64_t bytes) const {
   throw PtxError("an access outside of all arrays");
 }
 
-uint8_t *PtxMachine::sharedAt(int64_t address, int64_t bytes) {
-  if (address < sharedStart ||
-      address + bytes > static_cast<int64_t>(shared.size()) || address % bytes)
+/// An address is a block's own, or has the number of another one of its cluster
+/// above bit 24, counted from 1, as `mapa` makes it here.
+int64_t PtxMachine::placeOf(const Warp &warp, uint64_t address,
+                            int64_t bytes) const {
+  const auto other = static_cast<int64_t>(address >> 24);
+  const auto local = static_cast<int64_t>(address & 0xffffff);
+  if (other > program.cluster || local < sharedStart ||
+      local + bytes > sharedStart + sharedBytes || local % bytes)
     throw PtxError("an access outside of shared memory, or not aligned");
-  return shared.data() + address;
+  return (other ? other - 1 : warp.block) * window + local;
 }
 
 /// A write that products don't see before a fence.
-void PtxMachine::touch(Warp &warp, int64_t address, int64_t bytes) {
-  for (int64_t at = address / 16; at <= (address + bytes - 1) / 16; ++at) {
+void PtxMachine::touch(Warp &warp, int64_t place, int64_t bytes) {
+  for (int64_t at = place / 16; at <= (place + bytes - 1) / 16; ++at) {
     writtenAt[at] = time;
-    writtenBy[at] = static_cast<int32_t>(warp.number);
+    writtenBy[at] = static_cast<int32_t>(&warp - warps.data());
   }
+}
+
+bool PtxMachine::ended(int64_t number) const {
+  return std::all_of(warps.begin(), warps.end(), [&](const Warp &warp) {
+    return warp.block != number ||
+           std::all_of(warp.done.begin(), warp.done.end(),
+                       [](bool done) { return done; });
+  });
 }
 
 //===----------------------------------------------------------------------===//
 // Barriers and copies
 //===----------------------------------------------------------------------===//
 
-void PtxMachine::arrive(int64_t address, int64_t count) {
-  auto found = barriers.find(address);
+PtxMachine::Barrier &PtxMachine::barrierAt(int64_t place) {
+  auto found = barriers.find(place);
   if (found == barriers.end())
     throw PtxError("an arrival at what is no barrier");
-  Barrier &barrier = found->second;
-  for (int64_t i = 0; i < count; ++i)
-    if (--barrier.pending == 0) {
-      barrier.pending = barrier.count;
-      ++barrier.phase;
-    }
+  if (ended(place / window))
+    throw PtxError("a signal to a block that has ended");
+  return found->second;
+}
+
+void PtxMachine::complete(Barrier &barrier) {
+  if (barrier.pending || barrier.bytes)
+    return;
+  barrier.pending = barrier.count;
+  ++barrier.phase;
+}
+
+void PtxMachine::arrive(int64_t place) {
+  Barrier &barrier = barrierAt(place);
+  if (--barrier.pending < 0)
+    throw PtxError("an arrival more than a barrier expects");
+  complete(barrier);
 }
 
 /// Lets the copies of a landing take place.
@@ -167,10 +194,90 @@ void PtxMachine::land(size_t which) {
   ++time;
   for (const Copy &copy : landing.copies) {
     std::memcpy(shared.data() + copy.to, copy.bytes.data(), 16);
-    writtenAt[copy.to / 16] = time;
+    if (!landing.fetched)
+      writtenAt[copy.to / 16] = time;
+  }
+  if (landing.fetched) {
+    Barrier &barrier = barrierAt(landing.barriers.front());
+    barrier.bytes -= landing.fetched;
+    complete(barrier);
+    return;
   }
   for (int64_t barrier : landing.barriers)
-    arrive(barrier, 1);
+    arrive(barrier);
+}
+
+/// cp.async.bulk.tensor: a box of a matrix to the same place of each block that
+/// is named, in rows of 128 bytes whose 16-byte chunks are swizzled.
+void PtxMachine::fetch(Warp &warp, const PtxInstruction &op, int lane) {
+  const PtxOperand &from = op.operands[1];
+  const uint64_t address = addressOf(warp, from, lane);
+  PtxTensorMap map;
+  std::memcpy(&map, globalAt(address, 16), 16);
+  std::memcpy(&map, reinterpret_cast<const void *>(address), sizeof(map));
+  if (map.mark != PtxTensorMap::known || address % 64)
+    throw PtxError("what is no tensor map");
+  const std::vector<uint64_t> &known = acquired[{&warp, lane}];
+  if (std::find(known.begin(), known.end(), address) == known.end())
+    throw PtxError("a tensor map that this thread has not acquired");
+  if (map.boxColumns != 64 || !op.has("2d"))
+    throw PtxError("a box that is not 128 bytes wide");
+  auto coordinate = [&](size_t i) {
+    return int64_t(static_cast<int32_t>(
+        read(warp, {Kind::Register, from.list[i], -1, {}}, lane)));
+  };
+  const int64_t column = coordinate(0), row = coordinate(1);
+  const uint64_t blocks = op.has("multicast::cluster")
+                              ? read(warp, op.operands[3], lane)
+                              : uint64_t(1) << warp.block;
+  if (!blocks || blocks >> program.cluster)
+    throw PtxError("a box for no block of the cluster");
+  const uint64_t to = addressOf(warp, op.operands[0], lane) & 0xffffff,
+                 signal = addressOf(warp, op.operands[2], lane) & 0xffffff;
+  for (int64_t each = 0; each < program.cluster; ++each) {
+    if (!(blocks >> each & 1))
+      continue;
+    const uint64_t there = static_cast<uint64_t>(each + 1) << 24;
+    Landing landing;
+    landing.fetched = map.boxRows * 128;
+    landing.barriers = {placeOf(warp, there | signal, 8)};
+    for (int64_t chunk = 0; chunk < map.boxRows * 8; ++chunk) {
+      const uint64_t plain = to + static_cast<uint64_t>(chunk) * 16;
+      Copy copy;
+      copy.to = placeOf(warp, there | (plain ^ (plain >> 7 & 7) << 4), 16);
+      for (int64_t i = 0; i < 8; ++i) {
+        const int64_t r = row + chunk / 8, c = column + chunk % 8 * 8 + i;
+        if (r >= 0 && r < map.rows && c >= 0 && c < map.columns)
+          std::memcpy(&copy.bytes[i * 2],
+                      globalAt(map.address + r * map.stride + c * 2, 2), 2);
+      }
+      std::memset(shared.data() + copy.to, 0xff, 16);
+      writtenAt[copy.to / 16] = 0;
+      landing.copies.push_back(copy);
+    }
+    landings.push_back(std::move(landing));
+  }
+}
+
+/// barrier.cluster: whether the threads may go on.
+bool PtxMachine::meetCluster(Warp &warp, const PtxInstruction &op,
+                             uint32_t mask) {
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    if (!op.has("arrive")) {
+      if (clusterPhase < warp.atCluster[lane])
+        return false;
+      continue;
+    }
+    if (++warp.atCluster[lane] != clusterPhase + 1)
+      throw PtxError("a second arrival at the cluster's barrier");
+    if (++atCluster == program.threads * program.cluster) {
+      atCluster = 0;
+      ++clusterPhase;
+    }
+  }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,8 +297,9 @@ float PtxMachine::element(Warp &warp, bool bf16, uint64_t descriptor,
                                 depth % 8 * 128 + row % 64 * 2
                           : start + row / 8 * atoms + row % 8 * 128 + depth * 2;
   address ^= (address >> 7 & 7) << 4;
-  const int64_t chunk = address / 16;
-  const uint8_t *from = sharedAt(address, 2);
+  const int64_t place = placeOf(warp, static_cast<uint64_t>(address), 2);
+  const int64_t chunk = place / 16;
+  const uint8_t *from = shared.data() + place;
   const int32_t writer = writtenBy[chunk];
   if (writtenAt[chunk] > warp.fenced &&
       (writer < 0 || writtenAt[chunk] > warps[writer].fenced))
@@ -340,7 +448,11 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     out(in(1) >> in(2));
   else if (name == "bfe" && op.has("u32"))
     out((in(1) & 0xffffffff) >> in(2) & ((uint64_t(1) << in(3)) - 1));
-  else if (name == "selp")
+  else if (name == "mapa") {
+    if (in(2) >= static_cast<uint64_t>(program.cluster))
+      throw PtxError("a block that is not in the cluster");
+    out((in(1) & 0xffffff) | (in(2) + 1) << 24);
+  } else if (name == "selp")
     word(in(3) & 1 ? in(1) : in(2));
   else if (name == "cvt" && (op.has("bf16x2") || op.has("f16x2")))
     out(static_cast<uint64_t>(toHalf(op.has("bf16x2"), f(1))) << 16 |
@@ -405,8 +517,9 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
     const auto bytes = static_cast<int64_t>(all.size()) * size;
     eachLane([&](int lane) {
       uint64_t address = addressOf(warp, place, lane);
-      uint8_t *at = isShared ? sharedAt(static_cast<int64_t>(address), bytes)
-                             : globalAt(address, bytes);
+      const int64_t inShared = isShared ? placeOf(warp, address, bytes) : 0;
+      uint8_t *at =
+          isShared ? shared.data() + inShared : globalAt(address, bytes);
       for (size_t i = 0; i < all.size(); ++i) {
         uint64_t bits = 0;
         if (loads) {
@@ -420,12 +533,18 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
         std::memcpy(at + i * size, &bits, size);
       }
       if (!loads && isShared)
-        touch(warp, static_cast<int64_t>(address), bytes);
+        touch(warp, inShared, bytes);
     });
     return true;
   }
+  if (op.word == "prefetch")
+    return true;
   if (op.word != "cp")
     return false;
+  if (op.has("bulk")) {
+    eachLane([&](int lane) { fetch(warp, op, lane); });
+    return true;
+  }
   if (op.has("mbarrier")) {
     Landing landing;
     landing.copies = std::move(warp.copies);
@@ -433,21 +552,21 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
     if (mask != 0xffffffff)
       throw PtxError("some lanes of a warp arrive with their copies");
     eachLane([&](int lane) {
-      landing.barriers[lane] =
-          static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+      landing.barriers.push_back(
+          placeOf(warp, addressOf(warp, op.operands[0], lane), 8));
     });
     landings.push_back(std::move(landing));
     return true;
   }
   eachLane([&](int lane) {
     Copy copy;
-    copy.to = static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
+    copy.to = placeOf(warp, addressOf(warp, op.operands[0], lane), 16);
     const uint64_t bytes =
         op.operands.size() > 3 ? read(warp, op.operands[3], lane) : 16;
     if (bytes)
       std::memcpy(copy.bytes.data(),
                   globalAt(addressOf(warp, op.operands[1], lane), 16), bytes);
-    std::memset(sharedAt(copy.to, 16), 0xff, 16);
+    std::memset(shared.data() + copy.to, 0xff, 16);
     touch(warp, copy.to, 16);
     warp.copies.push_back(copy);
   });
@@ -461,8 +580,8 @@ bool PtxMachine::waitsForBarrier(Warp &warp, const PtxInstruction &op,
   for (int lane = 0; lane < lanes; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    auto found = barriers.find(
-        static_cast<int64_t>(addressOf(warp, op.operands[1], lane)));
+    auto found =
+        barriers.find(placeOf(warp, addressOf(warp, op.operands[1], lane), 8));
     if (found == barriers.end())
       throw PtxError("a wait for what is no barrier");
     done &= static_cast<uint64_t>(found->second.phase & 1) !=
@@ -522,29 +641,35 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
     for (int lane = 0; lane < lanes; ++lane) {
       if (!(mask >> lane & 1))
         continue;
-      auto address =
-          static_cast<int64_t>(addressOf(warp, op.operands[0], lane));
-      sharedAt(address, 8);
+      const int64_t place =
+          placeOf(warp, addressOf(warp, op.operands[0], lane), 8);
+      if (place / window != warp.block && !op.has("shared::cluster"))
+        throw PtxError("another block's barrier");
       if (op.has("init")) {
         auto count = static_cast<int64_t>(read(warp, op.operands[1], lane));
-        if (!barriers.try_emplace(address, Barrier{count, count, 0}).second)
+        if (!barriers.try_emplace(place, Barrier{count, count, 0, 0}).second)
           throw PtxError("a barrier is made twice");
-      } else {
-        arrive(address, 1);
+        continue;
       }
+      if (op.has("expect_tx"))
+        barrierAt(place).bytes +=
+            static_cast<int64_t>(read(warp, op.operands[1], lane));
+      arrive(place);
     }
     return true;
   }
+  if (op.word == "barrier" && op.has("cluster"))
+    return meetCluster(warp, op, mask);
   if (op.word == "bar" || op.word == "barrier") {
     const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
     if (warp.waitsFor == -1) {
       warp.waitsFor = id;
       const int64_t count =
           op.operands.size() > 1 ? op.operands[1].value : program.threads;
-      if ((arrived[id] += lanes) == count) {
-        arrived[id] = 0;
+      if ((arrived[warp.block][id] += lanes) == count) {
+        arrived[warp.block][id] = 0;
         for (Warp &each : warps)
-          if (each.waitsFor == id)
+          if (each.waitsFor == id && each.block == warp.block)
             each.waitsFor = -2; // may go on
       }
     }
@@ -556,6 +681,10 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
   if (op.word == "fence") {
     if (op.has("async"))
       warp.fenced = time;
+    for (int lane = 0; op.has("tensormap::generic") && lane < lanes; ++lane)
+      if (mask >> lane & 1)
+        acquired[{&warp, lane}].push_back(
+            addressOf(warp, op.operands[0], lane));
     return true;
   }
   if (op.word == "setmaxnreg" || op.word == "griddepcontrol")
@@ -635,14 +764,18 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
   parameters = values;
   barriers.clear();
   landings.clear();
-  arrived = {};
+  arrived.assign(static_cast<size_t>(program.cluster), {});
+  atCluster = clusterPhase = 0;
+  acquired.clear();
   time = 1;
   std::fill(shared.begin(), shared.end(), 0xff);
   std::fill(writtenAt.begin(), writtenAt.end(), 0);
-  warps.assign(static_cast<size_t>(program.threads / lanes), Warp());
+  const int64_t ofBlock = program.threads / lanes;
+  warps.assign(static_cast<size_t>(program.cluster * ofBlock), Warp());
   for (size_t i = 0; i < warps.size(); ++i) {
     Warp &warp = warps[i];
-    warp.number = static_cast<int64_t>(i);
+    warp.number = static_cast<int64_t>(i) % ofBlock;
+    warp.block = static_cast<int64_t>(i) / ofBlock;
     // What was never written is a NaN of any type.
     warp.values.assign(static_cast<size_t>(program.registers) * lanes,
                        0x7fffffff7fffffff);
@@ -683,4 +816,6 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
       }());
     land(random() % landings.size());
   }
+  if (!landings.empty())
+    throw PtxError("copies are on their way to a block that has ended");
 }

@@ -15,7 +15,10 @@
 //   - products take place at a random time between their start and the wait for
 //     them; until then their sums can't be read and their operands in registers
 //     can't be written;
-//   - products see what threads and copies wrote only after a proxy fence;
+//   - products see what threads and their copies wrote only after a proxy
+//     fence; what was fetched by tensor maps they see without;
+//   - a tensor map is used only by threads that have acquired it;
+//   - blocks of a cluster run side by side; none is signalled after its end;
 //   - instructions of a whole warp need all of its lanes;
 //   - every access to global memory lies in an array that was announced;
 //   - when no warp can go on, that is an error.
@@ -47,7 +50,7 @@ struct PtxOperand {
   enum class Kind { Register, Constant, List, Address, Special } kind;
   int64_t value = 0; ///< register's number, bits of the constant, or offset
   int64_t base = -1; ///< of an address: a register's number
-  std::vector<int64_t> list;
+  std::vector<int64_t> list; ///< of an address: coordinates
 };
 
 struct PtxInstruction {
@@ -71,9 +74,22 @@ struct PtxProgram {
   std::vector<PtxInstruction> instructions;
   int64_t registers = 0;
   int64_t threads = 0;
+  int64_t cluster = 1; ///< blocks that run together
 };
 
-/// One block of threads.
+/// What this machine takes for a tensor map: 128 bytes, as those that a driver
+/// encodes. A matrix of 16-bit elements and the box that a copy brings of it.
+struct alignas(64) PtxTensorMap {
+  static constexpr uint64_t known = 0x70616d20726f736e;
+  uint64_t mark = known;
+  uint64_t address = 0;
+  int64_t columns = 0, rows = 0, stride = 0; ///< the last in bytes
+  int64_t boxColumns = 0, boxRows = 0;
+  int64_t unused[9] = {};
+};
+static_assert(sizeof(PtxTensorMap) == 128);
+
+/// One block of threads, or those of a cluster.
 class PtxMachine {
 public:
   PtxMachine(const PtxProgram &program, int64_t sharedBytes, uint64_t seed);
@@ -85,7 +101,8 @@ public:
          reinterpret_cast<uint64_t>(from) + static_cast<uint64_t>(bytes)});
   }
 
-  /// Runs block (x, y, z) to its end. Throws a PtxError.
+  /// Runs block (x, y, z) to its end, with the others of its cluster, of which
+  /// it is the first. Throws a PtxError.
   void run(const std::array<uint32_t, 3> &block,
            const std::vector<uint64_t> &parameters);
 
@@ -103,19 +120,24 @@ private:
     bool adds;
   };
   struct Copy {
-    int64_t to = 0;
+    int64_t to = 0; ///< as `placeOf` says
     std::array<uint8_t, 16> bytes = {};
   };
-  /// Copies of a warp and the barrier that they arrive at.
+  /// Copies of a warp and the barriers that its lanes arrive at, or a box and
+  /// the barrier that is told of its bytes.
   struct Landing {
     std::vector<Copy> copies;
-    std::array<int64_t, lanes> barriers = {};
+    std::vector<int64_t> barriers;
+    int64_t fetched = 0; ///< bytes of a box
   };
   struct Barrier {
     int64_t count = 0, pending = 0, phase = 0;
+    int64_t bytes = 0; ///< expected that have not come
   };
   struct Warp {
-    int64_t number = 0;
+    int64_t number = 0;                        ///< in its block
+    int64_t block = 0;                         ///< in the cluster
+    std::array<int64_t, lanes> atCluster = {}; ///< arrivals at its barrier
     std::array<int64_t, lanes> pc = {};
     std::array<bool, lanes> done = {};
     std::vector<uint64_t> values; ///< [register][lane]
@@ -139,7 +161,11 @@ private:
   float element(Warp &warp, bool bf16, uint64_t descriptor, int64_t row,
                 int64_t depth, bool along);
   void land(size_t which);
-  void arrive(int64_t address, int64_t count);
+  Barrier &barrierAt(int64_t place);
+  void arrive(int64_t place);
+  static void complete(Barrier &barrier);
+  void fetch(Warp &warp, const PtxInstruction &op, int lane);
+  bool meetCluster(Warp &warp, const PtxInstruction &op, uint32_t mask);
 
   uint64_t read(Warp &warp, const PtxOperand &operand, int lane,
                 bool product = false) const;
@@ -147,8 +173,10 @@ private:
   void write(Warp &warp, int64_t number, int lane, uint64_t value);
   uint64_t addressOf(Warp &warp, const PtxOperand &operand, int lane) const;
   uint8_t *globalAt(uint64_t address, int64_t bytes) const;
-  uint8_t *sharedAt(int64_t address, int64_t bytes);
-  void touch(Warp &warp, int64_t address, int64_t bytes);
+  /// Where `bytes` bytes of shared memory are in `shared`.
+  int64_t placeOf(const Warp &warp, uint64_t address, int64_t bytes) const;
+  void touch(Warp &warp, int64_t place, int64_t bytes);
+  bool ended(int64_t block) const;
   bool chance(int percent) {
     return static_cast<int>(random() % 100) < percent;
   }
@@ -158,6 +186,7 @@ private:
   const PtxProgram &program;
   std::mt19937_64 random;
   std::vector<Range> ranges;
+  int64_t sharedBytes, window; ///< of a block, and until the next one's
   std::vector<uint8_t> shared;
   /// Of 16 bytes of shared memory: when they were written, and by which warp.
   std::vector<uint64_t> writtenAt;
@@ -165,8 +194,10 @@ private:
   uint64_t time = 0;
   std::vector<Warp> warps;
   std::vector<Landing> landings;
-  std::map<int64_t, Barrier> barriers; ///< by address
-  std::array<int64_t, 16> arrived = {};
+  std::map<int64_t, Barrier> barriers;          ///< by place
+  std::vector<std::array<int64_t, 16>> arrived; ///< at a block's named barriers
+  int64_t atCluster = 0, clusterPhase = 0;
+  std::map<std::pair<const Warp *, int>, std::vector<uint64_t>> acquired;
   std::array<uint32_t, 3> block = {};
   std::vector<uint64_t> parameters;
 };

@@ -100,6 +100,10 @@ PtxOperand Parser::operand(std::string_view text) {
   if (text.front() == '[') {
     text = trim(text.substr(1, text.size() - 2));
     PtxOperand result{Kind::Address, 0, -1, {}};
+    if (size_t comma = text.find(','); comma != std::string_view::npos) {
+      result.list = operand(trim(text.substr(comma + 1))).list;
+      text = trim(text.substr(0, comma));
+    }
     size_t plus = text.find('+');
     if (plus != std::string_view::npos) {
       result.value = std::stoll(std::string(text.substr(plus + 1)));
@@ -208,6 +212,8 @@ PtxProgram::PtxProgram(std::string_view ptx, std::string_view symbol) {
       most > begin)
     throw PtxError("no .maxntid");
   threads = std::stoll(std::string(rest.substr(most + 8, 16)));
+  if (size_t at = rest.find(".reqnctapercluster"); at < begin)
+    cluster = std::stoll(std::string(rest.substr(at + 18, 16)));
   // Without comments.
   std::string body;
   std::string_view source = rest.substr(begin + 1);

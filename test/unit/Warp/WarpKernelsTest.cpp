@@ -43,7 +43,7 @@ namespace {
 /// A kernel as PTX and what its launch needs.
 struct Compiled {
   std::string ptx;
-  int64_t sharedBytes = 0, queryRows = 0;
+  int64_t sharedBytes = 0, queryRows = 0, mapRows = 0, cluster = 1;
 };
 
 Compiled compile(const std::string &type, int headDim,
@@ -94,7 +94,8 @@ Compiled compile(const std::string &type, int headDim,
       mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
   if (failed(ptx))
     return {};
-  return {*ptx, records[0].sharedBytes, records[0].queryRows};
+  return {*ptx, records[0].sharedBytes, records[0].queryRows,
+          records[0].mapRows, records[0].cluster};
 }
 
 std::string textOf(const shed::WgmmaRule &rule) {
@@ -103,7 +104,10 @@ std::string textOf(const shed::WgmmaRule &rule) {
          ", stages = " + std::to_string(rule.stages) +
          ", parts = " + std::to_string(rule.parts) +
          ", producer_registers = " + std::to_string(rule.producerRegisters) +
-         ", consumer_registers = " + std::to_string(rule.consumerRegisters);
+         ", consumer_registers = " + std::to_string(rule.consumerRegisters) +
+         ", blocks = " + std::to_string(rule.blocks) +
+         (rule.tma ? ", tma = true, cluster = " + std::to_string(rule.cluster)
+                   : "");
 }
 
 struct Problem {
@@ -249,20 +253,38 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
                      lists->rowBytes(), lists->split};
   }
 
+  PtxTensorMap maps[2];
+  static_assert(sizeof(maps) == sizeof(::heddle::abi::TileMaps));
+  for (Rows *rows : {&key, &value}) {
+    PtxTensorMap &map = maps[rows == &value];
+    map.address = reinterpret_cast<uint64_t>(rows->data());
+    map.columns = narrow;
+    map.rows = p.n;
+    map.stride = rows->stride * 2;
+    map.boxColumns = 64;
+    map.boxRows = code.mapRows;
+  }
+  if (code.mapRows)
+    args.tileMaps = reinterpret_cast<const ::heddle::abi::TileMaps *>(maps);
+
   PtxProgram program(code.ptx, "dense");
+  EXPECT_EQ(program.cluster, code.cluster);
   PtxMachine machine(program, code.sharedBytes, seed);
   machine.allow(&args, sizeof(args));
   if (lists)
     machine.allow(lists->memory.data(),
                   static_cast<int64_t>(lists->memory.size()));
+  machine.allow(maps, sizeof(maps));
   machine.allow(query.data(), query.bytes());
   machine.allow(key.data(), key.bytes());
   machine.allow(value.data(), value.bytes());
   machine.allow(output.data(), output.bytes());
   machine.allow(lse.data(), static_cast<int64_t>(lse.size()) * 4 - 4);
-  // One tile more than there is, which is to do nothing.
-  for (int64_t tile = 0; tile <= (p.rows + code.queryRows - 1) / code.queryRows;
-       ++tile)
+  // A tile or cluster more than there is, which is to do nothing.
+  for (int64_t tile = 0;
+       tile <=
+       (p.rows + code.queryRows - 1) / code.queryRows + code.cluster - 1;
+       tile += code.cluster)
     for (int64_t head = 0; head < p.heads; ++head)
       try {
         machine.run(
@@ -369,6 +391,36 @@ TEST_F(WarpKernels, BuiltInTilings) {
   }
 }
 
+/// Tiles that are fetched by tensor maps: by one block, and by two that share
+/// them. A last tile that is ragged, a single key, a cluster whose second block
+/// has no rows, heads that share keys.
+TEST_F(WarpKernels, TensorMaps) {
+  uint64_t seed = 1;
+  for (const char *cluster : {"1", "2"}) {
+    SCOPED_TRACE(cluster);
+    Compiled code =
+        compile("bf16", 128,
+                std::string("consumers = 3, keys = 128, stages = 2, parts = 2, "
+                            "producer_registers = 32, consumer_registers = "
+                            "160, tma = true, cluster = ") +
+                    cluster);
+    ASSERT_FALSE(code.ptx.empty());
+    EXPECT_EQ(code.mapRows, 128);
+    EXPECT_EQ(code.cluster, cluster[0] - '0');
+    for (const Problem &problem :
+         {Problem{1, 1, 1, 1, 0.1f}, Problem{129, 193, 1, 1, 0.088f},
+          Problem{128, 5, 2, 1, 0.088f}, Problem{700, 390, 1, 1, -0.088f, 3},
+          Problem{385, 192, 4, 2, 0.0f}})
+      check(code, true, 128, problem, seed++);
+  }
+  Compiled narrow =
+      compile("f16", 64,
+              "consumers = 2, keys = 80, stages = 4, parts = 1, "
+              "producer_registers = 40, consumer_registers = 232, tma = true");
+  ASSERT_FALSE(narrow.ptx.empty());
+  check(narrow, false, 64, {97, 130, 2, 2, 0.125f}, seed++);
+}
+
 /// Rows that rescale do not make the others of their warp rescale, too.
 TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   Compiled code = compile("bf16", 64,
@@ -455,15 +507,36 @@ TEST_F(WarpKernels, ListsOfBlocks) {
   }
 }
 
+/// Blocks of a list are consecutive keys, so tensor maps bring them, too.
+TEST_F(WarpKernels, TensorMapsOfBlocks) {
+  Compiled code =
+      compile("bf16", 128,
+              "consumers = 1, keys = 64, stages = 2, parts = 1, "
+              "producer_registers = 40, consumer_registers = 232, tma = true",
+              "blocks<0, size = 128>", "int32");
+  ASSERT_FALSE(code.ptx.empty());
+  uint64_t seed = 1;
+  for (auto [n, keep, split, missing] :
+       {std::tuple(400, 2, 0, 0), std::tuple(450, 3, 150, 1),
+        std::tuple(100, 1, 0, 0)}) {
+    Lists lists{128, keep, 128, split, missing};
+    check(code, true, 128, {n, n, 1, 1, 0.088f}, seed++, nullptr, &lists);
+  }
+}
+
 /// A machine that finds nothing proves nothing: what would go wrong on a GPU,
 /// now and then or always, does so here.
 TEST_F(WarpKernels, MistakesAreFound) {
-  const Compiled code =
-      compile("bf16", 128,
-              "consumers = 1, keys = 64, stages = 2, parts = 2, "
-              "producer_registers = 40, consumer_registers = 232");
-  const Problem problem{300, 64, 1, 1, 0.088f};
-  auto mistakeWith = [&](std::string_view text, std::string_view instead) {
+  const std::string tiling =
+      "consumers = 1, keys = 64, stages = 2, parts = 2, "
+      "producer_registers = 40, consumer_registers = 232";
+  const Compiled copied = compile("bf16", 128, tiling),
+                 fetched = compile("bf16", 128, tiling + ", tma = true"),
+                 shared =
+                     compile("bf16", 128, tiling + ", tma = true, cluster = 2");
+  const Problem problem{300, 128, 1, 1, 0.088f};
+  auto mistakeOf = [&](const Compiled &code, std::string_view text,
+                       std::string_view instead) {
     Compiled changed = code;
     size_t at = changed.ptx.find(text);
     EXPECT_NE(at, std::string::npos) << text;
@@ -478,6 +551,9 @@ TEST_F(WarpKernels, MistakesAreFound) {
   auto has = [](const std::string &text, const char *part) {
     return text.find(part) != std::string::npos;
   };
+  auto mistakeWith = [&](std::string_view text, std::string_view instead) {
+    return mistakeOf(copied, text, instead);
+  };
   EXPECT_EQ(mistakeWith("wgmma.fence", "wgmma.fence"), "");
   EXPECT_PRED2(has, mistakeWith("wgmma.wait_group.sync.aligned 0;", ""),
                "before the wait");
@@ -486,6 +562,17 @@ TEST_F(WarpKernels, MistakesAreFound) {
   EXPECT_PRED2(has,
                mistakeWith("@p mbarrier.arrive.shared::cta.b64 _, [", "// "),
                "no warp can go on");
+  EXPECT_PRED2(has, mistakeOf(fetched, "fence.proxy.tensormap::generic", "// "),
+               "has not acquired");
+  // Tiles of 16,384 bytes.
+  EXPECT_PRED2(has, mistakeOf(fetched, ", 16384;", ", 16400;"),
+               "no warp can go on");
+  EXPECT_PRED2(
+      has,
+      mistakeOf(shared, "@p mbarrier.arrive.shared::cluster.b64 _, [", "// "),
+      "no warp can go on");
+  EXPECT_PRED2(has, mistakeOf(shared, "barrier.cluster.arrive;", ""),
+               "a signal to a block that has ended");
 }
 
 /// ptxas serialises products whose registers it cannot prove to be free, and
@@ -499,6 +586,21 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
                    "consumers = 3, keys = 128, stages = 2, parts = 2, "
                    "producer_registers = 32, consumer_registers = 160",
                    "all"),
+        std::tuple("bf16", 128,
+                   "consumers = 3, keys = 128, stages = 2, parts = 2, "
+                   "producer_registers = 32, consumer_registers = 160, "
+                   "tma = true",
+                   "all"),
+        std::tuple("bf16", 128,
+                   "consumers = 3, keys = 128, stages = 2, parts = 2, "
+                   "producer_registers = 32, consumer_registers = 160, "
+                   "tma = true, cluster = 2",
+                   "all"),
+        std::tuple("bf16", 128,
+                   "consumers = 2, keys = 128, stages = 3, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 232, "
+                   "tma = true",
+                   "blocks<0, size = 128>"),
         std::tuple("bf16", 128,
                    "consumers = 2, keys = 128, stages = 3, parts = 1, "
                    "producer_registers = 40, consumer_registers = 232",

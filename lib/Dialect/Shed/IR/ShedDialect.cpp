@@ -155,8 +155,10 @@ LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
 LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t keys, int64_t stages,
                                       int64_t parts, int64_t producerRegisters,
-                                      int64_t consumerRegisters,
-                                      int64_t blocks) {
+                                      int64_t consumerRegisters, int64_t blocks,
+                                      bool tma, int64_t cluster) {
+  if (cluster < 1 || cluster > 2 || (cluster > 1 && !tma))
+    return emitError() << "cluster is 1, or 2 with tma, not " << cluster;
   if (blocks < 1 || blocks > 4)
     return emitError() << "blocks is from 1 to 4, not " << blocks;
   if (consumers < 1 || consumers > 3)

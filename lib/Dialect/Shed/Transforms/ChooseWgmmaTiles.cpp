@@ -96,6 +96,8 @@ StringRef mlir::shed::builtInTuning() {
 static bool suits(const WgmmaRule &rule, Attribute over, KernelOp kernel) {
   if (isa<AllAttr>(over))
     return rule.over == "all";
+  if (rule.cluster > 1 || (rule.tma && isa<ListAttr>(over)))
+    return false;
   if (kernel.getRowsInStep() % (64 * std::max<int64_t>(rule.consumers, 1)))
     return false;
   if (isa<ListAttr>(over))
@@ -167,7 +169,8 @@ struct ChooseWgmmaTiles
         auto tiling = WgmmaTilingAttr::getChecked(
             [&] { return kernel.emitError("the table of tilings: "); },
             &getContext(), rule.consumers, rule.keys, rule.stages, rule.parts,
-            rule.producerRegisters, rule.consumerRegisters, rule.blocks);
+            rule.producerRegisters, rule.consumerRegisters, rule.blocks,
+            rule.tma, rule.cluster);
         if (!tiling)
           return WalkResult::interrupt();
         kernel.setTilingAttr(tiling);

@@ -53,7 +53,10 @@ static bool is16Bit(Type element) {
 
 LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                                    int64_t stages, int64_t producerRegisters,
-                                   int64_t consumerRegisters, int64_t blocks) {
+                                   int64_t consumerRegisters, int64_t blocks,
+                                   int64_t cluster) {
+  if (cluster < 1 || cluster > 2)
+    return emitError() << "a cluster has 1 or 2 blocks, not " << cluster;
   if (blocks < 1 || blocks > 4)
     return emitError() << "a multiprocessor holds 1 to 4 blocks, not "
                        << blocks;
@@ -89,7 +92,14 @@ LogicalResult RowsType::verify(EmitError emitError, int64_t rows) {
   return success();
 }
 
-LogicalResult RingType::verify(EmitError emitError, int64_t stages, TileType) {
+LogicalResult RingType::verify(EmitError emitError, int64_t stages,
+                               TileType tile, int64_t cluster) {
+  if (cluster < 0 || cluster > 2)
+    return emitError() << "a cluster has 1 or 2 blocks, not " << cluster;
+  if (cluster && tile.getColumns() / 64 % cluster)
+    return emitError() << cluster << " blocks can't share panels of "
+                       << tile.getColumns()
+                       << " columns, 64 each, in equal parts";
   if (stages < 2 || stages > 8)
     return emitError() << "a ring has 2 to 8 stages, not " << stages;
   return success();

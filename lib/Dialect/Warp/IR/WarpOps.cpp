@@ -198,6 +198,11 @@ static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
 LogicalResult LoadOp::verify() {
   if (getRows() && getNegated())
     return emitOpError("can't flip the signs of rows that it gathers");
+  if (!getMap() != !getColumn())
+    return emitOpError("has a tensor map without a column, or a column without "
+                       "a tensor map");
+  if (getMap() && (getRows() || getNegated()))
+    return emitOpError("can't gather rows or flip signs by a tensor map");
   return verifyRows(*this, getRows(), getResult().getType());
 }
 
@@ -237,6 +242,25 @@ template <typename Op> static LogicalResult verifyStage(Op op) {
   return success();
 }
 
-LogicalResult AcquireOp::verify() { return verifyStage(*this); }
+/// Checks that the ring's tiles are fetched, or that threads copy them.
+static LogicalResult verifyFilling(Operation *op, RingType ring, bool fetched) {
+  if (ring.isFetched() == fetched)
+    return success();
+  return op->emitOpError() << (fetched ? "fetches a tile that threads copy"
+                                       : "copies a tile that is fetched");
+}
+
+LogicalResult AcquireOp::verify() {
+  return success(succeeded(verifyStage(*this)) &&
+                 succeeded(verifyFilling(*this, getRing().getType(), false)));
+}
+
+LogicalResult PublishOp::verify() {
+  return verifyFilling(*this, getRing().getType(), false);
+}
+
+LogicalResult FetchOp::verify() {
+  return verifyFilling(*this, getRing().getType(), true);
+}
 
 LogicalResult AwaitOp::verify() { return verifyStage(*this); }

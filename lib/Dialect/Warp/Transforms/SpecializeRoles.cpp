@@ -57,6 +57,10 @@ private:
   Operation *lastWait(Value tile);
   void placeTiles();
 
+  /// Whether tiles are fetched by tensor maps, and how many blocks share them.
+  int64_t cluster() {
+    return streams.front().load.getMap() ? pipeline.getCluster() : 0;
+  }
   int64_t threads() const {
     return warpgroupThreads * (1 + pipeline.getConsumers());
   }
@@ -84,12 +88,21 @@ LogicalResult Specializer::findLoop() {
     }
     loop = inner;
     streams.push_back({load, {}});
+    if (!load.getMap() != !streams.front().load.getMap()) {
+      load.emitOpError("differs from the loads before it in whether a tensor "
+                       "map is there; one thread fetches, or all copy");
+      return WalkResult::interrupt();
+    }
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
     return failure();
   if (!loop)
     return function.emitOpError("has no loop with loads to be made a pipeline");
+  if (pipeline.getCluster() > 1 && !cluster())
+    return function.emitOpError(
+        "has blocks that are to share tiles, which need "
+        "tensor maps");
   if (!loop.getInductionVar().getType().isInteger(32) ||
       !matchPattern(loop.getLowerBound(), m_Zero()) ||
       !matchPattern(loop.getStep(), m_One()))
@@ -109,14 +122,15 @@ void Specializer::makeRings() {
   b.setInsertionPoint(first);
   for (Stream &stream : streams) {
     auto type = RingType::get(b.getContext(), pipeline.getStages(),
-                              stream.load.getResult().getType());
+                              stream.load.getResult().getType(), cluster());
     stream.ring = RingOp::create(
         b, stream.load.getLoc(), type, /*offset=*/0, /*barriers=*/0,
-        /*writers=*/warpgroupThreads, /*readers=*/4 * pipeline.getConsumers());
+        /*writers=*/type.isFetched() ? 1 : warpgroupThreads,
+        /*readers=*/4 * pipeline.getConsumers() * pipeline.getCluster());
   }
   roles = RolesOp::create(b, function.getLoc(), pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
-                          pipeline.getConsumerRegisters());
+                          pipeline.getConsumerRegisters(), cluster());
   roles.getProducer().emplaceBlock();
   roles.getConsumer().emplaceBlock().addArgument(b.getI32Type(),
                                                  function.getLoc());
@@ -172,6 +186,11 @@ void Specializer::fillRings() {
   b.setInsertionPointToStart(&roles.getProducer().front());
   for (Operation *op : topologicalSort(outside))
     b.clone(*op, mapping);
+  llvm::SmallDenseSet<Value> maps;
+  for (Stream &stream : streams)
+    if (Value map = stream.load.getMap(); map && maps.insert(map).second)
+      AcquireMapOp::create(b, stream.load.getLoc(),
+                           mapping.lookupOrDefault(map));
   auto copies = scf::ForOp::create(
       b, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
       mapping.lookupOrDefault(loop.getUpperBound()),
@@ -191,6 +210,11 @@ void Specializer::fillRings() {
         streams, [&](Stream &each) { return each.load == load; });
     Location loc = load.getLoc();
     auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
+    if (load.getMap()) {
+      FetchOp::create(b, loc, stream.ring, tile, at(load.getMap()),
+                      at(load.getFirst()), at(load.getColumn()));
+      continue;
+    }
     Value into = AcquireOp::create(b, loc, load.getResult().getType(),
                                    stream.ring, tile);
     CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
@@ -261,6 +285,13 @@ void Specializer::placeTiles() {
   function->setAttr("heddle.threads", b.getI64IntegerAttr(threads()));
   function->setAttr("nvvm.maxntid",
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(threads())}));
+  if (pipeline.getCluster() > 1) {
+    function->setAttr("heddle.cluster",
+                      b.getI64IntegerAttr(pipeline.getCluster()));
+    function->setAttr("nvvm.cluster_dim",
+                      b.getDenseI32ArrayAttr(
+                          {static_cast<int32_t>(pipeline.getCluster()), 1, 1}));
+  }
   function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(static_cast<int32_t>(
                                          pipeline.getBlocks())));
 }

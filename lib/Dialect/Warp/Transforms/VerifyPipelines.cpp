@@ -7,7 +7,9 @@
 
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
@@ -131,7 +133,8 @@ static bool same(Value x, Value y) {
 
 /// Checks that both sides run through the same tile numbers from 0 on: the
 /// phases of barriers follow from them.
-static LogicalResult verifyPhases(AcquireOp acquire, AwaitOp await) {
+static LogicalResult verifyPhases(Operation *filler, Value number,
+                                  AwaitOp await) {
   auto loopOf = [](Operation *op, Value tile) -> FailureOr<scf::ForOp> {
     auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
     if (!loop || tile != loop.getInductionVar() ||
@@ -141,13 +144,32 @@ static LogicalResult verifyPhases(AcquireOp acquire, AwaitOp await) {
                              "barriers would be out of phase");
     return loop;
   };
-  FailureOr<scf::ForOp> fills = loopOf(acquire, acquire.getTile());
+  FailureOr<scf::ForOp> fills = loopOf(filler, number);
   FailureOr<scf::ForOp> reads = loopOf(await, await.getTile());
   if (failed(fills) || failed(reads))
     return failure();
   if (!same(fills->getUpperBound(), reads->getUpperBound()))
     return await.emitOpError("is in a loop of other length than that which "
                              "fills the ring");
+  return success();
+}
+
+/// Checks that blocks that share tiles count alike and ask for the same ones:
+/// nothing follows from a block's number in x, by which they differ.
+static LogicalResult verifySharing(FetchOp fetch) {
+  if (fetch.getRing().getType().getCluster() < 2)
+    return success();
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  auto loop = cast<scf::ForOp>(fetch->getParentOp());
+  for (Value value : SmallVector<Value>{loop.getUpperBound(), fetch.getMap(),
+                                        fetch.getRow(), fetch.getColumn()})
+    (void)getBackwardSlice(value, &slice, options);
+  if (llvm::any_of(slice,
+                   [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
+    return fetch.emitOpError("asks for tiles by the block's number in x, but "
+                             "blocks of a cluster share them");
   return success();
 }
 
@@ -172,27 +194,43 @@ static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
 }
 
 static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
-  FailureOr<AcquireOp> acquire = single<AcquireOp>(ring);
-  FailureOr<PublishOp> publish = single<PublishOp>(ring);
+  const int64_t cluster = ring.getType().getCluster();
   FailureOr<AwaitOp> await = single<AwaitOp>(ring);
   FailureOr<ReleaseOp> release = single<ReleaseOp>(ring);
-  if (failed(acquire) || failed(publish) || failed(await) || failed(release))
+  if (failed(await) || failed(release))
     return failure();
-  if (acquire->getTile() != publish->getTile() ||
-      await->getTile() != release->getTile())
+  if (await->getTile() != release->getTile())
     return ring.emitOpError("has a side that closes another stage than it "
                             "opens");
-  if (ring.getWriters() != static_cast<uint64_t>(warpgroupThreads) ||
-      ring.getReaders() != 4 * roles.getConsumers())
+  if (cluster != static_cast<int64_t>(roles.getCluster()))
+    return ring.emitOpError("is shared by other blocks than the roles say");
+  if (ring.getWriters() !=
+          static_cast<uint64_t>(cluster ? 1 : warpgroupThreads) ||
+      ring.getReaders() !=
+          4 * roles.getConsumers() * std::max<int64_t>(cluster, 1))
     return ring.emitOpError("expects other numbers of writers or readers than "
                             "there are");
+  if (cluster) {
+    FailureOr<FetchOp> fetch = single<FetchOp>(ring);
+    return success(succeeded(fetch) &&
+                   succeeded(verifyReads(*await, *release)) &&
+                   succeeded(verifyPhases(*fetch, fetch->getTile(), *await)) &&
+                   succeeded(verifySharing(*fetch)));
+  }
+  FailureOr<AcquireOp> acquire = single<AcquireOp>(ring);
+  FailureOr<PublishOp> publish = single<PublishOp>(ring);
+  if (failed(acquire) || failed(publish))
+    return failure();
+  if (acquire->getTile() != publish->getTile())
+    return ring.emitOpError("has a side that closes another stage than it "
+                            "opens");
   for (Operation *user : (*acquire)->getUsers())
     if (failed(verifyOrder(user, *publish)))
       return failure();
   if ((*acquire)->use_empty())
     return publish->emitOpError("publishes a stage that nothing fills");
   return success(succeeded(verifyReads(*await, *release)) &&
-                 succeeded(verifyPhases(*acquire, *await)));
+                 succeeded(verifyPhases(*acquire, acquire->getTile(), *await)));
 }
 
 namespace {

@@ -239,13 +239,19 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       products of one run under the exponentials of the next; each is a
       multiple of 16 keys;
     * `producer_registers`, `consumer_registers`: of a thread;
-    * `blocks`: blocks that a multiprocessor is to hold at once.
+    * `blocks`: blocks that a multiprocessor is to hold at once;
+    * `tma`: whether one thread has tiles of consecutive keys brought in bulk,
+      by tensor maps, or all threads of the producer copy them;
+    * `cluster`: blocks, 1 or 2, with neighbouring query tiles that share the
+      tiles which tensor maps bring; over all keys only.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
       "int64_t":$parts, "int64_t":$producer_registers,
       "int64_t":$consumer_registers,
-      DefaultValuedParameter<"int64_t", "1">:$blocks);
+      DefaultValuedParameter<"int64_t", "1">:$blocks,
+      DefaultValuedParameter<"bool", "false">:$tma,
+      DefaultValuedParameter<"int64_t", "1">:$cluster);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -37,6 +37,8 @@ struct WgmmaRule {
   int64_t headDim = 0;
   int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
   int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
+  bool tma = false;
+  int64_t cluster = 1;
 };
 
 /// Reads a table. Fails with a sentence that says what was found and what was

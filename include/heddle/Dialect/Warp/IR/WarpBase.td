@@ -58,6 +58,20 @@ def Warp_Dialect : Dialect {
       }
     }
     ```
+
+    Where a tensor map says where the rows are, one thread of the producer has
+    each tile brought in bulk, for several blocks of a cluster at once if they
+    read the same:
+
+    ```mlir
+    %ring = warp.ring {...} : !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 2>
+    warp.roles producer registers 32 {
+      warp.acquire_map %map : !llvm.ptr<1>
+      scf.for %t = %zero to %tiles step %one : i32 {
+        warp.fetch %ring[%t] from %map[%first, %column] : ...  // waits, then brings
+      }
+    } consumers 3 registers 160 {...} {cluster = 2 : i64}
+    ```
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -88,13 +102,16 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
     * `stages`: tiles of each ring;
     * `producer_registers`, `consumer_registers`: of a thread, multiples of 8
       from 24 to 240. The producer is one warpgroup;
-    * `blocks`: blocks that a multiprocessor is to hold at once.
+    * `blocks`: blocks that a multiprocessor is to hold at once;
+    * `cluster`: blocks, 1 or 2, next to each other in the grid's x, that share
+      the tiles that are brought by tensor maps.
     A function has it as its attribute `warp.pipeline`.
   }];
   let parameters = (ins "int64_t":$consumers, "int64_t":$stages,
                         "int64_t":$producer_registers,
                         "int64_t":$consumer_registers,
-                        DefaultValuedParameter<"int64_t", "1">:$blocks);
+                        DefaultValuedParameter<"int64_t", "1">:$blocks,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -143,11 +160,18 @@ def Warp_RowsType : Warp_Type<"Rows", "rows"> {
 
 def Warp_RingType : Warp_Type<"Ring", "ring"> {
   let summary = "tiles that one role fills and another one reads, in turn";
-  let parameters = (ins "int64_t":$stages, "::mlir::warp::TileType":$tile);
-  let assemblyFormat = "`<` $stages `,` $tile `>`";
+  let description = [{
+    `cluster`: 0 where threads copy the tiles. Else they are fetched in bulk, and
+    so many blocks of a cluster share them: each brings a part to all.
+  }];
+  let parameters = (ins "int64_t":$stages, "::mlir::warp::TileType":$tile,
+                        DefaultValuedParameter<"int64_t", "0">:$cluster);
+  let assemblyFormat =
+      "`<` $stages `,` $tile (`,` `cluster` `=` $cluster^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getBytes() const { return getStages() * getTile().getBytes(); }
+    bool isFetched() const { return getCluster() > 0; }
     /// Of the barriers: a full one a stage, then an empty one a stage.
     int64_t getBarrierBytes() const { return 16 * getStages(); }
   }];

@@ -184,6 +184,8 @@ def Warp_ReadRowsOp : Warp_Op<"read_rows", [MemoryEffects<[MemRead]>]> {
 
 def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
                                            Optional<I1>:$negated,
+                                           Optional<LLVM_AnyPointer>:$map,
+                                           Optional<I32>:$column,
                                            OptionalAttr<I64Attr>:$offset),
                               [AttrSizedOperandSegments]> {
   let summary = "brings rows to a tile and waits for them";
@@ -193,12 +195,19 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
     rows[i] instead, all of them below the limit. With `negated` signs are
     flipped where it holds. `offset`: where the tile lies in shared memory; a
     warpgroup that computes has its own, one after the other.
+
+    With `map` the same rows are also columns from `column` on of the matrix that
+    a tensor map tells of, whose boxes are 64 columns of as many rows as the tile
+    has; the matrix ends at row `limit` or later. A ring of such tiles is filled
+    in bulk.
   }];
   let results = (outs Warp_TileType:$result);
   let assemblyFormat = [{
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
-    (`negated` `(` $negated^ `)`)? attr-dict `:` type($base) `,` type($result)
+    (`negated` `(` $negated^ `)`)?
+    (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
+    attr-dict `:` type($base) `,` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -232,10 +241,12 @@ def Warp_RolesOp : Warp_Op<"roles", [NoTerminator]> {
   let description = [{
     The first warpgroup fills rings; the `consumers` others read them, each with
     its number among them in the region's argument. All have the registers given
-    for their role.
+    for their role. `cluster`: 0 where all threads of the first warpgroup copy
+    tiles; else one of them fetches tiles in bulk, for so many blocks.
   }];
   let arguments = (ins I64Attr:$consumers, I64Attr:$producer_registers,
-                       I64Attr:$consumer_registers);
+                       I64Attr:$consumer_registers,
+                       DefaultValuedAttr<I64Attr, "0">:$cluster);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
   let assemblyFormat = [{
     `producer` `registers` $producer_registers $producer
@@ -249,7 +260,8 @@ def Warp_RingOp : Warp_Op<"ring"> {
   let summary = "makes a ring, whose stages are all empty";
   let description = [{
     `offset`: of the tiles in shared memory, in bytes; `barriers`: of its barriers.
-    `writers` threads publish each stage, `readers` warps release it.
+    `writers` threads publish each stage, `readers` warps release it, of all
+    blocks that share it.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$barriers, I64Attr:$writers,
                        I64Attr:$readers);
@@ -282,6 +294,31 @@ def Warp_CopyOp : Warp_RowsOp<"copy", (ins Optional<Warp_RowsType>:$rows,
 
 def Warp_PublishOp : Warp_StageOp<"publish"> {
   let summary = "the stage is full as soon as this thread's copies have landed";
+  let hasVerifier = 1;
+}
+
+def Warp_AcquireMapOp : Warp_Op<"acquire_map"> {
+  let summary = "makes a tensor map that the host wrote known to this thread's fetches";
+  let arguments = (ins LLVM_AnyPointer:$map);
+  let assemblyFormat = "$map attr-dict `:` type($map)";
+}
+
+def Warp_FetchOp : Warp_Op<"fetch"> {
+  let summary = "has a tile brought in bulk, once its stage is empty";
+  let description = [{
+    Waits until the stage of tile number `tile` is empty and has the tile brought
+    whose first element is (`row`, `column`) of the matrix that the tensor map
+    tells of; what lies behind the matrix's last row is zero. The stage is full
+    when all of it is there. Blocks that share a ring bring a part each, to all
+    of them.
+  }];
+  let arguments = (ins Warp_RingType:$ring, I32:$tile, LLVM_AnyPointer:$map,
+                       I32:$row, I32:$column);
+  let assemblyFormat = [{
+    $ring `[` $tile `]` `from` $map `[` $row `,` $column `]` attr-dict `:`
+    type($ring) `,` type($map)
+  }];
+  let hasVerifier = 1;
 }
 
 def Warp_AwaitOp : Warp_StageOp<"await", (outs Warp_TileType:$result)> {

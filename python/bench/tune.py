@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finds the warpgroup tilings of dense attention that are fastest on a GPU, for heddlec --tuning.
+"""Finds the warpgroup tilings of attention that are fastest on a GPU, for heddlec --tuning: of dense
+attention, and of attention over a list of keys or blocks for each group of rows (--sets).
 
 Two steps, since machines with GPUs often have no compiler. `compile` makes a bundle of each tiling
 that fits a block and that ptxas finds nothing slow in, and one of the portable form:
@@ -28,27 +29,60 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-# Registers of a thread, (producer, consumer), by the number of consumers: all of a multiprocessor's.
-REGISTERS = {2: (40, 232), 3: (32, 160)}
-SHARED_BYTES = 232448  # of a block of compute capability 9.0
+# Registers of a thread, (producer, consumer), by the numbers of consumers and of blocks: all of a
+# multiprocessor's.
+REGISTERS = {(2, 1): (40, 232), (3, 1): (32, 160), (1, 1): (40, 240), (1, 2): (40, 208)}
+SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1,024 more are reserved
 PORTABLE = "portable"
 SCHEDULE = "heddle.schedule @dense {\n  heddle.attend dense\n}\n"
+# Of what is kept for each group of rows.
+SPARSE_SCHEDULE = """heddle.schedule @kept {{
+  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
+  %kept = heddle.select {what} by mean_probability on %refresh
+  heddle.attend pairs(%kept)
+}}
+"""
 
 
-def tilings(dtype, head_dim):
-    """Entries of a table: those whose tiles and barriers fit a block."""
-    for consumers, keys, stages, parts in itertools.product(
+def schedule_of(over, keep):
+    """The text of a schedule. `over`: "all", "list/128" or "blocks/64": what, by groups of rows."""
+    if over == "all":
+        return SCHEDULE
+    kind, rows = over.split("/")
+    what = {"list": f"columns(keep = {keep}, group = {rows})",
+            "blocks": f"blocks(keep = {keep}, size = {rows})"}[kind]
+    return SPARSE_SCHEDULE.format(what=what)
+
+
+def tilings(dtype, head_dim, over="all"):
+    """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
+    and whose tiles divide the blocks."""
+    kind, _, group = over.partition("/")
+    for (consumers, blocks), keys, stages, parts in itertools.product(
             REGISTERS, (64, 80, 96, 112, 128, 160, 176, 192), (2, 3, 4), (1, 2, 4)):
         rows = 64 * consumers + 2 * stages * keys
-        if keys % (16 * parts) or rows * head_dim * 2 + 16 * stages * 2 + 1024 > SHARED_BYTES:
+        room = (SHARED_BYTES + 1024) // blocks - 1024
+        if keys % (16 * parts) or rows * head_dim * 2 + 16 * stages * 2 + 1024 > room:
             continue
-        producer, consumer = REGISTERS[consumers]
+        if consumers == 1 if kind == "all" else int(group) % (64 * consumers):
+            continue
+        if kind == "blocks" and int(group) % keys:
+            continue
+        producer, consumer = REGISTERS[consumers, blocks]
         yield dict(element=dtype, head_dim=head_dim, consumers=consumers, keys=keys, stages=stages,
-                   parts=parts, producer_registers=producer, consumer_registers=consumer)
+                   parts=parts, producer_registers=producer, consumer_registers=consumer,
+                   **({} if kind == "all" else {"over": kind}),
+                   **({} if blocks == 1 else {"blocks": blocks}))
 
 
 def name_of(tiling):
-    return "{consumers}x{keys}_s{stages}_p{parts}".format(**tiling)
+    return "{consumers}x{keys}_s{stages}_p{parts}".format(**tiling) + (
+        "_b{blocks}".format(**tiling) if "blocks" in tiling else "")
+
+
+def folder_of(args, dtype, head_dim, over):
+    return pathlib.Path(args.folder) / "_".join(
+        [dtype, f"d{head_dim}", *([] if over == "all" else over.split("/"))])
 
 
 def compile_one(heddlec, folder, name, dtype, head_dim, table):
@@ -56,7 +90,7 @@ def compile_one(heddlec, folder, name, dtype, head_dim, table):
     path = folder / f"{name}.json"
     path.write_text(json.dumps({"wgmma": table}))
     done = subprocess.run(
-        [heddlec, str(folder / "dense.mlir"), "--target=cuda:sm_90a", f"--dtype={dtype}",
+        [heddlec, str(folder / "schedule.mlir"), "--target=cuda:sm_90a", f"--dtype={dtype}",
          f"--head-dim={head_dim}", f"--tuning={path}", "--ptxas=strict", "--no-cache", "-o",
          str(folder / f"{name}.hdl")], capture_output=True, text=True)
     if done.returncode == 0:
@@ -67,21 +101,22 @@ def compile_one(heddlec, folder, name, dtype, head_dim, table):
 
 
 def compile_all(args):
-    for dtype, head_dim in forms(args):
-        folder = pathlib.Path(args.folder) / f"{dtype}_d{head_dim}"
+    for dtype, head_dim, over in forms(args):
+        folder = folder_of(args, dtype, head_dim, over)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "dense.mlir").write_text(SCHEDULE)
+        (folder / "schedule.mlir").write_text(schedule_of(over, args.keep))
         if not compile_one(args.heddlec, folder, PORTABLE, dtype, head_dim, []):
             sys.exit(f"error: {args.heddlec} cannot compile the portable form; is ptxas there?")
         with ThreadPoolExecutor(args.jobs) as pool:
             made = pool.map(lambda tiling: compile_one(args.heddlec, folder, name_of(tiling), dtype,
                                                        head_dim, [tiling]),
-                            tilings(dtype, head_dim))
+                            tilings(dtype, head_dim, over))
         print(f"{folder}: {sum(made)} tilings and the portable form")
 
 
 def forms(args):
-    return list(itertools.product(args.dtypes.split(","), map(int, args.head_dims.split(","))))
+    return list(itertools.product(args.dtypes.split(","), map(int, args.head_dims.split(",")),
+                                  args.sets.split(",")))
 
 
 def heddle_rates(args, bundles, dtype, length):
@@ -94,10 +129,15 @@ def heddle_rates(args, bundles, dtype, length):
         done = subprocess.run(
             [args.heddle_bench, "--device=cuda", f"--lengths={length}", f"--dtype={dtype}",
              f"--heads={args.heads}", f"--repetitions={repetitions}", f"--json={output}",
+             # Of a bundle with lists, neither the dense kernel nor the one that selects.
+             "--kernel=" + ("attention_dense" if args.over == "all" else "attention_kept"),
              *(f"--bundle={bundle}" for bundle in bundles)], stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(f"error: {args.heddle_bench} failed with status {done.returncode}")
-        return {row["bundle"]: row["tflops"] for row in json.loads(output.read_text())["benchmarks"]}
+        rates = {}
+        for row in json.loads(output.read_text())["benchmarks"]:
+            rates.setdefault(row["bundle"], row["tflops"])  # of two forms of lists the first
+        return rates
 
 
 def cudnn_rate(args, dtype, length):
@@ -109,6 +149,8 @@ def cudnn_rate(args, dtype, length):
                for _ in range(3)]
     times, total = [], 0.0
     with sdpa_kernel(BACKENDS["cuDNN"]):
+        torch.nn.functional.scaled_dot_product_attention(*tensors)  # the first call builds a plan
+        torch.cuda.synchronize()
         while total < 1000 * args.seconds:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
@@ -161,9 +203,9 @@ def measure_form(args, folder, dtype, lengths):
 
 def measure_all(args):
     lengths, table = [int(n) for n in args.lengths.split(",")], []
-    for dtype, head_dim in forms(args):
-        folder = pathlib.Path(args.folder) / f"{dtype}_d{head_dim}"
-        args.head_dim = head_dim
+    for dtype, head_dim, over in forms(args):
+        folder = folder_of(args, dtype, head_dim, over)
+        args.head_dim, args.over = head_dim, over
         tiling = measure_form(args, folder, dtype, lengths)
         print(f"{folder.name}: {name_of(tiling) if tiling else 'stays portable'}\n")
         table += [tiling] if tiling else []
@@ -182,9 +224,12 @@ def main():
         command.add_argument("folder", help="of the bundles")
         command.add_argument("--dtypes", default="bf16,f16")
         command.add_argument("--head-dims", default="64,128")
+        command.add_argument("--sets", default="all", help="of keys: all, list/ROWS and blocks/ROWS, "
+                             "those of more rows first (default: all)")
         if name == "compile":
             command.add_argument("--heddlec", required=True)
             command.add_argument("--jobs", type=int, default=2)
+            command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")
             continue
         command.add_argument("--heddle-bench", required=True)
         command.add_argument("--lengths", default="16384,4096,65536")

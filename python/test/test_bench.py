@@ -85,6 +85,19 @@ class Bench(unittest.TestCase):
         self.assertEqual((tiling["element"], tiling["head_dim"], tiling["keys"]), ("bf16", 128, 128))
         self.assertLess(tiling["stages"], 4)
 
+    def test_tilings_divide_groups_and_blocks(self):
+        of = {over: list(tune.tilings("bf16", 128, over))
+              for over in ("all", "list/128", "list/64", "blocks/128", "blocks/64", "list/32")}
+        self.assertEqual({t["consumers"] for t in of["all"]}, {2, 3})
+        self.assertEqual({t["consumers"] for t in of["list/128"]}, {1, 2})
+        self.assertEqual({(t["consumers"], t.get("blocks", 1)) for t in of["list/64"]},
+                         {(1, 1), (1, 2)})
+        self.assertEqual({t["keys"] for t in of["blocks/128"]}, {64, 128})
+        self.assertEqual({t["keys"] for t in of["blocks/64"]}, {64})
+        self.assertEqual(of["list/32"], [])
+        self.assertEqual({t.get("over") for t in of["all"]}, {None})
+        self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
+
     def test_what_is_slower_at_any_length_stays_portable(self):
         self.assertIsNone(tune.best_of({"portable": {64: 2, 128: 2}, "a": {64: 1, 128: 9}}))
         self.assertEqual(tune.best_of({"portable": {64: 2}, "a": {64: 3}, "b": {64: 4}}), "b")

@@ -95,6 +95,8 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
     if (!status)
       return status.takeError();
   }
+  if (rows.empty() && !request.kernel.empty())
+    return Error("no kernel's name starts with '" + request.kernel + "'");
   relate(rows);
   return rows;
 }

@@ -30,6 +30,7 @@ struct CudaRequest {
   std::vector<int64_t> lengths = {4096, 16384};
   std::vector<std::string> dtypes; ///< empty: all; of a model one, or bf16
   std::vector<int64_t> headDims;   ///< empty: all
+  std::string kernel;              ///< how names of kernels start; empty: all
   int64_t heads = 32;
   int repetitions = 15;
 

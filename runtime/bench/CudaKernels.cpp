@@ -142,7 +142,7 @@ Status KernelSubject::prepare() {
   std::vector<abi::IndexList> decoded;
   std::vector<int64_t> groups;
   std::vector<std::vector<int32_t>> keys;
-  std::mt19937_64 random(1);
+  std::mt19937 random(1);
   pairs = 0;
   for (size_t c = 0; c < selections.size(); ++c) {
     const int64_t group = selections[c]->group;
@@ -159,12 +159,19 @@ Status KernelSubject::prepare() {
     std::vector<std::byte> encoded(heads * count * rowBytes);
     keys.emplace_back(heads * count * keep);
     // Drawing in order of position: entry j is taken with the probability that
-    // fills the list.
+    // fills the list. Each fourth head has the same lists, of keys of its own.
     for (int64_t row = 0; row < heads * count; ++row) {
       int32_t *list = keys.back().data() + row * keep;
       int64_t taken = 0;
+      if (row >= 4 * count) {
+        std::copy_n(list - 4 * count * keep, keep, list);
+        std::copy_n(encoded.data() + (row - 4 * count) * rowBytes, rowBytes,
+                    encoded.data() + row * rowBytes);
+        continue;
+      }
       for (int64_t j = 0; j < of && taken < keep; ++j)
-        if (static_cast<int64_t>(random() % uint64_t(of - j)) < keep - taken)
+        if (static_cast<int64_t>(random() * uint64_t(of - j) >> 32) <
+            keep - taken)
           list[taken++] = static_cast<int32_t>(j);
       bundle::encodeList(encoding, of,
                          std::span<const int32_t>(list, size_t(keep)),
@@ -240,6 +247,7 @@ Status heddle::bench::timeKernels(const CudaSubject &subject,
       for (int64_t n : request.lengths) {
         if (variant.target != target || !asked(request.dtypes, variant.dtype) ||
             !asked(request.headDims, variant.headDim) ||
+            !variant.symbol.starts_with(request.kernel) ||
             (kernel.hasLists() && !bundle::holds(variant.encoding, n)))
           continue;
         std::fprintf(stderr, "heddle-bench: %s, n = %lld\n",

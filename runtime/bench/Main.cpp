@@ -108,6 +108,9 @@ void addOptions(CLI::App &app, Options &options) {
                  "A folder with a config.json: times the steps of such a "
                  "model, with random weights")
       ->group(gpu);
+  app.add_option("--kernel", options.gpu.kernel,
+                 "Only kernels whose names start so, as attention_kept")
+      ->group(gpu);
   app.add_option("--gen-length", options.gpu.genLength,
                  "Generated tokens of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
@@ -140,9 +143,9 @@ Status check(const CLI::App &app, const Options &options) {
     if (dim < 1)
       return Error("--head-dim: " + std::to_string(dim) + " is none");
   if (options.device == "cpu")
-    return refuseAll(
-        {"--model", "--gen-length", "--steps", "--whole-runs", "--products"},
-        " is for GPUs; give --device=cuda too");
+    return refuseAll({"--model", "--kernel", "--gen-length", "--steps",
+                      "--whole-runs", "--products"},
+                     " is for GPUs; give --device=cuda too");
   if (Status s = refuseAll({"--threads"}, " is for --device=cpu"); !s)
     return s;
   if (std::vector<std::string> rest = app.remaining(); !rest.empty())
@@ -158,6 +161,9 @@ Status check(const CLI::App &app, const Options &options) {
   } else {
     if (Status s = refuseAll({"--heads", "--head-dim"},
                              " is said by the model's config.json");
+        !s)
+      return s;
+    if (Status s = refuseAll({"--kernel"}, " is for kernels, not for steps");
         !s)
       return s;
     if (options.common.dtypes.size() > 1)

@@ -101,8 +101,12 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
     return {bundle::Encoding::Int32};
   // Warpgroups read keys one by one, whose number is little beside their rows.
   const bool oneByOne =
-      target.hasWgmma() && llvm::any_of(rules, [](const shed::WgmmaRule &rule) {
-        return rule.over == "list";
+      target.hasWgmma() &&
+      llvm::any_of(rules, [&](const shed::WgmmaRule &rule) {
+        return rule.over == "list" &&
+               llvm::any_of(ofKeys, [&](const bundle::Selection &each) {
+                 return rule.dividesRows(each.group);
+               });
       });
   if (llvm::all_of(ofKeys, isDense) && !oneByOne)
     return {bundle::Encoding::Bitmap};

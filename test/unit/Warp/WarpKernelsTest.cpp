@@ -105,9 +105,17 @@ std::string textOf(const shed::WgmmaRule &rule) {
          ", parts = " + std::to_string(rule.parts) +
          ", producer_registers = " + std::to_string(rule.producerRegisters) +
          ", consumer_registers = " + std::to_string(rule.consumerRegisters) +
-         ", blocks = " + std::to_string(rule.blocks) +
+         (rule.blocks > 1 ? ", blocks = " + std::to_string(rule.blocks) : "") +
          (rule.tma ? ", tma = true, cluster = " + std::to_string(rule.cluster)
                    : "");
+}
+
+/// What the kernel of a rule goes over, with groups of as many rows as a tile.
+std::string overOf(const shed::WgmmaRule &rule) {
+  const std::string rows = std::to_string(64 * rule.consumers);
+  return rule.over == "list"     ? "list<0, group = " + rows + ">"
+         : rule.over == "blocks" ? "blocks<0, size = " + rows + ">"
+                                 : "all";
 }
 
 struct Problem {
@@ -381,12 +389,22 @@ TEST_F(WarpKernels, BuiltInTilings) {
     const std::string tiling = textOf(rule);
     SCOPED_TRACE(rule.element + ", " + tiling);
     const int headDim = static_cast<int>(rule.headDim);
-    Compiled code = compile(rule.element, headDim, tiling);
+    Compiled code = compile(rule.element, headDim, tiling, overOf(rule),
+                            rule.over == "list" ? "uint16" : "");
     ASSERT_FALSE(code.ptx.empty());
+    const int64_t group = 64 * rule.consumers;
+    if (rule.over != "all") {
+      const bool blocks = rule.over == "blocks";
+      Lists lists{group, blocks ? 2 : rule.keys + 1, blocks ? group : 0};
+      lists.wide = blocks;
+      const int64_t n = 2 * group + 5;
+      check(code, rule.element == "bf16", headDim, {n, n, 2, 1, 0.1f}, seed++,
+            nullptr, &lists);
+      continue;
+    }
     // Query heads that share keys, as Dream's do, and a ragged last tile.
-    for (const Problem &problem :
-         {Problem{65, 64 * rule.consumers + 1, 2, 1, 0.1f},
-          Problem{2 * rule.keys, 16, 1, 1, 0.1f, 2}})
+    for (const Problem &problem : {Problem{65, group + 1, 2, 1, 0.1f},
+                                   Problem{2 * rule.keys, 16, 1, 1, 0.1f, 2}})
       check(code, rule.element == "bf16", headDim, problem, seed++);
   }
 }
@@ -581,12 +599,27 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   std::optional<std::string> ptxas = ::heddle::findPtxas();
   if (!ptxas)
     GTEST_SKIP() << "no ptxas";
+  auto judge = [&](const std::string &type, int headDim,
+                   const std::string &tiling, const std::string &over) {
+    SCOPED_TRACE(type + ", " + tiling + ", " + over);
+    std::string why;
+    auto result = ::heddle::assemble(
+        *ptxas, "sm_90a", compile(type, headDim, tiling, over).ptx, why);
+    ASSERT_TRUE(static_cast<bool>(result));
+    if (!*result)
+      GTEST_SKIP() << why;
+    EXPECT_TRUE((*result)->complaints.empty());
+    ASSERT_EQ((*result)->kernels.size(), 1u);
+    EXPECT_EQ((*result)->kernels[0].stackBytes, 0);
+  };
+  auto rules = shed::parseTuning(shed::builtInTuning());
+  ASSERT_TRUE(static_cast<bool>(rules));
+  for (const shed::WgmmaRule &rule : *rules)
+    judge(rule.element, static_cast<int>(rule.headDim), textOf(rule),
+          overOf(rule));
+  // And some that tables may come to.
   for (auto [type, headDim, tiling, over] :
        {std::tuple("bf16", 128,
-                   "consumers = 3, keys = 128, stages = 2, parts = 2, "
-                   "producer_registers = 32, consumer_registers = 160",
-                   "all"),
-        std::tuple("bf16", 128,
                    "consumers = 3, keys = 128, stages = 2, parts = 2, "
                    "producer_registers = 32, consumer_registers = 160, "
                    "tma = true",
@@ -605,20 +638,6 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
                    "consumers = 2, keys = 128, stages = 3, parts = 1, "
                    "producer_registers = 40, consumer_registers = 232",
                    "list<0, group = 128>"),
-        std::tuple("bf16", 128,
-                   "consumers = 1, keys = 80, stages = 2, parts = 1, "
-                   "producer_registers = 40, consumer_registers = 208, "
-                   "blocks = 2",
-                   "list<0, group = 64>"),
-        std::tuple("bf16", 128,
-                   "consumers = 2, keys = 128, stages = 3, parts = 1, "
-                   "producer_registers = 40, consumer_registers = 232",
-                   "blocks<0, size = 128>"),
-        std::tuple("bf16", 128,
-                   "consumers = 1, keys = 64, stages = 2, parts = 1, "
-                   "producer_registers = 40, consumer_registers = 208, "
-                   "blocks = 2",
-                   "blocks<0, size = 64>"),
         std::tuple("f16", 128,
                    "consumers = 3, keys = 80, stages = 4, parts = 1, "
                    "producer_registers = 32, consumer_registers = 160",
@@ -626,20 +645,6 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
         std::tuple("bf16", 128,
                    "consumers = 2, keys = 176, stages = 2, parts = 1, "
                    "producer_registers = 40, consumer_registers = 232",
-                   "all"),
-        std::tuple("f16", 64,
-                   "consumers = 3, keys = 128, stages = 3, parts = 2, "
-                   "producer_registers = 32, consumer_registers = 160",
-                   "all")}) {
-    SCOPED_TRACE(std::string(type) + ", " + tiling + ", " + over);
-    std::string why;
-    auto result = ::heddle::assemble(
-        *ptxas, "sm_90a", compile(type, headDim, tiling, over).ptx, why);
-    ASSERT_TRUE(static_cast<bool>(result));
-    if (!*result)
-      GTEST_SKIP() << why;
-    EXPECT_TRUE((*result)->complaints.empty());
-    ASSERT_EQ((*result)->kernels.size(), 1u);
-    EXPECT_EQ((*result)->kernels[0].stackBytes, 0);
-  }
+                   "all")})
+    judge(type, headDim, tiling, over);
 }

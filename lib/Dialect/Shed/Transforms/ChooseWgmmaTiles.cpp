@@ -98,7 +98,7 @@ static bool suits(const WgmmaRule &rule, Attribute over, KernelOp kernel) {
     return rule.over == "all";
   if (rule.cluster > 1 || (rule.tma && isa<ListAttr>(over)))
     return false;
-  if (kernel.getRowsInStep() % (64 * std::max<int64_t>(rule.consumers, 1)))
+  if (!rule.dividesRows(kernel.getRowsInStep()))
     return false;
   if (isa<ListAttr>(over))
     return rule.over == "list" && kernel.getEncoding() != Encoding::Bitmap;

@@ -39,6 +39,11 @@ struct WgmmaRule {
   int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
   bool tma = false;
   int64_t cluster = 1;
+
+  /// Whether groups of `rows` rows are whole blocks of consumers.
+  bool dividesRows(int64_t rows) const {
+    return consumers > 0 && rows % (64 * consumers) == 0;
+  }
 };
 
 /// Reads a table. Fails with a sentence that says what was found and what was

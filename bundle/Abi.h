@@ -35,7 +35,8 @@
 // Blocks have the threads and the dynamic shared memory of the kernel's record.
 //   Attention: grid (most tiles of any sequence, query heads, sequences). A
 //     block does the rows of tile x of head y (AttentionArgs says which these
-//     are); one whose tile has none returns.
+//     are); one whose tile has none returns. Where the record says that blocks
+//     run in clusters, x is rounded up to whole ones.
 //   Select: grid (g, 1, sequences) with any g. Blocks share out the heads *
 //     groups lists, all groups of head 0 first; what a list says does not
 //     depend on g.
@@ -173,7 +174,7 @@ struct AttentionArgs {
   /// bundle::sinkBound() of the kernel's terms in the whole sequence, at least
   /// 1 where a term is a share. Read by kernels of which one is, by no others.
   int64_t sinks;
-  /// Read by CUDA kernels whose record says so (map_rows), by no
+  /// Read by CUDA kernels whose record says so (KernelVariant::mapRows), by no
   /// others.
   const TileMaps *tileMaps;
 };

@@ -188,6 +188,8 @@ ordered_json toJson(const Kernel &kernel) {
     item["encoding"] = nameOf(encodingNames, variant.encoding);
     item["threads"] = variant.threads;
     item["shared_bytes"] = variant.sharedBytes;
+    item["map_rows"] = variant.mapRows;
+    item["cluster"] = variant.cluster;
     json["variants"].push_back(std::move(item));
   }
   return json;

@@ -64,6 +64,8 @@ inline constexpr int64_t maxThreads = 1024;
 /// The most dynamic shared memory of a block on any GPU: 227 KiB.
 /// Source: CUDA C++ Programming Guide, compute capabilities 9.0 and 10.0.
 inline constexpr int64_t maxSharedBytes = 232448;
+inline constexpr int64_t maxMapRows = 256;
+inline constexpr int64_t maxCluster = 8;
 
 /// True if `text` has no control characters (C0, C1, DEL, UTF-8 marks that turn
 /// the direction of writing or end a line): names and CPUs are printed to
@@ -316,6 +318,12 @@ struct KernelVariant {
                                        ///< writes; Int32 if it has none
   int64_t threads = 0;                 ///< of a block; Cuda only, else 0
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block; Cuda only
+  /// Rows of the boxes of its tensor maps (abi::TileMaps); 0 if it reads none.
+  /// Attention and Cuda only.
+  int64_t mapRows = 0;
+  /// Blocks next to each other in x that run together as a cluster; Cuda only,
+  /// else 1.
+  int64_t cluster = 1;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of

@@ -154,6 +154,21 @@ void checkLaunch(Problem &in, const Target &target, const V &variant,
   }
 }
 
+/// Tensor maps tell GPUs of keys and values of 16 bits.
+void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
+               const KernelVariant &variant, const std::string &path) {
+  if (target.kind == Target::Kind::Host && variant.cluster != 1)
+    in.fail(path + ".cluster", "a host kernel has no blocks, expected 1");
+  if (variant.mapRows == 0)
+    return;
+  if (target.kind == Target::Kind::Host)
+    in.fail(path + ".map_rows", "a host kernel has no tensor maps, expected 0");
+  else if (kernel.kind == Kernel::Kind::Select || variant.dtype == "f32")
+    in.fail(path + ".map_rows",
+            "only attention in bf16 or f16 has tensor maps, "
+            "expected 0");
+}
+
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
                    const KernelVariant &variant, const std::string &path) {
   const std::vector<Encoding> &known = target.encodings;
@@ -174,6 +189,7 @@ void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
   checkSymbol(in, variant.symbol, expectedSymbol(kernel, variant, target),
               path);
   checkLaunch(in, target, variant, path);
+  checkMaps(in, target, kernel, variant, path);
   checkRows(in, manifest, kernel, variant, path);
 }
 

@@ -320,7 +320,7 @@ KernelVariant readVariant(Reader &in, const ordered_json &json,
   if (!in.fields(json, path,
                  {"symbol", "dtype", "head_dim", "query_rows", "scratch_bytes",
                   "scratch_bytes_per_key", "target", "encoding", "threads",
-                  "shared_bytes"}))
+                  "shared_bytes", "map_rows", "cluster"}))
     return variant;
   readForm(in, json, path, targets, variant);
   variant.encoding =
@@ -333,6 +333,10 @@ KernelVariant readVariant(Reader &in, const ordered_json &json,
   variant.scratchBytesPerKey =
       in.integer(json["scratch_bytes_per_key"], path + ".scratch_bytes_per_key",
                  0, 1 << 20);
+  variant.mapRows =
+      in.integer(json["map_rows"], path + ".map_rows", 0, maxMapRows);
+  variant.cluster =
+      in.integer(json["cluster"], path + ".cluster", 1, maxCluster);
   return variant;
 }
 

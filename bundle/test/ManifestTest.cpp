@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Manifest.h"
+#include "bundle/Abi.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"
@@ -124,6 +125,10 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   EXPECT_EQ(manifest->kernels[1].variants[1].encoding, Encoding::Uint16);
   EXPECT_EQ(manifest->kernels[1].variants[1].threads, 128);
   EXPECT_EQ(manifest->kernels[1].variants[1].sharedBytes, 65536);
+  EXPECT_EQ(manifest->kernels[0].variants[1].mapRows, 128);
+  EXPECT_EQ(manifest->kernels[0].variants[1].cluster, 2);
+  EXPECT_EQ(manifest->kernels[1].variants[1].mapRows, 0);
+  EXPECT_EQ(manifest->kernels[1].variants[1].cluster, 1);
   EXPECT_EQ(manifest->kernels[3].variants[2].symbol, "select_bf16_d64_i32");
   ASSERT_EQ(manifest->rowKernels.size(), std::size(allRowOps));
   EXPECT_EQ(manifest->rowKernels[1].op, RowOp::RmsNorm);
@@ -358,7 +363,8 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
   EXPECT_REFUSED(json["schedule"] = "a\u202eb", "has control characters");
   EXPECT_TRUE(isPlainText("a\u2010b \u00e9")) << "a hyphen and a letter";
-  EXPECT_REFUSED(json["abi"] = 9, "ABI version 9, this build calls version 6");
+  EXPECT_REFUSED(json["abi"] = 99, "ABI version 99, this build calls version " +
+                                       std::to_string(heddle::abi::abiVersion));
   EXPECT_REFUSED(json["selections"][0]["keep"] = "2/10",
                  "selections[0].keep: \"2/10\" is no fraction");
   EXPECT_REFUSED(json["selections"][0]["keep"] = "6/5", "no fraction");
@@ -526,6 +532,16 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
   EXPECT_REFUSED(json["kernels"][0]["variants"].push_back(
                      json["kernels"][0]["variants"][0]),
                  "kernels[0].variants: two variants for f32 and head dim 64");
+
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["map_rows"] = 64,
+                 "kernels[0].variants[0].map_rows: a host kernel has no tensor "
+                 "maps, expected 0");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["cluster"] = 2,
+                 "kernels[0].variants[0].cluster: a host kernel has no blocks");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["map_rows"] = 257,
+                      "map_rows: 257 is out of range, expected 0 to 256");
+  EXPECT_CUDA_REFUSED(json["kernels"][3]["variants"][1]["map_rows"] = 64,
+                      "only attention in bf16 or f16 has tensor maps");
 
   for (int threads : {0, 1, 48, 1056})
     EXPECT_NE(cudaRefusal([&](Json &json) {

@@ -78,6 +78,10 @@ Manifest heddle::bundle::testCudaManifest() {
       variant.encoding = encoding;
       variant.threads = 128;
       variant.sharedBytes = 65536;
+      if (kernel.terms.empty() && kernel.kind == Kernel::Kind::Attention) {
+        variant.mapRows = 128;
+        variant.cluster = 2;
+      }
       variant.symbol = expectedSymbol(kernel, variant, target);
       kernel.variants.push_back(variant);
     }

@@ -33,6 +33,10 @@ from concurrent.futures import ThreadPoolExecutor
 # multiprocessor's.
 REGISTERS = {(2, 1): (40, 232), (3, 1): (32, 160), (1, 1): (40, 240), (1, 2): (40, 208)}
 SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1,024 more are reserved
+# Who brings tiles of consecutive keys: the producer's threads, or one of them by tensor maps, for
+# one block or, of all keys, for a cluster of two.
+COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", cluster=2)}
+COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"]}
 PORTABLE = "portable"
 SCHEDULE = "heddle.schedule @dense {\n  heddle.attend dense\n}\n"
 # Of what is kept for each group of rows.
@@ -54,7 +58,7 @@ def schedule_of(over, keep):
     return SPARSE_SCHEDULE.format(what=what)
 
 
-def tilings(dtype, head_dim, over="all"):
+def tilings(dtype, head_dim, over="all", copies=COPIES):
     """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
     and whose tiles divide the blocks."""
     kind, _, group = over.partition("/")
@@ -69,15 +73,21 @@ def tilings(dtype, head_dim, over="all"):
         if kind == "blocks" and int(group) % keys:
             continue
         producer, consumer = REGISTERS[consumers, blocks]
-        yield dict(element=dtype, head_dim=head_dim, consumers=consumers, keys=keys, stages=stages,
-                   parts=parts, producer_registers=producer, consumer_registers=consumer,
-                   **({} if kind == "all" else {"over": kind}),
-                   **({} if blocks == 1 else {"blocks": blocks}))
+        for choice in COPIES_OVER[kind]:
+            # Blocks of a cluster share panels of 64 channels.
+            if choice not in copies or head_dim // 64 % COPIES[choice].get("cluster", 1):
+                continue
+            yield dict(element=dtype, head_dim=head_dim, consumers=consumers, keys=keys,
+                       stages=stages, parts=parts, producer_registers=producer,
+                       consumer_registers=consumer,
+                       **({} if kind == "all" else {"over": kind}),
+                       **({} if blocks == 1 else {"blocks": blocks}), **COPIES[choice])
 
 
 def name_of(tiling):
     return "{consumers}x{keys}_s{stages}_p{parts}".format(**tiling) + (
-        "_b{blocks}".format(**tiling) if "blocks" in tiling else "")
+        "_b{blocks}".format(**tiling) if "blocks" in tiling else "") + (
+        "_tma" if "copies" in tiling else "") + str(tiling.get("cluster", ""))
 
 
 def folder_of(args, dtype, head_dim, over):
@@ -110,7 +120,7 @@ def compile_all(args):
         with ThreadPoolExecutor(args.jobs) as pool:
             made = pool.map(lambda tiling: compile_one(args.heddlec, folder, name_of(tiling), dtype,
                                                        head_dim, [tiling]),
-                            tilings(dtype, head_dim, over))
+                            tilings(dtype, head_dim, over, args.copies.split(",")))
         print(f"{folder}: {sum(made)} tilings and the portable form")
 
 
@@ -182,7 +192,7 @@ def measure_form(args, folder, dtype, lengths):
     first = heddle_rates(args, bundles.values(), dtype, lengths[0])
     names = sorted((name for name in first if name != PORTABLE), key=first.get, reverse=True)
     for name in names:
-        print(f"{folder.name:10} {name:16}{lengths[0]:8}{first[name]:8.0f}")
+        print(f"{folder.name:10} {name:18}{lengths[0]:8}{first[name]:8.0f}")
     chosen = names[:args.finalists] + [PORTABLE]
     rates = {name: {n: [] for n in lengths} for name in chosen}
     rival = {n: [] for n in lengths}
@@ -194,7 +204,7 @@ def measure_form(args, folder, dtype, lengths):
     print(f"\n{folder.name}, {args.rounds} rounds: TFLOP/s, of cuDNN in the same round (median)")
     for name, n in itertools.product(chosen, lengths):
         ratio = statistics.median(map(lambda own, other: own / other, rates[name][n], rival[n]))
-        print(f"{name:16}{n:8}{statistics.median(rates[name][n]):8.0f}{ratio:8.3f}"
+        print(f"{name:18}{n:8}{statistics.median(rates[name][n]):8.0f}{ratio:8.3f}"
               f"   {min(rates[name][n]):.0f} to {max(rates[name][n]):.0f}")
     best = best_of({name: {n: statistics.median(each) for n, each in own.items()}
                     for name, own in rates.items()})
@@ -229,6 +239,8 @@ def main():
         if name == "compile":
             command.add_argument("--heddlec", required=True)
             command.add_argument("--jobs", type=int, default=2)
+            command.add_argument("--copies", default=",".join(COPIES),
+                                 help="who brings tiles: %(default)s")
             command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")
             continue
         command.add_argument("--heddle-bench", required=True)

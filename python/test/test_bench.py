@@ -76,7 +76,10 @@ class Bench(unittest.TestCase):
             self.assertIn("3x176_s2_p1: error: it keeps", run("compile", f"--heddlec={tools['heddlec']}"))
             made = {path.stem for path in Path(folder).glob("candidates/bf16_d128/*.hdl")}
             self.assertIn("portable", made)
-            self.assertIn("3x128_s2_p2", made)
+            self.assertTrue({"3x128_s2_p2", "3x128_s2_p2_tma", "3x128_s2_p2_tma2"} <= made)
+            shared = json.loads(
+                (Path(folder) / "candidates/bf16_d128/3x128_s2_p2_tma2.json").read_text())
+            self.assertEqual((shared["wgmma"][0]["copies"], shared["wgmma"][0]["cluster"]), ("tma", 2))
             self.assertFalse([name for name in made if "x176" in name])
             said = run("measure", f"--heddle-bench={tools['heddle-bench']}", "--lengths=128,64",
                        "--finalists=80", f"--output={table}")

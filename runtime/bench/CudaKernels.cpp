@@ -11,6 +11,7 @@
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
 #include "runtime/device/cuda/Module.h"
+#include "runtime/device/cuda/TileMaps.h"
 #include "runtime/device/cuda/Upload.h"
 #include "runtime/schedule/PairCount.h"
 
@@ -66,7 +67,8 @@ private:
   const rt::DType dtype;
   const Kernel &code;
   Arena memory;
-  ArenaPlan::Slot qkv = 0, output = 0, lse = 0, arguments = 0, scratch = 0;
+  ArenaPlan::Slot qkv = 0, output = 0, lse = 0, arguments = 0, scratch = 0,
+                  maps = 0;
   std::vector<ArenaPlan::Slot> lists;
   int64_t scratchRow = 0, blocks = 0;
   int64_t pairs = 0;
@@ -87,6 +89,7 @@ Status KernelSubject::prepare() {
   output = plan.add("output", n * width * size);
   lse = plan.add("log-sum-exp", n * heads * 4);
   arguments = plan.add("arguments", sizeof(abi::AttentionArgs));
+  maps = plan.add("tensor maps", variant.mapRows ? sizeof(abi::TileMaps) : 0);
   blocks = int64_t(subject.context->device().multiprocessors) *
            code.residentBlocks();
   scratchRow = bundle::scratchRowBytes(variant, n);
@@ -213,6 +216,17 @@ Status KernelSubject::prepare() {
   } else {
     pairs = heads * rt::fixedPairs(kernel.terms, n,
                                    decoded.empty() ? 0 : decoded[0].keep);
+  }
+  abi::TileMaps encoded;
+  if (variant.mapRows) {
+    Result<abi::TileMaps> own = encodeTileMaps(*subject.context, variant, args);
+    if (!own)
+      return own.takeError();
+    encoded = *own;
+    args.tileMaps = address<abi::TileMaps>(maps);
+    if (Status s = stream.copyToDevice(memory[maps], &encoded, sizeof(encoded));
+        !s)
+      return s;
   }
   if (Status s = stream.copyToDevice(memory[arguments], &args, sizeof(args));
       !s)

@@ -216,6 +216,12 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
     text += " " + std::string(nameOf(variant.encoding));
   text += ": " + counted(variant.queryRows, "row") +
           (cuda ? " a block, " + launchText(variant) + ", " : " a task, ") +
+          (variant.mapRows
+               ? "tensor maps of " + counted(variant.mapRows, "row") + ", "
+               : "") +
+          (variant.cluster > 1
+               ? "clusters of " + std::to_string(variant.cluster) + ", "
+               : "") +
           "scratch " + bytesText(variant.scratchBytes);
   if (variant.scratchBytesPerKey)
     text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";

@@ -176,6 +176,8 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
         variant.scratchBytesPerKey = record->scratchBytesPerKey;
         variant.threads = record->threads;
         variant.sharedBytes = record->sharedBytes;
+        variant.mapRows = record->mapRows;
+        variant.cluster = record->cluster;
         kernel.variants.push_back(std::move(variant));
       }
   return success();

@@ -115,6 +115,18 @@ enum CUevent_flags : unsigned {
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
+enum CUtensorMapDataType : unsigned {
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+};
+enum CUtensorMapInterleave : unsigned { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
+enum CUtensorMapSwizzle : unsigned { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
+enum CUtensorMapL2promotion : unsigned {
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+};
+enum CUtensorMapFloatOOBfill : unsigned {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+};
 enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 
 /// The value's type depends on the attribute.
@@ -187,6 +199,12 @@ struct CUlaunchConfig {
     (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,      \
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
      CUstream stream, void **parameters, void **extra))                        \
+  X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                            \
+    (void *map, CUtensorMapDataType type, unsigned rank, void *address,        \
+     const uint64_t *sizes, const uint64_t *strides, const unsigned *box,      \
+     const unsigned *steps, CUtensorMapInterleave interleave,                  \
+     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,             \
+     CUtensorMapFloatOOBfill fill))                                            \
   X(streamCreate, "cuStreamCreate", (CUstream * stream, unsigned flags))       \
   X(streamDestroy, "cuStreamDestroy_v2", (CUstream stream))                    \
   X(streamSynchronize, "cuStreamSynchronize", (CUstream stream))               \

@@ -185,20 +185,23 @@ Result<std::unique_ptr<Module>> Module::load(const Context &context,
     return status.takeError().withContext(where);
   module->chosen = *choice;
 
-  auto resolve = [&](const auto &variant, int64_t parameters) -> Status {
+  auto resolve = [&](const auto &variant, int64_t parameters,
+                     int64_t cluster) -> Status {
     if (variant.target != choice->target)
       return Status::success();
-    return module->resolve(
-        {variant.symbol, variant.threads, variant.sharedBytes, parameters});
+    return module->resolve({variant.symbol, variant.threads,
+                            variant.sharedBytes, parameters, cluster});
   };
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants)
-      if (Status status = resolve(variant, abi::cudaParameters); !status)
+      if (Status status =
+              resolve(variant, abi::cudaParameters, variant.cluster);
+          !status)
         return status.takeError().withContext(where);
   for (const bundle::RowKernel &kernel : manifest.rowKernels)
     for (const bundle::RowVariant &variant : kernel.variants)
       if (Status status =
-              resolve(variant, std::ssize(abi::fieldsOf(kernel.op)));
+              resolve(variant, std::ssize(abi::fieldsOf(kernel.op)), 1);
           !status)
         return status.takeError().withContext(where);
   return module;
@@ -376,9 +379,11 @@ const Kernel &Module::operator[](std::string_view symbol) const {
   return *kernel;
 }
 
-Status Kernel::launchWith(const Stream &stream, const Grid &grid,
+Status Kernel::launchWith(const Stream &stream, const Grid &asked,
                           const void *const *values, const int64_t *sizes,
                           size_t count) const {
+  Grid grid = asked;
+  grid.x = (grid.x + shape.cluster - 1) / shape.cluster * shape.cluster;
   std::string where = "kernel '" + shape.symbol + "'";
   std::vector<int64_t> given(sizes, sizes + count);
   if (parametersKnown && given != parameterBytes)

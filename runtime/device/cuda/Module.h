@@ -51,6 +51,7 @@ struct KernelShape {
   int64_t threads = 0;     ///< of a block
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   int64_t parameters = 0;  ///< number of them; 0: as many as the code has
+  int64_t cluster = 1;     ///< blocks next to each other in x that run together
 };
 
 /// An entry of a loaded module.
@@ -64,7 +65,8 @@ public:
   /// Blocks that a multiprocessor holds at once, at least 1.
   int residentBlocks() const { return resident; }
 
-  /// Puts a launch with these parameters into the stream. They are compared
+  /// Puts a launch with these parameters into the stream, on whole clusters of
+  /// blocks: grid.x is rounded up to a multiple. They are compared
   /// with the kernel's own, number and sizes, where the driver can tell (12.4
   /// and newer); pass each as the exact type of the kernel ABI.
   template <typename... P>

@@ -9,6 +9,7 @@
 
 #include "bundle/IndexLayout.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"
 #include "runtime/engine/cuda/Drain.h"
 #include "runtime/schedule/TaskGrid.h"
@@ -83,6 +84,27 @@ Status DeviceRunner::upload(const int32_t *&values, int64_t count) {
   return Status::success();
 }
 
+/// Gives blocks their tensor maps, if the kernel has tiles brought by such.
+Status DeviceRunner::uploadMaps(const DeviceKernel &bound,
+                                std::span<abi::AttentionArgs> blocks) {
+  if (!bound.variant->mapRows)
+    return Status::success();
+  maps.clear();
+  for (const abi::AttentionArgs &args : blocks) {
+    Result<abi::TileMaps> own = encodeTileMaps(context, *bound.variant, args);
+    if (!own)
+      return own.takeError();
+    maps.push_back(*own);
+  }
+  Result<DevicePtr> address =
+      uploads.putBytes(stream, std::as_bytes(std::span(maps)));
+  if (!address)
+    return address.takeError();
+  for (size_t b = 0; b < blocks.size(); ++b)
+    blocks[b].tileMaps = at<const abi::TileMaps>(*address) + b;
+  return Status::success();
+}
+
 /// Only some kernels read positions, and those are places where all positions
 /// are visible.
 template <typename Args>
@@ -122,6 +144,8 @@ Status DeviceRunner::attend(size_t kernel,
       return s;
     tiles = std::max(tiles, own);
   }
+  if (Status s = uploadMaps(bound, blocks); !s)
+    return s;
   Result<DevicePtr> arguments =
       uploads.putBytes(stream, std::as_bytes(std::span(blocks)));
   if (!arguments)

@@ -41,6 +41,8 @@ public:
 
 private:
   Status upload(const int32_t *&values, int64_t count);
+  Status uploadMaps(const DeviceKernel &bound,
+                    std::span<abi::AttentionArgs> blocks);
   template <typename Args>
   Status uploadPositions(const DeviceKernel &bound, Args &args);
 
@@ -51,6 +53,7 @@ private:
   ScheduleKernels kernels;
   Arena scratch;
   std::vector<int32_t> firstRow;
+  std::vector<abi::TileMaps> maps;
   /// With the device's addresses.
   std::vector<abi::AttentionArgs> launched;
   std::vector<abi::SelectArgs> selected;

@@ -9,6 +9,7 @@
 
 #include "bundle/Abi.h"
 #include "bundle/IndexLayout.h"
+#include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"
 #include "runtime/engine/cuda/Drain.h"
 #include "runtime/schedule/PairCount.h"
@@ -114,6 +115,10 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       continue;
     argumentBytes +=
         config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
+    if (bound.variant->mapRows)
+      argumentBytes +=
+          config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
+                           int64_t(alignof(abi::TileMaps)));
     if (bound.listed)
       continue;
     for (int64_t n : lengths) {
@@ -186,9 +191,24 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
       DevicePtr &attention = attentionArguments[layer][phase.attention];
       if (!attention) {
         const DeviceKernel &bound = kernels[phase.attention];
+        DevicePtr maps = 0;
+        if (bound.variant->mapRows) {
+          blocks.resize((blocks.size() + alignof(abi::TileMaps) - 1) /
+                        alignof(abi::TileMaps) * alignof(abi::TileMaps));
+          maps = arena[argumentSlot] + blocks.size();
+          for (int64_t s = 0; s < sequences; ++s) {
+            Result<abi::TileMaps> own =
+                encodeTileMaps(*context, *bound.variant, attentionOf(s));
+            if (!own)
+              return own.takeError();
+            append(*own);
+          }
+        }
         attention = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
           abi::AttentionArgs args = attentionOf(s);
+          if (maps)
+            args.tileMaps = at<const abi::TileMaps>(maps) + s;
           args.sinks = bundle::sinkBound(bound.kernel->terms, lengths[s]);
           for (size_t c = 0; c < bound.selections.size(); ++c)
             args.lists[c] = lists.list(layer, s, bound.selections[c]);

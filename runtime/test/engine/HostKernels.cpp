@@ -278,6 +278,26 @@ rowsOfTile(const Compiled &code, const abi::AttentionArgs &args, int64_t tile) {
   return {first, end};
 }
 
+/// The tensor maps of a kernel that has such are those of its arguments.
+void checkMaps(const Compiled &code, const abi::AttentionArgs &args) {
+  if (!code.variant.mapRows)
+    return;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(args.tileMaps) % 64, 0u);
+  for (bool ofKeys : {true, false}) {
+    FakeTensorMap map;
+    std::memcpy(&map, ofKeys ? args.tileMaps->key : args.tileMaps->value,
+                sizeof(map));
+    EXPECT_EQ(map.address,
+              reinterpret_cast<uintptr_t>(ofKeys ? args.key : args.value));
+    EXPECT_EQ(map.strideBytes,
+              uint64_t(ofKeys ? args.keyStride : args.valueStride) * 2);
+    EXPECT_EQ(map.rows, uint64_t(args.n));
+    EXPECT_EQ(map.columns,
+              uint64_t(args.heads / args.kvGroup * code.variant.headDim));
+    EXPECT_EQ(map.boxRows, uint64_t(code.variant.mapRows));
+  }
+}
+
 void attend(const Compiled &code, const Launch &launch) {
   const auto *all = launch.parameter<const abi::AttentionArgs *>(0);
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
@@ -291,6 +311,8 @@ void attend(const Compiled &code, const Launch &launch) {
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
         << "rows of a kernel with lists that are not cut by place";
     EXPECT_EQ(launch.grid[1], args.heads);
+    EXPECT_EQ(launch.grid[0] % code.variant.cluster, 0);
+    checkMaps(code, args);
     std::vector<std::vector<int32_t>> keys(code.selections.size());
     std::vector<abi::IndexList> lists;
     std::vector<int64_t> groups;

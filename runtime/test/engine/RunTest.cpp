@@ -61,15 +61,16 @@ protected:
   }
 
   /// The engine that plays a schedule step by step.
-  void startPlayed(const bundle::Manifest &manifest) {
+  void startPlayed(const bundle::Manifest &manifest,
+                   DType dtype = DType::F32) {
     installKernels(manifest);
     played.reset();
     Result<DeviceWeights> loaded =
-        DeviceWeights::load(device(), config, folder->path, {});
+        DeviceWeights::load(device(), config, folder->path, {.dtype = dtype});
     ASSERT_OK(loaded);
     weights = std::move(*loaded);
     auto made = PlayedEngine::create(device(), weights, gpuBundle(manifest),
-                                     config, DType::F32);
+                                     config, dtype);
     ASSERT_OK(made);
     played = std::move(*made);
   }
@@ -299,11 +300,16 @@ TEST_F(RunTest, HalfTypesRunToTheEnd) {
     bundle::Manifest manifest = gpuManifest();
     setRule(manifest, "columns", {0});
     start(manifest, dtype);
-    Trace run = record(*engine, promptsOf({7, 20}), lengthsOf(16, 8, 8));
-    ASSERT_EQ(run.steps.size(), 8u);
-    for (const std::vector<int32_t> &sequence : run.generation.sequences)
-      for (int32_t token : sequence)
-        EXPECT_TRUE(token >= 0 && token < config.vocabSize);
+    startPlayed(salient(denseManifest(), bundle::Reuse::Attention::Context),
+                dtype);
+    for (StepEngine *each : {static_cast<StepEngine *>(engine.get()),
+                             static_cast<StepEngine *>(played.get())}) {
+      Trace run = record(*each, promptsOf({7, 20}), lengthsOf(16, 8, 8));
+      ASSERT_EQ(run.steps.size(), 8u);
+      for (const std::vector<int32_t> &sequence : run.generation.sequences)
+        for (int32_t token : sequence)
+          EXPECT_TRUE(token >= 0 && token < config.vocabSize);
+    }
   }
 }
 

@@ -84,6 +84,11 @@ Manifest gpuManifest(const BundleShape &shape) {
           variant.encoding =
               kernel.hasLists() ? encoding : bundle::Encoding::Int32;
           variant.threads = 128;
+          // Some of the kernels have tiles brought by tensor maps, in clusters.
+          if (!select && !kernel.hasLists() && dtype != "f32") {
+            variant.mapRows = 32;
+            variant.cluster = kernel.terms.empty() ? 2 : 1;
+          }
           variant.symbol =
               expectedSymbol(kernel, variant, manifest.targets.front());
           kernel.variants.push_back(variant);

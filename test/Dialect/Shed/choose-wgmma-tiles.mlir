@@ -6,6 +6,16 @@
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/short.json 2>&1 | FileCheck %s --check-prefix=SHORT
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/odd.json 2>&1 | FileCheck %s --check-prefix=ODD
 
+// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/maps.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=MAPS
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/copies.json 2>&1 | FileCheck %s --check-prefix=COPIES
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/cluster.json 2>&1 | FileCheck %s --check-prefix=CLUSTER
+
+// Tensor maps and clusters of two, where the table says so.
+// MAPS: shed.kernel @dense
+// MAPS-SAME: consumer_registers = 160, tma = true, cluster = 2>
+// COPIES: error: {{.*}}copies.json: wgmma[0]: 'copies' is "threads" or "tma"
+// CLUSTER: error: the table of tilings: cluster is 1, or 2 with tma, not 2
+
 // MISSING: error: cannot read '{{.*}}missing.json'
 // TEXT: error: {{.*}}text.json: a table of tilings is no JSON
 // SHORT: error: {{.*}}short.json: wgmma[0]: 'keys' is not there or no integer
@@ -37,6 +47,15 @@
 //--- table.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160}]}
+//--- maps.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160, "copies": "tma", "cluster": 2}]}
+//--- copies.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160, "copies": "bulk"}]}
+//--- cluster.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160, "cluster": 2}]}
 //--- text.json
 keys = 128
 //--- short.json

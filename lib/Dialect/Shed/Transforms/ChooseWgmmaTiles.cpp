@@ -69,16 +69,27 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       rule.over = over->str();
       ++known;
     }
-    if (fields->get("blocks")) {
-      std::optional<int64_t> blocks = fields->getInteger("blocks");
-      if (!blocks)
-        return problem("'blocks' is no integer");
-      rule.blocks = *blocks;
+    if (fields->get("copies")) {
+      std::optional<llvm::StringRef> copies = fields->getString("copies");
+      if (!copies || (*copies != "threads" && *copies != "tma"))
+        return problem("'copies' is \"threads\" or \"tma\"");
+      rule.tma = *copies == "tma";
+      ++known;
+    }
+    std::pair<const char *, int64_t *> optional[] = {
+        {"blocks", &rule.blocks}, {"cluster", &rule.cluster}};
+    for (auto [name, into] : optional) {
+      if (!fields->get(name))
+        continue;
+      std::optional<int64_t> number = fields->getInteger(name);
+      if (!number)
+        return problem(llvm::Twine("'") + name + "' is no integer");
+      *into = *number;
       ++known;
     }
     if (fields->size() != known)
       return problem("there are fields beside 'element', 'over', 'blocks', "
-                     "'head_dim', "
+                     "'copies', 'cluster', 'head_dim', "
                      "'consumers', 'keys', 'stages', 'parts', "
                      "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);

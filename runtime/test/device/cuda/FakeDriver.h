@@ -32,6 +32,12 @@
 
 namespace heddle::rt::cuda::test {
 
+/// The 128 bytes of a tensor map, as the fake encodes it.
+struct FakeTensorMap {
+  uint64_t type, address, columns, rows, strideBytes, boxColumns, boxRows;
+  uint64_t unused[9];
+};
+
 struct FakeDriver {
   // What the machine is.
   int devices = 1;

@@ -253,6 +253,33 @@ HEDDLE_FAKE_ENTRY CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
   return launch(*config, function, parameters);
 }
 
+// Two dimensions, one 128-byte swizzle: what the driver says of them.
+HEDDLE_FAKE_ENTRY CUresult cuTensorMapEncodeTiled(
+    void *map, CUtensorMapDataType type, unsigned rank, void *address,
+    const uint64_t *sizes, const uint64_t *strides, const unsigned *box,
+    const unsigned *steps, CUtensorMapInterleave interleave,
+    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+    CUtensorMapFloatOOBfill fill) {
+  if (CUresult code = enter("cuTensorMapEncodeTiled"))
+    return code;
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  constexpr uint64_t mostSize = uint64_t(1) << 32, mostStride = uint64_t(1)
+                                                                << 40;
+  if (reinterpret_cast<uintptr_t>(map) % 64 || rank != 2 || at % 16 || !at ||
+      sizes[0] < 1 || sizes[0] > mostSize || sizes[1] < 1 ||
+      sizes[1] > mostSize || strides[0] % 16 || strides[0] >= mostStride ||
+      box[0] * 2 != 128 || box[1] < 1 || box[1] > 256 || steps[0] != 1 ||
+      steps[1] != 1 || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+      swizzle != CU_TENSOR_MAP_SWIZZLE_128B ||
+      fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    return CUDA_ERROR_INVALID_VALUE;
+  const FakeTensorMap encoded{type,       at,     sizes[0], sizes[1],
+                              strides[0], box[0], box[1],   {}};
+  static_assert(sizeof(encoded) == 128);
+  std::memcpy(map, &encoded, sizeof(encoded));
+  return CUDA_SUCCESS;
+}
+
 HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   if (CUresult code = enter("cuStreamCreate"))
     return code;

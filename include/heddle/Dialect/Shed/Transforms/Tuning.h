@@ -14,7 +14,9 @@
 //
 // "over" says which keys: "all" (as without it), "list" (one list of keys) or
 // "blocks" (one list of blocks); "blocks" how many blocks a multiprocessor is
-// to hold, 1 without it.
+// to hold, 1 without it; "copies" who brings tiles, "threads" (as without it)
+// or "tma"; "cluster" how many blocks share what the latter brings, 1 without
+// it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,51 @@
+//===- TileMaps.cpp - Tensor maps of keys and values ----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/TileMaps.h"
+
+namespace heddle::rt::cuda {
+
+using namespace api;
+
+Result<abi::TileMaps> encodeTileMaps(const Context &context,
+                                     const bundle::KernelVariant &variant,
+                                     const abi::AttentionArgs &args) {
+  constexpr uint64_t elementBytes = 2;
+  constexpr unsigned panelColumns = 64;
+  if (variant.dtype != "bf16" && variant.dtype != "f16")
+    return Error("kernel " + variant.symbol + " has tiles of " + variant.dtype +
+                 " brought by tensor maps, which it can't; compile the "
+                 "schedule with this version of heddlec");
+  auto encode = [&](unsigned char *map, const void *base,
+                    int64_t rowStride) -> Status {
+    const uint64_t sizes[] = {
+        static_cast<uint64_t>(args.heads / args.kvGroup * variant.headDim),
+        static_cast<uint64_t>(args.n)};
+    const uint64_t strides[] = {static_cast<uint64_t>(rowStride) *
+                                elementBytes};
+    const unsigned box[] = {panelColumns,
+                            static_cast<unsigned>(variant.mapRows)};
+    const unsigned steps[] = {1, 1};
+    return context.call(
+        context.api().tensorMapEncodeTiled, map,
+        variant.dtype == "bf16" ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        2u, const_cast<void *>(base), sizes, strides, box, steps,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  abi::TileMaps maps;
+  Status status = encode(maps.key, args.key, args.keyStride);
+  if (status)
+    status = encode(maps.value, args.value, args.valueStride);
+  if (!status)
+    return status.takeError().withContext("tensor maps of kernel " +
+                                          variant.symbol);
+  return maps;
+}
+
+} // namespace heddle::rt::cuda

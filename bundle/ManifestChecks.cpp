@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/Abi.h"
 #include "bundle/ManifestNames.h"
 #include "bundle/ProgramChecks.h"
 
@@ -36,10 +37,6 @@ public:
 private:
   std::string message;
 };
-
-std::string at(const std::string &list, size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
 
 /// "sm_" or "ptx", two or three digits, for a GPU perhaps the 'a' or 'f' of an
 /// architecture's or family's own instructions.
@@ -284,6 +281,10 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
 /// An attention kernel reads lists as their selection writes them.
 void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
                 const std::string &path) {
+  if (std::count_if(kernel.terms.begin(), kernel.terms.end(), readsList) >
+      abi::maxIndexLists)
+    in.fail(path + ".terms", "more than " + std::to_string(abi::maxIndexLists) +
+                                 " index lists in one kernel");
   for (size_t i = 0; i < kernel.terms.size(); ++i) {
     const Term &term = kernel.terms[i];
     if (!readsList(term))
@@ -292,8 +293,8 @@ void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
         manifest.selections[static_cast<size_t>(term.selection)].kind;
     if ((term.kind == Term::Kind::Blocks) != (kind == Selection::Kind::Blocks))
       in.fail(at(path + ".terms", i) + ".selection",
-              "the term reads " + std::string(nameOf(termNames, term.kind)) +
-                  ", the selection is of " + nameOf(selectionNames, kind));
+              "the term reads " + detail::nameOf(term.kind) +
+                  ", the selection is of " + detail::nameOf(kind));
   }
 }
 
@@ -428,7 +429,7 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
       in.fail(here + ".kernel", std::string("the kernel selects ") +
                                     (select.blocks ? "blocks" : "columns") +
                                     ", the selection is of " +
-                                    nameOf(selectionNames, selection.kind));
+                                    detail::nameOf(selection.kind));
     else if (select.perKvHead != selection.perKvHead)
       in.fail(here + ".kernel",
               "kernel and selection do not agree whether heads share lists");

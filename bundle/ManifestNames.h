@@ -10,112 +10,74 @@
 
 #include "bundle/Manifest.h"
 
+#include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace heddle::bundle::detail {
 
-template <typename E> struct Named {
-  const char *name;
-  E value;
-};
+/// The names of an enumeration, asked for with any of its values, in the order
+/// of the enumerators.
+using Name = std::string_view;
+constexpr auto namesOf(Cadence::Kind) {
+  return std::to_array<Name>(
+      {"never", "every", "first", "at", "uniform", "random", "power"});
+}
+constexpr auto namesOf(KeepRule) {
+  return std::to_array<Name>({"floor", "ceil", "round", "floor_plus_one"});
+}
+constexpr auto namesOf(Positions::Kind) {
+  return std::to_array<Name>(
+      {"all", "prompt", "response", "block", "before_block", "from_block",
+       "decoded", "undecoded", "committed", "next", "union", "intersect",
+       "fixed", "neighbors", "hull", "leading", "predicting"});
+}
+constexpr auto namesOf(Selection::Kind) {
+  return std::to_array<Name>({"columns", "blocks"});
+}
+constexpr auto namesOf(Selection::Isolation) {
+  return std::to_array<Name>({"none", "spans", "aligned", "filtered"});
+}
+constexpr auto namesOf(Selection::Scale) {
+  return std::to_array<Name>({"head_dim", "heads"});
+}
+constexpr auto namesOf(Pass::Exact) {
+  return std::to_array<Name>(
+      {"all", "salient", "least_similar", "salient_ffn"});
+}
+constexpr auto namesOf(Reuse::Attention) {
+  return std::to_array<Name>({"none", "context", "propagated", "output"});
+}
+constexpr auto namesOf(CommitRule::Kind) {
+  return std::to_array<Name>(
+      {"quota", "above", "factor", "random_order", "best", "timesteps"});
+}
+constexpr auto namesOf(Encoding) {
+  return std::to_array<Name>({"int32", "uint16", "bitmap"});
+}
+constexpr auto namesOf(Target::Kind) {
+  return std::to_array<Name>({"host", "cuda"});
+}
+constexpr auto namesOf(Term::Kind) {
+  return std::to_array<Name>({"columns", "blocks", "window", "sinks"});
+}
+constexpr auto namesOf(Kernel::Kind) {
+  return std::to_array<Name>({"attention", "select"});
+}
+constexpr auto namesOf(When::Kind) {
+  return std::to_array<Name>({"on", "before", "otherwise"});
+}
 
-inline constexpr Named<Cadence::Kind> cadenceNames[] = {
-    {"never", Cadence::Kind::Never},     {"every", Cadence::Kind::Every},
-    {"first", Cadence::Kind::First},     {"at", Cadence::Kind::At},
-    {"uniform", Cadence::Kind::Uniform}, {"random", Cadence::Kind::Random},
-    {"power", Cadence::Kind::Power},
-};
-inline constexpr Named<KeepRule> keepRuleNames[] = {
-    {"floor", KeepRule::Floor},
-    {"ceil", KeepRule::Ceil},
-    {"round", KeepRule::Round},
-    {"floor_plus_one", KeepRule::FloorPlusOne},
-};
-inline constexpr Named<Positions::Kind> positionsNames[] = {
-    {"all", Positions::Kind::All},
-    {"prompt", Positions::Kind::Prompt},
-    {"response", Positions::Kind::Response},
-    {"block", Positions::Kind::Block},
-    {"before_block", Positions::Kind::BeforeBlock},
-    {"from_block", Positions::Kind::FromBlock},
-    {"decoded", Positions::Kind::Decoded},
-    {"undecoded", Positions::Kind::Undecoded},
-    {"committed", Positions::Kind::Committed},
-    {"next", Positions::Kind::Next},
-    {"union", Positions::Kind::Union},
-    {"intersect", Positions::Kind::Intersect},
-    {"fixed", Positions::Kind::Fixed},
-    {"neighbors", Positions::Kind::Neighbors},
-    {"hull", Positions::Kind::Hull},
-    {"leading", Positions::Kind::Leading},
-    {"predicting", Positions::Kind::Predicting},
-};
-inline constexpr Named<Selection::Kind> selectionNames[] = {
-    {"columns", Selection::Kind::Columns},
-    {"blocks", Selection::Kind::Blocks},
-};
-inline constexpr Named<Selection::Isolation> isolationNames[] = {
-    {"none", Selection::Isolation::None},
-    {"spans", Selection::Isolation::Spans},
-    {"aligned", Selection::Isolation::Aligned},
-    {"filtered", Selection::Isolation::Filtered},
-};
-inline constexpr Named<Selection::Scale> scaleNames[] = {
-    {"head_dim", Selection::Scale::HeadDim},
-    {"heads", Selection::Scale::Heads},
-};
-inline constexpr Named<Pass::Exact> exactNames[] = {
-    {"all", Pass::Exact::All},
-    {"salient", Pass::Exact::Salient},
-    {"least_similar", Pass::Exact::LeastSimilar},
-    {"salient_ffn", Pass::Exact::SalientFfn},
-};
-inline constexpr Named<Reuse::Attention> reuseNames[] = {
-    {"none", Reuse::Attention::None},
-    {"context", Reuse::Attention::Context},
-    {"propagated", Reuse::Attention::Propagated},
-    {"output", Reuse::Attention::Output},
-};
-inline constexpr Named<CommitRule::Kind> commitNames[] = {
-    {"quota", CommitRule::Kind::Quota},
-    {"above", CommitRule::Kind::Above},
-    {"factor", CommitRule::Kind::Factor},
-    {"random_order", CommitRule::Kind::RandomOrder},
-    {"best", CommitRule::Kind::Best},
-    {"timesteps", CommitRule::Kind::Timesteps},
-};
-inline constexpr Named<Encoding> encodingNames[] = {
-    {"int32", Encoding::Int32},
-    {"uint16", Encoding::Uint16},
-    {"bitmap", Encoding::Bitmap},
-};
-inline constexpr Named<Target::Kind> targetNames[] = {
-    {"host", Target::Kind::Host},
-    {"cuda", Target::Kind::Cuda},
-};
-inline constexpr Named<Term::Kind> termNames[] = {
-    {"columns", Term::Kind::Columns},
-    {"blocks", Term::Kind::Blocks},
-    {"window", Term::Kind::Window},
-    {"sinks", Term::Kind::Sinks},
-};
-inline constexpr Named<Kernel::Kind> kernelNames[] = {
-    {"attention", Kernel::Kind::Attention},
-    {"select", Kernel::Kind::Select},
-};
-inline constexpr Named<When::Kind> whenNames[] = {
-    {"on", When::Kind::On},
-    {"before", When::Kind::Before},
-    {"otherwise", When::Kind::Otherwise},
-};
+template <typename E> std::string nameOf(E value) {
+  const auto names = namesOf(value);
+  const size_t index = static_cast<size_t>(value);
+  return std::string(index < names.size() ? names[index] : "?");
+}
 
-template <typename E, size_t N>
-const char *nameOf(const Named<E> (&names)[N], E value) {
-  for (const Named<E> &entry : names)
-    if (entry.value == value)
-      return entry.name;
-  return "?";
+/// The path of an element.
+inline std::string at(const std::string &list, size_t index) {
+  return list + "[" + std::to_string(index) + "]";
 }
 
 inline std::string toString(Ratio ratio) {

@@ -224,7 +224,7 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
   std::vector<std::string> texts;
   for (int64_t i = 0; i <= index; ++i) {
     const Positions &set = manifest.positions[static_cast<size_t>(i)];
-    std::string text = detail::nameOf(detail::positionsNames, set.kind);
+    std::string text = detail::nameOf(set.kind);
     auto of = [&](size_t part) {
       return texts[static_cast<size_t>(set.of[part])];
     };

@@ -101,7 +101,7 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
   using Kind = CommitRule::Kind;
   std::string text = rule.kind == Kind::RandomOrder
                          ? "in an order that is drawn before the run"
-                         : detail::nameOf(detail::commitNames, rule.kind);
+                         : detail::nameOf(rule.kind);
   if (rule.hasRatio())
     text += "(" + detail::toString(rule.ratio) +
             (rule.lastAlone ? ", last_alone)" : ")");

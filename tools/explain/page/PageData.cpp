@@ -64,7 +64,7 @@ ordered_json termsOf(const Kernel &kernel, int64_t length) {
   ordered_json terms = ordered_json::array();
   for (const Term &term : kernel.terms) {
     ordered_json item;
-    item["kind"] = detail::nameOf(detail::termNames, term.kind);
+    item["kind"] = detail::nameOf(term.kind);
     if (readsList(term))
       item["selection"] = term.selection;
     else if (term.kind == Term::Kind::Window)
@@ -118,7 +118,7 @@ ordered_json selectionsOf(const Explanation &explanation,
     const Selection &selection = manifest.selections[i];
     ordered_json item;
     item["name"] = cost.name;
-    item["kind"] = detail::nameOf(detail::selectionNames, selection.kind);
+    item["kind"] = detail::nameOf(selection.kind);
     item["group"] = selection.group;
     item["keep"] = spelling.apply(detail::toString(selection.keep));
     item["keys"] = cost.keys;

@@ -66,9 +66,10 @@ llvm.func @pipeline(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
 
 // One thread has tiles brought in bulk: it says how many bytes are to come, then
 // asks for the panel that its block brings to both of the cluster. What was
-// brought so needs no fence before products; a stage is released in both.
+// brought so needs no fence before products; a stage is released in both. A
+// block ends when its stages are empty, as the other one releases them, too.
 // CHECK-LABEL: llvm.func @fetched
-// CHECK: "barrier.cluster.arrive.aligned;
+// CHECK: "barrier.cluster.arrive.relaxed.aligned;
 // CHECK: nvvm.setmaxregister decrease 40
 // CHECK-NEXT: scf.if
 // CHECK: "fence.proxy.tensormap::generic.acquire.sys [$0], 128;
@@ -76,12 +77,12 @@ llvm.func @pipeline(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
 // CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 16384;"
 // CHECK: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$2, $3}], [$4], $5;"
 // CHECK-NOT: cp.async.bulk
+// CHECK-COUNT-2: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: nvvm.setmaxregister increase 232
 // CHECK: bar.sync
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK-NOT: nvvm.fence.proxy
 // CHECK: @p mbarrier.arrive.shared::cluster.b64
-// CHECK: "barrier.cluster.arrive;
 llvm.func @fetched(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -91,6 +92,7 @@ llvm.func @fetched(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i6
     scf.for %t = %c0 to %n step %c1 : i32 {
       warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<2, !warp.tile<64, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
+    warp.drain %ring[%n] : !warp.ring<2, !warp.tile<64, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>

@@ -67,10 +67,10 @@ struct LowerRoles : OpConversionPattern<warp::RolesOp> {
     ThreadBuilder v(op, rewriter);
     const bool shares = op.getCluster() > 1;
     NVVM::FenceMbarrierInitOp::create(v.b);
-    // Blocks that share tiles signal each other's barriers, from when all are
-    // made until nobody does any more.
+    // Blocks that share tiles signal each other's barriers once all are made,
+    // which the fence before has said.
     if (shares)
-      v.assembly("barrier.cluster.arrive.aligned;\n"
+      v.assembly("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.aligned;",
                  "", {});
     else
@@ -94,10 +94,6 @@ struct LowerRoles : OpConversionPattern<warp::RolesOp> {
          NVVM::SetMaxRegisterAction::increase, number);
     if (op.getCluster())
       elect(branch.thenBlock(), rewriter);
-    if (shares) {
-      v.b.setInsertionPointAfter(branch);
-      v.assembly("barrier.cluster.arrive;\nbarrier.cluster.wait;", "", {});
-    }
     rewriter.eraseOp(op);
     return success();
   }
@@ -191,6 +187,20 @@ struct LowerAcquireMap : ThreadPattern<warp::AcquireMapOp> {
   }
 };
 
+struct LowerDrain : ThreadPattern<warp::DrainOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::DrainOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    warp::RingType type = op.getRing().getType();
+    for (int64_t i = 0; i < type.getStages(); ++i) {
+      Stage stage(v, type, adaptor.getRing(),
+                  v.add(adaptor.getTile().front(), i));
+      waitFor(v, stage.empty, v.flip(stage.odd, 1));
+    }
+    return {};
+  }
+};
+
 struct LowerFetch : ThreadPattern<warp::FetchOp> {
   using ThreadPattern::ThreadPattern;
   // A box is a panel. Of blocks that share the tile, each brings the panels
@@ -234,6 +244,6 @@ struct LowerFetch : ThreadPattern<warp::FetchOp> {
 void mlir::heddle::populatePipelinePatterns(const TypeConverter &converter,
                                             Patterns &patterns) {
   patterns.add<LowerRing, LowerRoles, LowerAcquire, LowerPublish, LowerAwait,
-               LowerRelease, LowerAcquireMap, LowerFetch>(
+               LowerRelease, LowerAcquireMap, LowerFetch, LowerDrain>(
       converter, patterns.getContext());
 }

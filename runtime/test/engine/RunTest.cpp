@@ -61,8 +61,7 @@ protected:
   }
 
   /// The engine that plays a schedule step by step.
-  void startPlayed(const bundle::Manifest &manifest,
-                   DType dtype = DType::F32) {
+  void startPlayed(const bundle::Manifest &manifest, DType dtype = DType::F32) {
     installKernels(manifest);
     played.reset();
     Result<DeviceWeights> loaded =

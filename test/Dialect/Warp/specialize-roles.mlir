@@ -68,6 +68,7 @@ llvm.func @scores(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride:
 // CHECK:     %[[FIRST:.*]] = arith.shli %[[T]]
 // CHECK-NOT: warp.acquire
 // CHECK:     warp.fetch %[[RING]][%[[T]]] from %[[MAP]][%[[FIRST]], %{{.*}}]
+// CHECK:   warp.drain %[[RING]]
 // CHECK: } consumers 1 registers 232 {
 // CHECK:     warp.await %[[RING]]
 // CHECK:     warp.release %[[RING]]

@@ -288,6 +288,7 @@ llvm.func @shared(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64
     scf.for %t = %c0 to %n step %c1 : i32 {
       warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
+    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -315,6 +316,7 @@ llvm.func @apart(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
       // expected-error @+1 {{asks for tiles by the block's number in x, but blocks of a cluster share them}}
       warp.fetch %ring[%t] from %map[%block, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
+    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -341,6 +343,7 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
     scf.for %t = %c0 to %n step %c1 : i32 {
       warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
+    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -351,5 +354,33 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
       warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
     }
   } {cluster = 1 : i64}
+  llvm.return
+}
+
+// -----
+
+// A block whose stages others release waits for all of them before it ends.
+llvm.func @ends(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 1 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+  warp.roles producer registers 40 {
+    warp.acquire_map %map : !llvm.ptr<1>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
+    }
+    // expected-error @+1 {{does not follow the last tile of its ring}}
+    warp.drain %ring[%c1] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+    }
+  } {cluster = 2 : i64}
   llvm.return
 }

@@ -786,6 +786,8 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
   std::vector<size_t> ready(warps.size());
   for (size_t i = 0; i < ready.size(); ++i)
     ready[i] = i;
+  // One that falls behind all others, or none.
+  const size_t slow = random() % (2 * warps.size());
   auto isDone = [](const Warp &warp) {
     return std::all_of(warp.done.begin(), warp.done.end(),
                        [](bool done) { return done; });
@@ -798,12 +800,18 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
     std::shuffle(ready.begin(), ready.end(), random);
     for (size_t i : ready) {
       Warp &warp = warps[i];
+      if (i == slow && chance(95))
+        continue;
       const int64_t most = 1 + static_cast<int64_t>(random() % 200);
       for (int64_t n = 0; n < most && !isDone(warp) && step(warp); ++n)
         moved = true;
       if (moved && chance(50))
         break;
     }
+    if (!moved && slow < warps.size())
+      for (int64_t n = 0; n < 20 && !isDone(warps[slow]) && step(warps[slow]);
+           ++n)
+        moved = true;
     if (moved)
       continue;
     if (landings.empty())

@@ -9,7 +9,8 @@
 // more instructions than they have, and refuses others. It is there to find
 // what an assembler does not: wrong addresses, layouts and phases, deadlocks,
 // races. So it is strict where a GPU may be lucky:
-//   - warps run in random order, a random number of instructions at a time;
+//   - warps run in random order, a random number of instructions at a time, and
+//     one of them at times far behind the others;
 //   - asynchronous copies land late: their place is poisoned at once, and gets
 //     the bytes at a random time before the barrier that they arrive at;
 //   - products take place at a random time between their start and the wait for

@@ -553,10 +553,12 @@ TEST_F(WarpKernels, MistakesAreFound) {
                  shared =
                      compile("bf16", 128, tiling + ", tma = true, cluster = 2");
   const Problem problem{300, 128, 1, 1, 0.088f};
+  // Replaces a text from the last `after` on.
   auto mistakeOf = [&](const Compiled &code, std::string_view text,
-                       std::string_view instead) {
+                       std::string_view instead, std::string_view after = "") {
     Compiled changed = code;
-    size_t at = changed.ptx.find(text);
+    size_t at =
+        changed.ptx.find(text, after.empty() ? 0 : changed.ptx.rfind(after));
     EXPECT_NE(at, std::string::npos) << text;
     for (; at != std::string::npos;
          at = changed.ptx.find(text, at + instead.size()))
@@ -589,7 +591,10 @@ TEST_F(WarpKernels, MistakesAreFound) {
       has,
       mistakeOf(shared, "@p mbarrier.arrive.shared::cluster.b64 _, [", "// "),
       "no warp can go on");
-  EXPECT_PRED2(has, mistakeOf(shared, "barrier.cluster.arrive;", ""),
+  // The waits for all stages come last.
+  EXPECT_PRED2(has,
+               mistakeOf(shared, "mbarrier.try_wait.parity.shared::cta.b64 p,",
+                         "// ", "st.global"),
                "a signal to a block that has ended");
 }
 

@@ -259,6 +259,10 @@ LogicalResult PublishOp::verify() {
   return verifyFilling(*this, getRing().getType(), false);
 }
 
+LogicalResult DrainOp::verify() {
+  return verifyFilling(*this, getRing().getType(), true);
+}
+
 LogicalResult FetchOp::verify() {
   return verifyFilling(*this, getRing().getType(), true);
 }

@@ -222,6 +222,10 @@ void Specializer::fillRings() {
                    load.getRows() ? at(load.getRows()) : Value(), into);
     PublishOp::create(b, loc, stream.ring, tile);
   }
+  b.setInsertionPointAfter(copies);
+  if (cluster() > 1)
+    for (Stream &stream : streams)
+      DrainOp::create(b, loop.getLoc(), stream.ring, copies.getUpperBound());
 }
 
 /// Lets the consumers read the rings: each tile from right before its first use

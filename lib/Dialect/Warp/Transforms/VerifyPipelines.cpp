@@ -170,6 +170,13 @@ static LogicalResult verifySharing(FetchOp fetch) {
                    [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
     return fetch.emitOpError("asks for tiles by the block's number in x, but "
                              "blocks of a cluster share them");
+  FailureOr<DrainOp> drain =
+      single<DrainOp>(cast<RingOp>(fetch.getRing().getDefiningOp()));
+  if (failed(drain))
+    return failure();
+  if (drain->getTile() != loop.getUpperBound() ||
+      failed(verifyOrder(loop, *drain)))
+    return drain->emitOpError("does not follow the last tile of its ring");
   return success();
 }
 

@@ -321,6 +321,15 @@ def Warp_FetchOp : Warp_Op<"fetch"> {
   let hasVerifier = 1;
 }
 
+def Warp_DrainOp : Warp_StageOp<"drain"> {
+  let summary = "waits until all stages are empty again, before tile number `tile`";
+  let description = [{
+    After the last tile, number `tile` - 1. Blocks that share a ring end no sooner:
+    the others' consumers release its stages, too.
+  }];
+  let hasVerifier = 1;
+}
+
 def Warp_AwaitOp : Warp_StageOp<"await", (outs Warp_TileType:$result)> {
   let summary = "waits until the stage of tile number `tile` is full";
   let hasVerifier = 1;

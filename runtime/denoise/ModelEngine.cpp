@@ -271,9 +271,10 @@ Status ModelEngine::checkDraws() const {
       return Error(
           "the logits of sequence " + std::to_string(candidates[c].sequence) +
           ", position " + std::to_string(candidates[c].position) +
-          " are not all finite numbers; the model's weights are damaged, or "
-          "its activations exceed the range of " +
-          std::string(name(model.dtype())));
+          " are not all finite numbers; the model's weights are damaged, its "
+          "activations exceed the range of " +
+          std::string(name(model.dtype())) +
+          ", or the schedule's `scores` make no number of a logit");
   return Status::success();
 }
 

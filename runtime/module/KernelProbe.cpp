@@ -278,13 +278,16 @@ private:
     int64_t end = std::min(first + variant.queryRows, n);
     for (int64_t row = 0; row < n; ++row) {
       bool own = row < end;
-      if (own ? !output.finite(row) : !output.isUntouched(row))
+      // What scores make of a product of zero may be no number: 1 / logit.
+      const bool number = !own || output.finite(row) || hasLogits(row);
+      if (own ? (number ? !output.finite(row) : output.isUntouched(row))
+              : !output.isUntouched(row))
         return says("task " + std::to_string(tile) +
                         (own ? " leaves out row " : " writes row ") +
                         std::to_string(row),
                     "tasks of " + std::to_string(variant.queryRows) + " rows");
-      if (std::isnan(lse[static_cast<size_t>(row)]) !=
-          !(own && kernel.writesLse))
+      if (number && std::isnan(lse[static_cast<size_t>(row)]) !=
+                        !(own && kernel.writesLse))
         return says("task " + std::to_string(tile) +
                         (own && kernel.writesLse ? " leaves out" : " writes") +
                         " the log-sum-exp of row " + std::to_string(row),
@@ -297,12 +300,25 @@ private:
     return Status::success();
   }
 
+  /// Products are zero; what the kernel makes of them is in base e.
+  double logitAt(int64_t row, int64_t k) const {
+    return bundle::evaluate(kernel.scores, 0, static_cast<int32_t>(row),
+                            static_cast<int32_t>(k), 0);
+  }
+
+  /// Whether a softmax over the row's logits is one: neither is plus infinity
+  /// nor not a number.
+  bool hasLogits(int64_t row) const {
+    for (int64_t k = 0; k < n; ++k)
+      if (attends(row, k) && !(logitAt(row, k) < INFINITY))
+        return false;
+    return true;
+  }
+
   Status checkRow(int64_t row) {
-    // Products are zero; what the kernel makes of them is in base e.
-    auto logit = [&](int64_t k) {
-      return bundle::evaluate(kernel.scores, 0, static_cast<int32_t>(row),
-                              static_cast<int32_t>(k), 0);
-    };
+    if (!hasLogits(row))
+      return Status::success();
+    auto logit = [&](int64_t k) { return logitAt(row, k); };
     double top = -INFINITY;
     for (int64_t k = 0; k < n; ++k)
       if (attends(row, k))
@@ -401,10 +417,13 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
                             static_cast<int32_t>(k), 0);
   };
   std::vector<float> lse(static_cast<size_t>(n), 0);
+  bool numbers = true; // scores may make none of a product of zero: 1 / logit
   for (int64_t row = 0; row < n; ++row) {
     double top = -INFINITY;
-    for (int64_t k = 0; k < n; ++k)
+    for (int64_t k = 0; k < n; ++k) {
       top = std::max(top, logit(row, k));
+      numbers &= logit(row, k) < INFINITY;
+    }
     lse[static_cast<size_t>(row)] =
         static_cast<float>(top * std::numbers::log2e);
   }
@@ -445,6 +464,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
+    if (!numbers)
+      continue; // of which no key is the best
     for (int64_t at = 0; at < 2 * kept; ++at) {
       // All keys score alike, and of those the first are kept; unless scores
       // go by positions.

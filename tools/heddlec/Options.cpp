@@ -8,6 +8,7 @@
 #include "Options.h"
 
 #include "bundle/Bundle.h"
+#include "bundle/File.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
@@ -17,7 +18,6 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Regex.h"
@@ -450,22 +450,30 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;
   if (flags.tuning.getNumOccurrences()) {
-    auto table = llvm::MemoryBuffer::getFile(flags.tuning);
+    // No device, which may have no end.
+    constexpr uint64_t mostBytes = 1 << 20;
+    auto table = ::heddle::bundle::readRegularFile(
+        flags.tuning, 0, [](std::string_view, uint64_t size) {
+          return size <= mostBytes
+                     ? ::heddle::Status::success()
+                     : ::heddle::Error("has " + std::to_string(size) +
+                                       " bytes, expected a table of tilings "
+                                       "of at most 1 MiB");
+        });
     if (!table) {
       llvm::WithColor::error(llvm::errs(), "heddlec")
-          << "--tuning: cannot read '" << flags.tuning
-          << "': " << table.getError().message() << "\n";
+          << "--tuning: " << table.error().text() << "\n";
       exitCode = 1;
       return options;
     }
-    if (auto rules = shed::parseTuning((*table)->getBuffer()); !rules) {
+    if (auto rules = shed::parseTuning(*table); !rules) {
       llvm::WithColor::error(llvm::errs(), "heddlec")
           << "--tuning: " << flags.tuning << ": "
           << llvm::toString(rules.takeError()) << "\n";
       exitCode = 1;
       return options;
     }
-    options.compiler.backend.tuning = (*table)->getBuffer().str();
+    options.compiler.backend.tuning = std::move(*table);
   }
   options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;

@@ -46,6 +46,11 @@ mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
   if (!result)
     return result.takeError();
   if (result->status != 0)
-    return createStringError(linker + " failed: " + result->log);
+    return createStringError(
+        linker + " failed: " +
+        (result->log.empty()
+             ? "it ended with status " + std::to_string(result->status) +
+                   " and no message; is the disk of temporary files full?"
+             : result->log));
   return ::heddle::readFile(*output);
 }

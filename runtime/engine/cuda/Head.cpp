@@ -344,8 +344,9 @@ Status Head::notFinite(int64_t candidate, const int32_t *packedRows,
   }
   return Error("the logits of " + where +
                " are not all finite numbers; the model's weights are damaged, "
-               "or its activations exceed the range of " +
-               std::string(name(dtype)));
+               "its activations exceed the range of " +
+               std::string(name(dtype)) +
+               ", or the schedule's `scores` make no number of a logit");
 }
 
 Status Head::collect(const Stream &stream, std::vector<Commit> &commits) {

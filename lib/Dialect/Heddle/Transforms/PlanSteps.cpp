@@ -383,8 +383,13 @@ namespace {
 struct PlanSteps : mlir::heddle::impl::HeddlePlanStepsBase<PlanSteps> {
   void runOnOperation() override {
     SmallVector<ScheduleOp> schedules(getOperation().getOps<ScheduleOp>());
-    for (ScheduleOp schedule : schedules)
+    for (ScheduleOp schedule : schedules) {
+      // Constants may have folded to what no constant may be.
+      for (AttendOp attend : schedule.getOps<AttendOp>())
+        if (failed(readScores(attend.getScores())))
+          return signalPassFailure();
       Planner(schedule).plan();
+    }
   }
 };
 } // namespace

@@ -23,6 +23,16 @@ using namespace mlir::shed;
 
 llvm::Expected<llvm::SmallVector<WgmmaRule>>
 mlir::shed::parseTuning(llvm::StringRef text) {
+  // The parser calls itself at each bracket; a table has three inside of one
+  // another.
+  int64_t depth = 0;
+  for (char c : text) {
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (depth > 3)
+      return llvm::createStringError(
+          "a table of tilings is an object with a list 'wgmma' of objects; "
+          "brackets are nested deeper here");
+  }
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
   if (!parsed)
     return llvm::createStringError("a table of tilings is no JSON: " +

@@ -238,6 +238,9 @@ constexpr const char *overview =
     "kernels nor\nthe options, the machine, this program, the linker or ptxas "
     "change. --dump,\n--remarks, --verify-each and MLIR's own options always "
     "compile.\n\n"
+    "A bundle holds machine code, which a run executes: pass on a bundle as "
+    "you would\na program. heddle-run --rebuild compiles the schedule in it "
+    "anew.\n\n"
     "EXIT CODES: 0 good, 1 the schedule or a file is bad, 2 wrong usage.\n";
 
 void printVersion(llvm::raw_ostream &out) {

@@ -1,0 +1,247 @@
+//===- Attention.cpp - Attention by warpgroups, op by op ------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionWriter.h"
+#include "MapScores.h"
+
+#include "bundle/Abi.h"
+#include "heddle/Support/ScoreRegion.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
+namespace abi = ::heddle::abi;
+
+using Values = NVVMBuilder::Values;
+
+LogicalResult AttentionWriter::run() {
+  if (kernel.getKind() != shed::KernelKind::Attention || element.isF32() ||
+      channels % 64)
+    return kernel.emitOpError("has no form for warpgroups, which have kernels "
+                              "of attention for bf16 and f16 and head dims "
+                              "that are multiples of 64");
+  EntryFacts facts;
+  facts.queryRows = tiling.getQueryRows();
+  Values arguments = v.openEntry(kernel, kernel.getSymName(),
+                                 {v.global(), v.global(), v.i64()}, facts);
+  v.describePipeline(tiling);
+  args =
+      v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
+                               int64_t(sizeof(abi::AttentionArgs))));
+  findRows();
+  loadArguments();
+  for (Operation &op : kernel.getBody().front()) {
+    v.b.setLoc(op.getLoc());
+    if (failed(lower(op)))
+      return failure();
+  }
+  v.closeEntry();
+  return success();
+}
+
+/// Returns from the kernel where the tile has no rows.
+void AttentionWriter::findRows() {
+  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+  n = word(offsetof(abi::AttentionArgs, n));
+  rows = word(offsetof(abi::AttentionArgs, rows));
+  Value block = v.blockId(NVVMBuilder::Axis::X);
+  tileStart = v.mul(block, int64_t(tiling.getQueryRows()));
+  taskRow = tileStart;
+  Value end = rows;
+  if (kernel.hasLists()) {
+    // No tile lies behind the last place.
+    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
+    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
+    Values range = v.choose(
+        v.isNull(firstRow), {v.i32(), v.i32()},
+        [&]() -> Values { return {tileStart, rows}; },
+        [&]() -> Values {
+          Value first = v.at(firstRow, v.mul(block, 4));
+          return {v.loadConstant(v.i32(), first, 4),
+                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
+        });
+    taskRow = range[0];
+    end = range[1];
+  }
+  // Blocks of a cluster bring each other's tiles, so all of them stay if one
+  // has rows.
+  Value firstOfCluster =
+      tiling.getCluster() > 1
+          ? v.mul(v.both(block, -tiling.getCluster()), tiling.getQueryRows())
+          : taskRow;
+  v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
+  taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
+}
+
+void AttentionWriter::loadArguments() {
+  Type i64 = v.i64();
+  head = v.blockId(NVVMBuilder::Axis::Y);
+  Value kvHead = v.quotient(
+      head, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
+  auto base = [&](size_t offset, Value which) {
+    return v.at(field(v.global(), offset),
+                v.mul(v.widenUnsigned(which), channels * 2));
+  };
+  auto stride = [&](size_t offset) { return v.mul(field(i64, offset), 2); };
+  queryBase = base(offsetof(abi::AttentionArgs, query), head);
+  keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
+  valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
+  outputBase = base(offsetof(abi::AttentionArgs, output), head);
+  if (tiling.getTma()) {
+    Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
+    keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
+    valueMap = v.at(maps, int64_t(offsetof(abi::TileMaps, value)));
+    kvColumn = v.mul(kvHead, channels);
+  }
+  queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
+  keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
+  valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
+  outputStride = stride(offsetof(abi::AttentionArgs, outputStride));
+  if (kernel.getWritesLse())
+    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
+  Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
+  negative = v.compare(CmpFPredicate::OLT, scale, v.real(0.0f));
+  Value magnitude = v.select(negative, v.negf(scale), scale);
+  // Not quite zero: zero times a masked logit would be NaN.
+  factor = v.maxf(v.mulf(magnitude, v.real(1.44269504088896341f)),
+                  v.real(std::numeric_limits<float>::min()));
+}
+
+LogicalResult AttentionWriter::lower(Operation &op) {
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](shed::LoadQueriesOp load) {
+        firstRow = v.add(taskRow, v.mul(warp::WarpgroupOp::create(v.b),
+                                        warp::warpgroupRows));
+        tiles[load.getResult()] =
+            this->load(queryBase, firstRow, queryStride, taskEnd,
+                       warp::warpgroupRows, {}, negative);
+        return success();
+      })
+      .Case([&](shed::SoftmaxInitOp init) {
+        // Not -inf, so that a row that has met no key yet has differences, too:
+        // its masked logits, -inf, still give no weight.
+        states[init.getResult()] = {
+            v.splat(channels, 0.0f),
+            v.splat(1, std::numeric_limits<float>::lowest()), v.splat(1, 0.0f)};
+        return success();
+      })
+      .Case([&](shed::ForKeysOp loop) { return lowerKeys(loop); })
+      .Case([&](shed::StoreOp op) {
+        store(states.at(op.getState()));
+        return success();
+      })
+      .Default([](Operation *op) {
+        return op->emitOpError("has no form for warpgroups");
+      });
+}
+
+LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
+  if (!loop.getSkip().empty() ||
+      !isa<shed::AllAttr, shed::ListAttr, shed::BlocksAttr>(loop.getOver()))
+    return loop.emitOpError("has no form for warpgroups: it is not over all "
+                            "keys, or those of one list");
+  auto blocks = dyn_cast<shed::BlocksAttr>(loop.getOver());
+  if (blocks && blocks.getSize() % tiling.getKeys())
+    return loop.emitOpError()
+           << "has no form for warpgroups: tiles of " << tiling.getKeys()
+           << " keys do not divide blocks of " << blocks.getSize();
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
+    return loop.emitOpError("has no form for warpgroups: blocks of a cluster "
+                            "share tiles of all keys alone");
+  if (isa<shed::ListAttr>(loop.getOver()) && tiling.getTma())
+    return loop.emitOpError("has no form for warpgroups: tensor maps bring "
+                            "consecutive keys, not those of a list");
+  if (isa<shed::ListAttr>(loop.getOver()) &&
+      kernel.getEncoding() == shed::Encoding::Bitmap)
+    return loop.emitOpError("has no form for warpgroups: keys of a bitmap are "
+                            "not read one by one");
+  RunningSoftmax init = states.at(loop.getInit());
+  bool good = true;
+  KeyPass pass = keyPass(loop.getOver());
+  Values result = v.loop(
+      v.word(0), pass.tiles, 1, {init.context, init.maximum, init.sum},
+      [&](Value tile, ValueRange carried) -> Values {
+        Block &body = loop.getBody().front();
+        states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
+        TileKeys keys = keysOf(pass, tile);
+        for (Operation &op : body.without_terminator())
+          good &= succeeded(lowerInTile(op, keys));
+        if (!good)
+          return Values(carried);
+        RunningSoftmax next =
+            states.at(cast<shed::YieldOp>(body.getTerminator()).getValue());
+        return {next.context, next.maximum, next.sum};
+      });
+  states[loop.getResult()] = {result[0], result[1], result[2]};
+  return success(good);
+}
+
+LogicalResult AttentionWriter::lowerInTile(Operation &op,
+                                           const TileKeys &keys) {
+  v.b.setLoc(op.getLoc());
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](shed::LoadKeysOp load) {
+        tiles[load.getResult()] = loadKeys(keyBase, keyStride, keyMap, keys);
+        return success();
+      })
+      .Case([&](shed::LoadValuesOp load) {
+        tiles[load.getResult()] =
+            loadKeys(valueBase, valueStride, valueMap, keys);
+        return success();
+      })
+      .Case([&](shed::DotOp dot) {
+        Value product = v.multiply(tiles.at(dot.getQueries()),
+                                   tiles.at(dot.getKeys()), {}, true, 0);
+        logits[dot.getResult()] = {v.wait(product), factor};
+        return success();
+      })
+      .Case([&](shed::ScoresOp op) {
+        const ::heddle::bundle::Scores scores = scoresOf(op.getBody());
+        using Input = ::heddle::bundle::Scores;
+        if (scores.uses(Input::Query) || scores.uses(Input::Key)) {
+          op.emitOpError("has no form for warpgroups: its function asks where "
+                         "rows or keys stand");
+          return failure();
+        }
+        logits[op.getResult()] = score(logits.at(op.getLogits()), scores);
+        return success();
+      })
+      .Case([&](shed::SoftmaxUpdateOp op) {
+        states[op.getResult()] =
+            update(states.at(op.getState()), logits.at(op.getLogits()),
+                   tiles.at(op.getValues()), keys);
+        return success();
+      })
+      .Default([](Operation *op) {
+        return op->emitOpError("has no form for warpgroups");
+      });
+}
+
+/// What a function makes of logits.
+Logits AttentionWriter::score(const Logits &from,
+                              const ::heddle::bundle::Scores &scores) {
+  constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+  Value scale = v.mulf(from.factor, v.real(ln2));
+  float factorLeft = 1;
+  Value scored =
+      v.map(from.fragment.getType(), from.fragment,
+            [&](ValueRange element, Value, Value) {
+              MapScores target(v.b);
+              ScoredLogit result = emitScores(
+                  target, scores,
+                  {.product = element[0], .scale = scale, .head = head});
+              factorLeft = result.factor;
+              return result.value;
+            });
+  return {scored, v.real(factorLeft * log2e)};
+}

@@ -1,0 +1,111 @@
+//===- AttentionWriter.h - Attention by warpgroups --------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTOWARP_ATTENTIONWRITER_H
+#define HEDDLE_LIB_CONVERSION_SHEDTOWARP_ATTENTIONWRITER_H
+
+#include "../ShedToNVVM/IndexSource.h"
+#include "WarpBuilder.h"
+
+#include "bundle/Scores.h"
+
+namespace mlir::heddle {
+
+/// Logits, which are `fragment` times `factor`.
+struct Logits {
+  Value fragment, factor;
+};
+
+/// A running softmax. The sum is in parts, one a lane.
+struct RunningSoftmax {
+  Value context, maximum, sum;
+};
+
+/// A pass over keys, tile by tile.
+struct KeyPass {
+  Value tiles;                 ///< i32
+  Value count;                 ///< i32: keys, but of a list of blocks
+  std::optional<KeyList> list; ///< of keys or of blocks
+};
+
+/// The keys of a tile: where they stand and how many there are from the first
+/// one on, at most 0 if none.
+struct TileKeys {
+  Value first; ///< i32: the first row, or 0 with `rows`
+  Value left;  ///< i32
+  Value end;   ///< i32: of the rows that exist
+  Value rows;  ///< of keys that a list names
+};
+
+/// Writes a kernel for warpgroups of 64 rows, as one stream of control.
+class AttentionWriter {
+public:
+  explicit AttentionWriter(shed::KernelOp kernel)
+      : kernel(kernel), tiling(kernel.getTilingAs<shed::WgmmaTilingAttr>()),
+        v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
+        channels(kernel.getHeadDim()) {}
+
+  LogicalResult run();
+
+private:
+  void findRows();
+  void loadArguments();
+  Value field(Type type, size_t offset) {
+    return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
+                          type.isF32() || type.isInteger(32) ? 4 : 8);
+  }
+  LogicalResult lower(Operation &op);
+  LogicalResult lowerKeys(shed::ForKeysOp loop);
+  KeyPass keyPass(Attribute over);
+  TileKeys keysOf(const KeyPass &pass, Value tile);
+  LogicalResult lowerInTile(Operation &op, const TileKeys &keys);
+  Logits score(const Logits &logits, const ::heddle::bundle::Scores &scores);
+  RunningSoftmax update(RunningSoftmax state, const Logits &logits,
+                        Value values, const TileKeys &keys);
+  RunningSoftmax rescale(RunningSoftmax state, Value top);
+  void store(const RunningSoftmax &state);
+
+  Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
+             Value gathered = {}, Value negated = {}, Value map = {}) {
+    auto type =
+        warp::TileType::get(kernel.getContext(), rows, channels, element);
+    return warp::LoadOp::create(v.b, type, base, first, stride, limit, gathered,
+                                negated, map, map ? kvColumn : Value(),
+                                IntegerAttr());
+  }
+  Value loadKeys(Value base, Value stride, Value map, const TileKeys &keys) {
+    return load(base, keys.first, stride, keys.end, tiling.getKeys(), keys.rows,
+                {}, keys.rows ? Value() : map);
+  }
+
+  shed::KernelOp kernel;
+  shed::WgmmaTilingAttr tiling;
+  WarpBuilder v;
+  const Type element;
+  const int64_t channels;
+
+  // Values of the function, i32 unless they are pointers or strides.
+  Value args, n, rows, head;
+  Value tileStart;        ///< the tile's first place, where it has lists
+  Value taskRow, taskEnd; ///< the tile's rows
+  Value queryBase, keyBase, valueBase, outputBase, lseBase;
+  Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
+  Value keyMap, valueMap; ///< tensor maps, with `tma`
+  Value kvColumn;         ///< of the head in them, in elements
+  Value factor;           ///< |scale| * log2(e)
+  Value negative; ///< whether the sign of `scale` is to go into the queries
+  Value firstRow; ///< of the warpgroup
+
+  // What the ops of `shed` gave.
+  DenseMap<Value, Value> tiles;
+  DenseMap<Value, Logits> logits;
+  DenseMap<Value, RunningSoftmax> states;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTOWARP_ATTENTIONWRITER_H

@@ -1,0 +1,140 @@
+//===- Softmax.cpp - The online softmax of warpgroups ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionWriter.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::heddle;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
+
+using Values = NVVMBuilder::Values;
+
+/// How far the reference maximum of a row may lag behind its true one: weights
+/// then reach 2^slack, which changes no relative error and saves most
+/// rescalings.
+static constexpr float slack = 8.0f;
+static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Adds a tile of keys. Source: online normaliser calculation for softmax
+/// (Milakov, Gimelshein 2018), with the maximum lagging behind.
+RunningSoftmax AttentionWriter::update(RunningSoftmax state,
+                                       const Logits &logits, Value values,
+                                       const TileKeys &keys) {
+  auto type = cast<warp::FragmentType>(logits.fragment.getType());
+  // What lies behind the last key gives no weight.
+  Value partial =
+      v.compare(CmpIPredicate::slt, keys.left, int64_t(tiling.getKeys()));
+  Value all = v.choose(
+      partial, Type(type),
+      [&]() -> Values {
+        Value lowest = v.real(-infinity);
+        return {v.map(type, logits.fragment,
+                      [&](ValueRange element, Value, Value column) {
+                        return v.select(
+                            v.compare(CmpIPredicate::slt, column, keys.left),
+                            element[0], lowest);
+                      })};
+      },
+      [&]() -> Values { return {logits.fragment}; })[0];
+
+  Value top = warp::CombineOp::create(v.b, warp::Combine::Max,
+                                      warp::ReduceOp::create(v.b, v.fragment(1),
+                                                             warp::Combine::Max,
+                                                             all, Value()));
+  top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
+    return v.mulf(element[0], logits.factor);
+  });
+  state = rescale(state, top);
+
+  // The products of a part run while the exponentials of the next are computed.
+  const int64_t part = tiling.getKeys() / tiling.getParts();
+  Value sums = state.context;
+  for (int64_t from = 0; from < tiling.getKeys(); from += part) {
+    Value some = all;
+    if (tiling.getParts() > 1)
+      some = warp::SliceOp::create(v.b, v.fragment(part), all, from);
+    Value weights =
+        v.map(v.fragment(part), {some, state.maximum},
+              [&](ValueRange element, Value, Value) -> Value {
+                return math::Exp2Op::create(
+                    v.b, math::FmaOp::create(v.b, element[0], logits.factor,
+                                             v.negf(element[1])));
+              });
+    state.sum = warp::ReduceOp::create(v.b, v.fragment(1), warp::Combine::Add,
+                                       weights, state.sum);
+    Value rounded =
+        warp::RoundOp::create(v.b, v.fragment(part, element), weights);
+    sums = v.multiply(rounded, values, sums, false, from);
+  }
+  state.context = v.wait(sums);
+  return state;
+}
+
+/// Raises the maxima to `top`, where a row of the warp has fallen behind too
+/// far.
+RunningSoftmax AttentionWriter::rescale(RunningSoftmax state, Value top) {
+  Value behind = v.map(v.fragment(1, v.i1()), {top, state.maximum},
+                       [&](ValueRange element, Value, Value) {
+                         return v.compare(CmpFPredicate::OGT, element[0],
+                                          v.addf(element[1], v.real(slack)));
+                       });
+  Value far = warp::AnyOp::create(v.b, v.i1(), behind);
+  Values before = {state.context, state.maximum, state.sum};
+  Values after = v.choose(
+      far, TypeRange(ValueRange(before)),
+      [&]() -> Values {
+        // Only those rows, so that a row's bits do not depend on the others.
+        auto maximum =
+            v.map(v.fragment(1), {behind, top, state.maximum},
+                  [&](ValueRange element, Value, Value) {
+                    return v.select(element[0], element[1], element[2]);
+                  });
+        Value ratio = v.map(v.fragment(1), {state.maximum, maximum},
+                            [&](ValueRange element, Value, Value) -> Value {
+                              return math::Exp2Op::create(
+                                  v.b, v.subf(element[0], element[1]));
+                            });
+        auto times = [&](ValueRange element, Value, Value) {
+          return v.mulf(element[0], element[1]);
+        };
+        return {v.map(v.fragment(channels), {state.context, ratio}, times),
+                maximum, v.map(v.fragment(1), {state.sum, ratio}, times)};
+      },
+      [&] { return before; });
+  return {after[0], after[1], after[2]};
+}
+
+/// Divides by the sums and stores, then the log-sum-exp, if the kernel has it.
+void AttentionWriter::store(const RunningSoftmax &state) {
+  Value total = v.combine(warp::Combine::Add, state.sum);
+  Value inverse =
+      v.map(v.fragment(1), total, [&](ValueRange element, Value, Value) {
+        Value none = v.compare(CmpFPredicate::OEQ, element[0], v.real(0.0f));
+        return v.select(none, v.real(0.0f), v.divf(v.real(1.0f), element[0]));
+      });
+  Value output = v.map(v.fragment(channels), {state.context, inverse},
+                       [&](ValueRange element, Value, Value) {
+                         return v.mulf(element[0], element[1]);
+                       });
+  warp::StoreOp::create(
+      v.b, outputBase, firstRow, outputStride, taskEnd,
+      warp::RoundOp::create(v.b, v.fragment(channels, element), output));
+  if (!kernel.getWritesLse())
+    return;
+  // A row without keys has sum 0: -inf.
+  Value lse =
+      v.map(v.fragment(1), {state.maximum, total},
+            [&](ValueRange element, Value, Value) -> Value {
+              return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
+            });
+  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, taskEnd);
+}

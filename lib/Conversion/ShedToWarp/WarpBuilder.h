@@ -1,0 +1,65 @@
+//===- WarpBuilder.h - Writes ops of the warp level -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What every kernel for warpgroups is written with, above NVVMBuilder:
+// fragments, maps of them, products.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_CONVERSION_SHEDTOWARP_WARPBUILDER_H
+#define HEDDLE_LIB_CONVERSION_SHEDTOWARP_WARPBUILDER_H
+
+#include "../ShedToNVVM/NVVMBuilder.h"
+
+#include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Dialect/Warp/IR/Warp.h"
+
+namespace mlir::heddle {
+
+class WarpBuilder : public NVVMBuilder {
+public:
+  using NVVMBuilder::NVVMBuilder;
+
+  /// Computes an element from those at its place (of as many inputs), from its
+  /// row and its column.
+  using MapBody =
+      function_ref<Value(ValueRange elements, Value row, Value column)>;
+
+  warp::FragmentType fragment(int64_t columns, Type element) {
+    return warp::FragmentType::get(b.getContext(), columns, element);
+  }
+  /// Of f32.
+  warp::FragmentType fragment(int64_t columns) {
+    return fragment(columns, f32());
+  }
+  Value splat(int64_t columns, float value) {
+    return warp::SplatOp::create(b, fragment(columns), real(value));
+  }
+  Value map(Type type, ValueRange inputs, MapBody body);
+  /// Of f32, with as many columns.
+  Value reduce(warp::Combine kind, Value source, Value init = {}) {
+    return warp::ReduceOp::create(b, fragment(1), kind, source, init);
+  }
+  Value combine(warp::Combine kind, Value source) {
+    return warp::CombineOp::create(b, kind, source);
+  }
+
+  /// Starts left . right^T if `transposed`, else left . (the rows of `right`
+  /// from `from` on), plus `sums` if given.
+  Value multiply(Value left, Value right, Value sums, bool transposed,
+                 int64_t from = 0);
+  /// The sums, once all products are done.
+  Value wait(Value flying);
+
+  /// Writes the pipeline that `kernel` is to become into its function, which is
+  /// open.
+  void describePipeline(shed::WgmmaTilingAttr tiling);
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_CONVERSION_SHEDTOWARP_WARPBUILDER_H

@@ -106,6 +106,11 @@ struct RuleExplanation {
   std::vector<PhaseExplanation> phases;
 };
 
+/// What the rule's attention makes of logits: empty if they stay as they are.
+/// All phases of a rule have the same function.
+const bundle::Scores &scoresOf(const RuleExplanation &rule,
+                               const bundle::Manifest &manifest);
+
 struct SelectionExplanation {
   std::string name;
   int64_t keys = 0;   ///< keys or blocks that a list has at most

@@ -373,6 +373,15 @@ static std::string headText(const Explanation &explanation) {
   return text;
 }
 
+const Scores &heddle::explain::scoresOf(const RuleExplanation &rule,
+                                        const Manifest &manifest) {
+  static const Scores none;
+  for (const Kernel &kernel : manifest.kernels)
+    if (!rule.phases.empty() && kernel.name == rule.phases.front().kernel)
+      return kernel.scores;
+  return none;
+}
+
 std::string heddle::explain::toText(const Explanation &explanation,
                                     bool kernels) {
   const ExplainRequest &request = explanation.request;
@@ -381,6 +390,8 @@ std::string heddle::explain::toText(const Explanation &explanation,
       headText(explanation) + costText(explanation) + rowsText(explanation);
   for (const RuleExplanation &rule : explanation.rules) {
     text += "\nlayers " + runLengths(rule.layers) + "\n";
+    if (const Scores &scores = scoresOf(rule, manifest); !scores.empty())
+      text += "  a pair's logit becomes " + toString(scores) + "\n";
     for (const PhaseExplanation &phase : rule.phases)
       text += phaseText(phase, explanation.densePairs);
   }
@@ -488,6 +499,9 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   for (const RuleExplanation &rule : explanation.rules) {
     ordered_json item;
     item["layers"] = rule.layers;
+    if (const Scores &scores = scoresOf(rule, explanation.manifest);
+        !scores.empty())
+      item["scores"] = toString(scores);
     item["phases"] = ordered_json::array();
     for (const PhaseExplanation &phase : rule.phases) {
       ordered_json entry;

@@ -83,6 +83,8 @@ ordered_json rulesOf(const Explanation &explanation) {
     const RuleExplanation &rule = explanation.rules[i];
     ordered_json item;
     item["layers"] = stepRuns(rule.layers);
+    if (const Scores &scores = scoresOf(rule, manifest); !scores.empty())
+      item["scores"] = toString(scores);
     item["phases"] = ordered_json::array();
     for (size_t p = 0; p < rule.phases.size(); ++p) {
       const PhaseExplanation &phase = rule.phases[p];

@@ -12,6 +12,7 @@ function describe() {
   const { step, layer } = state, { rule, phase, renews, pass } = at(step, layer);
   const texts = [`Step ${count(step)} of ${count(run.steps)}, layer ${count(layer)}: `
     + `attention is ${phase.pattern}${phase.terms.length ? `, ${phase.exact ? '' : 'at most '}${percent(phase.pairs / data.dense_pairs)} of all pairs` : ''}.`];
+  if (rule.scores) texts.push(`A pair's logit becomes ${rule.scores}.`);
   for (const term of phase.terms)
     if (term.selection !== undefined) {
       const when = chosenAt(rule, term.selection, step, phase);

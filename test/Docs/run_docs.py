@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp"}
+DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp",
+        "python"}  # run by python/test/package/test_examples.py
 COMMAND = re.compile(r"\s*(\$ |heddle|\./|python3 |cmake |ctest |ninja |pip |apt|export |git |hf )")
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 MASKS = [(re.compile(pattern), mask) for pattern, mask in (
@@ -95,7 +96,7 @@ def fenced_blocks(path, text):
                           f"is no command one of {', '.join(sorted(DATA))}")
         elif block.marker:
             errors.append(f"{where}: '{block.marker}' belongs to console blocks")
-        elif block.language != "mlir" and any(map(COMMAND.match, block.lines)):
+        elif block.language not in ("mlir", "python") and any(map(COMMAND.match, block.lines)):
             errors.append(f"{where}: holds a command: make it a console block")
     return blocks, errors
 

@@ -1,0 +1,28 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sparsity schedules for diffusion language models: write, compile, run.
+
+    >>> import heddle
+    >>> from heddle import attend, columns, sinks, uniform, window
+    >>> schedule = attend(columns(keep=0.2, group=64) | window(128) | sinks(4),
+    ...                   refresh=uniform(0.3, 16))
+    >>> model = heddle.load("models/heddle-4m")
+    >>> bundle = heddle.compile(schedule, model=model)
+    >>> model.generate("Sort 52 17 90 33.", bundle).texts
+    ['17 33 52 90']
+
+Importing it loads neither the runtime nor NumPy; loading a model does.
+"""
+
+from .compiler import Bundle, canonical, compile, explain
+from .errors import HeddleError, ScheduleError
+from .model import Generation, Model, Step, load, set_threads
+from .presets import preset, presets
+from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_positions, at, at_step,
+                       attend, before_block, block, blocks, columns, commit, committed, decoded,
+                       dense, every, first, from_block, least_similar, never, next_positions,
+                       power, prompt, random, recompute, response, reuse, salient, salient_ffn,
+                       schedule, sinks, undecoded, uniform, visible, window)
+
+__all__ = [name for name in dir() if not name.startswith("_")
+           and name not in ("compiler", "errors", "model", "mlir")]

@@ -1,0 +1,171 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Schedules to bundles. The compiler is the program heddlec, in a process of its
+own (docs/Decisions/PythonPackage.md says why)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Optional
+
+from .errors import HeddleError, ScheduleError
+from .schedule import Schedule, Source
+
+_DTYPES = {"f32": "f32", "fp32": "f32", "float32": "f32", "bf16": "bf16", "bfloat16": "bf16",
+           "f16": "f16", "fp16": "f16", "float16": "f16", "half": "f16", "float": "f32"}
+
+
+def dtype_name(dtype) -> str:
+    """"f32", "bf16" or "f16" for a name, a NumPy or a PyTorch dtype."""
+    text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    name = _DTYPES.get(text.rsplit(".", 1)[-1])
+    if not name:
+        raise ValueError(f"dtype: {dtype!r} is none of f32, bf16, f16")
+    return name
+
+
+def find_compiler() -> str:
+    """The path of heddlec: $HEDDLEC, the package's own, or the one on PATH."""
+    named = os.environ.get("HEDDLEC")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise HeddleError(f"HEDDLEC={named}: no program is there")
+        return named
+    own = Path(__file__).resolve().parent / "bin" / "heddlec"
+    found = str(own) if own.exists() else shutil.which("heddlec")
+    if not found:
+        raise HeddleError("no compiler: the package was built without heddlec, and none is on "
+                          "PATH; set HEDDLEC to one, or read a bundle that was compiled elsewhere "
+                          "(heddle.Bundle.read)")
+    return found
+
+
+def _run(schedule, options, text):
+    if isinstance(schedule, str):
+        schedule = Source(schedule)
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"schedule: expected a heddle.Schedule or MLIR text, found {schedule!r}")
+    source = str(schedule)
+    if isinstance(schedule, Source):
+        options = options + [f"--schedule={schedule.name}"]
+    try:
+        done = subprocess.run([find_compiler(), "-", *options], input=source.encode(),
+                              capture_output=True, check=False)
+    except OSError as error:
+        raise HeddleError(f"heddlec cannot be started: {error}") from error
+    said = done.stderr.decode(errors="replace")
+    if done.returncode == 1 and "<stdin>:" in said:
+        raise ScheduleError(said, source)
+    if done.returncode:
+        raise HeddleError(said.strip() or f"heddlec ended with {done.returncode}")
+    return done.stdout.decode() if text else done.stdout
+
+
+class Bundle:
+    """A compiled schedule: code and step program in one file's bytes. It serves
+    every model of its head dims and types, every length and number of steps."""
+
+    def __init__(self, data: bytes, name: str = "bundle"):
+        from . import _heddle
+        if not isinstance(data, bytes):
+            raise TypeError(f"data: expected bytes, found {type(data).__name__}")
+        self._native = _heddle.Bundle.parse(data, name)
+        self._data = data
+
+    @classmethod
+    def read(cls, path) -> Bundle:
+        """The bundle of a file that heddlec or save() wrote. It holds machine code:
+        read only files that you would run a program from."""
+        return cls(Path(path).read_bytes(), os.fspath(path))
+
+    def save(self, path) -> None:
+        """Writes the file, whole or not at all."""
+        path = Path(path)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            part.write_bytes(self._data)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @property
+    def schedule(self) -> str:
+        """The schedule's name."""
+        return self._native.schedule
+
+    @property
+    def targets(self) -> list:
+        """The machines that it has code for."""
+        return self._native.targets
+
+    @property
+    def source(self) -> str:
+        """The schedule's MLIR text."""
+        return self._native.source
+
+    def __bytes__(self):
+        return self._data
+
+    def __reduce__(self):
+        return Bundle, (self._data,)
+
+    def __repr__(self):
+        return (f"<heddle.Bundle @{self.schedule} for {', '.join(self.targets)}, "
+                f"{len(self._data):,} bytes>")
+
+
+def _listed(values):
+    return [values] if isinstance(values, (str, int)) or not hasattr(values, "__iter__") \
+        else list(values)
+
+
+def compile(schedule, *, model=None, head_dim=None, dtype=None, target="host",
+            cache_dir: Optional[str] = None) -> Bundle:
+    """Compiles a schedule (or MLIR text).
+
+    model: a heddle.Model, whose head dim, dtype and device are then those of the
+    bundle. Without one: head_dim, an int or several (64 and 128 by default); dtype,
+    one or several of "f32", "bf16", "f16" (or NumPy's or PyTorch's), by default f32
+    and bf16 for CPUs, bf16 and f16 for GPUs; target: "host", a CPU by LLVM's name,
+    "cuda", "cuda:sm_90a", or several.
+
+    Code that was compiled before comes from heddlec's cache on disk (cache_dir, else
+    as docs/HowTo/Install.md says). Raises ScheduleError, with the place, for a
+    schedule that the compiler refuses; HeddleError for anything else."""
+    if model is not None:
+        if head_dim is not None or dtype is not None:
+            raise TypeError("model: says head_dim and dtype; give one or the other")
+        head_dim, dtype = model.config["head_dim"], model.dtype
+        if target == "host" and model.device.startswith("cuda"):
+            target = "cuda"
+    options = ["-o", "-", "--target=" + ",".join(map(str, _listed(target)))]
+    if head_dim is not None:
+        dims = _listed(head_dim)
+        for dim in dims:
+            if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+                raise TypeError(f"head_dim: expected a positive int, found {dim!r}")
+        options.append("--head-dim=" + ",".join(map(str, dims)))
+    if dtype is not None:
+        options.append("--dtype=" + ",".join(dtype_name(d) for d in _listed(dtype)))
+    if cache_dir is not None:
+        options.append(f"--cache-dir={os.fspath(cache_dir)}")
+    return Bundle(_run(schedule, options, text=False))
+
+
+def explain(schedule, *, steps: int = None, length: int = None, prompt: int = None,
+            block_length: int = None) -> str:
+    """What each step of a schedule computes, keeps and costs, as text."""
+    options = ["--explain"]
+    for name, value in (("steps", steps), ("length", length), ("prompt", prompt),
+                        ("block-length", block_length)):
+        if value is not None:
+            options.append(f"--{name}={value}")
+    return _run(schedule, options, text=True)
+
+
+def canonical(schedule) -> str:
+    """The compiler's own spelling of a schedule, simplified and verified."""
+    return _run(schedule, ["--compile-to=schedule", "-o", "-"], text=True)

@@ -1,0 +1,28 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What goes wrong, as exceptions."""
+
+import re
+
+
+class HeddleError(RuntimeError):
+    """A file, a machine or a run is not as it must be. The text says what was
+    found, what was expected and what to do."""
+
+
+class ScheduleError(HeddleError, ValueError):
+    """The compiler refuses a schedule.
+
+    message: of the first error. line, column: where in `source`, from 1, or None
+    if it is of no place. source: the MLIR text that was compiled. str() shows all
+    that the compiler said, with the lines that it points at."""
+
+    _ERROR = re.compile(r"^<stdin>:(\d+):(\d+): error: (.*)$", re.MULTILINE)
+
+    def __init__(self, diagnostics, source):
+        found = self._ERROR.search(diagnostics)
+        self.message = found.group(3) if found else diagnostics.strip()
+        self.line = int(found.group(1)) if found else None
+        self.column = int(found.group(2)) if found else None
+        self.source = source
+        super().__init__(diagnostics.replace("<stdin>", "schedule").strip())

@@ -1,0 +1,31 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""MLIR text of schedules: each value once, in front of what uses it."""
+
+
+class Writer:
+    """Lines of a schedule's body, and the names of the values in it."""
+
+    def __init__(self):
+        self.lines = []
+        self.operands = {}
+        self.names = {}
+
+    def value(self, value, name, operation):
+        """The operand of a value, whose operation is written the first time."""
+        if value in self.operands:
+            return self.operands[value]
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        operand = f"%{name}{count or ''}"
+        self.lines.append(f"  {operand} = {operation}")
+        self.operands[value] = operand
+        return operand
+
+
+def text_of(schedule):
+    """The text of a heddle.Schedule."""
+    out = Writer()
+    statements = ["  " + statement.write(out) for statement in schedule.statements]
+    body = "\n".join(out.lines + statements)
+    return f"heddle.schedule @{schedule.name} {{\n{body}{chr(10) if body else ''}}}\n"

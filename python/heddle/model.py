@@ -1,0 +1,214 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models that generate."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Iterator, Optional
+
+from .compiler import Bundle, dtype_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step did. Arrays are [commits], in the order of positions."""
+    step: int  #: from 1
+    total_steps: int  #: as planned, or `step` when that is more
+    block: int  #: from 0
+    sequences: np.ndarray  #: int64: index into the prompts
+    positions: np.ndarray  #: int64: in the sequence, prompt included
+    tokens: np.ndarray  #: int32
+    confidences: np.ndarray  #: float64: in (0, 1]
+    rows: int  #: of the forward pass
+    pairs: int  #: (query, key) pairs of attention, all layers and heads
+    dense_pairs: int  #: that dense attention over all rows computes
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A run's result, a sequence a prompt."""
+    sequences: list  #: int32 arrays [prompt + response]
+    responses: list  #: int32 arrays [response], views of `sequences`
+    texts: list  #: of the responses, up to end of sequence, as heddle-run prints them
+    steps: int  #: that were done
+    complete: bool  #: False when a callback ended the run
+    seconds: float  #: of its steps
+
+
+def _prompts(prompts):
+    """One prompt or several, as a list of str and of lists of ints."""
+    import numpy as np
+
+    def is_ids(value):
+        return not isinstance(value, (list, tuple)) or \
+            all(isinstance(i, (int, np.integer)) for i in value)
+
+    def one(value, index):
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"prompt {index}: not Unicode at character {error.start}: half "
+                                 "of a surrogate pair") from None
+            return value
+        if isinstance(value, (bytes, dict)) or not hasattr(value, "__len__"):
+            raise TypeError(f"prompt {index}: expected a str or token ids, found {value!r}")
+        ids = np.asarray(value)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            raise TypeError(f"prompt {index}: expected token ids, whole numbers [tokens], found "
+                            f"{ids.dtype} {list(ids.shape)}")
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
+            raise ValueError(f"prompt {index}: token ids are from 0 to 2**31 - 1")
+        return ids.tolist()
+
+    if isinstance(prompts, str):
+        return [one(prompts, 0)]
+    if not hasattr(prompts, "__len__"):
+        raise TypeError(f"prompts: expected a str, token ids or a list of them, found {prompts!r}")
+    if isinstance(prompts, (list, tuple)):
+        if len(prompts) and not is_ids(prompts):
+            return [one(prompt, i) for i, prompt in enumerate(prompts)]
+        return [one(prompts, 0)] if len(prompts) else []
+    if getattr(prompts, "ndim", 1) == 2:
+        return [one(prompts[i], i) for i in range(len(prompts))]
+    return [one(prompts, 0)]
+
+
+class Model:
+    """A model on a device, made by load(). Calls from several threads are fine: runs
+    of one model come one after the other; the GIL is free while they compute."""
+
+    def __init__(self, native, folder, device):
+        self._native = native
+        self.folder = folder
+        self.device = device
+
+    def generate(self, prompts, bundle: Bundle, *,
+                 on_step: Optional[Callable[[Step], Optional[bool]]] = None,
+                 **options) -> Generation:
+        """Generates a response to each prompt.
+
+        prompts: a str, token ids (ints, or an array [tokens] of an integer dtype), or a
+        list of these: one ragged batch, in which no sequence's tokens depend on the
+        others. on_step: called with a Step after each; False ends the run.
+
+        Options, as heddle-run has them: gen_length, steps, block_length, temperature,
+        seed, chat, system, raw; for models sampled in blocks remasking, cfg_scale,
+        logits_eos_inf, confidence_eos_eot_inf; by timesteps alg, alg_temp, eps, top_p,
+        top_k; eot_id.
+
+        Same seed, bundle and device: the same tokens, whatever the batch. Ctrl-C ends
+        it after the current step with KeyboardInterrupt. Raises HeddleError when the
+        bundle or the prompts do not fit the model."""
+        if not isinstance(bundle, Bundle):
+            raise TypeError(f"bundle: expected a heddle.Bundle (heddle.compile makes one), found "
+                            f"{bundle!r}")
+        if on_step is not None and not callable(on_step):
+            raise TypeError(f"on_step: {on_step!r} cannot be called")
+        ids = _prompts(prompts)
+        given = {name: value for name, value in options.items() if value is not None}
+        observer = None if on_step is None else lambda step: on_step(Step(**step))
+        made = self._native.generate(bundle._native, ids, given, observer)
+        lengths = made.pop("prompt_lengths")
+        responses = [s[n:] for s, n in zip(made["sequences"], lengths)]
+        return Generation(responses=responses, **made)
+
+    def stream(self, prompts, bundle: Bundle, **options) -> Iterator[Step]:
+        """The steps of generate() one by one, while the run goes on in a thread of its
+        own. To leave the loop ends the run. The generator's value is the Generation."""
+        steps, stopped, end = queue.SimpleQueue(), threading.Event(), object()
+        outcome = {}
+
+        def on_step(step):
+            steps.put(step)
+            return not stopped.is_set()
+
+        def work():
+            try:
+                outcome["made"] = self.generate(prompts, bundle, on_step=on_step, **options)
+            except BaseException as error:  # raised where the steps are read
+                outcome["error"] = error
+            steps.put(end)
+
+        thread = threading.Thread(target=work, name="heddle-stream", daemon=True)
+        thread.start()
+        try:
+            while (step := steps.get()) is not end:
+                yield step
+        finally:
+            stopped.set()
+            thread.join()
+        if "error" in outcome:
+            raise outcome["error"]
+        return outcome["made"]
+
+    def encode(self, text: str) -> np.ndarray:
+        """The token ids of a text, int32 [tokens]."""
+        return self._native.encode(text)
+
+    def decode(self, ids, skip_special: bool = True) -> str:
+        """The text of token ids [tokens]."""
+        return self._native.decode(_prompts([ids])[0], skip_special)
+
+    @property
+    def config(self) -> dict:
+        """The model's shape: architecture, layers, head_dim, vocabulary..."""
+        return self._native.config
+
+    @property
+    def dtype(self) -> str:
+        """What it computes in: "f32", "bf16" or "f16"."""
+        return self._native.dtype
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights in memory."""
+        return self._native.weight_bytes
+
+    def close(self) -> None:
+        """Frees the model's memory; a run in another thread ends first."""
+        self._native.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        c = self.config
+        return (f"<heddle.Model {self.folder}: {c['architecture']}, {c['layers']} layers, "
+                f"{self.dtype} on {self._native.description}{', closed' if self.closed else ''}>")
+
+
+def load(folder, *, device: str = "cpu", dtype=None) -> Model:
+    """Loads a model's folder as it was downloaded (config.json, safetensors,
+    tokenizer).
+
+    device: "cpu", "cuda" or "cuda:N". dtype: "f32", "bf16" or "f16" (GPUs alone), by
+    default that of the weights. Raises HeddleError when files are missing or wrong,
+    when there is no such device or too little memory."""
+    from . import _heddle
+    if not isinstance(device, str):
+        raise TypeError(f"device: expected 'cpu', 'cuda' or 'cuda:N', found {device!r}")
+    folder = os.fspath(folder)
+    name = None if dtype is None else dtype_name(dtype)
+    return Model(_heddle.load(folder, device, name), folder, device)
+
+
+def set_threads(threads: int) -> None:
+    """Threads for all models on the host, 0 for one a core. Before the first load()."""
+    from . import _heddle
+    _heddle.set_threads(threads)

@@ -1,0 +1,563 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Schedules as expressions: values (cadences, pairs, positions) and the statements
+that use them, as docs/Spec has them.
+
+Values are immutable and compare by what they say. Pairs and positions are united
+with `|`, positions intersected with `&`; statements are put together with `+`,
+in the order in which they count. `str(schedule)` is the MLIR text. Kinds of
+arguments are checked here (TypeError), everything that the Spec numbers by the
+compiler (ScheduleError), so that there is one set of rules.
+
+A ratio is exact: a float means the decimal that Python prints for it, a
+fractions.Fraction itself, an int n/1, a str what the Spec allows ("20 percent")."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Optional, Union
+
+from . import mlir
+
+Ratio = Union[float, int, Fraction, str]
+
+
+def _kind(value, kind, what, expected):
+    if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
+        raise TypeError(f"{what}: expected {expected}, found {value!r}")
+    return value
+
+
+def _count(value, what):
+    return _kind(value, int, what, "a whole number")
+
+
+def _one_of(value, what, words):
+    if value not in words:
+        raise ValueError(f"{what}: {value!r} is none of {', '.join(map(str, words))}")
+    return value
+
+
+def ratio_text(value: Ratio, what: str = "ratio") -> str:
+    """The spelling of a ratio in MLIR: "0.2", "1/3", "20 percent"."""
+    _kind(value, (int, float, Fraction, str), what, "a float, int, fractions.Fraction or str")
+    if isinstance(value, str):
+        if not re.fullmatch(r"\d+(\.\d+)?|\d+/\d+|\d+(\.\d+)? percent", value):
+            raise ValueError(f"{what}: {value!r} is no ratio; expected one like '0.2', '1/5' "
+                             "or '20 percent'")
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(f"{what}: {value!r} is no ratio")
+        text = format(Decimal(repr(value)), "f")
+        if len(text.replace(".", "").lstrip("0-")) > 15:
+            raise ValueError(f"{what}: {value!r} has more than 15 digits; give a "
+                             "fractions.Fraction, which is exact")
+        return text if "." in text else text + ".0"
+    value = Fraction(value)
+    return f"{value.numerator}/{value.denominator}"
+
+
+class _Value:
+    """What a schedule's statements are made of. `_emit(out)` writes the operation
+    and returns its operand."""
+
+    def _operation(self, out):
+        raise NotImplementedError
+
+    def _emit(self, out):
+        return out.value(self, self._name, self._operation(out))
+
+    def __bool__(self):
+        raise TypeError("a value of a schedule is neither true nor false; unite with |, "
+                        "intersect with &")
+
+
+@dataclass(frozen=True)
+class Cadence(_Value):
+    """A set of steps (docs/Spec/Cadence.md)."""
+    text: str
+    per_block: bool = False
+    eos: bool = False
+    _name = "steps"
+
+    def in_block(self) -> Cadence:
+        """The same steps, counted anew in each block."""
+        return dataclasses.replace(self, per_block=True)
+
+    def or_after_eos(self) -> Cadence:
+        """Besides, all steps once EOS was found."""
+        return dataclasses.replace(self, eos=True)
+
+    def _operation(self, out):
+        return (f"heddle.cadence {self.text}" + (" in block" if self.per_block else "") +
+                (" or after eos" if self.eos else ""))
+
+
+never = Cadence("never")
+
+
+def every(n: int, start: Optional[int] = None) -> Cadence:
+    """Steps 1, 1 + n, 1 + 2n...; with `start` s, s + n..."""
+    _count(n, "n")
+    return Cadence(f"every({n})" if start is None else
+                   f"every({n}, from = {_count(start, 'start')})")
+
+
+def first(n: int) -> Cadence:
+    """Steps 1 to n."""
+    return Cadence(f"first({_count(n, 'n')})")
+
+
+def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
+    """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps."""
+    text = ratio_text(share, "share")
+    return Cadence(f"at({text})" if plus is None else f"at({text}, plus = {_count(plus, 'plus')})")
+
+
+def at_step(step: int) -> Cadence:
+    """The one step `step`, from 1."""
+    return Cadence(f"at(step {_count(step, 'step')})")
+
+
+def uniform(window: Ratio, count: int) -> Cadence:
+    """`count` steps spread evenly over the first share `window` of the run."""
+    return Cadence(f"uniform(window = {ratio_text(window, 'window')}, "
+                   f"count = {_count(count, 'count')})")
+
+
+def random(window: Ratio, count: int, seed: int) -> Cadence:
+    """`count` steps drawn from the first share `window` of the run."""
+    return Cadence(f"random(window = {ratio_text(window, 'window')}, "
+                   f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
+
+
+def power(window: Ratio, count: int) -> Cadence:
+    """`count` steps, densest at the beginning of the first share `window`."""
+    return Cadence(f"power(window = {ratio_text(window, 'window')}, "
+                   f"count = {_count(count, 'count')})")
+
+
+class _Set(_Value):
+    """What pairs and positions share: unions."""
+
+    def __or__(self, other):
+        if not isinstance(other, self._family):
+            return NotImplemented
+        return self._union(self._parts() + other._parts())
+
+    def _parts(self):
+        return (self,)
+
+
+class Pairs(_Set):
+    """A set of (query, key) pairs (docs/Spec/Pairs.md)."""
+
+    def _union(self, parts):
+        return _PairUnion(parts)
+
+    def _refreshed(self, cadence):
+        """The same with `cadence` for the selections that name none."""
+        return self
+
+    def _unrefreshed(self):
+        """The selections that name no cadence."""
+        return ()
+
+
+@dataclass(frozen=True)
+class _SimplePairs(Pairs):
+    text: str
+    _name: str
+
+    def _operation(self, out):
+        return self.text
+
+
+@dataclass(frozen=True)
+class _PairUnion(Pairs):
+    parts: tuple
+    _name = "pairs"
+
+    def _parts(self):
+        return self.parts
+
+    def _refreshed(self, cadence):
+        return _PairUnion(tuple(part._refreshed(cadence) for part in self.parts))
+
+    def _unrefreshed(self):
+        return sum((part._unrefreshed() for part in self.parts), ())
+
+    def _operation(self, out):
+        return "heddle.union " + ", ".join(part._emit(out) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class _Selection(Pairs):
+    form: str
+    details: str
+    on: Optional[Cadence]
+    _name: str
+
+    def _refreshed(self, cadence):
+        return self if self.on is not None else dataclasses.replace(self, on=cadence)
+
+    def _unrefreshed(self):
+        return () if self.on is not None else (self,)
+
+    def _operation(self, out):
+        return (f"heddle.select {self.form} by mean_probability{self.details} on "
+                f"{self.on._emit(out)}")
+
+
+Pairs._family = Pairs
+dense = _SimplePairs("heddle.dense", "all")
+ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
+
+
+def window(size: int) -> Pairs:
+    """Keys near the query: |i - j| <= size / 2."""
+    return _SimplePairs(f"heddle.window({_count(size, 'size')})", "near")
+
+
+def sinks(size: Union[int, Ratio]) -> Pairs:
+    """The first keys: an int is their number, any other ratio their share of the
+    sequence."""
+    text = str(size) if isinstance(size, int) else ratio_text(size, "size")
+    _kind(size, (int, float, Fraction, str), "size", "a number of keys or a share")
+    return _SimplePairs(f"heddle.sinks({text})", "sinks")
+
+
+def _selection(kind, keep, size_name, size, words, details, on, name):
+    if on is not None:
+        _kind(on, Cadence, "on", "a cadence")
+    form = (f"{kind}(keep = {ratio_text(keep, 'keep')}, "
+            f"{size_name} = {_count(size, size_name)}{words})")
+    return _Selection(form, details, on, name)
+
+
+def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
+            rounding: Optional[str] = None, per_kv_head: bool = False) -> Pairs:
+    """For each group of `group` query rows the share `keep` of keys of largest mean
+    probability, renewed on the cadence `on`, else on the `refresh` of attend().
+    Source: PulseCol, equations 5 to 7."""
+    _one_of(rounding, "rounding", ROUNDINGS)
+    _kind(per_kv_head, bool, "per_kv_head", "True or False")
+    words = f", rounding = {rounding}" if rounding else ""
+    return _selection("columns", keep, "group", group,
+                      words + (", per_kv_head" if per_kv_head else ""), "", on, "cols")
+
+
+def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
+           isolating: Optional[str] = None, scaled_by_heads: bool = False,
+           rounding: Optional[str] = None) -> Pairs:
+    """The same for blocks of `size` keys and rows; `isolating` ("spans", "aligned"
+    or "filtered") tells prompt and response apart. Source: SparseD, equations 5
+    and 6."""
+    _one_of(rounding, "rounding", ROUNDINGS)
+    _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
+    _kind(scaled_by_heads, bool, "scaled_by_heads", "True or False")
+    details = (f" isolating({isolating})" if isolating else "") + \
+        (" scaled_by(heads)" if scaled_by_heads else "")
+    return _selection("blocks", keep, "size", size,
+                      f", rounding = {rounding}" if rounding else "", details, on, "tiles")
+
+
+class Positions(_Set):
+    """A set of positions of a sequence, as it is before a step (docs/Spec/Rows.md)."""
+
+    def _union(self, parts):
+        return _PositionSet("heddle.union positions {}", parts, (), "positions", "|")
+
+    def _parts_of(self, operator):
+        return (self,)
+
+    def _parts(self):
+        return self._parts_of("|")
+
+    def __and__(self, other):
+        if not isinstance(other, Positions):
+            return NotImplemented
+        return _PositionSet("heddle.intersect {}", self._parts_of("&") + other._parts_of("&"),
+                            (), "both", "&")
+
+    def fixed(self, on: Cadence) -> Positions:
+        """The set as it was before the latest step of the cadence."""
+        _kind(on, Cadence, "on", "a cadence")
+        return _PositionSet("heddle.fix {} on {}", (self,), (on,), "fixed", "")
+
+    def hull(self) -> Positions:
+        """Every position from the first to the last."""
+        return _PositionSet("heddle.hull {}", (self,), (), "hull", "")
+
+    def leading(self) -> Positions:
+        """As many first positions of the sequence as the set has."""
+        return _PositionSet("heddle.leading {}", (self,), (), "front", "")
+
+    def predicting(self) -> Positions:
+        """The rows that predict these positions."""
+        return _PositionSet("heddle.predicting {}", (self,), (), "predicting", "")
+
+    def neighbors(self, count: int, among: Positions) -> Positions:
+        """For each position `count` positions of `among` next to it."""
+        _kind(among, Positions, "among", "a set of positions")
+        return _PositionSet(f"heddle.neighbors({_count(count, 'count')}) of {{}} in {{}}",
+                            (self, among), (), "near", "")
+
+
+Positions._family = Positions
+
+
+@dataclass(frozen=True)
+class _PositionSet(Positions):
+    form: str
+    parts: tuple
+    cadences: tuple
+    _name: str
+    operator: str
+
+    def _parts_of(self, operator):
+        return self.parts if operator and operator == self.operator else (self,)
+
+    def _operation(self, out):
+        parts = [part._emit(out) for part in self.parts]
+        cadences = [cadence._emit(out) for cadence in self.cadences]
+        if self.operator:
+            return self.form.format(", ".join(parts))
+        return self.form.format(*parts, *cadences)
+
+
+def _positions(text, name, *cadences):
+    return _PositionSet("heddle.positions " + text, (), cadences, name, "")
+
+
+all_positions = _positions("all", "all")
+prompt = _positions("prompt", "prompt")
+response = _positions("response", "response")
+block = _positions("block", "block")
+before_block = _positions("before(block)", "before")
+from_block = _positions("from(block)", "rest")
+decoded = _positions("decoded", "decoded")
+next_positions = _positions("next", "next")
+
+
+def undecoded(first: Optional[int] = None) -> Positions:
+    """The masked positions, or the first of them."""
+    return _positions("undecoded" if first is None else
+                      f"undecoded(first = {_count(first, 'first')})", "masked")
+
+
+def committed(*, last: Optional[int] = None, since: Optional[Cadence] = None) -> Positions:
+    """What became a token in the last steps, or since a cadence's latest step."""
+    if (last is None) == (since is None):
+        raise TypeError("committed: give either last= or since=")
+    if last is not None:
+        return _positions(f"committed(last = {_count(last, 'last')})", "new")
+    return _positions("committed(since = {})", "recent",
+                      _kind(since, Cadence, "since", "a cadence"))
+
+
+class Schedule:
+    """Statements in the order in which they count, under a name. `+` joins two."""
+
+    def __init__(self, statements, name: Optional[str] = None):
+        self.statements = tuple(statements)
+        self.name = name or "schedule"
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", self.name):
+            raise ValueError(f"name: {self.name!r} is no name of a schedule; expected letters, "
+                             "digits and underscores")
+
+    def __add__(self, other):
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        if isinstance(other, Source) or isinstance(self, Source):
+            raise TypeError("a schedule of MLIR text has no parts to join")
+        return Schedule(self.statements + other.statements, self.name)
+
+    def __str__(self):
+        return mlir.text_of(self)
+
+    def __repr__(self):
+        return f"<heddle.Schedule @{self.name}\n{self}>"
+
+    def __eq__(self, other):
+        return isinstance(other, Schedule) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+
+class Source(Schedule):
+    """A schedule as MLIR text, one in the text or the one that `name` chooses."""
+
+    def __init__(self, text: str, name: Optional[str] = None):
+        _kind(text, str, "text", "MLIR text")
+        names = re.findall(r"heddle\.schedule\s+@([A-Za-z0-9_.$]+)", text)
+        super().__init__((), name or (names[0] if names else None))
+        self.text = text if text.endswith("\n") else text + "\n"
+
+    def __str__(self):
+        return self.text
+
+
+def schedule(name: str, *parts: Schedule) -> Schedule:
+    """Statements (and schedules) under a name, which bundles and reports show."""
+    for part in parts:
+        _kind(part, Schedule, "schedule", "statements such as attend(...)")
+        if isinstance(part, Source):
+            raise TypeError("a schedule of MLIR text has no parts to join")
+    return Schedule(sum((part.statements for part in parts), ()), name)
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """`form` with a place for each of `values`."""
+    form: str
+    values: tuple = ()
+
+    def write(self, out):
+        return self.form.format(*(value._emit(out) for value in self.values))
+
+
+def _on(cadences):
+    """(text, values) of `on %a and %b`."""
+    if cadences is None:
+        return "", ()
+    if isinstance(cadences, Cadence):
+        cadences = (cadences,)
+    cadences = tuple(_kind(c, Cadence, "on", "a cadence or several") for c in cadences)
+    return " on " + " and ".join("{}" for _ in cadences), cadences
+
+
+def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
+           until: Optional[Cadence] = None, at_once: bool = False,
+           layers: Optional[tuple] = None, scores: Optional[str] = None) -> Schedule:
+    """The pairs that attention computes.
+
+    refresh: the cadence of selections in `pairs` that name none of their own.
+    until: dense attention before this cadence's first step. at_once: attend over
+    what was just chosen. layers: (first, last), both included, -1 the last one.
+    scores: what becomes of a logit, as docs/Spec/Scores.md has it:
+    "(%logit) {...}"."""
+    _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
+    open_ones = pairs._unrefreshed()
+    if refresh is not None:
+        _kind(refresh, Cadence, "refresh", "a cadence")
+        if not open_ones:
+            raise ValueError("refresh: no selection in these pairs is left without a cadence")
+        pairs = pairs._refreshed(refresh)
+    elif open_ones:
+        raise ValueError(f"{open_ones[0].form}: says no cadence on which it is renewed; give "
+                         "refresh= here or on= there")
+    text, values = "heddle.attend", ()
+    if pairs == dense:
+        text += " dense"
+        if until is not None:
+            raise ValueError("until: attention is dense anyway")
+    else:
+        if until is not None:
+            _kind(until, Cadence, "until", "a cadence")
+            text, values = text + " dense until({}) then", (until,)
+        text, values = text + " pairs({})", values + (pairs,)
+    if _kind(at_once, bool, "at_once", "True or False"):
+        text += " at_once"
+    if layers is not None:
+        if not isinstance(layers, tuple) or len(layers) != 2:
+            raise TypeError(f"layers: expected (first, last), found {layers!r}")
+        text += f" in layers({_count(layers[0], 'layers')} to {_count(layers[1], 'layers')})"
+    if scores is not None:
+        _kind(scores, str, "scores", "MLIR text: '(%logit) {...}'")
+        text += " scores" + scores.strip().replace("{", "{{").replace("}", "}}")
+    return Schedule((_Statement(text, values),))
+
+
+def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedule:
+    """The positions that exist as rows and keys."""
+    _kind(positions, Positions, "positions", "a set of positions")
+    if all_on is None:
+        return Schedule((_Statement("heddle.visible {}", (positions,)),))
+    _kind(all_on, Cadence, "all_on", "a cadence")
+    return Schedule((_Statement("heddle.visible all on {} then {}", (all_on, positions)),))
+
+
+def reuse(*kept: str) -> Schedule:
+    """What is kept of rows: "kv", "context", "context(propagating)", "output", "ffn"."""
+    for part in kept:
+        _one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)",
+                                "output", "ffn"))
+    return Schedule((_Statement("heddle.reuse " + ", ".join(kept)),))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Which of a pass's rows a layer recomputes: salient(), salient_ffn(),
+    least_similar()."""
+    form: str
+    values: tuple
+    rows: Positions
+
+
+def _rows(rows):
+    _kind(rows, Positions, "rows", "a set of positions")
+    return ("all", ()) if rows == all_positions else ("{}", (rows,))
+
+
+def salient(rows: Positions, below: Ratio) -> Exact:
+    """Rows whose attention context has a cosine below the bound. Source: DyLLM."""
+    return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
+
+
+def salient_ffn(rows: Positions, below: Ratio) -> Exact:
+    """All rows, of the FFN the salient ones. Source: DyLLM, table 1."""
+    return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
+
+
+def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
+    """Of the rows in `among` the share whose V changed most. Source: dLLM-Cache."""
+    _kind(among, Positions, "among", "a set of positions")
+    return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
+                 (among,), rows)
+
+
+def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) -> Schedule:
+    """The rows that a step computes: of a schedule's recomputes the first whose
+    cadences all have the step counts. `on`: a cadence or several."""
+    text, values = "heddle.recompute ", ()
+    if isinstance(rows, Exact):
+        text, values, rows = text + rows.form, rows.values, rows.rows
+    words, operands = _rows(rows)
+    when, cadences = _on(on)
+    if _kind(alone, bool, "alone", "True or False"):
+        words += " alone"
+    return Schedule((_Statement(text + words + when, values + operands + cadences),))
+
+
+def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
+           last_alone: bool = False, within: Optional[Positions] = None, on=None,
+           passes: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
+    """Which predictions become tokens: "quota", "above" (a confidence), "factor",
+    "best" (a number), "timesteps" or "random_order". stop: "eos" or
+    "eos, narrowing". Source: docs/Spec/Commit.md."""
+    _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "random_order"))
+    text = f"heddle.commit {kind}"
+    if (value is not None) != (kind in ("above", "factor", "best")):
+        raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
+    if kind == "best":
+        text += f"({_count(value, 'best')})"
+    elif value is not None:
+        text += f"({ratio_text(value, kind)}{', last_alone' if last_alone else ''})"
+    values = ()
+    if within is not None:
+        text += " within({})"
+        values += (_kind(within, Positions, "within", "a set of positions"),)
+    when, cadences = _on(on)
+    text += when
+    if passes is not None:
+        text += f" passes(at_least = {_count(passes, 'passes')})"
+    if stop is not None:
+        text += f" stop({_one_of(stop, 'stop', ('eos', 'eos, narrowing'))})"
+    return Schedule((_Statement(text, values + cadences),))

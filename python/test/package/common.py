@@ -1,0 +1,31 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the package's tests share. They run against the installed package, with the
+programs of a build: HEDDLE_BIN, build/dev/bin by default."""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+BIN = Path(os.environ.get("HEDDLE_BIN", ROOT / "build" / "dev" / "bin"))
+LLADA = ROOT / "models" / "heddle-4m"
+DREAM = ROOT / "models" / "heddle-dream-5m"
+PROMPTS = ["Sort 52 17 90 33.", "Add 4821 and 977."]
+
+
+def heddle_run(model, bundle, prompts, *options):
+    """(steps, sequences, texts) of heddle-run on text prompts."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        bundle.save(folder / "b.hdl")
+        (folder / "p.txt").write_text("\n".join(prompts) + "\n")
+        done = subprocess.run(
+            [BIN / "heddle-run", "-q", "-m", model, "-b", folder / "b.hdl", "--prompts-file",
+             folder / "p.txt", "--steps-json", folder / "steps", "--json", *options],
+            check=True, capture_output=True, text=True)
+        lines = [json.loads(line) for line in (folder / "steps").read_text().splitlines()]
+    texts = [sequence["text"] for sequence in json.loads(done.stdout)["results"]]
+    return lines[:-1], lines[-1]["sequences"], texts

@@ -1,0 +1,267 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs from Python: the same as heddle-run's, from several threads, and what goes
+wrong."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import heddle
+from heddle import attend, columns, sinks, uniform, window
+from common import DREAM, LLADA, PROMPTS, heddle_run
+
+SCHEDULE = attend(columns(keep=0.2, group=64) | window(64) | sinks(4), refresh=uniform(0.3, 4))
+SHORT = {"gen_length": 32, "steps": 16}
+
+
+def setUpModule():
+    global llada, bundle
+    llada = heddle.load(LLADA)
+    bundle = heddle.compile(SCHEDULE, model=llada)
+
+
+class SameAsHeddleRunTest(unittest.TestCase):
+    def check(self, model, made, prompts, **options):
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        theirs, sequences, texts = heddle_run(model.folder, made, prompts, *flags)
+        mine = []
+        result = model.generate(prompts, made, on_step=mine.append, **options)
+        self.assertEqual([s.tolist() for s in result.sequences], sequences)
+        self.assertEqual(result.texts, texts)
+        self.assertTrue(result.complete)
+        self.assertEqual(result.steps, len(theirs))
+        for step, line in zip(mine, theirs):
+            self.assertEqual((step.step, step.block, step.rows, step.pairs),
+                             tuple(line[k] for k in ("step", "block", "rows", "pairs")))
+            self.assertEqual(
+                list(zip(step.sequences, step.positions, step.tokens, step.confidences)),
+                [(c["sequence"], c["position"], c["token"], c["confidence"])
+                 for c in line["commits"]])
+
+    def test_blocks(self):
+        self.check(llada, bundle, PROMPTS, **SHORT)
+        self.check(llada, bundle, PROMPTS, **SHORT, block_length=16, temperature=0.7, seed=5)
+
+    def test_cached_rows_and_thresholds(self):
+        dual = heddle.compile(heddle.preset("fast-dllm-dual-parallel"), model=llada)
+        self.check(llada, dual, PROMPTS[:1])
+
+    def test_timesteps(self):
+        with heddle.load(DREAM, dtype="f32") as dream:
+            made = heddle.compile(SCHEDULE, model=dream)
+            self.check(dream, made, PROMPTS, **SHORT, alg="entropy", temperature=0.5, seed=3)
+
+
+class RunTest(unittest.TestCase):
+    def test_prompts_of_all_kinds_are_the_same(self):
+        ids = llada.encode(PROMPTS[0])
+        self.assertEqual(ids.dtype, np.int32)
+        self.assertEqual(llada.decode(ids), PROMPTS[0])
+        expected = llada.generate(PROMPTS, bundle, **SHORT).sequences
+        for prompts in ([ids, PROMPTS[1]], [ids.tolist(), llada.encode(PROMPTS[1]).astype("u2")]):
+            for a, b in zip(llada.generate(prompts, bundle, **SHORT).sequences, expected):
+                np.testing.assert_array_equal(a, b)
+        for one in (PROMPTS[0], ids, ids.tolist(), ids[None]):
+            made = llada.generate(one, bundle, **SHORT)
+            np.testing.assert_array_equal(made.sequences[0], expected[0])
+            self.assertEqual(len(made.responses[0]), 32)
+
+    def test_results_outlive_the_model(self):
+        with heddle.load(LLADA) as model:
+            made = model.generate(PROMPTS[0], bundle, **SHORT)
+        expected = llada.generate(PROMPTS[0], bundle, **SHORT)
+        del model
+        np.testing.assert_array_equal(made.responses[0], expected.responses[0])
+        made.responses[0][0] = 1  # writable, and nobody else's
+
+    def test_stream_yields_what_generate_commits(self):
+        run, steps = llada.stream(PROMPTS, bundle, **SHORT), []
+        while True:
+            try:
+                steps.append(next(run))
+            except StopIteration as end:
+                made = end.value
+                break
+        expected = llada.generate(PROMPTS, bundle, **SHORT)
+        rebuilt = [np.full(32, -1, np.int32) for _ in PROMPTS]
+        starts = [len(s) - 32 for s in made.sequences]
+        for step in steps:
+            for sequence, position, token in zip(step.sequences, step.positions, step.tokens):
+                rebuilt[sequence][position - starts[sequence]] = token
+        for i in range(len(PROMPTS)):
+            np.testing.assert_array_equal(rebuilt[i], expected.responses[i])
+
+    def test_leaving_a_stream_ends_its_run(self):
+        for step in llada.stream(PROMPTS[0], bundle):
+            if step.step == 2:
+                break
+        self.assertNotIn("heddle-stream", [t.name for t in threading.enumerate()])
+        with self.assertRaisesRegex(heddle.HeddleError, "is empty"):
+            list(llada.stream("", bundle))
+
+    def test_a_callback_ends_a_run(self):
+        made = llada.generate(PROMPTS[0], bundle, on_step=lambda step: step.step < 3, **SHORT)
+        self.assertEqual((made.steps, made.complete), (3, False))
+
+        def fails(step):
+            raise KeyError("mine")
+        with self.assertRaisesRegex(KeyError, "mine"):
+            llada.generate(PROMPTS[0], bundle, on_step=fails)
+        with self.assertRaisesRegex(heddle.HeddleError, "in the middle of a step"):
+            llada.generate(PROMPTS[0], bundle, on_step=lambda step: llada.close())
+        self.assertFalse(llada.closed)
+
+    def test_several_models_and_threads(self):
+        expected = [llada.generate(p, bundle, **SHORT).texts for p in PROMPTS]
+        second = heddle.load(LLADA)
+        results, moved = {}, []
+
+        def work(number, model):
+            for _ in range(2):
+                results[number] = [model.generate(p, bundle, **SHORT).texts for p in PROMPTS]
+        threads = [threading.Thread(target=work, args=(i, model))
+                   for i, model in enumerate((llada, second, llada, second))]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            moved.append(1)  # the GIL is free while they compute
+            threads[0].join(0.001)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, {i: expected for i in range(4)})
+        self.assertGreater(len(moved), 5)
+
+    def test_bundles_keep_and_travel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "b.hdl")
+            bundle.save(path)
+            self.assertEqual(os.listdir(folder), ["b.hdl"])
+            read = heddle.Bundle.read(path)
+        for other in (read, pickle.loads(pickle.dumps(bundle))):
+            self.assertEqual(bytes(other), bytes(bundle))
+            self.assertEqual((other.schedule, other.targets), (bundle.schedule, bundle.targets))
+        self.assertEqual(bundle.source, str(SCHEDULE))
+
+
+class WrongTest(unittest.TestCase):
+    def test_types_and_values(self):
+        for error, text, call in (
+                (TypeError, "expected a heddle.Bundle", lambda: llada.generate("a", "b.hdl")),
+                (TypeError, "cannot be called", lambda: llada.generate("a", bundle, on_step=3)),
+                (TypeError, "expected token ids", lambda: llada.generate([np.ones((2, 2), int)],
+                                                                         bundle)),
+                (TypeError, "float64", lambda: llada.generate(np.array([1.0]), bundle)),
+                (TypeError, "prompts: expected", lambda: llada.generate(3, bundle)),
+                (TypeError, "prompt 0: expected", lambda: llada.generate([b"a"], bundle)),
+                (ValueError, "from 0 to", lambda: llada.generate([-1], bundle)),
+                (ValueError, "prompt 0: not Unicode", lambda: llada.generate("a\ud800", bundle)),
+                (TypeError, "no option 'stepz'", lambda: llada.generate("a", bundle, stepz=3)),
+                (TypeError, "steps: 'x' has the wrong type",
+                 lambda: llada.generate("a", bundle, steps="x")),
+                (heddle.HeddleError, "is empty", lambda: llada.generate("", bundle)),
+                (heddle.HeddleError, "at least one", lambda: llada.generate([], bundle)),
+                (heddle.HeddleError, "temperature: -1 is out of range",
+                 lambda: llada.generate("a", bundle, temperature=-1.0)),
+                (heddle.HeddleError, "has no such option|have no such option|no such option",
+                 lambda: llada.generate("a", bundle, alg="entropy")),
+                (heddle.HeddleError, "token id 99999", lambda: llada.generate([99999], bundle)),
+                (heddle.HeddleError, "is no token", lambda: llada.decode([99999])),
+                (heddle.HeddleError, "config.json", lambda: heddle.load("/nowhere")),
+                (heddle.HeddleError, "no device 'tpu'", lambda: heddle.load(LLADA, device="tpu")),
+                (TypeError, "device: expected", lambda: heddle.load(LLADA, device=0)),
+                (ValueError, "dtype: 'int8'", lambda: heddle.load(LLADA, dtype="int8")),
+                (heddle.HeddleError, "needs a GPU", lambda: heddle.load(LLADA, dtype="f16")),
+                (heddle.HeddleError, "not a bundle", lambda: heddle.Bundle(b"abc")),
+                (TypeError, "expected bytes", lambda: heddle.Bundle("abc")),
+                (heddle.HeddleError, "before the first model", lambda: heddle.set_threads(1)),
+                (TypeError, "head_dim", lambda: heddle.compile(SCHEDULE, head_dim="64")),
+                (heddle.HeddleError, "target|CPU", lambda: heddle.compile(SCHEDULE, target="z80"))):
+            with self.subTest(text):
+                with self.assertRaisesRegex(error, text):
+                    call()
+
+    def test_damaged_bundles(self):
+        whole = bytes(bundle)
+        for at in (9, 40, 200, len(whole) // 2, len(whole) - 70):
+            damaged = bytearray(whole)
+            damaged[at] ^= 0x40
+            with self.assertRaises(heddle.HeddleError):
+                heddle.Bundle(bytes(damaged))
+        with self.assertRaises(heddle.HeddleError):
+            heddle.Bundle(whole[:-1])
+
+    def test_bundles_for_other_models(self):
+        other = heddle.compile(SCHEDULE, head_dim=128, dtype=np.float32)
+        with self.assertRaisesRegex(heddle.HeddleError, "compile the schedule for this model"):
+            llada.generate("a", other)
+
+    def test_closed_models(self):
+        model = heddle.load(LLADA)
+        model.close()
+        model.close()
+        with self.assertRaisesRegex(heddle.HeddleError, "closed; load it again"):
+            model.generate("a", bundle)
+        self.assertIn("closed", repr(model))
+
+    def test_no_compiler(self):
+        os.environ["HEDDLEC"] = "/nowhere/heddlec"
+        try:
+            with self.assertRaisesRegex(heddle.HeddleError, "no program is there"):
+                heddle.compile(SCHEDULE)
+        finally:
+            del os.environ["HEDDLEC"]
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_forks_are_told(self):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = b"ran"
+            try:
+                llada.generate("a", bundle, **SHORT)
+            except heddle.HeddleError as error:
+                said = str(error).encode()
+            os.write(writing, said)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            self.assertIn("forked", pipe.read())
+        os.waitpid(child, 0)
+
+    def test_interrupts_end_runs(self):
+        program = ("import heddle, sys\n"
+                   f"m = heddle.load({str(LLADA)!r})\n"
+                   "b = heddle.Bundle(sys.stdin.buffer.read())\n"
+                   "def seen(step):\n"
+                   "    if step.step == 1: print('on', flush=True)\n"
+                   "try:\n"
+                   "    while True: m.{}\n"
+                   "except KeyboardInterrupt:\n"
+                   "    print('interrupted', len(m.generate('a', b, gen_length=8).responses[0]))\n")
+        for call in ("generate('a', b, on_step=seen)", "generate('a', b, on_step=seen, steps=1)",
+                     "folder; [seen(s) for s in m.stream('a', b)]"):
+            with self.subTest(call):
+                child = subprocess.Popen([sys.executable, "-c", program.replace("{}", call)],
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE)
+                child.stdin.write(bytes(bundle))
+                child.stdin.close()
+                child.stdin = None
+                self.assertEqual(child.stdout.readline(), b"on\n")
+                child.send_signal(signal.SIGINT)
+                out, err = child.communicate(timeout=60)
+                self.assertEqual((child.returncode, out.splitlines()[-1:]),
+                                 (0, [b"interrupted 8"]), err.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()

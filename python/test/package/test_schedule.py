@@ -1,0 +1,160 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Schedules as expressions, their MLIR, and what is wrong with them."""
+
+import math
+import os
+import subprocess
+import sys
+import unittest
+from fractions import Fraction
+
+import heddle
+from heddle import (all_positions, at, attend, block, blocks, columns, commit, committed, decoded,
+                    dense, every, first, recompute, reuse, salient, schedule, sinks,
+                    undecoded, uniform, visible, window)
+from common import ROOT
+
+
+def written(name, made):
+    """The test's own statement of a preset, in the compiler's canonical form."""
+    return heddle.canonical(schedule(name, made))
+
+
+def composed():
+    phase = every(32)
+    active = undecoded(first=16)
+    rows = active | committed(since=phase)
+    return (visible((decoded | undecoded(first=64)).fixed(phase)) +
+            reuse("kv", "context(propagating)", "ffn") +
+            recompute(all_positions, on=phase) + recompute(salient(rows, below=0.99)) +
+            commit("quota", within=active) +
+            attend(columns(keep=0.2, group=32), refresh=phase))
+
+
+class TextTest(unittest.TestCase):
+    def test_values_are_written_once_in_front_of_their_use(self):
+        made = schedule("mine", attend(columns(keep=0.2, group=64) | window(128) | sinks(4),
+                                       refresh=uniform(0.3, 16)))
+        self.assertEqual(str(made), """heddle.schedule @mine {
+  %steps = heddle.cadence uniform(window = 0.3, count = 16)
+  %cols = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %steps
+  %near = heddle.window(128)
+  %sinks = heddle.sinks(4)
+  %pairs = heddle.union %cols, %near, %sinks
+  heddle.attend pairs(%pairs)
+}
+""")
+
+    def test_what_is_written_means_what_the_examples_do(self):
+        once, start = at(0.2), first(1).in_block()
+        for name, made in {
+                "dense": attend(),
+                "pulsecol": attend(columns(keep=0.2), refresh=uniform(0.3, 16)),
+                "sparsed": attend(blocks(keep=Fraction(3, 10), isolating="spans"), refresh=once,
+                                  until=once),
+                "streaming-llm": attend(window(256) | sinks(0.1)),
+                "fast-dllm-dual-parallel": reuse("kv") + recompute(all_positions, on=start) +
+                recompute(block) + commit("above", 0.9) + attend(dense),
+                "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
+                attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
+                "columns-window-saliency": composed()}.items():
+            with self.subTest(name):
+                theirs = heddle.canonical(heddle.preset(name))
+                # Order of independent values is the writer's own.
+                self.assertEqual(sorted(self.plain(written(name.replace("-", "_"), made))),
+                                 sorted(self.plain(theirs)))
+
+    @staticmethod
+    def plain(text):
+        """Lines of a canonical schedule, each operand replaced by what it stands for."""
+        values, lines = {}, []
+        for line in text.splitlines():
+            name, equals, operation = line.strip().partition(" = ")
+            operation = operation if equals and name.startswith("%") else line.strip()
+            for operand in sorted(values, key=len, reverse=True):
+                operation = operation.replace(operand, f"<{values[operand]}>")
+            if name.startswith("%") and equals:
+                values[name] = operation
+            lines.append(operation)
+        return lines
+
+    def test_ratios_are_exact(self):
+        for value, text in ((0.2, "0.2"), (1e-05, "0.00001"), (Fraction(1, 3), "1/3"),
+                            ("20 percent", "20 percent"), (1, "1/1"), (0.1 + 0.2 - 0.2, None)):
+            with self.subTest(value):
+                if text is None:
+                    with self.assertRaisesRegex(ValueError, "more than 15 digits"):
+                        at(value)
+                else:
+                    self.assertEqual(at(value).text, f"at({text})")
+        for bad in (math.nan, math.inf, "a fifth"):
+            with self.assertRaises(ValueError):
+                columns(keep=bad)
+
+    def test_presets_have_parameters(self):
+        self.assertEqual(heddle.presets(), sorted(p.stem for p in
+                                                  (ROOT / "examples").glob("*.mlir")))
+        made = str(heddle.preset("pulsecol", keep=0.5, count=8))
+        self.assertIn("keep = 0.5", made)
+        self.assertIn("count = 8", made)
+        with self.assertRaisesRegex(TypeError, "no parameter 'keeps'; it has count, group, keep"):
+            heddle.preset("pulsecol", keeps=0.5)
+        with self.assertRaisesRegex(KeyError, "no preset 'pulsecols'"):
+            heddle.preset("pulsecols")
+        with self.assertRaises(KeyError):
+            heddle.preset("../examples/pulsecol")
+
+    def test_equal_schedules_are_equal(self):
+        self.assertEqual(composed(), composed())
+        self.assertEqual(len({window(4), window(4), window(5), sinks(4)}), 3)
+
+
+class WrongTest(unittest.TestCase):
+    def test_the_compiler_says_where(self):
+        with self.assertRaises(heddle.ScheduleError) as caught:
+            heddle.compile(attend(columns(keep=1.5), refresh=uniform(0.3, 16)))
+        error = caught.exception
+        self.assertEqual(error.line, 3)
+        self.assertIn("must be more than 0 and at most 1, found 3/2", error.message)
+        self.assertTrue(error.source.splitlines()[error.line - 1][error.column - 1:]
+                        .startswith("1.5"))
+        self.assertIn("schedule:3:", str(error))
+
+    def test_wrong_kinds_are_refused_where_they_are_written(self):
+        steps = every(8)
+        for make in (lambda: window(128) | steps, lambda: window(1.5), lambda: window(True),
+                     lambda: columns(keep=0.2, on=window(3)), lambda: attend(steps),
+                     lambda: attend(window(3)) + window(3), lambda: recompute(window(3)),
+                     lambda: decoded & dense, lambda: committed(), lambda: commit("above"),
+                     lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
+                     lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
+                     lambda: schedule("a", heddle.preset("dense"))):
+            with self.assertRaises(TypeError):
+                make()
+        for make in (lambda: attend(columns(keep=0.2)), lambda: attend(refresh=steps),
+                     lambda: columns(keep=0.2, rounding="up"), lambda: reuse("k"),
+                     lambda: schedule("a b", attend()), lambda: commit("most")):
+            with self.assertRaises(ValueError):
+                make()
+
+    def test_scores(self):
+        cap = "(%logit) { %c = arith.constant 30.0 : f32 %m = arith.minimumf %logit, %c : f32 " \
+              "heddle.yield %m }"
+        self.assertIn("arith.minimumf", heddle.canonical(attend(window(64), scores=cap)))
+
+    def test_explain(self):
+        self.assertIn("steps", heddle.explain(heddle.preset("pulsecol"), steps=32, length=512))
+
+
+class ImportTest(unittest.TestCase):
+    def test_import_loads_neither_runtime_nor_numpy_nor_torch(self):
+        done = subprocess.run(
+            [sys.executable, "-c", "import sys, heddle; print([m for m in sys.modules if "
+             "m.split('.')[0] in ('numpy', 'torch') or m == 'heddle._heddle'])"],
+            check=True, capture_output=True, text=True, cwd=os.sep)
+        self.assertEqual(done.stdout.strip(), "[]")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -10,9 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attention.h"
 #include "Runner.h"
 
 #include <cctype>
+#include <tuple>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -275,6 +277,96 @@ std::unique_ptr<Runner> load(const std::string &folder,
   return orRaise(std::move(loaded));
 }
 
+using Tensor = nb::ndarray<nb::ro>;
+
+/// A tensor [batch, length, heads, head_dim] or without batch, as the runtime
+/// takes it: `data` of its first row, elements from one row to the next.
+std::pair<const void *, int64_t> rowsOf(const Tensor &tensor,
+                                        const std::string &name, int64_t heads,
+                                        const AttentionShape &shape) {
+  if (tensor.device_type() != nb::device::cpu::value)
+    throw Raised{name +
+                 " is not in the host's memory; attention of GPU tensors "
+                 "is not there yet"};
+  nb::dlpack::dtype type = tensor.dtype();
+  const bool isBF16 = shape.dtype == rt::DType::BF16;
+  const auto code =
+      isBF16 ? nb::dlpack::dtype_code::Bfloat : nb::dlpack::dtype_code::Float;
+  if (type.code != static_cast<uint8_t>(code) || type.lanes != 1 ||
+      type.bits != 8 * rt::byteSize(shape.dtype))
+    throw Raised{name + " is not of dtype " + nameOf(shape.dtype)};
+  const size_t rank = tensor.ndim(), at = rank - 3;
+  const bool fits = (rank == 3 || rank == 4) &&
+                    (rank == 3 ? 1 : static_cast<int64_t>(tensor.shape(0))) ==
+                        shape.sequences &&
+                    static_cast<int64_t>(tensor.shape(at)) == shape.length &&
+                    static_cast<int64_t>(tensor.shape(at + 1)) == heads &&
+                    static_cast<int64_t>(tensor.shape(at + 2)) == shape.headDim;
+  if (!fits)
+    throw Raised{name + " has not the run's shape"};
+  int64_t width = heads * shape.headDim;
+  int64_t stride = shape.length > 1 ? tensor.stride(at) : width;
+  // Of one sequence, of one row: the batch's stride is the row's.
+  if (rank == 4 && shape.length == 1 && shape.sequences > 1)
+    stride = tensor.stride(0);
+  const bool contiguous =
+      (shape.headDim == 1 || tensor.stride(at + 2) == 1) &&
+      (heads == 1 || tensor.stride(at + 1) == shape.headDim) &&
+      stride >= width &&
+      (rank == 3 || shape.sequences == 1 ||
+       tensor.stride(0) == shape.length * stride);
+  if (!contiguous)
+    throw Raised{name +
+                 ": strides do not fit; head_dim and heads of a row must "
+                 "be contiguous ([.., length, heads, head_dim]), and the "
+                 "sequences of a batch follow each other: make it "
+                 "contiguous"};
+  return {tensor.data(), stride};
+}
+
+void attend(Attention &attention, const Tensor &query, const Tensor &key,
+            const Tensor &value, const nb::ndarray<> &output, int64_t layer,
+            bool once) {
+  const AttentionShape &shape = attention.shape();
+  rt::AttentionTensors tensors;
+  tensors.queryHeads = shape.queryHeads;
+  tensors.kvHeads = shape.kvHeads;
+  tensors.headDim = shape.headDim;
+  tensors.dtype = shape.dtype;
+  std::tie(tensors.query, tensors.queryStride) =
+      rowsOf(query, "q", shape.queryHeads, shape);
+  std::tie(tensors.key, tensors.keyStride) =
+      rowsOf(key, "k", shape.kvHeads, shape);
+  std::tie(tensors.value, tensors.valueStride) =
+      rowsOf(value, "v", shape.kvHeads, shape);
+  tensors.outputStride =
+      rowsOf(Tensor(output), "the output", shape.queryHeads, shape).second;
+  tensors.output = output.data();
+  Status status = [&] {
+    nb::gil_scoped_release released;
+    return attention.attend(layer, tensors, once);
+  }();
+  orRaise(std::move(status));
+}
+
+std::unique_ptr<Attention> makeAttention(const bundle::Bundle &bundle,
+                                         int64_t sequences, int64_t length,
+                                         int64_t prompt, int64_t queryHeads,
+                                         int64_t kvHeads, int64_t headDim,
+                                         int64_t layers, int64_t steps,
+                                         const std::string &dtype) {
+  AttentionShape shape{.sequences = sequences,
+                       .length = length,
+                       .prompt = prompt,
+                       .queryHeads = queryHeads,
+                       .kvHeads = kvHeads,
+                       .headDim = headDim,
+                       .layers = layers,
+                       .steps = steps,
+                       .dtype = *dtypeNamed(dtype)};
+  return orRaise(Attention::make(bundle, shape));
+}
+
 } // namespace
 
 NB_MODULE(_heddle, m) {
@@ -358,6 +450,13 @@ NB_MODULE(_heddle, m) {
         fields["eos_token"] = config.eosToken;
         return fields;
       });
+
+  nb::class_<Attention>(m, "Attention")
+      .def(nb::new_(&makeAttention))
+      .def("attend", &attend)
+      .def("restart",
+           [](Attention &attention) { orRaise(attention.restart()); })
+      .def_prop_ro("step", &Attention::step);
 
   m.def("load", &load, "folder"_a, "device"_a, "dtype"_a.none());
   m.def("set_threads", [](int threads) { orRaise(setThreads(threads)); });

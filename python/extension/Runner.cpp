@@ -21,22 +21,8 @@ namespace heddle::python {
 
 namespace {
 
-/// The process in which the runtime's threads were started; a fork has none of
-/// them, and would wait for them forever. 0: none yet.
+/// The process in which the runtime's threads were started, 0: none yet.
 std::atomic<pid_t> home = 0;
-
-Status checkProcess() {
-  pid_t none = 0, here = getpid();
-  if (home.compare_exchange_strong(none, here) || none == here)
-    return Status::success();
-  return Error("this process (" + std::to_string(here) +
-               ") was forked from one in which Heddle already runs (" +
-               std::to_string(none) +
-               "), and a fork has none of its threads; start processes anew "
-               "instead: multiprocessing.get_context(\"spawn\")");
-}
-
-std::mutex hostSteps;
 
 /// Gives way to other models' steps between its own.
 class TurnTaking final : public rt::StepEngine {
@@ -47,11 +33,11 @@ public:
   rt::DType dtype() const override { return inner.dtype(); }
   Status beginRun(std::span<const std::vector<int32_t>> prompts,
                   const rt::GenerateOptions &options) override {
-    std::lock_guard<std::mutex> turn(hostSteps);
+    std::lock_guard<std::mutex> turn(hostSteps());
     return inner.beginRun(prompts, options);
   }
   Status step(const rt::StepPlace &place, rt::StepOutcome *outcome) override {
-    std::lock_guard<std::mutex> turn(hostSteps);
+    std::lock_guard<std::mutex> turn(hostSteps());
     return inner.step(place, outcome);
   }
   bool finished() const override { return inner.finished(); }
@@ -92,6 +78,22 @@ Result<run::Prompt> readText(std::string text, run::RunOptions options,
 }
 
 } // namespace
+
+Status checkProcess() {
+  pid_t none = 0, here = getpid();
+  if (home.compare_exchange_strong(none, here) || none == here)
+    return Status::success();
+  return Error("this process (" + std::to_string(here) +
+               ") was forked from one in which Heddle already runs (" +
+               std::to_string(none) +
+               "), and a fork has none of its threads; start processes anew "
+               "instead: multiprocessing.get_context(\"spawn\")");
+}
+
+std::mutex &hostSteps() {
+  static std::mutex steps;
+  return steps;
+}
 
 Status setThreads(int threads) {
   if (threads < 0)

@@ -92,6 +92,13 @@ private:
   std::atomic<bool> isClosed = false;
 };
 
+/// Refuses a fork of the process in which the runtime's threads were started,
+/// which has none of them and would wait for them forever.
+Status checkProcess();
+
+/// Held by who computes on the host: each step uses all cores.
+std::mutex &hostSteps();
+
 /// Threads of all models on the host, 0 for one a core. Refused once a model
 /// was loaded: its memory was laid out for the threads that there were.
 Status setThreads(int threads);

@@ -16,6 +16,7 @@ Importing it loads neither the runtime nor NumPy; loading a model does.
 
 from .compiler import Bundle, canonical, compile, explain
 from .errors import HeddleError, ScheduleError
+from .kernels import Attention, attention
 from .model import Generation, Model, Step, load, set_threads
 from .presets import preset, presets
 from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_positions, at, at_step,
@@ -25,4 +26,4 @@ from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_position
                        schedule, sinks, undecoded, uniform, visible, window)
 
 __all__ = [name for name in dir() if not name.startswith("_")
-           and name not in ("compiler", "errors", "model", "mlir")]
+           and name not in ("compiler", "errors", "kernels", "model", "mlir")]

@@ -15,7 +15,7 @@ from .errors import HeddleError, ScheduleError
 from .schedule import Schedule, Source
 
 _DTYPES = {"f32": "f32", "fp32": "f32", "float32": "f32", "bf16": "bf16", "bfloat16": "bf16",
-           "f16": "f16", "fp16": "f16", "float16": "f16", "half": "f16", "float": "f32"}
+           "f16": "f16", "fp16": "f16", "float16": "f16"}
 
 
 def dtype_name(dtype) -> str:

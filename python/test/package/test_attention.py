@@ -1,0 +1,194 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as a function, against its definition in float64."""
+
+import threading
+import unittest
+
+import numpy as np
+
+import heddle
+from heddle import Attention, attend, attention, blocks, columns, dense, every, sinks, window
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+RANDOM = np.random.default_rng(7)
+
+
+def tensors(length=150, heads=4, kv_heads=2, dim=64, batch=()):
+    shape = (*batch, length)
+    return [RANDOM.standard_normal((*shape, n, dim)).astype(np.float32)
+            for n in (heads, kv_heads, kv_heads)]
+
+
+def logits_of(q, k):
+    """[heads, rows, keys] in float64."""
+    k = np.repeat(k, q.shape[1] // k.shape[1], axis=1)
+    return np.einsum("ihd,jhd->hij", q.astype(np.float64), k.astype(np.float64)) / \
+        np.sqrt(q.shape[2])
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def attended(q, k, v, mask):
+    """By definition; mask [heads or 1, rows, keys] says which pairs there are."""
+    v = np.repeat(v, q.shape[1] // v.shape[1], axis=1).astype(np.float64)
+    return np.einsum("hij,jhd->ihd", softmax(np.where(mask, logits_of(q, k), -np.inf)), v)
+
+
+def distance(n):
+    return np.abs(np.arange(n)[:, None] - np.arange(n))[None]
+
+
+def columns_mask(q, k, keep, group):
+    n, heads = q.shape[0], q.shape[1]
+    share, mask = softmax(logits_of(q, k)), np.zeros((heads, n, n), bool)
+    for start in range(0, n, group):
+        score = share[:, start:start + group].mean(1)
+        best = np.argsort(-score, axis=1, kind="stable")[:, :max(1, int(keep * n))]
+        for head in range(heads):
+            mask[head, start:start + group, best[head]] = True
+    return mask
+
+
+class AttentionTest(unittest.TestCase):
+    def near(self, mine, theirs, tolerance=2e-5):
+        np.testing.assert_allclose(mine, theirs, atol=tolerance, rtol=0)
+
+    def test_pairs(self):
+        q, k, v = tensors()
+        n = len(q)
+        key = np.arange(n)[None, None]
+        for pairs, mask in ((dense, np.ones((1, n, n), bool)),
+                            (window(20), distance(n) <= 10),
+                            (window(8) | sinks(3), (distance(n) <= 4) | (key < 3)),
+                            (sinks(0.1), np.broadcast_to(key < 15, (1, n, n))),
+                            (columns(0.2, 32), columns_mask(q, k, 0.2, 32)),
+                            (columns(0.1, 64) | window(8),
+                             columns_mask(q, k, 0.1, 64) | (distance(n) <= 4))):
+            with self.subTest(str(pairs)):
+                self.near(attention(q, k, v, pairs), attended(q, k, v, mask))
+
+    def test_blocks_that_tell_the_prompt_apart_differ(self):
+        q, k, v = tensors()
+        pairs = blocks(0.3, 32, isolating="spans")
+        a, b = attention(q, k, v, pairs, prompt=40), attention(q, k, v, pairs, prompt=100)
+        self.assertTrue(np.isfinite(a).all())
+        self.assertGreater(np.abs(a - b).max(), 1e-3)
+
+    def test_batches_and_strides(self):
+        q, k, v = tensors(batch=(3,))
+        wide = np.zeros((3, 150, 9, 64), np.float32)  # q, k and v of a fused product
+        wide[:, :, :4], wide[:, :, 4:6], wide[:, :, 6:8] = q, k, v
+        parts = wide[:, :, :4], wide[:, :, 4:6], wide[:, :, 6:8]
+        for pairs in (dense, columns(0.2, 32)):
+            mine = attention(q, k, v, pairs)
+            for i in range(3):
+                np.testing.assert_array_equal(mine[i], attention(q[i], k[i], v[i], pairs))
+            np.testing.assert_array_equal(mine, attention(*parts, pairs))
+        for shape in ((1, 1), (2, 1)):
+            one = [t[:shape[0], :1] for t in (q, k, v)]
+            self.near(attention(*one), np.repeat(one[2], 2, axis=2))
+
+    def test_steps_reuse_what_was_selected(self):
+        first, second = tensors(), tensors()
+        run = Attention(attend(columns(0.2, 32), refresh=every(2)), steps=3, layers=2)
+        mask = [columns_mask(*t[:2], 0.2, 32) for t in (first, second)]
+        everything = np.ones((1, 150, 150), bool)
+        for step in range(3):
+            for layer in range(2):
+                mine = first if step == layer else second
+                made = run(*mine, layer=layer)
+                if step == 1:  # reads what step 1 chose in this layer
+                    self.near(made, attended(*mine, mask[layer]))
+                else:
+                    self.near(made, attended(*mine, everything))
+            self.assertEqual(run.step, step + 1)
+        with self.assertRaisesRegex(heddle.HeddleError, "all 3 steps are done"):
+            run(*first)
+        run.restart()
+        run(*first)
+        with self.assertRaisesRegex(heddle.HeddleError, "layer 1 of 2 is next"):
+            run(*first)
+
+    def test_threads(self):
+        made = tensors()
+        expected = attention(*made, columns(0.2, 32))
+        results = []
+
+        def work():
+            for _ in range(5):
+                results.append(attention(*made, columns(0.2, 32)))
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(results), 20)
+        for result in results:
+            np.testing.assert_array_equal(result, expected)
+
+    @unittest.skipUnless(torch, "no PyTorch")
+    def test_torch(self):
+        q, k, v = tensors(batch=(2,))
+        there = [torch.from_numpy(t) for t in (q, k, v)]
+        made = attention(*there, window(20))
+        self.assertIsInstance(made, torch.Tensor)
+        np.testing.assert_array_equal(made.numpy(), attention(q, k, v, window(20)))
+        heads_first = [t.transpose(1, 2).contiguous() for t in there]
+        with self.assertRaisesRegex(heddle.HeddleError, "make it contiguous"):
+            attention(*[t.transpose(1, 2) for t in heads_first])
+        half = [t.bfloat16() for t in there]
+        made = attention(*half, window(20))
+        self.assertEqual(made.dtype, torch.bfloat16)
+        self.near(made.float().numpy(), attention(*[t.float().numpy() for t in half], window(20)),
+                  0.02)
+        there[1].requires_grad_()
+        with self.assertRaisesRegex(ValueError, "k: requires a gradient"):
+            attention(*there)
+        with torch.no_grad():
+            self.assertFalse(attention(*there).requires_grad)
+
+    def test_what_is_wrong_is_said(self):
+        q, k, v = tensors()
+        run = Attention(attend(window(8)))
+        run(q, k, v)
+        read_only = q.copy()
+        read_only.flags.writeable = False
+        np.testing.assert_array_equal(attention(q, k, v, window(8)),
+                                      attention(read_only, k, v, window(8)))
+        for error, text, call in (
+                (TypeError, "q: expected an array", lambda: attention(3, k, v)),
+                (TypeError, "k: expected an array", lambda: attention(q, [[1.0]], v)),
+                (ValueError, "none of f32", lambda: attention(q.astype(int), k, v)),
+                (ValueError, "none of f32", lambda: attention(q.astype(float), k, v)),
+                (heddle.HeddleError, "k is not of dtype f32",
+                 lambda: attention(q, k.astype(np.float16), v)),
+                (ValueError, "do not go together", lambda: attention(q, k, v[:9])),
+                (ValueError, "do not go together", lambda: attention(q[:, :3], k, v)),
+                (ValueError, "found \\[64\\]", lambda: attention(q[0, 0], k, v)),
+                (ValueError, "none of them 0", lambda: attention(q[:0], k[:0], v[:0])),
+                (heddle.HeddleError, "strides", lambda: attention(q[:, ::-1], k, v)),
+                (heddle.HeddleError, "strides", lambda: attention(q[::-1], k, v)),
+                (heddle.HeddleError, "strides",
+                 lambda: attention(np.broadcast_to(q[:1], q.shape), k, v)),
+                (TypeError, "pairs: expected", lambda: attention(q, k, v, every(3))),
+                (ValueError, "with on=", lambda: attention(q, k, v, columns(0.2, on=every(2)))),
+                (ValueError, "prompt", lambda: attention(q, k, v, window(4), prompt=151)),
+                (ValueError, "the run is of", lambda: run(q[:9], k[:9], v[:9])),
+                (ValueError, "steps: 0", lambda: Attention(attend(), steps=0)),
+                (heddle.HeddleError, "needs a model",
+                 lambda: Attention(heddle.preset("dyllm"))(q, k, v))):
+            with self.subTest(text):
+                with self.assertRaisesRegex(error, text):
+                    call()
+
+
+if __name__ == "__main__":
+    unittest.main()

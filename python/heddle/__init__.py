@@ -18,6 +18,7 @@ from .compiler import Bundle, canonical, compile, explain
 from .errors import HeddleError, ScheduleError
 from .kernels import Attention, attention
 from .model import Generation, Model, Step, load, set_threads
+from .parse import parse
 from .presets import preset, presets
 from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_positions, at, at_step,
                        attend, before_block, block, blocks, columns, commit, committed, decoded,

@@ -5,7 +5,8 @@
 import re
 from pathlib import Path
 
-from .schedule import Source, ratio_text
+from .parse import parse
+from .schedule import Schedule, ratio_text
 
 
 def _folder():
@@ -23,7 +24,7 @@ def presets() -> list:
     return sorted(path.stem for path in _folder().glob("*.mlir"))
 
 
-def preset(name: str, **parameters) -> Source:
+def preset(name: str, **parameters) -> Schedule:
     """A published or composed method, as examples/README.md describes it.
 
     A parameter replaces the number of that name wherever the text has it:
@@ -32,8 +33,7 @@ def preset(name: str, **parameters) -> Source:
     path = _folder() / f"{name}.mlir"
     if not isinstance(name, str) or name not in presets():
         raise KeyError(f"no preset {name!r}; there are {', '.join(presets())}")
-    head, text = re.match(r"((?://[^\n]*\n|\s*\n)*)(.*)", path.read_text(encoding="utf-8"),
-                          re.DOTALL).groups()
+    text = re.sub("//.*", "", path.read_text(encoding="utf-8"))
     for parameter, value in parameters.items():
         number = str(value) if isinstance(value, int) and not isinstance(value, bool) \
             else ratio_text(value, parameter)
@@ -43,4 +43,4 @@ def preset(name: str, **parameters) -> Source:
             known = sorted(set(re.findall(r"\b(\w+) = [0-9]", text)))
             raise TypeError(f"preset {name!r} has no parameter {parameter!r}; it has "
                             f"{', '.join(known) or 'none'}")
-    return Source(head + text if not parameters else text)
+    return parse(text)

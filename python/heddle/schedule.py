@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Optional, Union
@@ -83,7 +83,7 @@ class Cadence(_Value):
     text: str
     per_block: bool = False
     eos: bool = False
-    _name = "steps"
+    _name: str = field(default="steps", compare=False)
 
     def in_block(self) -> Cadence:
         """The same steps, counted anew in each block."""
@@ -172,7 +172,7 @@ class Pairs(_Set):
 @dataclass(frozen=True)
 class _SimplePairs(Pairs):
     text: str
-    _name: str
+    _name: str = field(compare=False)
 
     def _operation(self, out):
         return self.text
@@ -181,13 +181,13 @@ class _SimplePairs(Pairs):
 @dataclass(frozen=True)
 class _PairUnion(Pairs):
     parts: tuple
-    _name = "pairs"
+    _name: str = field(default="pairs", compare=False)
 
     def _parts(self):
         return self.parts
 
     def _refreshed(self, cadence):
-        return _PairUnion(tuple(part._refreshed(cadence) for part in self.parts))
+        return _PairUnion(tuple(part._refreshed(cadence) for part in self.parts), self._name)
 
     def _unrefreshed(self):
         return sum((part._unrefreshed() for part in self.parts), ())
@@ -201,7 +201,7 @@ class _Selection(Pairs):
     form: str
     details: str
     on: Optional[Cadence]
-    _name: str
+    _name: str = field(compare=False)
 
     def _refreshed(self, cadence):
         return self if self.on is not None else dataclasses.replace(self, on=cadence)
@@ -317,7 +317,7 @@ class _PositionSet(Positions):
     form: str
     parts: tuple
     cadences: tuple
-    _name: str
+    _name: str = field(compare=False)
     operator: str
 
     def _parts_of(self, operator):

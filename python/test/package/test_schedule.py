@@ -105,6 +105,44 @@ class TextTest(unittest.TestCase):
         with self.assertRaises(KeyError):
             heddle.preset("../examples/pulsecol")
 
+    def test_text_is_read_back(self):
+        near = attend(window(128), scores="(%logit) {\n    heddle.yield %logit\n  }")
+        for made in (schedule("mine", composed()), near, heddle.preset("soft-cap")):
+            again = heddle.parse(str(made))
+            self.assertEqual(str(again), str(made))
+            self.assertEqual(heddle.parse(heddle.canonical(made)).name, made.name)
+        for name in heddle.presets():
+            with self.subTest(name):
+                text = (ROOT / "examples" / f"{name}.mlir").read_text()
+                mine, theirs = heddle.canonical(heddle.parse(text)), heddle.canonical(text)
+                self.assertEqual(sorted(self.plain(mine)), sorted(self.plain(theirs)))
+        both = heddle.parse(str(schedule("a", attend())) + str(schedule("b", attend(window(3)))),
+                            "b")
+        self.assertEqual(both, schedule("b", attend(window(3))))
+
+    def test_what_was_read_composes(self):
+        cached = heddle.preset("fast-dllm-dual") + attend(window(64), layers=(0, 1))
+        text = heddle.canonical(schedule("both", cached))
+        self.assertIn("reuse kv", text)
+        self.assertIn("in layers(0 to 1)", text)
+
+    def test_text_that_cannot_be_read(self):
+        for line, why, text in (
+                (2, "is not defined", "heddle.schedule @a {\n  heddle.attend pairs(%b)\n}"),
+                (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
+                (2, "no operation", "heddle.schedule @a {\n  %a = heddle.reuse kv\n}"),
+                (2, "by mean_probability", "heddle.schedule @a {\n  %a = heddle.select x\n}"),
+                (1, "ends before", "heddle.schedule @a {"),
+                (1, "expected 'heddle.schedule", "func.func @a() {"),
+                (3, "no schedule @b; there are: a",
+                 "heddle.schedule @a {\n  heddle.attend dense\n}")):
+            with self.subTest(why):
+                with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
+                    heddle.parse(text, "b" if "@b" in why else None)
+                self.assertEqual(caught.exception.line, line)
+        with self.assertRaisesRegex(heddle.ScheduleError, "expected one schedule"):
+            heddle.parse("")
+
     def test_equal_schedules_are_equal(self):
         self.assertEqual(composed(), composed())
         self.assertEqual(len({window(4), window(4), window(5), sinks(4)}), 3)
@@ -129,7 +167,7 @@ class WrongTest(unittest.TestCase):
                      lambda: decoded & dense, lambda: committed(), lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
                      lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
-                     lambda: schedule("a", heddle.preset("dense"))):
+                     lambda: schedule("a", heddle.Source("x"))):
             with self.assertRaises(TypeError):
                 make()
         for make in (lambda: attend(columns(keep=0.2)), lambda: attend(refresh=steps),

@@ -1,0 +1,121 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""MLIR text back to expressions. It reads what heddle writes and what examples/
+hold: an operation a line. What an operation may say is the compiler's to check."""
+
+import re
+
+from .errors import ScheduleError
+from .schedule import (Cadence, Schedule, _PairUnion, _PositionSet, _Selection, _SimplePairs,
+                       _Statement)
+
+_VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
+           "fix", "neighbors", "hull", "leading", "predicting"}
+_STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
+_OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
+
+
+class _Reader:
+    def __init__(self, text):
+        self.text = text
+        self.values = {}
+        self.number = 0
+
+    def fail(self, why, column=1):
+        raise ScheduleError(f"<stdin>:{self.number}:{column}: error: {why}", self.text)
+
+    def operands(self, words):
+        """(words with {} for operands, their values)."""
+        found = []
+        for operand in _OPERAND.findall(words):
+            if operand not in self.values:
+                self.fail(f"%{operand} is not defined before this line")
+            found.append(self.values[operand])
+        escaped = words.replace("{", "{{").replace("}", "}}")
+        return _OPERAND.sub("{}", escaped), tuple(found)
+
+    def value(self, name, op, words):
+        form, found = self.operands(words)
+        if op == "cadence":
+            text, block, eos = re.fullmatch(r"(.+?)( in block)?( or after eos)?", words).groups()
+            return Cadence(text, bool(block), bool(eos), name)
+        if op == "select":
+            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%\S+)", words)
+            if not parts:
+                self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
+                          f"'on %cadence', found '{words}'")
+            return _Selection(parts[1], parts[2], found[-1], name)
+        if op == "union" and not words.startswith("positions"):
+            return _PairUnion(found, name)
+        if op in ("dense", "window", "sinks"):
+            return _SimplePairs(f"heddle.{op}{words}", name)
+        operator = {"union": "|", "intersect": "&"}.get(op, "")
+        if operator:
+            form = "positions {}" if op == "union" else "{}"
+        cadences = tuple(v for v in found if isinstance(v, Cadence))
+        return _PositionSet(f"heddle.{op} {form}", found[:len(found) - len(cadences)], cadences,
+                            name, operator)
+
+    def statement(self, op, words):
+        head, scores, region = words.partition(" scores(")
+        form, found = self.operands(head)
+        region = region.replace("{", "{{").replace("}", "}}")
+        return _Statement(f"heddle.{op} {form}{scores}{region}", found)
+
+    def lines(self):
+        """(text of an operation, without comments), over all lines; regions are one."""
+        kept, depth = "", 0
+        for self.number, line in enumerate(self.text.splitlines(), 1):
+            line = line.split("//")[0].strip()
+            if line:
+                indent = "  " if line.startswith("}") else "    "
+                kept = f"{kept}\n{indent}{line}" if kept else line
+                depth += line.count("{") - line.count("}")
+                if "scores(" not in kept or depth == self.level:
+                    yield kept
+                    kept = ""
+        if kept:
+            self.fail("the region of scores does not end")
+
+    def schedules(self):
+        made, name, statements, self.level = {}, None, [], 0
+        for line in self.lines():
+            if line == "module {" and name is None:
+                self.level += 1
+            elif line == "}" and self.level:
+                self.level -= 1
+                if name is not None:
+                    made[name] = Schedule(statements, name)
+                    name, statements, self.values = None, [], {}
+            elif head := re.fullmatch(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*) *\{", line):
+                name, self.level = head[1], self.level + 1
+            elif name is None:
+                self.fail(f"expected 'heddle.schedule @name {{', found '{line}'")
+            else:
+                found = re.fullmatch(r"(?:%(\S+) *= *)?heddle\.(\w+) *(.*)", line, re.DOTALL)
+                if not found or found[2] not in (_VALUES if found[1] else _STATEMENTS):
+                    self.fail(f"no operation of a schedule, one a line: '{line}'")
+                if found[1]:
+                    self.values[found[1]] = self.value(found[1], found[2], found[3])
+                else:
+                    statements.append(self.statement(found[2], found[3]))
+        if self.level:
+            self.fail("the text ends before its last '}'")
+        return made
+
+
+def parse(text: str, name: str = None) -> Schedule:
+    """A schedule from MLIR text, `name` where the text has several. Names of values are
+    kept, comments are not. Raises ScheduleError, with the line, for what it cannot
+    read."""
+    if not isinstance(text, str):
+        raise TypeError(f"text: expected MLIR text, found {text!r}")
+    reader = _Reader(text)
+    made = reader.schedules()
+    if name is None and len(made) == 1:
+        return next(iter(made.values()))
+    if name not in made:
+        reader.fail("expected one schedule" if name is None and not made else
+                    f"name one of the schedules: {', '.join(made)}" if name is None else
+                    f"no schedule @{name}; there are: {', '.join(made) or 'none'}")
+    return made[name]

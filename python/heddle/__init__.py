@@ -14,6 +14,7 @@
 Importing it loads neither the runtime nor NumPy; loading a model does.
 """
 
+from . import scores
 from .compiler import Bundle, canonical, compile, explain
 from .errors import HeddleError, ScheduleError
 from .kernels import Attention, attention
@@ -26,5 +27,6 @@ from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_position
                        power, prompt, random, recompute, response, reuse, salient, salient_ffn,
                        schedule, sinks, undecoded, uniform, visible, window)
 
+# `import *` leaves the builtin compile alone.
 __all__ = [name for name in dir() if not name.startswith("_")
-           and name not in ("compiler", "errors", "kernels", "model", "mlir")]
+           and name not in ("compile", "compiler", "errors", "kernels", "model", "mlir")]

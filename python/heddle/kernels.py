@@ -16,6 +16,7 @@ import sys
 from typing import Optional
 
 from .compiler import Bundle, compile, dtype_name
+from .scores import trace
 from .schedule import Pairs, Schedule, Source, _kind, attend, dense, every
 
 
@@ -113,18 +114,18 @@ class Attention:
 
 
 @functools.lru_cache(maxsize=64)
-def _once(pairs, prompt, shape, dtype) -> Attention:
-    selects = bool(pairs._unrefreshed())
-    return Attention(attend(pairs, refresh=every(1), at_once=True) if selects else attend(pairs),
-                     prompt=prompt)
+def _once(pairs, scores, prompt, shape, dtype) -> Attention:
+    at_once = {"refresh": every(1), "at_once": True} if pairs._unrefreshed() else {}
+    return Attention(attend(pairs, scores=scores, **at_once), prompt=prompt)
 
 
-def attention(q, k, v, pairs: Pairs = dense, *, prompt: Optional[int] = None):
+def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None):
     """softmax(q k^T / sqrt(head_dim)) v over `pairs`; a selection among them is made
     from these q and k, then attended over.
 
     q: [batch, length, heads, head_dim] or without batch, f32 or bf16, in the host's
-    memory; k, v: the same with as many heads or a divisor. Returns a tensor like q.
+    memory; k, v: the same with as many heads or a divisor. scores: a function of
+    logits, as attend() takes it. prompt: its positions. Returns a tensor like q.
     The first call for a set of pairs, head dim and dtype compiles its kernel. Every row
     attends to every kept key: there is no causal mask. Heddle's attend() on more steps:
     heddle.Attention."""
@@ -132,5 +133,7 @@ def attention(q, k, v, pairs: Pairs = dense, *, prompt: Optional[int] = None):
     selections = getattr(pairs, "parts", (pairs,))
     if any(getattr(part, "on", None) is not None for part in selections):
         raise ValueError("pairs: a selection with on= is of a run with steps: heddle.Attention")
-    once = _once(pairs, prompt or 0, _shape(q, k, v), dtype_name(q.dtype))
+    if callable(scores):
+        scores = trace(scores)
+    once = _once(pairs, scores, prompt or 0, _shape(q, k, v), dtype_name(q.dtype))
     return once._attend(q, k, v, 0, once=True)

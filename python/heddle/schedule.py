@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import Optional, Union
 
 from . import mlir
+from . import scores as score_functions
 
 Ratio = Union[float, int, Fraction, str]
 
@@ -435,14 +436,14 @@ def _on(cadences):
 
 def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
            until: Optional[Cadence] = None, at_once: bool = False,
-           layers: Optional[tuple] = None, scores: Optional[str] = None) -> Schedule:
+           layers: Optional[tuple] = None, scores=None) -> Schedule:
     """The pairs that attention computes.
 
     refresh: the cadence of selections in `pairs` that name none of their own.
     until: dense attention before this cadence's first step. at_once: attend over
     what was just chosen. layers: (first, last), both included, -1 the last one.
-    scores: what becomes of a logit, as docs/Spec/Scores.md has it:
-    "(%logit) {...}"."""
+    scores: what becomes of a logit: a function of logit, query, key and head
+    (heddle.scores says what it may do), or MLIR text, "(%logit) {...}"."""
     _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
     open_ones = pairs._unrefreshed()
     if refresh is not None:
@@ -470,7 +471,9 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
             raise TypeError(f"layers: expected (first, last), found {layers!r}")
         text += f" in layers({_count(layers[0], 'layers')} to {_count(layers[1], 'layers')})"
     if scores is not None:
-        _kind(scores, str, "scores", "MLIR text: '(%logit) {...}'")
+        if callable(scores):
+            scores = score_functions.trace(scores)
+        _kind(scores, str, "scores", "a function, or MLIR text: '(%logit) {...}'")
         text += " scores" + scores.strip().replace("{", "{{").replace("}", "}}")
     return Schedule((_Statement(text, values),))
 

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import heddle
-from heddle import Attention, attend, attention, blocks, columns, dense, every, sinks, window
+from heddle import Attention, attend, attention, blocks, columns, dense, every, scores, sinks, window
 
 try:
     import torch
@@ -95,6 +95,53 @@ class AttentionTest(unittest.TestCase):
         for shape in ((1, 1), (2, 1)):
             one = [t[:shape[0], :1] for t in (q, k, v)]
             self.near(attention(*one), np.repeat(one[2], 2, axis=2))
+
+    def test_scores(self):
+        q, k, v = tensors()
+        n, heads = q.shape[:2]
+        logits, head = logits_of(q, k), np.arange(heads)[:, None, None]
+        i, j = np.arange(n)[None, :, None], np.arange(n)[None, None]
+        for name, function, expected in (
+                ("soft cap", lambda x: 2 * scores.tanh(x / 2), 2 * np.tanh(logits / 2)),
+                ("causal", lambda x, a, b: b <= a, np.where(j <= i, logits, -np.inf)),
+                ("bias", lambda x, a, b, h: x - abs(a - b) * scores.exp2((h + 1) * -0.5),
+                 logits - np.abs(i - j) * np.exp2((head + 1) * -0.5)),
+                ("whole numbers", lambda x, a, b: x + ((a - b) // 7 + (a - b) % 5 * 2) * 0.01,
+                 logits + ((i - j) // 7 + (i - j) % 5 * 2) * 0.01),
+                ("shifts", lambda x, a, b: scores.where(((a >> 4) ^ (b >> 4)) & 1 == 0, x, -1e30),
+                 np.where(((i >> 4) ^ (j >> 4)) & 1 == 0, logits, -1e30)),
+                ("truths", lambda x, a, b: ~((a < 9) & (b > 20)) | (a == b),
+                 np.where(~((i < 9) & (j > 20)) | (i == j), logits, -np.inf)),
+                ("functions", lambda x, a: scores.maximum(scores.minimum(-x, 0.5), -1) +
+                 scores.sqrt(a + 1.0) / (1 + scores.exp(-abs(x))) - scores.log(x * x + 1),
+                 np.maximum(np.minimum(-logits, 0.5), -1) +
+                 np.sqrt(i + 1.0) / (1 + np.exp(-np.abs(logits))) - np.log(logits**2 + 1))):
+            with self.subTest(name):
+                values = np.repeat(v, heads // v.shape[1], axis=1).astype(np.float64)
+                by_hand = np.einsum("hij,jhd->ihd", softmax(np.broadcast_to(
+                    expected, (heads, n, n)).astype(np.float64)), values)
+                self.near(attention(q, k, v, scores=function), by_hand, 1e-4)
+
+    def test_functions_that_are_none(self):
+        for error, text, function in (
+                (TypeError, "of which the last", lambda a, b, c, d, e: a),
+                (TypeError, "of which the last", lambda *a: a[0]),
+                (TypeError, "made of the pair's", lambda a: 3.0),
+                (TypeError, "where\\(condition", lambda a: a if a > 0 else -a),
+                (TypeError, "found 'b'", lambda a: a + "b"),
+                (TypeError, "positive constants", lambda a, b: a + b // 0),
+                (TypeError, "positive constants", lambda a, b: a + b % b),
+                (TypeError, "do not go together", lambda a, b: a + (b > 3)),
+                (TypeError, "on floats", lambda a: a & 1),
+                (TypeError, "takes a truth", lambda a: scores.where(True, a, a)),
+                (TypeError, "takes a number", lambda a: a + scores.exp(1.0)),
+                (ValueError, "not a number", lambda a: a + float("nan")),
+                (ValueError, "beyond 32-bit", lambda a: a + 1e300),
+                (ValueError, "32 bits", lambda a, b: a + (b + 2**31)),
+                (ValueError, "more than 256", lambda a: sum((a * i for i in range(1, 200)), a))):
+            with self.subTest(text):
+                with self.assertRaisesRegex(error, text):
+                    attend(scores=function)
 
     def test_steps_reuse_what_was_selected(self):
         first, second = tensors(), tensors()

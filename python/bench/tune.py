@@ -2,7 +2,8 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds the warpgroup tilings of attention that are fastest on a GPU, for heddlec --tuning: of dense
-attention, and of attention over a list of keys or blocks for each group of rows (--sets).
+attention, of attention over a window and sinks, and over a list of keys or blocks for each group of
+rows (--sets).
 
 Two steps, since machines with GPUs often have no compiler. `compile` makes a bundle of each tiling
 that fits a block and that ptxas finds nothing slow in, and one of the portable form:
@@ -36,9 +37,18 @@ SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1
 # Who brings tiles of consecutive keys: the producer's threads, or one of them by tensor maps, for
 # one block or, of all keys, for a cluster of two.
 COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", cluster=2)}
-COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"]}
+COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"],
+               "range": ["threads", "tma"]}
 PORTABLE = "portable"
 SCHEDULE = "heddle.schedule @dense {\n  heddle.attend dense\n}\n"
+# Of so many keys around each row, and the first 64.
+RANGE_SCHEDULE = """heddle.schedule @kept {{
+  %near = heddle.window({size})
+  %first = heddle.sinks(64)
+  %kept = heddle.union %near, %first
+  heddle.attend pairs(%kept)
+}}
+"""
 # Of what is kept for each group of rows.
 SPARSE_SCHEDULE = """heddle.schedule @kept {{
   %refresh = heddle.cadence uniform(window = 0.3, count = 16)
@@ -49,10 +59,13 @@ SPARSE_SCHEDULE = """heddle.schedule @kept {{
 
 
 def schedule_of(over, keep):
-    """The text of a schedule. `over`: "all", "list/128" or "blocks/64": what, by groups of rows."""
+    """The text of a schedule. `over`: "all", "range/4096" (a window and sinks), "list/128"
+    or "blocks/64": what, by groups of rows."""
     if over == "all":
         return SCHEDULE
     kind, rows = over.split("/")
+    if kind == "range":
+        return RANGE_SCHEDULE.format(size=rows)
     what = {"list": f"columns(keep = {keep}, group = {rows})",
             "blocks": f"blocks(keep = {keep}, size = {rows})"}[kind]
     return SPARSE_SCHEDULE.format(what=what)
@@ -68,7 +81,7 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
         room = (SHARED_BYTES + 1024) // blocks - 1024
         if keys % (16 * parts) or rows * head_dim * 2 + 16 * stages * 2 + 1024 > room:
             continue
-        if consumers == 1 if kind == "all" else int(group) % (64 * consumers):
+        if consumers == 1 if kind in ("all", "range") else int(group) % (64 * consumers):
             continue
         if kind == "blocks" and int(group) % keys:
             continue
@@ -140,7 +153,8 @@ def heddle_rates(args, bundles, dtype, length):
             [args.heddle_bench, "--device=cuda", f"--lengths={length}", f"--dtype={dtype}",
              f"--heads={args.heads}", f"--repetitions={repetitions}", f"--json={output}",
              # Of a bundle with lists, neither the dense kernel nor the one that selects.
-             "--kernel=" + ("attention_dense" if args.over == "all" else "attention_kept"),
+             "--kernel=" + {"all": "attention_dense", "range": "attention_window"}.get(
+                 args.over.partition("/")[0], "attention_kept"),
              *(f"--bundle={bundle}" for bundle in bundles)], stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(f"error: {args.heddle_bench} failed with status {done.returncode}")
@@ -234,8 +248,8 @@ def main():
         command.add_argument("folder", help="of the bundles")
         command.add_argument("--dtypes", default="bf16,f16")
         command.add_argument("--head-dims", default="64,128")
-        command.add_argument("--sets", default="all", help="of keys: all, list/ROWS and blocks/ROWS, "
-                             "those of more rows first (default: all)")
+        command.add_argument("--sets", default="all", help="of keys: all, range/KEYS (a window and sinks), "
+                             "list/ROWS and blocks/ROWS, those of more rows first (default: all)")
         if name == "compile":
             command.add_argument("--heddlec", required=True)
             command.add_argument("--jobs", type=int, default=2)

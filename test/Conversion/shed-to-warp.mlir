@@ -72,17 +72,93 @@ shed.kernel @one_part attention element(f16) head_dim(64) tiling(#shed.wgmma_til
 
 // -----
 
-shed.kernel @window attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+// Sinks, then a window without them: two loops, the second of which goes on with
+// what the first one found. A row's window is a range of keys; a tile within
+// those of all of the warpgroup's rows is not masked.
+// CHECK-LABEL: llvm.func @ranges
+// CHECK: %[[ROWS:.*]] = warp.map() {
+// CHECK: warp.read %{{.*}} of i32 : <1>, <1, i32>
+// CHECK: warp.count_below
+// CHECK: %[[SINKS:.*]]:3 = scf.for
+// CHECK: warp.load {{.*}} : <1>, <64, 128, bf16>
+// CHECK: arith.maxsi
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[SINKS]]#0, %{{.*}} = %[[SINKS]]#1, %{{.*}} = %[[SINKS]]#2)
+// CHECK: %[[S:.*]] = warp.wait
+// CHECK: %[[BEGINS:.*]] = arith.cmpi sge
+// CHECK: %[[ENDS:.*]] = arith.cmpi sle
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[BEGINS]], %[[ENDS]]
+// CHECK: scf.if %[[WHOLE]]
+// CHECK-NEXT: scf.yield %[[S]]
+// CHECK: warp.map(%[[S]], %{{.*}}, %{{.*}})
+// CHECK: arith.cmpi ult
+shed.kernel @ranges attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
-  // expected-error @+1 {{has no form for warpgroups: it is not over all keys, or those of one list}}
-  %s1 = shed.for_keys over #shed.window<64> init(%s0) : !shed.softmax {
+  %s1 = shed.for_keys over #shed.sinks<4> init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %m = shed.mask %l, %keys within <64>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  %s2 = shed.for_keys over #shed.window<640> skip [#shed.sinks<4>] init(%s1) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <640>
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s2
+}
+
+// -----
+
+// Whether a key is in a list would be a search for each key.
+shed.kernel @skips_list attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: it skips the keys of a list}}
+  %s1 = shed.for_keys over #shed.sinks<64> skip [#shed.list<0, group = 64>] init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// A function that asks where rows and keys stand: keys stand at their numbers,
+// or where the arguments say.
+// CHECK-LABEL: llvm.func @distance
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = warp.wait
+// CHECK: scf.if
+// CHECK: warp.map(%[[S]], %{{.*}}) {
+// CHECK: } else {
+// CHECK: %[[KEYS:.*]] = warp.read %{{.*}} of i32 : <1>, <64, i32>
+// CHECK: warp.map(%[[S]], %{{.*}}, %[[KEYS]])
+shed.kernel @distance attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %c = shed.scores %l at %keys (%logit, %query, %key, %head) {
+      %far = arith.subi %query, %key : i32
+      %real = arith.sitofp %far : i32 to f32
+      %z = arith.subf %logit, %real : f32
+      shed.yield %z : f32
+    }
+    %n = shed.softmax_update %s, %c, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

@@ -8,7 +8,6 @@
 #include "AttentionLowering.h"
 
 #include "bundle/Abi.h"
-#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -234,18 +233,10 @@ Values AttentionLowering::positionsOf(ValueRange places) {
       });
 }
 
-/// How many keys have positions below `bound`: positions ascend.
+/// How many keys have positions below `bound`.
 Value AttentionLowering::placesBelow(Value bound) {
   Value positions = field(v.global(), offsetof(abi::AttentionArgs, position));
-  bound = v.greatest(bound, v.word(0));
-  return v.choose(
-      v.isNull(positions), v.i32(),
-      [&]() -> Values { return {v.least(bound, n)}; },
-      [&]() -> Values {
-        return {countBelow(v, n, bound, [&](Value place) {
-          return v.loadConstant(v.i32(), v.at(positions, v.mul(place, 4)), 4);
-        })};
-      })[0];
+  return mlir::heddle::placesBelow(v, positions, n, bound);
 }
 
 /// Leaves the positions of the tile's rows, which masks compare with keys', in
@@ -312,15 +303,8 @@ KeyList AttentionLowering::list(Attribute set) {
 
 /// How many keys are sinks of any of these sets.
 Value AttentionLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
-  auto [size, told] = shed::SinksBound(sinks);
-  Value bound =
-      v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
-  if (told) {
-    // Counts of sinks and positions fit 32 bits.
-    Value share = v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, sinks)));
-    bound = size ? v.greatest(share, bound) : share;
-  }
-  return placesBelow(bound);
+  Value positions = field(v.global(), offsetof(abi::AttentionArgs, position));
+  return mlir::heddle::sinksEnd(v, sinks, args, positions, n);
 }
 
 KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {

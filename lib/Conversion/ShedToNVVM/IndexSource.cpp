@@ -8,8 +8,11 @@
 #include "IndexSource.h"
 
 #include "bundle/Abi.h"
+#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -68,6 +71,33 @@ Value mlir::heddle::countBelow(NVVMBuilder &v, Value count, Value bound,
     return {v.compare(CmpIPredicate::sgt, rest, int64_t(0)),
             v.select(below, middle, low), rest};
   })[0];
+}
+
+Value mlir::heddle::placesBelow(NVVMBuilder &v, Value positions, Value n,
+                                Value bound) {
+  bound = v.greatest(bound, v.word(0));
+  return v.choose(
+      v.isNull(positions), v.i32(),
+      [&]() -> Values { return {v.least(bound, n)}; },
+      [&]() -> Values {
+        return {countBelow(v, n, bound, [&](Value place) {
+          return v.loadConstant(v.i32(), v.at(positions, v.mul(place, 4)), 4);
+        })};
+      })[0];
+}
+
+Value mlir::heddle::sinksEnd(NVVMBuilder &v, ArrayRef<shed::SinksAttr> sinks,
+                             Value args, Value positions, Value n) {
+  auto [size, told] = shed::SinksBound(sinks);
+  Value bound =
+      v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
+  if (told) {
+    // Counts of sinks and positions fit 32 bits.
+    Value at = v.at(args, int64_t(offsetof(abi::AttentionArgs, sinks)));
+    Value share = v.narrow(v.loadConstant(v.i64(), at, 8));
+    bound = size ? v.greatest(share, bound) : share;
+  }
+  return placesBelow(v, positions, n, bound);
 }
 
 Value mlir::heddle::containsKey(NVVMBuilder &v, const KeyList &list,

@@ -69,6 +69,15 @@ KeyRange keysOfBlock(NVVMBuilder &v, Value block, Value n, Value split,
 Value countBelow(NVVMBuilder &v, Value count, Value bound,
                  function_ref<Value(Value)> wordAt);
 
+/// How many of the `n` (i32) keys stand below `bound` (i32) in the sequence;
+/// `positions` ascend, or are null where key j stands at j.
+Value placesBelow(NVVMBuilder &v, Value positions, Value n, Value bound);
+
+/// How many of the `n` (i32) keys are sinks of any of these sets, for the
+/// abi::AttentionArgs at `args`.
+Value sinksEnd(NVVMBuilder &v, ArrayRef<shed::SinksAttr> sinks, Value args,
+               Value positions, Value n);
+
 /// Whether key `key` (i32) is in the list, of a sequence with more than `key`
 /// tokens. A load for a bitmap; a binary search for the other encodings.
 Value containsKey(NVVMBuilder &v, const KeyList &list, Value key);

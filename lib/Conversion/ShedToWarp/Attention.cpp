@@ -125,6 +125,7 @@ LogicalResult AttentionWriter::lower(Operation &op) {
         tiles[load.getResult()] =
             this->load(queryBase, firstRow, queryStride, taskEnd,
                        warp::warpgroupRows, {}, negative);
+        findWindows();
         return success();
       })
       .Case([&](shed::SoftmaxInitOp init) {
@@ -145,29 +146,35 @@ LogicalResult AttentionWriter::lower(Operation &op) {
       });
 }
 
-LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
-  if (!loop.getSkip().empty() ||
-      !isa<shed::AllAttr, shed::ListAttr, shed::BlocksAttr>(loop.getOver()))
-    return loop.emitOpError("has no form for warpgroups: it is not over all "
-                            "keys, or those of one list");
-  auto blocks = dyn_cast<shed::BlocksAttr>(loop.getOver());
+LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
+  Attribute over = loop.getOver();
+  auto refuse = [&](const Twine &why) {
+    return loop.emitOpError() << "has no form for warpgroups: " << why;
+  };
+  if (isa<shed::SpanAttr>(over))
+    return refuse("kernels of attention have no second span");
+  if (!llvm::all_of(loop.getSkip(), llvm::IsaPred<shed::SinksAttr>))
+    return refuse("it skips the keys of a list");
+  auto blocks = dyn_cast<shed::BlocksAttr>(over);
   if (blocks && blocks.getSize() % tiling.getKeys())
-    return loop.emitOpError()
-           << "has no form for warpgroups: tiles of " << tiling.getKeys()
-           << " keys do not divide blocks of " << blocks.getSize();
-  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
-    return loop.emitOpError("has no form for warpgroups: blocks of a cluster "
-                            "share tiles of all keys alone");
-  if (isa<shed::ListAttr>(loop.getOver()) && tiling.getTma())
-    return loop.emitOpError("has no form for warpgroups: tensor maps bring "
-                            "consecutive keys, not those of a list");
-  if (isa<shed::ListAttr>(loop.getOver()) &&
+    return refuse("tiles of " + Twine(tiling.getKeys()) +
+                  " keys do not divide blocks of " + Twine(blocks.getSize()));
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(over))
+    return refuse("blocks of a cluster share tiles of all keys alone");
+  if (isa<shed::ListAttr>(over) && tiling.getTma())
+    return refuse("tensor maps bring consecutive keys, not those of a list");
+  if (isa<shed::ListAttr>(over) &&
       kernel.getEncoding() == shed::Encoding::Bitmap)
-    return loop.emitOpError("has no form for warpgroups: keys of a bitmap are "
-                            "not read one by one");
+    return refuse("keys of a bitmap are not read one by one");
+  return success();
+}
+
+LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
+  if (failed(verifyForm(loop)))
+    return failure();
   RunningSoftmax init = states.at(loop.getInit());
   bool good = true;
-  KeyPass pass = keyPass(loop.getOver());
+  KeyPass pass = keyPass(loop);
   Values result = v.loop(
       v.word(0), pass.tiles, 1, {init.context, init.maximum, init.sum},
       [&](Value tile, ValueRange carried) -> Values {
@@ -175,7 +182,7 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
         states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
         TileKeys keys = keysOf(pass, tile);
         for (Operation &op : body.without_terminator())
-          good &= succeeded(lowerInTile(op, keys));
+          good &= succeeded(lowerInTile(op, pass, keys));
         if (!good)
           return Values(carried);
         RunningSoftmax next =
@@ -186,7 +193,7 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
   return success(good);
 }
 
-LogicalResult AttentionWriter::lowerInTile(Operation &op,
+LogicalResult AttentionWriter::lowerInTile(Operation &op, const KeyPass &pass,
                                            const TileKeys &keys) {
   v.b.setLoc(op.getLoc());
   return TypeSwitch<Operation *, LogicalResult>(&op)
@@ -206,20 +213,19 @@ LogicalResult AttentionWriter::lowerInTile(Operation &op,
         return success();
       })
       .Case([&](shed::ScoresOp op) {
-        const ::heddle::bundle::Scores scores = scoresOf(op.getBody());
-        using Input = ::heddle::bundle::Scores;
-        if (scores.uses(Input::Query) || scores.uses(Input::Key)) {
-          op.emitOpError("has no form for warpgroups: its function asks where "
-                         "rows or keys stand");
-          return failure();
-        }
-        logits[op.getResult()] = score(logits.at(op.getLogits()), scores);
+        logits[op.getResult()] = score(logits.at(op.getLogits()),
+                                       scoresOf(op.getBody()), pass, keys);
+        return success();
+      })
+      .Case([&](shed::MaskOp op) {
+        logits[op.getResult()] =
+            mask(op, logits.at(op.getLogits()), pass, keys);
         return success();
       })
       .Case([&](shed::SoftmaxUpdateOp op) {
         states[op.getResult()] =
             update(states.at(op.getState()), logits.at(op.getLogits()),
-                   tiles.at(op.getValues()), keys);
+                   tiles.at(op.getValues()), pass, keys);
         return success();
       })
       .Default([](Operation *op) {
@@ -229,19 +235,49 @@ LogicalResult AttentionWriter::lowerInTile(Operation &op,
 
 /// What a function makes of logits.
 Logits AttentionWriter::score(const Logits &from,
-                              const ::heddle::bundle::Scores &scores) {
+                              const ::heddle::bundle::Scores &scores,
+                              const KeyPass &pass, const TileKeys &keys) {
+  using Input = ::heddle::bundle::Scores;
   constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+  const bool asksRow = scores.uses(Input::Query),
+             asksKey = scores.uses(Input::Key);
   Value scale = v.mulf(from.factor, v.real(ln2));
   float factorLeft = 1;
-  Value scored =
-      v.map(from.fragment.getType(), from.fragment,
-            [&](ValueRange element, Value, Value) {
-              MapScores target(v.b);
-              ScoredLogit result = emitScores(
-                  target, scores,
-                  {.product = element[0], .scale = scale, .head = head});
-              factorLeft = result.factor;
-              return result.value;
-            });
-  return {scored, v.real(factorLeft * log2e)};
+  auto type = from.fragment.getType();
+  // `each`: the key's position; null where the tile has consecutive keys, each
+  // at the position of its number.
+  auto scored = [&](Value each) -> Values {
+    Values inputs = {from.fragment};
+    if (asksRow)
+      inputs.push_back(rowPositions);
+    if (each)
+      inputs.push_back(each);
+    return {v.map(type, inputs, [&](ValueRange element, Value, Value column) {
+      MapScores target(v.b);
+      ScoredPair pair;
+      pair.product = element[0];
+      pair.scale = scale;
+      pair.head = head;
+      if (asksRow)
+        pair.query = element[1];
+      if (asksKey)
+        pair.key = each ? element.back() : v.add(column, keys.first);
+      ScoredLogit result = emitScores(target, scores, pair);
+      factorLeft = result.factor;
+      return result.value;
+    })};
+  };
+  Values result;
+  if (!asksKey)
+    result = scored({});
+  else
+    result = v.choose(
+        v.isNull(positions()), type,
+        [&] { return scored(keys.rows ? eachKey(pass, keys) : Value()); },
+        [&] {
+          Value each = eachKey(pass, keys);
+          return scored(warp::ReadOp::create(v.b, each.getType(), positions(),
+                                             each, v.i32()));
+        });
+  return {result[0], v.real(factorLeft * log2e)};
 }

@@ -18,6 +18,7 @@ namespace mlir::heddle {
 /// Logits, which are `fragment` times `factor`.
 struct Logits {
   Value fragment, factor;
+  bool endMasked = false; ///< what lies behind the pass's last key is -inf
 };
 
 /// A running softmax. The sum is in parts, one a lane.
@@ -27,9 +28,19 @@ struct RunningSoftmax {
 
 /// A pass over keys, tile by tile.
 struct KeyPass {
+  Attribute over;
   Value tiles;                 ///< i32
   Value count;                 ///< i32: keys, but of a list of blocks
+  Value first;                 ///< i32: of a range that need not begin at 0
+  Value end;                   ///< i32: behind all of its keys
   std::optional<KeyList> list; ///< of keys or of blocks
+  Value skipped;               ///< i32: keys of a list before it do not count
+};
+
+/// The keys in a window of each row: a range, as positions ascend.
+struct RowWindow {
+  Value first, length; ///< of each row: columns of i32
+  KeyRange some, all;  ///< of any row of the block, of all of the warpgroup
 };
 
 /// The keys of a tile: where they stand and how many there are from the first
@@ -39,6 +50,7 @@ struct TileKeys {
   Value left;  ///< i32
   Value end;   ///< i32: of the rows that exist
   Value rows;  ///< of keys that a list names
+  Value rank;  ///< i32: of the first of these in the list
 };
 
 /// Writes a kernel for warpgroups of 64 rows, as one stream of control.
@@ -60,12 +72,33 @@ private:
   }
   LogicalResult lower(Operation &op);
   LogicalResult lowerKeys(shed::ForKeysOp loop);
-  KeyPass keyPass(Attribute over);
+  LogicalResult verifyForm(shed::ForKeysOp loop);
+  LogicalResult lowerInTile(Operation &op, const KeyPass &pass,
+                            const TileKeys &keys);
+  Logits score(const Logits &logits, const ::heddle::bundle::Scores &scores,
+               const KeyPass &pass, const TileKeys &keys);
+
+  //===--- Which keys: KeyPasses.cpp ---------------------------------------===
+  KeyPass keyPass(shed::ForKeysOp loop);
+  KeyList keyList(Attribute over);
   TileKeys keysOf(const KeyPass &pass, Value tile);
-  LogicalResult lowerInTile(Operation &op, const TileKeys &keys);
-  Logits score(const Logits &logits, const ::heddle::bundle::Scores &scores);
+  /// The keys of a tile that ends within none: [first, end) holds all of them.
+  KeyRange rangeOf(const KeyPass &pass, const TileKeys &keys);
+  /// Of each element the key, some key behind the last one: i32.
+  Value eachKey(const KeyPass &pass, const TileKeys &keys);
+  Value positions();
+  Value positionOf(Value row);
+  void findWindows();
+  void findRowPositions();
+  void findWindow(shed::WindowAttr window);
+  Value countBelow(Value bounds);
+  Logits mask(shed::MaskOp op, const Logits &logits, const KeyPass &pass,
+              const TileKeys &keys);
+  Value maskEnd(Value logits, const KeyPass &pass, const TileKeys &keys);
+
   RunningSoftmax update(RunningSoftmax state, const Logits &logits,
-                        Value values, const TileKeys &keys);
+                        Value values, const KeyPass &pass,
+                        const TileKeys &keys);
   RunningSoftmax rescale(RunningSoftmax state, Value top);
   void store(const RunningSoftmax &state);
 
@@ -97,8 +130,10 @@ private:
   Value keyMap, valueMap; ///< tensor maps, with `tma`
   Value kvColumn;         ///< of the head in them, in elements
   Value factor;           ///< |scale| * log2(e)
-  Value negative; ///< whether the sign of `scale` is to go into the queries
-  Value firstRow; ///< of the warpgroup
+  Value negative;     ///< whether the sign of `scale` is to go into the queries
+  Value firstRow;     ///< of the warpgroup
+  Value rowPositions; ///< a column of i32, where they are compared
+  DenseMap<Attribute, RowWindow> windows;
 
   // What the ops of `shed` gave.
   DenseMap<Value, Value> tiles;

@@ -22,29 +22,16 @@ using Values = NVVMBuilder::Values;
 /// then reach 2^slack, which changes no relative error and saves most
 /// rescalings.
 static constexpr float slack = 8.0f;
-static constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Adds a tile of keys. Source: online normaliser calculation for softmax
 /// (Milakov, Gimelshein 2018), with the maximum lagging behind.
 RunningSoftmax AttentionWriter::update(RunningSoftmax state,
                                        const Logits &logits, Value values,
+                                       const KeyPass &pass,
                                        const TileKeys &keys) {
-  auto type = cast<warp::FragmentType>(logits.fragment.getType());
-  // What lies behind the last key gives no weight.
-  Value partial =
-      v.compare(CmpIPredicate::slt, keys.left, int64_t(tiling.getKeys()));
-  Value all = v.choose(
-      partial, Type(type),
-      [&]() -> Values {
-        Value lowest = v.real(-infinity);
-        return {v.map(type, logits.fragment,
-                      [&](ValueRange element, Value, Value column) {
-                        return v.select(
-                            v.compare(CmpIPredicate::slt, column, keys.left),
-                            element[0], lowest);
-                      })};
-      },
-      [&]() -> Values { return {logits.fragment}; })[0];
+  Value all = logits.endMasked && !pass.skipped
+                  ? logits.fragment
+                  : maskEnd(logits.fragment, pass, keys);
 
   Value top = warp::CombineOp::create(v.b, warp::Combine::Max,
                                       warp::ReduceOp::create(v.b, v.fragment(1),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ShedToNVVM/IndexSource.h"
 #include "Lowering.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -84,6 +85,39 @@ struct LowerReadRows : ThreadPattern<warp::ReadRowsOp> {
           bytes == 4 ? row : Value(arith::ExtUIOp::create(v.b, v.i32(), row)));
     }
     return {rows};
+  }
+};
+
+struct LowerRead : ThreadPattern<warp::ReadOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::ReadOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    const int64_t bytes = op.getElement().getIntOrFloatBitWidth() / 8;
+    Values read;
+    for (Value index : adaptor.getIndices()) {
+      Value at = v.at(adaptor.getList().front(), v.mul(index, bytes));
+      Value number =
+          v.loadConstant(op.getElement(), at, static_cast<unsigned>(bytes));
+      read.push_back(bytes == 4
+                         ? number
+                         : Value(arith::ExtUIOp::create(v.b, v.i32(), number)));
+    }
+    return {read};
+  }
+};
+
+struct LowerCountBelow : ThreadPattern<warp::CountBelowOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::CountBelowOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Values counts;
+    for (Value bound : adaptor.getBounds())
+      counts.push_back(
+          countBelow(v, adaptor.getCount().front(), bound, [&](Value place) {
+            return v.loadConstant(
+                v.i32(), v.at(adaptor.getList().front(), v.mul(place, 4)), 4);
+          }));
+    return {counts};
   }
 };
 
@@ -246,7 +280,6 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
 
 void mlir::heddle::populateMemoryPatterns(const TypeConverter &converter,
                                           Patterns &patterns) {
-  patterns
-      .add<LowerReadRows, LowerLoad, LowerCopy, LowerStore, LowerStoreColumn>(
-          converter, patterns.getContext());
+  patterns.add<LowerReadRows, LowerRead, LowerCountBelow, LowerLoad, LowerCopy,
+               LowerStore, LowerStoreColumn>(converter, patterns.getContext());
 }

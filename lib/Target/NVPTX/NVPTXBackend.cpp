@@ -103,7 +103,7 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
   const bool oneByOne =
       target.hasWgmma() &&
       llvm::any_of(rules, [&](const shed::WgmmaRule &rule) {
-        return rule.over == "list" &&
+        return (rule.over == "list" || rule.over == "union") &&
                llvm::any_of(ofKeys, [&](const bundle::Selection &each) {
                  return rule.dividesRows(each.group);
                });

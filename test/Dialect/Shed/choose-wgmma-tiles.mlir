@@ -24,7 +24,7 @@
 // RUN: heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/lists.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LISTS
 // RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/sets.json 2>&1 | FileCheck %s --check-prefix=SETS
 
-// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list" or "blocks"
+// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list", "blocks", "range" or "union"
 
 // Blocks of 128 rows do not divide groups of 64, so the next entry counts; keys
 // of a bitmap are not read one by one; a union is more than one loop.
@@ -32,6 +32,27 @@
 // LISTS-SAME: wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2>
 // LISTS-LABEL: shed.kernel @bitmap
 // LISTS-SAME: #shed.mma_tiling
+
+// RUN: heddle-opt %t/unions.mlir --shed-choose-wgmma-tiles=table=%t/unions.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=UNIONS
+
+// Windows and sinks are ranges. Beside a list, they come before it: then the list
+// skips sinks and masks windows, and nothing searches it.
+// UNIONS-LABEL: shed.kernel @ranges
+// UNIONS-SAME: wgmma_tiling<consumers = 3
+// UNIONS-LABEL: shed.kernel @union
+// UNIONS-SAME: wgmma_tiling<consumers = 1
+// UNIONS: %[[INIT:.*]] = shed.softmax_init
+// UNIONS: %[[NEAR:.*]] = shed.for_keys over #shed.window<128> init(%[[INIT]])
+// UNIONS: shed.mask {{.*}} within <128>{{$}}
+// UNIONS: %[[SINKS:.*]] = shed.for_keys over #shed.sinks<4> init(%[[NEAR]])
+// UNIONS: %[[M:.*]] = shed.mask {{.*}} outside [#shed.window<128>]
+// UNIONS: shed.softmax_update {{.*}}, %[[M]],
+// UNIONS: %[[ALL:.*]] = shed.for_keys over #shed.list<0, group = 64> skip [#shed.sinks<4>] init(%[[SINKS]])
+// UNIONS: shed.mask {{.*}} outside [#shed.window<128>]
+// UNIONS: shed.store %[[ALL]]
+// Scores that ask for positions only where the entry is for them, too.
+// UNIONS-LABEL: shed.kernel @distance
+// UNIONS-SAME: wgmma_tiling<consumers = 2
 
 // A kernel of which the table has an entry; others are cut as ever.
 // CHECK-LABEL: shed.kernel @dense
@@ -122,7 +143,7 @@ shed.kernel @window attention element(bf16) head_dim(128) {
            {"element": "bf16", "over": "list", "head_dim": 128, "consumers": 1, "keys": 80, "stages": 2, "parts": 1,
             "producer_registers": 40, "consumer_registers": 208, "blocks": 2}]}
 //--- sets.json
-{"wgmma": [{"element": "bf16", "over": "window", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
+{"wgmma": [{"element": "bf16", "over": "near", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
             "producer_registers": 40, "consumer_registers": 232}]}
 //--- lists.mlir
 shed.kernel @groups attention element(bf16) head_dim(128) encoding(uint16) {
@@ -147,6 +168,88 @@ shed.kernel @bitmap attention element(bf16) head_dim(128) encoding(bitmap) {
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
     %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+//--- unions.json
+{"wgmma": [{"element": "bf16", "over": "range", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160, "copies": "tma"},
+           {"element": "bf16", "over": "union", "head_dim": 128, "consumers": 1, "keys": 80, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 208, "blocks": 2},
+           {"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160},
+           {"element": "bf16", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 232, "positions": true}]}
+//--- unions.mlir
+shed.kernel @ranges attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.sinks<?> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  %s2 = shed.for_keys over #shed.window<128> skip [#shed.sinks<?>] init(%s1) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <128>
+    %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s2
+}
+shed.kernel @union attention element(bf16) head_dim(128) encoding(uint16) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  %s2 = shed.for_keys over #shed.window<128> skip [#shed.list<0, group = 64>] init(%s1) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys within <128>
+    %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  %s3 = shed.for_keys over #shed.sinks<4> skip [#shed.list<0, group = 64>] init(%s2) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.mask %l, %keys outside [#shed.window<128>]
+    %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s3
+}
+shed.kernel @distance attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %m = shed.scores %l at %keys (%logit, %query, %key, %head) {
+      %far = arith.subi %query, %key : i32
+      %real = arith.sitofp %far : i32 to f32
+      %z = arith.subf %logit, %real : f32
+      shed.yield %z : f32
+    }
+    %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

@@ -117,3 +117,27 @@ func.func @gathered_map(%keys: !llvm.ptr<1>, %zero: i32, %stride: i64, %rows: !w
   %k = warp.load %keys[%zero] rows(%rows : !warp.rows<128>) stride(%stride) limit(%zero) map(%keys[%zero] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
   return
 }
+
+// -----
+
+func.func @no_indices(%list: !llvm.ptr<1>, %some: !warp.fragment<64, f32>) {
+  // expected-error @+1 {{has indices that are not i32}}
+  %0 = warp.read %list[%some] of i16 : !llvm.ptr<1>, !warp.fragment<64, f32>
+  return
+}
+
+// -----
+
+func.func @no_column(%list: !llvm.ptr<1>, %n: i32, %some: !warp.fragment<64, i32>) {
+  // expected-error @+1 {{has bounds of more than one column}}
+  %0 = warp.count_below %list count(%n) %some : !llvm.ptr<1>, !warp.fragment<64, i32>
+  return
+}
+
+// -----
+
+func.func @other_tile(%keys: !llvm.ptr<1>, %zero: i32) {
+  // expected-error @+1 {{a fragment's elements are f32, i32 or i1, or bf16 or f16 in more than 1 column, not 'i8'}}
+  %0 = warp.read %keys[%zero] of i16 : !llvm.ptr<1>, !warp.fragment<64, i8>
+  return
+}

@@ -39,6 +39,17 @@ func.func @products(%q: !warp.tile<64, 128, bf16>, %k: !warp.tile<128, 128, bf16
   return %logits, %context : !warp.fragment<128, f32>, !warp.fragment<128, f32>
 }
 
+// Numbers that lists in memory have, and how many of them are below others.
+// CHECK-LABEL: func.func @lists
+func.func @lists(%list: !llvm.ptr<1>, %n: i32, %indices: !warp.fragment<64, i32>,
+                 %bounds: !warp.fragment<1, i32>) {
+  // CHECK: warp.read %{{.*}}[%{{.*}}] of i16 : <1>, <64, i32>
+  %0 = warp.read %list[%indices] of i16 : !llvm.ptr<1>, !warp.fragment<64, i32>
+  // CHECK: warp.count_below %{{.*}} count(%{{.*}}) %{{.*}} : <1>, <1, i32>
+  %1 = warp.count_below %list count(%n) %bounds : !llvm.ptr<1>, !warp.fragment<1, i32>
+  return
+}
+
 // A ring whose tiles are brought in bulk, for two blocks at once. The tensor map
 // tells of the same rows as the base, as columns of a matrix of all heads.
 // CHECK-LABEL: func.func @fetched

@@ -88,3 +88,45 @@ llvm.func @fetched(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i6
   }
   llvm.return
 }
+
+// Loops one after the other share rings, and tile numbers go on counting, on both
+// sides.
+// CHECK-LABEL: llvm.func @loops
+// CHECK: %[[RING:.*]] = warp.ring
+// CHECK-NOT: warp.ring
+// CHECK: warp.roles producer
+// CHECK:   scf.for %[[T:[a-z0-9]+]] = %{{.*}} to %[[TILES:.*]] step
+// CHECK:     warp.acquire %[[RING]][%[[T]]]
+// CHECK:   %[[BEFORE:.*]] = arith.maxsi %[[TILES]], %{{.*}}
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[NUMBER:.*]] = arith.addi %[[T]], %[[BEFORE]]
+// CHECK:     warp.acquire %[[RING]][%[[NUMBER]]]
+// CHECK:     warp.publish %[[RING]][%[[NUMBER]]]
+// CHECK: } consumers 1
+// CHECK:   scf.for %[[T:[a-z0-9]+]] = %{{.*}} to %[[TILES]] step
+// CHECK:     warp.await %[[RING]][%[[T]]]
+// CHECK:   %[[BEFORE:.*]] = arith.maxsi %[[TILES]], %{{.*}}
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[NUMBER:.*]] = arith.addi %[[T]], %[[BEFORE]]
+// CHECK:     warp.await %[[RING]][%[[NUMBER]]]
+// CHECK:     warp.release %[[RING]][%[[NUMBER]]]
+llvm.func @loops(%keys: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 232>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  }
+  %more = arith.shrui %n, %c7 : i32
+  scf.for %t = %c0 to %more step %c1 : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  }
+  llvm.return
+}

@@ -384,3 +384,164 @@ llvm.func @ends(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64) 
   } {cluster = 2 : i64}
   llvm.return
 }
+
+// -----
+
+// Loops one after the other, whose tiles are numbered on.
+llvm.func @two_loops(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %n, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      %into = warp.acquire %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %n, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      %k = warp.await %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A second loop that begins at 0 again meets phases that are over.
+llvm.func @from_0_again(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %n, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      %into = warp.acquire %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      // expected-error @+1 {{does not count tiles from 0 by 1, so its barriers would be out of phase}}
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// The tiles before it are those of the loop before it.
+llvm.func @other_tiles(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %n, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      %into = warp.acquire %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %c7, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      // expected-error @+1 {{does not count tiles from 0 by 1, so its barriers would be out of phase}}
+      %k = warp.await %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// Who fills two loops' tiles and reads one's waits forever.
+llvm.func @one_of_two(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  // expected-error @+1 {{is opened and closed, or filled and read, in other numbers of loops}}
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+    %before = arith.maxsi %n, %c0 : i32
+    scf.for %t = %c0 to %c7 step %c1 : i32 {
+      %number = arith.addi %t, %before : i32
+      %into = warp.acquire %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%number] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}

@@ -398,6 +398,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     isFloat ? real(f(1) - f(2)) : word(in(1) - in(2));
   else if (name == "mul" && isFloat)
     real(f(1) * f(2));
+  else if (name == "mul" && op.has("wide") && op.has("u16"))
+    out((in(1) & 0xffff) * (in(2) & 0xffff));
   else if (name == "mul" && op.has("wide"))
     out(op.has("u32") ? (in(1) & 0xffffffff) * (in(2) & 0xffffffff)
                       : static_cast<uint64_t>(int64_t(s32(1)) * s32(2)));
@@ -460,7 +462,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
         toHalf(op.has("bf16x2"), f(2)));
   else if (name == "cvt" && op.has("f32") && op.has("s32"))
     real(static_cast<float>(s32(1)));
-  else if (name == "cvt" && op.parts[0] == "u32" && op.parts[1] == "u16")
+  else if (name == "cvt" && ((op.parts[0] == "u32" && op.parts[1] == "u16") ||
+                             (op.parts[0] == "u16" && op.parts[1] == "u32")))
     out(in(1) & 0xffff);
   else if (name == "cvt" && op.parts[0] == "u64" && op.parts[1] == "u32")
     out(in(1) & 0xffffffff);

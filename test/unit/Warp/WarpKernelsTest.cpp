@@ -46,10 +46,17 @@ struct Compiled {
   int64_t sharedBytes = 0, queryRows = 0, mapRows = 0, cluster = 1;
 };
 
-Compiled compile(const std::string &type, int headDim,
-                 const std::string &tiling, const std::string &over = "all",
-                 const std::string &encoding = "",
-                 const std::string &scores = "") {
+/// A pass over keys: what its `shed.for_keys` is to have, and `shed.mask`, if
+/// it is to be there.
+struct KeySet {
+  std::string over, skip = "", mask = "";
+};
+
+/// A kernel with one pass after the other.
+std::string kernelOf(const std::string &type, int headDim,
+                     const std::string &tiling,
+                     const std::vector<KeySet> &passes,
+                     const std::string &encoding, const std::string &scores) {
   std::string text = "shed.kernel @dense attention element(" + type +
                      ") head_dim(" + std::to_string(headDim) + ") writes_lse " +
                      (encoding.empty() ? "" : "encoding(" + encoding + ") ") +
@@ -57,24 +64,44 @@ Compiled compile(const std::string &type, int headDim,
                      R"(>) {
   %q = shed.load_queries : !shed.tile<queries, channels, TYPE>
   %s0 = shed.softmax_init : !shed.softmax
-  %s1 = shed.for_keys over #shed.OVER init(%s0) : !shed.softmax {
+)";
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const KeySet &pass = passes[i];
+    std::string logits = "%l";
+    text += "  %s" + std::to_string(i + 1) + " = shed.for_keys over #shed." +
+            pass.over + (pass.skip.empty() ? "" : " skip " + pass.skip) +
+            " init(%s" + std::to_string(i) +
+            R"() : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, TYPE>
     %v = shed.load_values %keys : !shed.tile<keys, channels, TYPE>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, TYPE>, !shed.tile<keys, channels, TYPE>
-    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, TYPE>
+)";
+    if (!scores.empty()) {
+      text += "    %f = shed.scores %l at %keys " + scores + "\n";
+      logits = "%f";
+    }
+    if (!pass.mask.empty()) {
+      text += "    %m = shed.mask " + logits + ", %keys " + pass.mask + "\n";
+      logits = "%m";
+    }
+    text += "    %n = shed.softmax_update %s, " + logits +
+            R"(, %v : !shed.tile<keys, channels, TYPE>
     shed.yield %n : !shed.softmax
   }
-  shed.store %s1
-})";
+)";
+  }
+  text += "  shed.store %s" + std::to_string(passes.size()) + "\n}\n";
   for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
     text.replace(at, 4, type);
-  text.replace(text.find("OVER"), 4, over);
-  if (!scores.empty()) {
-    text.insert(text.find("    %n ="),
-                "    %f = shed.scores %l at %keys " + scores + "\n");
-    text.replace(text.find("%s, %l, %v"), 10, "%s, %f, %v");
-  }
+  return text;
+}
+
+Compiled compile(const std::string &type, int headDim,
+                 const std::string &tiling, const std::vector<KeySet> &passes,
+                 const std::string &encoding = "",
+                 const std::string &scores = "") {
+  std::string text = kernelOf(type, headDim, tiling, passes, encoding, scores);
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
   MLIRContext context(registry);
@@ -96,6 +123,14 @@ Compiled compile(const std::string &type, int headDim,
     return {};
   return {*ptx, records[0].sharedBytes, records[0].queryRows,
           records[0].mapRows, records[0].cluster};
+}
+
+Compiled compile(const std::string &type, int headDim,
+                 const std::string &tiling, const std::string &over = "all",
+                 const std::string &encoding = "",
+                 const std::string &scores = "") {
+  return compile(type, headDim, tiling, std::vector<KeySet>{{over}}, encoding,
+                 scores);
 }
 
 std::string textOf(const shed::WgmmaRule &rule) {
@@ -127,6 +162,14 @@ struct Problem {
   double others = 1;
   /// A soft cap of logits, if not 0, and what each head's number adds to them.
   double cap = 0, bias = 0;
+  /// What logits lose for each position between row and key.
+  double slope = 0;
+  /// Keys in a window or below a bound count beside those of lists, if >= 0.
+  int64_t window = -1, sinks = -1;
+  /// Whether keys stand apart from each other in the sequence.
+  bool apart = false;
+  /// Whether rows are those of some places.
+  bool moved = false;
 };
 
 /// Random lists, one a head and group of rows.
@@ -162,6 +205,7 @@ struct Lists {
     }
   }
 
+  /// Row: its place.
   std::vector<int64_t> keysOf(const Problem &p, int64_t head,
                               int64_t row) const {
     std::vector<int64_t> keys;
@@ -261,6 +305,24 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
                      lists->rowBytes(), lists->split};
   }
 
+  std::vector<int32_t> position(p.n), place(p.rows);
+  std::iota(position.begin(), position.end(), 0);
+  std::iota(place.begin(), place.end(), 0);
+  if (p.apart) {
+    for (int64_t j = 1; j < p.n; ++j)
+      position[j] = position[j - 1] + 1 + static_cast<int32_t>(random() % 4);
+    args.position = position.data();
+  }
+  if (p.moved) {
+    std::vector<int32_t> all(p.n);
+    std::iota(all.begin(), all.end(), 0);
+    std::shuffle(all.begin(), all.end(), random);
+    std::copy_n(all.begin(), p.rows, place.begin());
+    std::sort(place.begin(), place.end());
+    args.place = place.data();
+  }
+  args.sinks = p.sinks;
+
   PtxTensorMap maps[2];
   static_assert(sizeof(maps) == sizeof(::heddle::abi::TileMaps));
   for (Rows *rows : {&key, &value}) {
@@ -283,6 +345,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
     machine.allow(lists->memory.data(),
                   static_cast<int64_t>(lists->memory.size()));
   machine.allow(maps, sizeof(maps));
+  machine.allow(position.data(), p.n * 4);
+  machine.allow(place.data(), p.rows * 4);
   machine.allow(query.data(), query.bytes());
   machine.allow(key.data(), key.bytes());
   machine.allow(value.data(), value.bytes());
@@ -317,7 +381,22 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
       std::vector<int64_t> keys(p.n);
       std::iota(keys.begin(), keys.end(), 0);
       if (lists)
-        keys = lists->keysOf(p, head, row);
+        keys = lists->keysOf(p, head, place[row]);
+      const int64_t at = position[place[row]];
+      if (p.window >= 0 || p.sinks >= 0) {
+        std::vector<bool> kept(p.n);
+        for (int64_t j = 0; j < p.n; ++j)
+          kept[j] =
+              (p.window >= 0 && std::abs(position[j] - at) <= p.window / 2) ||
+              position[j] < p.sinks;
+        if (lists)
+          for (int64_t j : keys)
+            kept[j] = true;
+        keys.clear();
+        for (int64_t j = 0; j < p.n; ++j)
+          if (kept[j])
+            keys.push_back(j);
+      }
       double most = -INFINITY, sum = 0;
       for (int64_t j : keys) {
         double dot = 0;
@@ -327,6 +406,7 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
         if (p.cap)
           dot = std::tanh(dot / p.cap) * p.cap +
                 p.bias * static_cast<double>(head);
+        dot -= p.slope * static_cast<double>(std::abs(position[j] - at));
         logits.push_back(dot * std::log2(std::exp(1.0)));
         most = std::max(most, logits.back());
       }
@@ -353,6 +433,138 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
       EXPECT_EQ(output.at(row, column), 0x7fc1);
   EXPECT_EQ(lse.back(), -12345.0f);
   return {&output.at(0, 0), &output.at(0, 0) + wide};
+}
+
+/// Windows, whose tiles begin anywhere: rows at both ends, windows of one key
+/// and wider than the sequence, tiles that are whole for some warpgroups alone;
+/// keys that stand apart, and rows of some places.
+TEST_F(WarpKernels, Windows) {
+  uint64_t seed = 1;
+  for (const char *copies : {"", ", tma = true"})
+    for (int64_t size : {0, 1, 70, 300, 5000}) {
+      if (*copies && size != 70)
+        continue;
+      SCOPED_TRACE(std::to_string(size) + copies);
+      const std::string window = "window<" + std::to_string(size) + ">";
+      Compiled code = compile(
+          "bf16", 128,
+          std::string("consumers = 3, keys = 64, stages = 2, parts = 2, "
+                      "producer_registers = 32, consumer_registers = "
+                      "160") +
+              copies,
+          {{window, "", "within <" + std::to_string(size) + ">"}});
+      ASSERT_FALSE(code.ptx.empty());
+      for (auto [n, rows, apart, moved] :
+           {std::tuple(1, 1, false, false), std::tuple(450, 450, false, false),
+            std::tuple(200, 200, true, false),
+            std::tuple(300, 210, true, true)}) {
+        Problem problem{n, rows, 1, 1, 0.088f};
+        problem.window = size;
+        problem.apart = apart;
+        problem.moved = moved;
+        check(code, true, 128, problem, seed++);
+      }
+    }
+}
+
+/// Sinks, by number and as the arguments say, and a window behind them, which
+/// leaves them out: loops that share rings, maxima and sums.
+TEST_F(WarpKernels, SinksAndWindows) {
+  const std::string tiling =
+      "consumers = 2, keys = 64, stages = 3, parts = 1, "
+      "producer_registers = 40, consumer_registers = 232";
+  uint64_t seed = 1;
+  for (const char *copies : {"", ", tma = true"})
+    for (bool told : {false, true}) {
+      SCOPED_TRACE(std::string(told ? "told" : "4") + copies);
+      const std::string sinks = told ? "sinks<?>" : "sinks<70>";
+      Compiled code = compile(
+          "f16", 64, tiling + copies,
+          {{sinks}, {"window<90>", "[#shed." + sinks + "]", "within <90>"}});
+      ASSERT_FALSE(code.ptx.empty());
+      for (auto [n, rows, apart, moved] :
+           {std::tuple(1, 1, false, false), std::tuple(60, 60, false, false),
+            std::tuple(333, 333, false, false),
+            std::tuple(333, 130, true, true)}) {
+        Problem problem{n, rows, 2, 1, 0.125f, 2};
+        problem.window = 90;
+        problem.sinks = told ? 130 : 70;
+        problem.apart = apart;
+        problem.moved = moved;
+        check(code, false, 64, problem, seed++);
+      }
+    }
+}
+
+/// Lists beside windows and sinks; lists without any block.
+TEST_F(WarpKernels, Unions) {
+  const char *tiling = "consumers = 1, keys = 64, stages = 2, parts = 1, "
+                       "producer_registers = 40, consumer_registers = 232";
+  uint64_t seed = 1;
+  for (bool blocks : {false, true}) {
+    SCOPED_TRACE(blocks ? "blocks" : "keys");
+    Compiled code = compile(
+        "bf16", 64, tiling,
+        {{"sinks<5>"},
+         {"window<50>", "[#shed.sinks<5>]", "within <50>"},
+         {"window<90>", "[#shed.sinks<5>]",
+          "within <90> outside [#shed.window<50>]"},
+         {blocks ? "blocks<0, size = 64>" : "list<0, group = 64>",
+          "[#shed.sinks<5>]", "outside [#shed.window<50>, #shed.window<90>]"}},
+        "int32");
+    ASSERT_FALSE(code.ptx.empty());
+    for (auto [n, keep, missing, apart] :
+         {std::tuple(7, 1, 0, false), std::tuple(300, 3, 0, false),
+          std::tuple(300, 3, 3, true), std::tuple(410, 5, 1, true)}) {
+      Lists lists{64, keep, blocks ? 64 : 0};
+      lists.missing = blocks ? missing : 0;
+      if (!blocks)
+        lists.keep = std::min<int64_t>(n, 50 * keep);
+      else
+        lists.keep = std::min<int64_t>(keep, (n + 63) / 64);
+      Problem problem{n, n, 2, 1, 0.125f};
+      problem.window = 90;
+      problem.sinks = 5;
+      problem.apart = apart;
+      check(code, true, 64, problem, seed++, nullptr, &lists);
+    }
+  }
+}
+
+/// Functions of logits that ask where rows and keys stand.
+TEST_F(WarpKernels, Positions) {
+  const char *tiling = "consumers = 2, keys = 64, stages = 2, parts = 1, "
+                       "producer_registers = 40, consumer_registers = 232";
+  const char *bias = R"((%logit, %query, %key, %head) {
+      %c = arith.constant 0.03125 : f32
+      %far = arith.subi %query, %key : i32
+      %real = arith.sitofp %far : i32 to f32
+      %most = math.absf %real : f32
+      %less = arith.mulf %most, %c : f32
+      %z = arith.subf %logit, %less : f32
+      shed.yield %z : f32
+    })";
+  uint64_t seed = 1;
+  for (const KeySet &pass : {KeySet{"all"}, KeySet{"list<0, group = 128>"},
+                             KeySet{"window<90>", "", "within <90>"}}) {
+    SCOPED_TRACE(pass.over);
+    Compiled code = compile("bf16", 64, tiling, {pass}, "", bias);
+    ASSERT_FALSE(code.ptx.empty());
+    const bool list = pass.over[0] == 'l';
+    for (auto [n, rows, apart, moved] :
+         {std::tuple(1, 1, false, false), std::tuple(200, 200, false, false),
+          std::tuple(200, 200, true, false),
+          std::tuple(200, 130, true, true)}) {
+      Problem problem{n, list ? n : rows, 1, 1, 0.25f};
+      problem.slope = 0.03125;
+      problem.apart = apart;
+      problem.moved = moved && !list;
+      if (!pass.mask.empty())
+        problem.window = 90;
+      Lists lists{128, std::min<int64_t>(n, 70)};
+      check(code, true, 64, problem, seed++, nullptr, list ? &lists : nullptr);
+    }
+  }
 }
 
 TEST_F(WarpKernels, DenseOf128) {
@@ -605,11 +817,11 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   if (!ptxas)
     GTEST_SKIP() << "no ptxas";
   auto judge = [&](const std::string &type, int headDim,
-                   const std::string &tiling, const std::string &over) {
-    SCOPED_TRACE(type + ", " + tiling + ", " + over);
+                   const std::string &tiling, const std::vector<KeySet> &sets) {
+    SCOPED_TRACE(type + ", " + tiling + ", " + sets.back().over);
     std::string why;
     auto result = ::heddle::assemble(
-        *ptxas, "sm_90a", compile(type, headDim, tiling, over).ptx, why);
+        *ptxas, "sm_90a", compile(type, headDim, tiling, sets).ptx, why);
     ASSERT_TRUE(static_cast<bool>(result));
     if (!*result)
       GTEST_SKIP() << why;
@@ -621,7 +833,7 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   ASSERT_TRUE(static_cast<bool>(rules));
   for (const shed::WgmmaRule &rule : *rules)
     judge(rule.element, static_cast<int>(rule.headDim), textOf(rule),
-          overOf(rule));
+          {{overOf(rule)}});
   // And some that tables may come to.
   for (auto [type, headDim, tiling, over] :
        {std::tuple("bf16", 128,
@@ -651,5 +863,16 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
                    "consumers = 2, keys = 176, stages = 2, parts = 1, "
                    "producer_registers = 40, consumer_registers = 232",
                    "all")})
-    judge(type, headDim, tiling, over);
+    judge(type, headDim, tiling, {{over}});
+  const std::string three = "consumers = 3, keys = 128, stages = 2, parts = 2, "
+                            "producer_registers = 32, consumer_registers = 160";
+  const std::vector<KeySet> ranges = {
+      {"sinks<?>"}, {"window<4096>", "[#shed.sinks<?>]", "within <4096>"}};
+  judge("bf16", 128, three, ranges);
+  judge("bf16", 128, three + ", tma = true", ranges);
+  judge("bf16", 128,
+        "consumers = 2, keys = 128, stages = 2, parts = 2, "
+        "producer_registers = 40, consumer_registers = 232",
+        {{"window<512>", "", "within <512>"},
+         {"list<0, group = 128>", "", "outside [#shed.window<512>]"}});
 }

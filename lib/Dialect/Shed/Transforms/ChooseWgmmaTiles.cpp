@@ -74,8 +74,10 @@ mlir::shed::parseTuning(llvm::StringRef text) {
     size_t known = std::size(numbers) + 1;
     if (fields->get("over")) {
       std::optional<llvm::StringRef> over = fields->getString("over");
-      if (!over || (*over != "all" && *over != "list" && *over != "blocks"))
-        return problem("'over' is \"all\", \"list\" or \"blocks\"");
+      if (!over || !llvm::is_contained(
+                       {"all", "list", "blocks", "range", "union"}, *over))
+        return problem("'over' is \"all\", \"list\", \"blocks\", \"range\" or "
+                       "\"union\"");
       rule.over = over->str();
       ++known;
     }
@@ -84,6 +86,13 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       if (!copies || (*copies != "threads" && *copies != "tma"))
         return problem("'copies' is \"threads\" or \"tma\"");
       rule.tma = *copies == "tma";
+      ++known;
+    }
+    if (fields->get("positions")) {
+      std::optional<bool> positions = fields->getBoolean("positions");
+      if (!positions)
+        return problem("'positions' is true or false");
+      rule.positions = *positions;
       ++known;
     }
     std::pair<const char *, int64_t *> optional[] = {
@@ -99,7 +108,7 @@ mlir::shed::parseTuning(llvm::StringRef text) {
     }
     if (fields->size() != known)
       return problem("there are fields beside 'element', 'over', 'blocks', "
-                     "'copies', 'cluster', 'head_dim', "
+                     "'copies', 'cluster', 'positions', 'head_dim', "
                      "'consumers', 'keys', 'stages', 'parts', "
                      "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);
@@ -113,43 +122,143 @@ StringRef mlir::shed::builtInTuning() {
       ;
 }
 
-/// Whether the rule speaks of this set of keys and fits its kernel.
-static bool suits(const WgmmaRule &rule, Attribute over, KernelOp kernel) {
+/// What a rule calls the keys of these loops.
+static StringRef nameOf(ArrayRef<ForKeysOp> loops) {
+  if (llvm::all_of(loops, [](ForKeysOp loop) {
+        return isa<WindowAttr, SinksAttr>(loop.getOver());
+      }))
+    return "range";
+  if (loops.size() > 1)
+    return "union";
+  ForKeysOp loop = loops.front();
+  return isa<AllAttr>(loop.getOver())    ? "all"
+         : isa<ListAttr>(loop.getOver()) ? "list"
+                                         : "blocks";
+}
+
+using Loops = SmallVector<ForKeysOp>;
+
+static Loops loopsOf(KernelOp kernel) {
+  return llvm::to_vector(kernel.getBody().getOps<ForKeysOp>());
+}
+
+/// The sets before a loop of a union: those that are the same for all rows of a
+/// tile, and windows.
+struct SetsBefore {
+  void add(ForKeysOp loop) {
+    (isa<WindowAttr>(loop.getOver()) ? windows : uniform)
+        .push_back(loop.getOver());
+  }
+  SmallVector<Attribute> uniform, windows;
+};
+
+/// Whether each loop leaves out just what those before it had, so that they may
+/// come in any order.
+static bool countsOnce(ArrayRef<ForKeysOp> loops) {
+  SetsBefore before;
+  for (ForKeysOp loop : loops) {
+    auto masks = llvm::to_vector(loop.getBody().getOps<MaskOp>());
+    auto window = dyn_cast<WindowAttr>(loop.getOver());
+    const bool masked = window || !before.windows.empty();
+    if (loop.getSkip().getValue() != ArrayRef(before.uniform) ||
+        masks.size() != masked ||
+        (masked &&
+         (masks[0].getWithin().value_or(WindowAttr()) != window ||
+          masks[0].getOutside().getValue() != ArrayRef(before.windows))))
+      return false;
+    before.add(loop);
+  }
+  return true;
+}
+
+/// Has lists come behind windows and sinks. Whether a key is in one of these is
+/// arithmetic, whether it is in a list a search.
+static void moveListsBack(KernelOp kernel) {
+  Loops loops = loopsOf(kernel);
+  Value init = loops.front().getInit();
+  Operation *end = loops.back()->getNextNode();
+  SmallVector<OpOperand *> users;
+  for (OpOperand &use : loops.back().getResult().getUses())
+    users.push_back(&use);
+  llvm::stable_sort(loops, [](ForKeysOp x, ForKeysOp y) {
+    return !indexedSet(x.getOver()) && indexedSet(y.getOver());
+  });
+  OpBuilder b(kernel.getContext());
+  SetsBefore before;
+  for (ForKeysOp loop : loops) {
+    loop->moveBefore(end);
+    loop.getInitMutable().assign(init);
+    init = loop.getResult();
+    loop.setSkipAttr(b.getArrayAttr(before.uniform));
+    Block &body = loop.getBody().front();
+    for (MaskOp mask : llvm::make_early_inc_range(body.getOps<MaskOp>())) {
+      mask.replaceAllUsesWith(mask.getLogits());
+      mask.erase();
+    }
+    auto window = dyn_cast<WindowAttr>(loop.getOver());
+    for (SoftmaxUpdateOp update : body.getOps<SoftmaxUpdateOp>()) {
+      if (!window && before.windows.empty())
+        break;
+      b.setInsertionPoint(update);
+      update.getLogitsMutable().assign(MaskOp::create(
+          b, update.getLoc(), update.getLogits().getType(), update.getLogits(),
+          body.getArgument(0), window, b.getArrayAttr(before.windows)));
+    }
+    before.add(loop);
+  }
+  for (OpOperand *use : users)
+    use->set(init);
+}
+
+/// Whether loops skip the keys of lists, which warpgroups do not search.
+static bool skipsLists(ArrayRef<ForKeysOp> loops) {
+  return llvm::any_of(loops, [](ForKeysOp loop) {
+    return !llvm::all_of(loop.getSkip(), llvm::IsaPred<SinksAttr>);
+  });
+}
+
+/// Whether the rule fits a loop of its kernel.
+static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
+  Attribute over = loop.getOver();
   if (isa<AllAttr>(over))
-    return rule.over == "all";
-  if (rule.cluster > 1 || (rule.tma && isa<ListAttr>(over)))
+    return true;
+  if (rule.cluster > 1)
     return false;
+  if (isa<WindowAttr, SinksAttr>(over))
+    return true;
   if (!rule.dividesRows(kernel.getRowsInStep()))
     return false;
   if (isa<ListAttr>(over))
-    return rule.over == "list" && kernel.getEncoding() != Encoding::Bitmap;
+    return !rule.tma && kernel.getEncoding() != Encoding::Bitmap;
   auto blocks = dyn_cast<BlocksAttr>(over);
-  return blocks && rule.over == "blocks" && rule.keys > 0 &&
-         blocks.getSize() % rule.keys == 0;
+  return blocks && rule.keys > 0 && blocks.getSize() % rule.keys == 0;
 }
 
 /// Whether the way by warpgroups has a form for the kernel and all of its ops,
 /// with this rule. Of few rows most warpgroups would have none.
 static bool suits(const WgmmaRule &rule, KernelOp kernel) {
   if (kernel.getSomeRows() || kernel.getKind() != KernelKind::Attention ||
-      kernel.getElement().isF32() || kernel.getHeadDim() % 64)
+      kernel.getElement().isF32() || kernel.getHeadDim() % 64 ||
+      (kernel.scoresPositions() && !rule.positions))
     return false;
-  // One loop makes one pipeline.
-  if (llvm::range_size(kernel.getBody().getOps<ForKeysOp>()) != 1)
+  Loops loops = loopsOf(kernel);
+  auto fromList = [](ForKeysOp loop) {
+    return indexedSet(loop.getOver()).has_value();
+  };
+  if (skipsLists(loops) &&
+      (llvm::count_if(loops, fromList) > 1 || !countsOnce(loops)))
+    return false;
+  if (loops.empty() || rule.over != nameOf(loops) ||
+      !llvm::all_of(loops,
+                    [&](ForKeysOp loop) { return suits(rule, loop, kernel); }))
     return false;
   return !kernel.getBody()
               .walk([&](Operation *op) {
-                if (auto loop = dyn_cast<ForKeysOp>(op);
-                    loop && (!suits(rule, loop.getOver(), kernel) ||
-                             !loop.getSkip().empty()))
-                  return WalkResult::interrupt();
-                // Elements know their numbers in a tile, not where they stand.
                 if (isa<ScoresOp>(op) || op->getParentOfType<ScoresOp>())
-                  return kernel.scoresPositions() ? WalkResult::interrupt()
-                                                  : WalkResult::advance();
+                  return WalkResult::advance();
                 return isa<LoadQueriesOp, SoftmaxInitOp, ForKeysOp, LoadKeysOp,
-                           LoadValuesOp, DotOp, SoftmaxUpdateOp, YieldOp,
-                           StoreOp>(op)
+                           LoadValuesOp, DotOp, MaskOp, SoftmaxUpdateOp,
+                           YieldOp, StoreOp>(op)
                            ? WalkResult::advance()
                            : WalkResult::interrupt();
               })
@@ -195,6 +304,8 @@ struct ChooseWgmmaTiles
         if (!tiling)
           return WalkResult::interrupt();
         kernel.setTilingAttr(tiling);
+        if (skipsLists(loopsOf(kernel)))
+          moveListsBack(kernel);
         break;
       }
       return WalkResult::advance();

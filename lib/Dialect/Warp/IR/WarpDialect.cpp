@@ -111,11 +111,12 @@ LogicalResult FragmentType::verify(EmitError emitError, int64_t columns,
     return emitError() << "a fragment has 1 column or a multiple of 8 up to "
                           "256, not "
                        << columns;
-  if (!element.isF32() && !element.isInteger(1) &&
+  if (!element.isF32() && !element.isInteger(32) && !element.isInteger(1) &&
       (!is16Bit(element) || columns == 1))
-    return emitError() << "a fragment's elements are f32 or i1, or bf16 or f16 "
-                          "in more than 1 column, not "
-                       << element;
+    return emitError()
+           << "a fragment's elements are f32, i32 or i1, or bf16 or f16 "
+              "in more than 1 column, not "
+           << element;
   return success();
 }
 

@@ -29,7 +29,7 @@ LogicalResult MapOp::verify() {
   auto meet = [&](Type type) -> LogicalResult {
     auto fragment = cast<FragmentType>(type);
     if (fragment.isPacked())
-      return emitOpError() << "takes and gives f32 or i1, not "
+      return emitOpError() << "takes and gives f32, i32 or i1, not "
                            << fragment.getElement() << "; use warp.round";
     if (fragment.isColumn())
       return success();
@@ -208,6 +208,18 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult CopyOp::verify() {
   return verifyRows(*this, getRows(), getInto().getType());
+}
+
+LogicalResult ReadOp::verify() {
+  if (!getIndices().getType().getElement().isInteger(32))
+    return emitOpError("has indices that are not i32");
+  return success();
+}
+
+LogicalResult CountBelowOp::verify() {
+  if (!getBounds().getType().getElement().isInteger(32))
+    return emitOpError("has bounds that are not i32");
+  return verifyColumn(*this, "bounds", getBounds().getType());
 }
 
 LogicalResult StoreOp::verify() {

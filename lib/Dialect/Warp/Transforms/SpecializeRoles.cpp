@@ -7,8 +7,8 @@
 
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -24,10 +24,33 @@ using namespace mlir::warp;
 
 namespace {
 
-/// A load in a loop and the ring that replaces it.
-struct Stream {
-  LoadOp load;
-  RingOp ring;
+/// A loop over tiles, with its loads in order. Those in the same place of all
+/// loops have their tiles in one ring.
+struct Pass {
+  scf::ForOp loop;
+  SmallVector<LoadOp> loads;
+};
+
+/// The tiles of the loops before the one at hand: tile numbers go on counting.
+class TilesBefore {
+public:
+  /// The number of the tile at hand.
+  Value number(OpBuilder &b, Location loc, Value induction) const {
+    return count ? arith::AddIOp::create(b, loc, induction, count).getResult()
+                 : induction;
+  }
+  /// Adds those of a loop, behind it.
+  void add(OpBuilder &b, scf::ForOp loop) {
+    Value tiles = arith::MaxSIOp::create(b, loop.getLoc(), loop.getUpperBound(),
+                                         loop.getLowerBound());
+    count =
+        count
+            ? arith::AddIOp::create(b, loop.getLoc(), count, tiles).getResult()
+            : tiles;
+  }
+
+private:
+  Value count;
 };
 
 class Specializer {
@@ -36,11 +59,10 @@ public:
       : function(function), pipeline(pipeline), b(function.getContext()) {}
 
   LogicalResult run() {
-    if (failed(findLoop()))
+    if (failed(findPasses()))
       return failure();
     makeRings();
-    if (failed(divide()))
-      return failure();
+    divide();
     fillRings();
     readRings();
     placeTiles();
@@ -49,17 +71,19 @@ public:
   }
 
 private:
-  LogicalResult findLoop();
+  LogicalResult findPasses();
   void makeRings();
-  LogicalResult divide();
+  void divide();
   void fillRings();
+  void fillRings(Pass &pass, Value tile, IRMapping &mapping,
+                 const SetVector<Operation *> &needed);
   void readRings();
   Operation *lastWait(Value tile);
   void placeTiles();
 
   /// Whether tiles are fetched by tensor maps, and how many blocks share them.
   int64_t cluster() {
-    return streams.front().load.getMap() ? pipeline.getCluster() : 0;
+    return passes.front().loads.front().getMap() ? pipeline.getCluster() : 0;
   }
   int64_t threads() const {
     return warpgroupThreads * (1 + pipeline.getConsumers());
@@ -68,27 +92,31 @@ private:
   LLVM::LLVMFuncOp function;
   PipelineAttr pipeline;
   OpBuilder b;
-  scf::ForOp loop;
   RolesOp roles;
-  SmallVector<Stream> streams;
+  SmallVector<Pass> passes;
+  SmallVector<RingOp> rings;
   int64_t bytes = 0; ///< of shared memory, taken so far
 };
 
 } // namespace
 
-LogicalResult Specializer::findLoop() {
+LogicalResult Specializer::findPasses() {
   WalkResult walked = function.walk([&](LoadOp load) {
-    auto inner = dyn_cast<scf::ForOp>(load->getParentOp());
-    if (!inner)
+    auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
+    if (!loop)
       return WalkResult::advance();
-    if (loop && loop != inner) {
-      load.emitOpError("is in another loop than the loads before it; a kernel "
-                       "has one loop with loads to be made a pipeline");
+    if (passes.empty() || passes.back().loop != loop)
+      passes.push_back({loop, {}});
+    passes.back().loads.push_back(load);
+    Pass &first = passes.front();
+    const size_t place = passes.back().loads.size() - 1;
+    if (place >= first.loads.size() ||
+        first.loads[place].getType() != load.getType()) {
+      load.emitOpError("has no load of such a tile in its place of the first "
+                       "loop; the loops of a kernel share rings");
       return WalkResult::interrupt();
     }
-    loop = inner;
-    streams.push_back({load, {}});
-    if (!load.getMap() != !streams.front().load.getMap()) {
+    if (!load.getMap() != !first.loads.front().getMap()) {
       load.emitOpError("differs from the loads before it in whether a tensor "
                        "map is there; one thread fetches, or all copy");
       return WalkResult::interrupt();
@@ -97,36 +125,44 @@ LogicalResult Specializer::findLoop() {
   });
   if (walked.wasInterrupted())
     return failure();
-  if (!loop)
+  if (passes.empty())
     return function.emitOpError("has no loop with loads to be made a pipeline");
-  if (pipeline.getCluster() > 1 && !cluster())
+  if (pipeline.getCluster() > 1 && (!cluster() || passes.size() > 1))
     return function.emitOpError(
         "has blocks that are to share tiles, which need "
-        "tensor maps");
-  if (!loop.getInductionVar().getType().isInteger(32) ||
-      !matchPattern(loop.getLowerBound(), m_Zero()) ||
-      !matchPattern(loop.getStep(), m_One()))
-    return loop.emitOpError("does not count tiles: it does not go from 0 by 1 "
-                            "in i32");
+        "tensor maps and one loop");
+  for (Pass &pass : passes) {
+    scf::ForOp loop = pass.loop;
+    if (!loop.getInductionVar().getType().isInteger(32) ||
+        !matchPattern(loop.getLowerBound(), m_Zero()) ||
+        !matchPattern(loop.getStep(), m_One()))
+      return loop.emitOpError(
+          "does not count tiles: it does not go from 0 by 1 in i32");
+    if (loop->getBlock() != passes.front().loop->getBlock() ||
+        pass.loads.size() != passes.front().loads.size())
+      return loop.emitOpError("differs from the first loop with loads in its "
+                              "block, or in how many loads it has");
+  }
   return success();
 }
 
 /// Makes the rings before everything that computes.
 void Specializer::makeRings() {
+  Pass &pass = passes.front();
   Operation *first = nullptr;
-  for (Operation &op : *loop->getBlock())
-    if (isa<WarpDialect>(op.getDialect()) || &op == loop) {
+  for (Operation &op : *pass.loop->getBlock())
+    if (isa<WarpDialect>(op.getDialect()) || &op == pass.loop) {
       first = &op;
       break;
     }
   b.setInsertionPoint(first);
-  for (Stream &stream : streams) {
+  for (LoadOp load : pass.loads) {
     auto type = RingType::get(b.getContext(), pipeline.getStages(),
-                              stream.load.getResult().getType(), cluster());
-    stream.ring = RingOp::create(
-        b, stream.load.getLoc(), type, /*offset=*/0, /*barriers=*/0,
+                              load.getResult().getType(), cluster());
+    rings.push_back(RingOp::create(
+        b, load.getLoc(), type, /*offset=*/0, /*barriers=*/0,
         /*writers=*/type.isFetched() ? 1 : warpgroupThreads,
-        /*readers=*/4 * pipeline.getConsumers() * pipeline.getCluster());
+        /*readers=*/4 * pipeline.getConsumers() * pipeline.getCluster()));
   }
   roles = RolesOp::create(b, function.getLoc(), pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
@@ -137,7 +173,7 @@ void Specializer::makeRings() {
 }
 
 /// Moves what computes to the consumers. What both sides need is before it.
-LogicalResult Specializer::divide() {
+void Specializer::divide() {
   Block *consumer = &roles.getConsumer().front();
   Block *block = roles->getBlock();
   consumer->getOperations().splice(consumer->end(), block->getOperations(),
@@ -149,101 +185,123 @@ LogicalResult Specializer::divide() {
     op.replaceAllUsesWith(consumer->getArgument(0));
     op.erase();
   }
-  return success();
 }
 
-/// Writes the producer: the loop with what the loads' places follow from.
-void Specializer::fillRings() {
-  auto inLoop = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  BackwardSliceOptions options;
-  options.filter = inLoop;
-  SetVector<Operation *> slice;
-  for (Stream &stream : streams) {
-    (void)getBackwardSlice(stream.load.getOperation(), &slice, options);
-    slice.insert(stream.load);
-  }
-  // What is outside the loop but among the consumers is computed again.
-  SetVector<Operation *> outside;
-  auto addOutside = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != &roles.getConsumer().front())
-      return;
-    BackwardSliceOptions before;
-    before.filter = [&](Operation *each) {
-      return each->getBlock() == op->getBlock();
-    };
-    (void)getBackwardSlice(op, &outside, before);
-    outside.insert(op);
-  };
-  for (Value bound :
-       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-    addOutside(bound);
-  for (Operation *op : slice)
-    for (Value operand : op->getOperands())
-      addOutside(operand);
+/// What `op` needs of `block`, with what is in its regions, and itself.
+static void collect(Operation *op, Block *block,
+                    SetVector<Operation *> &needed) {
+  if (!needed.insert(op))
+    return;
+  op->walk([&](Operation *each) {
+    for (Value operand : each->getOperands())
+      if (Operation *source = operand.getDefiningOp())
+        if (Operation *before = block->findAncestorOpInBlock(*source))
+          collect(before, block, needed);
+  });
+}
 
-  IRMapping mapping;
+/// Writes the producer: the loops with what the loads' places follow from.
+void Specializer::fillRings() {
+  Block *consumer = &roles.getConsumer().front();
   b.setInsertionPointToStart(&roles.getProducer().front());
-  for (Operation *op : topologicalSort(outside))
-    b.clone(*op, mapping);
+  IRMapping mapping;
+  SmallVector<SetVector<Operation *>> inLoops(passes.size());
+  SetVector<Operation *> cloned;
   llvm::SmallDenseSet<Value> maps;
-  for (Stream &stream : streams)
-    if (Value map = stream.load.getMap(); map && maps.insert(map).second)
-      AcquireMapOp::create(b, stream.load.getLoc(),
-                           mapping.lookupOrDefault(map));
-  auto copies = scf::ForOp::create(
-      b, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
-      mapping.lookupOrDefault(loop.getUpperBound()),
-      mapping.lookupOrDefault(loop.getStep()));
-  Value tile = copies.getInductionVar();
-  mapping.map(loop.getInductionVar(), tile);
-  b.setInsertionPointToStart(copies.getBody());
-  for (Operation &op : *loop.getBody()) {
-    if (!slice.contains(&op))
+  TilesBefore before;
+  for (auto [pass, inLoop] : llvm::zip(passes, inLoops)) {
+    // What is outside the loop but among the consumers is computed again.
+    SetVector<Operation *> outside;
+    auto addOutside = [&](Value value) {
+      if (Operation *op = value.getDefiningOp();
+          op && op->getBlock() == consumer)
+        collect(op, consumer, outside);
+    };
+    for (LoadOp load : pass.loads)
+      collect(load, pass.loop.getBody(), inLoop);
+    for (Value bound : {pass.loop.getLowerBound(), pass.loop.getUpperBound(),
+                        pass.loop.getStep()})
+      addOutside(bound);
+    for (Operation *op : inLoop)
+      op->walk([&](Operation *each) {
+        for (Value operand : each->getOperands())
+          addOutside(operand);
+      });
+    for (Operation *op : topologicalSort(outside))
+      if (cloned.insert(op))
+        b.clone(*op, mapping);
+    for (LoadOp load : pass.loads)
+      if (Value map = load.getMap(); map && maps.insert(map).second)
+        AcquireMapOp::create(b, load.getLoc(), mapping.lookupOrDefault(map));
+    auto copies =
+        scf::ForOp::create(b, pass.loop.getLoc(),
+                           mapping.lookupOrDefault(pass.loop.getLowerBound()),
+                           mapping.lookupOrDefault(pass.loop.getUpperBound()),
+                           mapping.lookupOrDefault(pass.loop.getStep()));
+    mapping.map(pass.loop.getInductionVar(), copies.getInductionVar());
+    b.setInsertionPointToStart(copies.getBody());
+    fillRings(pass, before.number(b, copies.getLoc(), copies.getInductionVar()),
+              mapping, inLoop);
+    b.setInsertionPointAfter(copies);
+    if (&pass != &passes.back())
+      before.add(b, copies);
+    else if (cluster() > 1)
+      for (RingOp ring : rings)
+        DrainOp::create(b, copies.getLoc(), ring, copies.getUpperBound());
+  }
+}
+
+void Specializer::fillRings(Pass &pass, Value tile, IRMapping &mapping,
+                            const SetVector<Operation *> &needed) {
+  for (Operation &op : *pass.loop.getBody()) {
+    if (!needed.contains(&op))
       continue;
     auto load = dyn_cast<LoadOp>(op);
     if (!load) {
       b.clone(op, mapping);
       continue;
     }
-    Stream &stream = *llvm::find_if(
-        streams, [&](Stream &each) { return each.load == load; });
+    RingOp ring = rings[llvm::find(pass.loads, load) - pass.loads.begin()];
     Location loc = load.getLoc();
     auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
     if (load.getMap()) {
-      FetchOp::create(b, loc, stream.ring, tile, at(load.getMap()),
+      FetchOp::create(b, loc, ring, tile, at(load.getMap()),
                       at(load.getFirst()), at(load.getColumn()));
       continue;
     }
-    Value into = AcquireOp::create(b, loc, load.getResult().getType(),
-                                   stream.ring, tile);
+    Value into =
+        AcquireOp::create(b, loc, load.getResult().getType(), ring, tile);
     CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
                    at(load.getStride()), at(load.getLimit()),
                    load.getRows() ? at(load.getRows()) : Value(), into);
-    PublishOp::create(b, loc, stream.ring, tile);
+    PublishOp::create(b, loc, ring, tile);
   }
-  b.setInsertionPointAfter(copies);
-  if (cluster() > 1)
-    for (Stream &stream : streams)
-      DrainOp::create(b, loop.getLoc(), stream.ring, copies.getUpperBound());
 }
 
 /// Lets the consumers read the rings: each tile from right before its first use
 /// until right after the wait for the last product that reads it.
 void Specializer::readRings() {
-  for (Stream &stream : streams) {
-    LoadOp load = stream.load;
-    Operation *first = nullptr;
-    for (Operation *user : load->getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    b.setInsertionPoint(first);
-    Value tile = AwaitOp::create(b, load.getLoc(), load.getResult().getType(),
-                                 stream.ring, loop.getInductionVar());
-    load.replaceAllUsesWith(tile);
-    b.setInsertionPointAfter(lastWait(tile));
-    ReleaseOp::create(b, load.getLoc(), stream.ring, loop.getInductionVar());
-    load.erase();
+  TilesBefore before;
+  for (Pass &pass : passes) {
+    b.setInsertionPointToStart(pass.loop.getBody());
+    Value number =
+        before.number(b, pass.loop.getLoc(), pass.loop.getInductionVar());
+    for (auto [load, ring] : llvm::zip(pass.loads, rings)) {
+      Operation *first = nullptr;
+      for (Operation *user : load->getUsers())
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+      b.setInsertionPoint(first);
+      Value tile = AwaitOp::create(b, load.getLoc(), load.getResult().getType(),
+                                   ring, number);
+      load.replaceAllUsesWith(tile);
+      b.setInsertionPointAfter(lastWait(tile));
+      ReleaseOp::create(b, load.getLoc(), ring, number);
+      load.erase();
+    }
+    b.setInsertionPointAfter(pass.loop);
+    if (&pass != &passes.back())
+      before.add(b, pass.loop);
   }
 }
 
@@ -277,11 +335,11 @@ void Specializer::placeTiles() {
     load.setOffset(
         take(pipeline.getConsumers() * load.getResult().getType().getBytes()));
   });
-  for (Stream &stream : streams)
-    stream.ring.setOffset(take(stream.ring.getType().getBytes()));
-  for (Stream &stream : streams) {
-    stream.ring.setBarriers(bytes);
-    bytes += stream.ring.getType().getBarrierBytes();
+  for (RingOp ring : rings)
+    ring.setOffset(take(ring.getType().getBytes()));
+  for (RingOp ring : rings) {
+    ring.setBarriers(bytes);
+    bytes += ring.getType().getBarrierBytes();
   }
   // Shared memory begins anywhere, tiles do not.
   function->setAttr("heddle.shared_bytes",

@@ -8,10 +8,12 @@
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/OperationSupport.h"
 
 namespace mlir::warp {
 #define GEN_PASS_DEF_WARPVERIFYPIPELINES
@@ -91,19 +93,24 @@ static LogicalResult verifyRegisters(RolesOp roles) {
   return success();
 }
 
-/// Finds the op of type `Op` among the ring's users, which is to be there once.
-template <typename Op> static FailureOr<Op> single(RingOp ring) {
-  Op found;
-  for (Operation *user : ring->getUsers()) {
-    auto op = dyn_cast<Op>(user);
-    if (!op)
-      continue;
-    if (found)
-      return op.emitOpError("is there twice for a ring: stages of a tile would "
-                            "count double");
-    found = op;
-  }
-  if (!found)
+/// The ring's ops of type `Op`, one in each loop over its tiles, in order.
+template <typename Op>
+static FailureOr<SmallVector<Op>> eachPass(RingOp ring, RolesOp roles) {
+  SmallVector<Op> found;
+  WalkResult walked = roles->walk([&](Op op) {
+    if (op.getRing() != ring.getResult())
+      return WalkResult::advance();
+    if (!found.empty() && found.back()->getParentOp() == op->getParentOp()) {
+      found.back().emitOpError("is there twice for a ring: stages of a tile "
+                               "would count double");
+      return WalkResult::interrupt();
+    }
+    found.push_back(op);
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  if (found.empty())
     return ring.emitOpError() << "has no " << Op::getOperationName();
   return found;
 }
@@ -117,40 +124,79 @@ static LogicalResult verifyOrder(Operation *sooner, Operation *later) {
   return success();
 }
 
-/// Whether `value` is computed alike by both sides.
-static bool same(Value x, Value y) {
-  if (x == y)
+/// Whether both sides compute a value alike.
+static bool same(Value x, Value y, DenseMap<Value, Value> &known) {
+  if (x == y || known.lookup(x) == y)
     return true;
-  Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
-  if (!left || !right || left->getName() != right->getName() ||
-      left->getAttrDictionary() != right->getAttrDictionary() ||
-      left->getNumOperands() != right->getNumOperands())
+  auto left = dyn_cast<OpResult>(x), right = dyn_cast<OpResult>(y);
+  if (!left || !right || left.getResultNumber() != right.getResultNumber())
     return false;
-  return llvm::all_of(
-      llvm::zip(left->getOperands(), right->getOperands()),
-      [](auto pair) { return same(std::get<0>(pair), std::get<1>(pair)); });
+  return OperationEquivalence::isEquivalentTo(
+      left.getOwner(), right.getOwner(),
+      [&](Value x, Value y) { return success(same(x, y, known)); },
+      [&](Value x, Value y) { known[x] = y; },
+      OperationEquivalence::IgnoreLocations);
 }
 
-/// Checks that both sides run through the same tile numbers from 0 on: the
-/// phases of barriers follow from them.
-static LogicalResult verifyPhases(Operation *filler, Value number,
-                                  AwaitOp await) {
-  auto loopOf = [](Operation *op, Value tile) -> FailureOr<scf::ForOp> {
-    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-    if (!loop || tile != loop.getInductionVar() ||
-        !matchPattern(loop.getLowerBound(), m_Zero()) ||
-        !matchPattern(loop.getStep(), m_One()))
-      return op->emitOpError("does not count tiles from 0 by 1, so its "
-                             "barriers would be out of phase");
-    return loop;
+/// Checks that tile `number` of `op` counts on from the loops over tiles
+/// before, by 1: the last one of these, and how many tiles there were before
+/// that, are in `last` and `before`, and what follows from this loop is
+/// afterwards.
+static LogicalResult verifyCount(Operation *op, Value number, scf::ForOp &last,
+                                 Value &before) {
+  auto wrong = [&] {
+    return op->emitOpError("does not count tiles from 0 by 1, so its "
+                           "barriers would be out of phase");
   };
-  FailureOr<scf::ForOp> fills = loopOf(filler, number);
-  FailureOr<scf::ForOp> reads = loopOf(await, await.getTile());
-  if (failed(fills) || failed(reads))
-    return failure();
-  if (!same(fills->getUpperBound(), reads->getUpperBound()))
-    return await.emitOpError("is in a loop of other length than that which "
-                             "fills the ring");
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (!loop || !matchPattern(loop.getLowerBound(), m_Zero()) ||
+      !matchPattern(loop.getStep(), m_One()))
+    return wrong();
+  if (!last) {
+    if (number != loop.getInductionVar())
+      return wrong();
+    last = loop;
+    return success();
+  }
+  // The number is the induction variable and the tiles of all loops before.
+  auto sum = number.getDefiningOp<arith::AddIOp>();
+  if (!sum || sum.getLhs() != loop.getInductionVar() ||
+      last->getBlock() != loop->getBlock() || !last->isBeforeInBlock(loop))
+    return wrong();
+  Value tiles = sum.getRhs();
+  if (before) {
+    auto more = tiles.getDefiningOp<arith::AddIOp>();
+    if (!more || more.getLhs() != before)
+      return wrong();
+    tiles = more.getRhs();
+  }
+  auto most = tiles.getDefiningOp<arith::MaxSIOp>();
+  if (!most || most.getLhs() != last.getUpperBound() ||
+      !matchPattern(most.getRhs(), m_Zero()))
+    return wrong();
+  last = loop;
+  before = sum.getRhs();
+  return success();
+}
+
+/// Checks that both sides run through the same tile numbers from 0 on, loop by
+/// loop: the phases of barriers follow from them.
+template <typename Fill>
+static LogicalResult verifyPhases(ArrayRef<Fill> fills,
+                                  ArrayRef<AwaitOp> awaits) {
+  scf::ForOp filled, read;
+  Value filledBefore, readBefore;
+  for (size_t i = 0; i < fills.size(); ++i) {
+    Fill fill = fills[i];
+    AwaitOp await = awaits[i];
+    if (failed(verifyCount(fill, fill.getTile(), filled, filledBefore)) ||
+        failed(verifyCount(await, await.getTile(), read, readBefore)))
+      return failure();
+    DenseMap<Value, Value> known;
+    if (!same(filled.getUpperBound(), read.getUpperBound(), known))
+      return await.emitOpError("is in a loop of other length than that which "
+                               "fills the ring");
+  }
   return success();
 }
 
@@ -170,13 +216,15 @@ static LogicalResult verifySharing(FetchOp fetch) {
                    [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
     return fetch.emitOpError("asks for tiles by the block's number in x, but "
                              "blocks of a cluster share them");
-  FailureOr<DrainOp> drain =
-      single<DrainOp>(cast<RingOp>(fetch.getRing().getDefiningOp()));
-  if (failed(drain))
+  FailureOr<SmallVector<DrainOp>> drains =
+      eachPass<DrainOp>(cast<RingOp>(fetch.getRing().getDefiningOp()),
+                        fetch->getParentOfType<RolesOp>());
+  if (failed(drains))
     return failure();
-  if (drain->getTile() != loop.getUpperBound() ||
-      failed(verifyOrder(loop, *drain)))
-    return drain->emitOpError("does not follow the last tile of its ring");
+  DrainOp drain = drains->back();
+  if (drain.getTile() != loop.getUpperBound() ||
+      failed(verifyOrder(loop, drain)))
+    return drain.emitOpError("does not follow the last tile of its ring");
   return success();
 }
 
@@ -202,13 +250,26 @@ static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
 
 static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
   const int64_t cluster = ring.getType().getCluster();
-  FailureOr<AwaitOp> await = single<AwaitOp>(ring);
-  FailureOr<ReleaseOp> release = single<ReleaseOp>(ring);
-  if (failed(await) || failed(release))
+  auto awaits = eachPass<AwaitOp>(ring, roles);
+  auto releases = eachPass<ReleaseOp>(ring, roles);
+  if (failed(awaits) || failed(releases))
     return failure();
-  if (await->getTile() != release->getTile())
-    return ring.emitOpError("has a side that closes another stage than it "
-                            "opens");
+  auto differs = [&](size_t some) {
+    if (some == awaits->size())
+      return false;
+    ring.emitOpError("is opened and closed, or filled and read, in other "
+                     "numbers of loops");
+    return true;
+  };
+  if (differs(releases->size()))
+    return failure();
+  for (auto [await, release] : llvm::zip(*awaits, *releases)) {
+    if (await.getTile() != release.getTile())
+      return ring.emitOpError("has a side that closes another stage than it "
+                              "opens");
+    if (failed(verifyReads(await, release)))
+      return failure();
+  }
   if (cluster != static_cast<int64_t>(roles.getCluster()))
     return ring.emitOpError("is shared by other blocks than the roles say");
   if (ring.getWriters() !=
@@ -218,26 +279,29 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     return ring.emitOpError("expects other numbers of writers or readers than "
                             "there are");
   if (cluster) {
-    FailureOr<FetchOp> fetch = single<FetchOp>(ring);
-    return success(succeeded(fetch) &&
-                   succeeded(verifyReads(*await, *release)) &&
-                   succeeded(verifyPhases(*fetch, fetch->getTile(), *await)) &&
-                   succeeded(verifySharing(*fetch)));
-  }
-  FailureOr<AcquireOp> acquire = single<AcquireOp>(ring);
-  FailureOr<PublishOp> publish = single<PublishOp>(ring);
-  if (failed(acquire) || failed(publish))
-    return failure();
-  if (acquire->getTile() != publish->getTile())
-    return ring.emitOpError("has a side that closes another stage than it "
-                            "opens");
-  for (Operation *user : (*acquire)->getUsers())
-    if (failed(verifyOrder(user, *publish)))
+    auto fetches = eachPass<FetchOp>(ring, roles);
+    if (failed(fetches) || differs(fetches->size()) ||
+        failed(verifyPhases<FetchOp>(*fetches, *awaits)))
       return failure();
-  if ((*acquire)->use_empty())
-    return publish->emitOpError("publishes a stage that nothing fills");
-  return success(succeeded(verifyReads(*await, *release)) &&
-                 succeeded(verifyPhases(*acquire, acquire->getTile(), *await)));
+    return success(llvm::all_of(
+        *fetches, [](FetchOp op) { return succeeded(verifySharing(op)); }));
+  }
+  auto acquires = eachPass<AcquireOp>(ring, roles);
+  auto publishes = eachPass<PublishOp>(ring, roles);
+  if (failed(acquires) || failed(publishes) || differs(acquires->size()) ||
+      differs(publishes->size()))
+    return failure();
+  for (auto [acquire, publish] : llvm::zip(*acquires, *publishes)) {
+    if (acquire.getTile() != publish.getTile())
+      return ring.emitOpError("has a side that closes another stage than it "
+                              "opens");
+    for (Operation *user : acquire->getUsers())
+      if (failed(verifyOrder(user, publish)))
+        return failure();
+    if (acquire->use_empty())
+      return publish.emitOpError("publishes a stage that nothing fills");
+  }
+  return verifyPhases<AcquireOp>(*acquires, *awaits);
 }
 
 namespace {

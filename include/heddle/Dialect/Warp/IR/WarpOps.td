@@ -182,6 +182,44 @@ def Warp_ReadRowsOp : Warp_Op<"read_rows", [MemoryEffects<[MemRead]>]> {
   }];
 }
 
+def Warp_ReadOp : Warp_Op<"read", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["indices", "result"]>]> {
+  let summary = "reads the number at each index of a list";
+  let description = [{
+    Each element of the result is `list`[the index at its place]. Numbers are of
+    `element`, i16 (without sign) or i32.
+
+    ```mlir
+    %positions = warp.read %list[%places] of i32 : !llvm.ptr<1>, !warp.fragment<1, i32>
+    ```
+  }];
+  let arguments = (ins LLVM_AnyPointer:$list, Warp_FragmentType:$indices,
+                       TypeAttrOf<AnyTypeOf<[I16, I32]>>:$element);
+  let results = (outs Warp_FragmentType:$result);
+  let assemblyFormat = [{
+    $list `[` $indices `]` `of` $element attr-dict `:` type($list) `,`
+    type($indices)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_CountBelowOp : Warp_Op<"count_below", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["bounds", "result"]>]> {
+  let summary = "how many numbers of an ascending list are below each bound";
+  let description = [{
+    The `count` numbers at `list` are i32 and ascend; they and the bounds, one a
+    row, are 0 or more.
+  }];
+  let arguments = (ins LLVM_AnyPointer:$list, I32:$count,
+                       Warp_FragmentType:$bounds);
+  let results = (outs Warp_FragmentType:$result);
+  let assemblyFormat = [{
+    $list `count` `(` $count `)` $bounds attr-dict `:` type($list) `,`
+    type($bounds)
+  }];
+  let hasVerifier = 1;
+}
+
 def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
                                            Optional<I1>:$negated,
                                            Optional<LLVM_AnyPointer>:$map,

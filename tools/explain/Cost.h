@@ -97,6 +97,7 @@ struct LayerStep {
   /// What keeps pairs, and for how many rows a list of keys is.
   enum class Pattern { Dense, Band, Columns, Blocks };
   Pattern pattern = Pattern::Dense;
+  bool whole = false;     ///< of one set, by a kernel that has all rows always
   int64_t group = 0;      ///< Columns, Blocks
   int64_t scoreGroup = 0; ///< of the selections that are renewed
   bool compares = false;  ///< rows are chosen by what the layer finds

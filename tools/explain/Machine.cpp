@@ -20,10 +20,9 @@ constexpr Machine machines[] = {
      .label = "one NVIDIA H200, bf16",
      .products = 720e12,
      .memory = 3.5e12,
-     .dense = 410e12,
+     .whole = {690e12, {350e12, 490e12, 590e12}, {250e12, 460e12, 550e12}},
+     .others = {410e12, {350e12, 350e12, 350e12}, {250e12, 300e12, 350e12}},
      .band = 340e12,
-     .blocks = 350e12,
-     .columns = {250e12, 300e12, 350e12},
      .scoring = {215e12, 230e12, 275e12},
      .keySeconds = 12.3e-9,
      .launch = 1.6e-6,
@@ -33,10 +32,9 @@ constexpr Machine machines[] = {
      .label = "two cores of an AMD EPYC (Zen 5), bf16",
      .products = 850e9,
      .memory = 25e9,
-     .dense = 700e9,
+     .whole = {700e9, {650e9, 650e9, 650e9}, {680e9, 690e9, 700e9}},
+     .others = {700e9, {650e9, 650e9, 650e9}, {680e9, 690e9, 700e9}},
      .band = 600e9,
-     .blocks = 650e9,
-     .columns = {680e9, 690e9, 700e9},
      .scoring = {500e9, 550e9, 600e9},
      .keySeconds = 0,
      .launch = 5e-6,
@@ -51,17 +49,18 @@ double rateOf(const std::array<double, 3> &rates, int64_t group) {
 }
 
 double attentionRate(const Machine &machine, const LayerStep &step) {
+  const Machine::Attention &rates = step.whole ? machine.whole : machine.others;
   switch (step.pattern) {
   case LayerStep::Pattern::Dense:
-    return machine.dense;
+    return rates.dense;
   case LayerStep::Pattern::Band:
     return machine.band;
   case LayerStep::Pattern::Columns:
-    return rateOf(machine.columns, step.group);
+    return rateOf(rates.columns, step.group);
   case LayerStep::Pattern::Blocks:
-    return machine.blocks;
+    return rateOf(rates.blocks, step.group);
   }
-  return machine.dense;
+  return rates.dense;
 }
 
 } // namespace
@@ -126,10 +125,10 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
                   keys * tile * machine.keySeconds});
   }
   if (step.work.scorePairs + step.work.lsePairs > 0)
-    of(Part::Scoring) =
-        2 * wide(shape.headDim) * wide(step.work.scorePairs) /
-            rateOf(machine.scoring, step.scoreGroup) +
-        4 * wide(shape.headDim) * wide(step.work.lsePairs) / machine.dense;
+    of(Part::Scoring) = 2 * wide(shape.headDim) * wide(step.work.scorePairs) /
+                            rateOf(machine.scoring, step.scoreGroup) +
+                        4 * wide(shape.headDim) * wide(step.work.lsePairs) /
+                            machine.others.dense;
   seconds.between = elementwiseBytesOf(shape, step) / machine.memory +
                     launchesPerLayer * machine.launch +
                     (step.compares ? machine.wait : 0);

@@ -30,10 +30,15 @@ struct Machine {
   const char *label; ///< for people
   double products;   ///< operations a second of large products
   double memory;     ///< bytes a second of weights and rows
-  double dense;      ///< attention: operations a second of kept pairs
-  double band;       ///< windows and sinks
-  double blocks;
-  std::array<double, 3> columns; ///< lists for 32, 64 and 128 rows
+  /// Attention: operations a second of kept pairs.
+  struct Attention {
+    double dense;
+    std::array<double, 3> blocks;  ///< of 32, 64 and 128
+    std::array<double, 3> columns; ///< lists for 32, 64 and 128 rows
+  };
+  Attention whole;  ///< kernels of one set that always compute all rows
+  Attention others; ///< all other kernels
+  double band;      ///< windows and sinks
   std::array<double, 3> scoring; ///< 2 d operations a pair
   double keySeconds; ///< a key of one tile of 64 rows, one after the other
   double launch;     ///< a kernel's start and end

@@ -274,6 +274,10 @@ LayerStep Counter::layerStep(const RehearsedStep &step, size_t rule,
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
   }
+  result.whole = manifest.kernels[kernel].terms.size() <= 1 &&
+                 std::ranges::all_of(manifest.passes, [](const Pass &pass) {
+                   return pass.rows < 0 && pass.exact == Pass::Exact::All;
+                 });
   for (const Term &term : manifest.kernels[kernel].terms) {
     using Pattern = LayerStep::Pattern;
     if (!readsList(term)) {
@@ -487,6 +491,7 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request) {
   const int64_t n = request.run.length;
   LayerStep layer;
   layer.rows = layer.visible = layer.attended = n;
+  layer.whole = true;
   layer.work = {.queryRows = n,
                 .keyRows = n,
                 .valueRows = n,

@@ -14,6 +14,7 @@
 #include "Runner.h"
 
 #include <cctype>
+#include <condition_variable>
 #include <tuple>
 #include <utility>
 
@@ -35,6 +36,51 @@ namespace {
 /// An Error on its way to Python, where it is heddle.HeddleError.
 struct Raised {
   std::string text;
+};
+
+/// Calls that compute without the GIL. The interpreter must not end under them:
+/// it would end their threads where C++ cannot be left.
+class Calls {
+public:
+  /// One call, from before the GIL is released until it is held again.
+  class One {
+  public:
+    One() {
+      std::lock_guard<std::mutex> lock(all().mutex);
+      if (all().ending)
+        throw Raised{"the interpreter is ending"};
+      ++all().count;
+    }
+    ~One() {
+      std::lock_guard<std::mutex> lock(all().mutex);
+      --all().count;
+      all().changed.notify_all();
+    }
+    One(const One &) = delete;
+    One &operator=(const One &) = delete;
+  };
+
+  /// Whether calls are to end soon.
+  static bool areEnding() { return all().ending; }
+
+  /// Has all calls end after their step, and waits for them.
+  static void end() {
+    nb::gil_scoped_release released;
+    std::unique_lock<std::mutex> lock(all().mutex);
+    all().ending = true;
+    all().changed.wait(lock, [] { return all().count == 0; });
+  }
+
+private:
+  static Calls &all() {
+    static Calls calls;
+    return calls;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t count = 0;
+  std::atomic<bool> ending = false;
 };
 
 /// "--gen-length" as Python spells it: "gen_length".
@@ -103,6 +149,8 @@ class Pending {
 public:
   /// Calls what may raise; true when it did not. Holds the GIL meanwhile.
   template <typename Function> bool call(Function function) {
+    if (Calls::areEnding())
+      return false;
     nb::gil_scoped_acquire held;
     try {
       if (PyErr_CheckSignals() != 0)
@@ -230,6 +278,7 @@ nb::dict generate(Runner &runner, const bundle::Bundle &bundle,
       prompts.push_back({.text = {},
                          .ids = std::get<std::vector<int32_t>>(argument),
                          .isText = false});
+  Calls::One counted;
   Pending pending;
   bool watched = !onStep.is_none();
   double seconds = 0;
@@ -266,6 +315,7 @@ nb::dict generate(Runner &runner, const bundle::Bundle &bundle,
 std::unique_ptr<Runner> load(const std::string &folder,
                              const std::string &device,
                              const std::optional<std::string> &dtype) {
+  Calls::One counted;
   Pending pending;
   std::optional<rt::DType> type = dtypeNamed(dtype);
   auto loaded = [&] {
@@ -327,6 +377,7 @@ std::pair<const void *, int64_t> rowsOf(const Tensor &tensor,
 void attend(Attention &attention, const Tensor &query, const Tensor &key,
             const Tensor &value, const nb::ndarray<> &output, int64_t layer,
             bool once) {
+  Calls::One counted;
   const AttentionShape &shape = attention.shape();
   rt::AttentionTensors tensors;
   tensors.queryHeads = shape.queryHeads;
@@ -370,6 +421,8 @@ std::unique_ptr<Attention> makeAttention(const bundle::Bundle &bundle,
 } // namespace
 
 NB_MODULE(_heddle, m) {
+  // Threads that end with the interpreter still hold what they used.
+  nb::set_leak_warnings(false);
   m.doc() = "The runtime of the package heddle; use heddle.load instead.";
   static PyObject *errorType =
       nb::object(nb::module_::import_("heddle.errors").attr("HeddleError"))
@@ -424,6 +477,7 @@ NB_MODULE(_heddle, m) {
            })
       .def("close",
            [](Runner &runner) {
+             Calls::One counted;
              Status status = [&] {
                nb::gil_scoped_release released;
                return runner.close();
@@ -457,6 +511,9 @@ NB_MODULE(_heddle, m) {
       .def("restart",
            [](Attention &attention) { orRaise(attention.restart()); })
       .def_prop_ro("step", &Attention::step);
+
+  nb::module_::import_("atexit").attr("register")(
+      nb::cpp_function(&Calls::end));
 
   m.def("load", &load, "folder"_a, "device"_a, "dtype"_a.none());
   m.def("set_threads", [](int threads) { orRaise(setThreads(threads)); });

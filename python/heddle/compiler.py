@@ -156,14 +156,21 @@ def compile(schedule, *, model=None, head_dim=None, dtype=None, target="host",
 
 
 def explain(schedule, *, steps: int = None, length: int = None, prompt: int = None,
-            block_length: int = None) -> str:
-    """What each step of a schedule computes, keeps and costs, as text."""
-    options = ["--explain"]
+            block_length: int = None, format: str = "text"):
+    """What each step of a schedule computes, keeps and costs: as "text", as "json" (a
+    dict) or as "html" (a page of its own)."""
+    if format not in ("text", "json", "html"):
+        raise ValueError(f"format: {format!r} is none of text, json, html")
+    options = [f"--explain={format}"] + (["-o", "-"] if format == "html" else [])
     for name, value in (("steps", steps), ("length", length), ("prompt", prompt),
                         ("block-length", block_length)):
         if value is not None:
             options.append(f"--{name}={value}")
-    return _run(schedule, options, text=True)
+    said = _run(schedule, options, text=True)
+    if format != "json":
+        return said
+    import json
+    return json.loads(said)
 
 
 def canonical(schedule) -> str:

@@ -237,6 +237,33 @@ class WrongTest(unittest.TestCase):
             self.assertIn("forked", pipe.read())
         os.waitpid(child, 0)
 
+    def test_the_interpreter_ends_in_the_middle_of_runs(self):
+        program = ("import heddle, sys, threading\n"
+                   f"m = heddle.load({str(LLADA)!r})\n"
+                   "b = heddle.Bundle(sys.stdin.buffer.read())\n"
+                   "steps = m.stream('a', b)\n"
+                   "def work():\n"
+                   "    while True: m.generate('a', b)\n"
+                   "threading.excepthook = lambda args: None\n"
+                   "threading.Thread(target=work, daemon=True).start()\n"
+                   "print(next(steps).step)\n")
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-c", program], input=bytes(bundle),
+                                  capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"1\n", b""))
+
+    def test_threads_do_not_change_results(self):
+        program = ("import heddle, sys\n"
+                   "heddle.set_threads({})\n"
+                   f"m = heddle.load({str(LLADA)!r})\n"
+                   "b = heddle.Bundle(sys.stdin.buffer.read())\n"
+                   f"print(m.generate({PROMPTS!r}, b, **{SHORT!r}).sequences)\n")
+        expected = llada.generate(PROMPTS, bundle, **SHORT).sequences
+        for threads in (1, 3):
+            done = subprocess.run([sys.executable, "-c", program.replace("{}", str(threads), 1)],
+                                  input=bytes(bundle), capture_output=True, check=True)
+            self.assertEqual(done.stdout.decode(), f"{expected}\n")
+
     def test_interrupts_end_runs(self):
         program = ("import heddle, sys\n"
                    f"m = heddle.load({str(LLADA)!r})\n"

@@ -182,7 +182,13 @@ class WrongTest(unittest.TestCase):
         self.assertIn("arith.minimumf", heddle.canonical(attend(window(64), scores=cap)))
 
     def test_explain(self):
-        self.assertIn("steps", heddle.explain(heddle.preset("pulsecol"), steps=32, length=512))
+        lengths = {"steps": 32, "length": 512}
+        for form, kind in (("text", str), ("json", dict), ("html", str)):
+            said = heddle.explain(heddle.preset("pulsecol"), format=form, **lengths)
+            self.assertIsInstance(said, kind)
+            self.assertIn("pulsecol", str(said))
+        with self.assertRaises(ValueError):
+            heddle.explain(heddle.preset("pulsecol"), format="pdf")
 
 
 class ImportTest(unittest.TestCase):
@@ -192,6 +198,13 @@ class ImportTest(unittest.TestCase):
              "m.split('.')[0] in ('numpy', 'torch') or m == 'heddle._heddle'])"],
             check=True, capture_output=True, text=True, cwd=os.sep)
         self.assertEqual(done.stdout.strip(), "[]")
+
+    def test_the_extension_links_neither_llvm_nor_cuda(self):
+        from heddle import _heddle
+        done = subprocess.run(["readelf", "-d", _heddle.__file__], check=True,
+                              capture_output=True, text=True)
+        self.assertIn("libdnnl", done.stdout)
+        self.assertNotRegex(done.stdout, "(?i)llvm|mlir|cuda|torch")
 
 
 if __name__ == "__main__":

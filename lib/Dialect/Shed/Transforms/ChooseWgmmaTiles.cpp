@@ -180,12 +180,13 @@ static void moveListsBack(KernelOp kernel) {
   SmallVector<OpOperand *> users;
   for (OpOperand &use : loops.back().getResult().getUses())
     users.push_back(&use);
-  llvm::stable_sort(loops, [](ForKeysOp x, ForKeysOp y) {
-    return !indexedSet(x.getOver()) && indexedSet(y.getOver());
-  });
+  Loops ordered, lists;
+  for (ForKeysOp loop : loops)
+    (indexedSet(loop.getOver()) ? lists : ordered).push_back(loop);
+  llvm::append_range(ordered, lists);
   OpBuilder b(kernel.getContext());
   SetsBefore before;
-  for (ForKeysOp loop : loops) {
+  for (ForKeysOp loop : ordered) {
     loop->moveBefore(end);
     loop.getInitMutable().assign(init);
     init = loop.getResult();

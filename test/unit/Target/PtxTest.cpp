@@ -129,7 +129,7 @@ TEST(CudaTargets, HaveTheFactsOfTheirGpu) {
 }
 
 TEST_F(Ptx, HasTheOldestVersionThatKnowsTheGpu) {
-  const char *versions[] = {"7.0", "7.1", "7.8", "8.0", "8.6", "8.7"};
+  const char *versions[] = {"7.0", "7.1", "7.8", "8.3", "8.6", "8.7"};
   for (size_t i = 0; i < std::size(chips); ++i) {
     std::string header = std::string(".version ") + versions[i] + "\n.target " +
                          chips[i] + "\n.address_size 64\n";

@@ -100,6 +100,10 @@ class Bench(unittest.TestCase):
         self.assertEqual(of["list/32"], [])
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
+        self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))
+        near = list(tune.tilings("bf16", 128, "range/4096"))
+        self.assertEqual({each["over"] for each in near}, {"range"})
+        self.assertFalse(any("cluster" in each for each in near))
 
     def test_what_is_slower_at_any_length_stays_portable(self):
         self.assertIsNone(tune.best_of({"portable": {64: 2, 128: 2}, "a": {64: 1, 128: 9}}))

@@ -70,12 +70,11 @@ bool isListed(const Term &term) {
   return term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks;
 }
 
-/// Appends the places that a list keeps for a group; returns the new end.
-int32_t *expandList(const Term &term, const abi::IndexList &list, int64_t row,
-                    int64_t group, int64_t size, int64_t n, int32_t *out) {
+/// Calls `use` with the places [begin, end) of each block of a group's list.
+template <typename Use>
+void forBlocks(const abi::IndexList &list, int64_t row, int64_t group,
+               int64_t size, int64_t n, Use use) {
   const int32_t *entries = bundle::int32Keys(list, row, group);
-  if (term.kind == Term::Kind::Columns)
-    return std::copy(entries, entries + list.keep, out);
   int64_t first = list.split > 0 ? (list.split + size - 1) / size : 0;
   for (int64_t e = 0; e < list.keep; ++e) {
     int64_t block = entries[e];
@@ -86,9 +85,21 @@ int32_t *expandList(const Term &term, const abi::IndexList &list, int64_t row,
     int64_t end = std::min(begin + size, n);
     if (list.split > 0 && !second)
       end = std::min(end, list.split);
+    use(begin, end);
+  }
+}
+
+/// Appends the places that a list keeps for a group; returns the new end.
+int32_t *expandList(const Term &term, const abi::IndexList &list, int64_t row,
+                    int64_t group, int64_t size, int64_t n, int32_t *out) {
+  if (term.kind == Term::Kind::Columns) {
+    const int32_t *entries = bundle::int32Keys(list, row, group);
+    return std::copy(entries, entries + list.keep, out);
+  }
+  forBlocks(list, row, group, size, n, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin)
       *out++ = static_cast<int32_t>(begin);
-  }
+  });
   return out;
 }
 
@@ -129,6 +140,21 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
     return args.place ? args.place[row] : row;
   };
   int64_t pairs = 0;
+  // Blocks alone: all rows of a group keep the same keys, and no two blocks
+  // have one in common.
+  if (terms.size() == 1 && terms.front().kind == Term::Kind::Blocks) {
+    const abi::IndexList &list = args.lists[0];
+    for (int64_t row = 0; row < args.rows;) {
+      const int64_t group = placeOf(row) / groups[0], from = row;
+      while (row < args.rows && placeOf(row) / groups[0] == group)
+        ++row;
+      forBlocks(list, head / list.headsPerList, group, groups[0], args.n,
+                [&](int64_t begin, int64_t end) {
+                  pairs += (row - from) * std::max<int64_t>(0, end - begin);
+                });
+    }
+    return pairs;
+  }
   for (int64_t row = 0; row < args.rows;) {
     // Rows at places below `end` share all their lists with this one.
     int64_t end = args.n;

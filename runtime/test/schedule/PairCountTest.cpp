@@ -128,7 +128,7 @@ TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
       some.push_back(static_cast<int32_t>(below(n)));
     return some;
   };
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < 1000; ++trial) {
     std::vector<int32_t> position = someOf(1 + below(50));
     auto n = static_cast<int64_t>(position.size());
     std::vector<int32_t> place = someOf(n);

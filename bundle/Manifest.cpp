@@ -126,10 +126,14 @@ std::string heddle::bundle::variantSymbol(std::string_view kernel,
 std::string heddle::bundle::expectedSymbol(const Kernel &kernel,
                                            const KernelVariant &variant,
                                            const Target &target) {
-  if (target.kind == Target::Kind::Cuda && kernel.hasLists())
-    return variantSymbol(kernel.name, variant.dtype, variant.headDim,
-                         variant.encoding);
-  return variantSymbol(kernel.name, variant.dtype, variant.headDim);
+  const std::string symbol =
+      target.kind == Target::Kind::Cuda && kernel.hasLists()
+          ? variantSymbol(kernel.name, variant.dtype, variant.headDim,
+                          variant.encoding)
+          : variantSymbol(kernel.name, variant.dtype, variant.headDim);
+  return variant.allRows         ? allRowsSymbol(symbol)
+         : variant.leastKeys > 0 ? longSymbol(symbol)
+                                 : symbol;
 }
 
 std::string heddle::bundle::toJson(const Manifest &manifest) {

@@ -65,6 +65,7 @@ inline constexpr int64_t maxThreads = 1024;
 /// Source: CUDA C++ Programming Guide, compute capabilities 9.0 and 10.0.
 inline constexpr int64_t maxSharedBytes = 232448;
 inline constexpr int64_t maxMapRows = 256;
+inline constexpr int64_t maxLeastKeys = int64_t(1) << 31;
 inline constexpr int64_t maxCluster = 8;
 
 /// True if `text` has no control characters (C0, C1, DEL, UTF-8 marks that turn
@@ -300,6 +301,16 @@ inline std::string variantSymbol(std::string_view kernel,
 std::string variantSymbol(std::string_view kernel, std::string_view dtype,
                           int64_t headDim, Encoding encoding);
 
+/// The symbol of a form for all rows, beside that of `symbol` for any rows.
+inline std::string allRowsSymbol(std::string_view symbol) {
+  return std::string(symbol) + "_all";
+}
+
+/// The symbol of a form for long sequences, beside that of `symbol`.
+inline std::string longSymbol(std::string_view symbol) {
+  return std::string(symbol) + "_long";
+}
+
 /// How the names of select kernels, and of no others, begin: by it a symbol
 /// says which argument block its code takes.
 inline constexpr std::string_view selectPrefix = "select";
@@ -324,6 +335,14 @@ struct KernelVariant {
   /// Blocks next to each other in x that run together as a cluster; Cuda only,
   /// else 1.
   int64_t cluster = 1;
+  /// Whether it serves launches in which every sequence computes all of its
+  /// rows, and no others; it stands beside a variant for any rows. Attention
+  /// and Cuda only.
+  bool allRows = false;
+  /// If not 0: it serves sequences of at least so many keys that compute some
+  /// of their rows, and no others; it stands beside a variant for any.
+  /// Attention and Cuda only.
+  int64_t leastKeys = 0;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
@@ -338,7 +357,9 @@ inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
 
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
-/// lists, of each in every encoding of the target.
+/// lists, of each in every encoding of the target; beside any of these there
+/// may be one for all rows (KernelVariant::allRows) and one for long sequences
+/// (KernelVariant::leastKeys).
 struct Kernel {
   enum class Kind { Attention, Select };
   std::string name;
@@ -498,9 +519,14 @@ struct CommitRule {
                ///< at the planned last step; t and s are the step's times of a
                ///< ramp over the block's steps. Source: Dream's schedule, in
                ///< blocks as Fast-dLLM's code has it
+    Even, ///< the block's masked positions in equal shares over its planned
+          ///< steps, whatever the model's quota. Source: LLaDA
+    EvenAbove, ///< of an equal share those of confidence `ratio` and more, at
+               ///< least the best one; later steps make up for the others.
+               ///< Source: Fast-dLLM's released code for Dream
   };
   Kind kind = Kind::Quota;
-  Ratio ratio;            ///< Above, Factor
+  Ratio ratio;            ///< Above, Factor, EvenAbove
   int64_t count = 0;      ///< Best
   bool lastAlone = false; ///< Factor: where only the last candidate fails, it
                           ///< is taken too. Source: Fast-dLLM's released code
@@ -519,14 +545,22 @@ struct CommitRule {
   /// the planned number of steps.
   bool byQuota() const {
     return kind == Kind::Quota || kind == Kind::RandomOrder ||
-           kind == Kind::Timesteps;
+           kind == Kind::Timesteps || hasEvenQuota();
   }
-  bool hasRatio() const { return kind == Kind::Above || kind == Kind::Factor; }
+  bool hasEvenQuota() const {
+    return kind == Kind::Even || kind == Kind::EvenAbove;
+  }
+  bool hasRatio() const { return isAbove() || kind == Kind::Factor; }
+  /// Whether `ratio` is a confidence, at most 1.
+  bool isAbove() const {
+    return kind == Kind::Above || kind == Kind::EvenAbove;
+  }
 
   /// Whether the model's own confidence orders candidates; else it is the
   /// token's probability, which thresholds are of.
   bool hasModelsConfidence() const {
-    return kind == Kind::Quota || kind == Kind::Best || kind == Kind::Timesteps;
+    return kind == Kind::Quota || kind == Kind::Best ||
+           kind == Kind::Timesteps || kind == Kind::Even;
   }
   bool operator==(const CommitRule &) const = default;
 };

@@ -166,6 +166,21 @@ void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
             "expected 0");
 }
 
+/// Selections are renewed from all rows anyway, and the host has one form.
+void checkForms(Problem &in, const Target &target, const Kernel &kernel,
+                const KernelVariant &variant, const std::string &path) {
+  const bool one =
+      target.kind == Target::Kind::Host || kernel.kind == Kernel::Kind::Select;
+  if (variant.allRows && one)
+    in.fail(path + ".all_rows",
+            "only attention on a GPU has a form for all rows, expected false");
+  if (variant.leastKeys && one)
+    in.fail(path + ".least_keys",
+            "only attention on a GPU has a form for long sequences");
+  if (variant.leastKeys && variant.allRows)
+    in.fail(path + ".least_keys", "a form for all rows has no least_keys");
+}
+
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
                    const KernelVariant &variant, const std::string &path) {
   const std::vector<Encoding> &known = target.encodings;
@@ -187,6 +202,7 @@ void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
               path);
   checkLaunch(in, target, variant, path);
   checkMaps(in, target, kernel, variant, path);
+  checkForms(in, target, kernel, variant, path);
   checkRows(in, manifest, kernel, variant, path);
 }
 
@@ -206,11 +222,14 @@ Forms formsOf(const Manifest &manifest) {
 /// half way that it lacks one.
 void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
                    const Forms &needed, const std::string &path) {
-  std::set<std::tuple<int64_t, Form, Encoding>> own;
+  std::set<std::tuple<int64_t, Form, Encoding>> own, ofAllRows, ofLong;
   for (const KernelVariant &variant : kernel.variants)
-    if (!own.insert({variant.target,
-                     {variant.dtype, variant.headDim},
-                     variant.encoding})
+    if (!(variant.allRows     ? ofAllRows
+          : variant.leastKeys ? ofLong
+                              : own)
+             .insert({variant.target,
+                      {variant.dtype, variant.headDim},
+                      variant.encoding})
              .second)
       in.fail(path + ".variants",
               "two variants for " + variant.dtype + " and head dim " +

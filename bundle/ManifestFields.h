@@ -207,6 +207,10 @@ template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
   v("shared_bytes", x.sharedBytes, Range{0, maxSharedBytes});
   v("map_rows", x.mapRows, Range{0, maxMapRows});
   v("cluster", x.cluster, Range{1, maxCluster});
+  if (v.has("all_rows", x.allRows))
+    v("all_rows", x.allRows);
+  if (v.has("least_keys", x.leastKeys > 0))
+    v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
 }
 
 template <typename V> void fields(V &v, In<V, Kernel> &x) {
@@ -285,8 +289,7 @@ template <typename V> void fields(V &v, In<V, Reuse> &x) {
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   v("kind", x.kind, Kind{});
   if (x.hasRatio())
-    v("ratio", x.ratio,
-      UpTo{x.kind == CommitRule::Kind::Above ? 1 : maxFactor});
+    v("ratio", x.ratio, UpTo{x.isAbove() ? 1 : maxFactor});
   if (x.kind == CommitRule::Kind::Factor)
     v("last_alone", x.lastAlone);
   if (x.kind == CommitRule::Kind::Best)

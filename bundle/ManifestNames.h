@@ -50,8 +50,8 @@ constexpr auto namesOf(Reuse::Attention) {
   return std::to_array<Name>({"none", "context", "propagated", "output"});
 }
 constexpr auto namesOf(CommitRule::Kind) {
-  return std::to_array<Name>(
-      {"quota", "above", "factor", "random_order", "best", "timesteps"});
+  return std::to_array<Name>({"quota", "above", "factor", "random_order",
+                              "best", "timesteps", "even", "even_above"});
 }
 constexpr auto namesOf(Encoding) {
   return std::to_array<Name>({"int32", "uint16", "bitmap"});

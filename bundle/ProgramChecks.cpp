@@ -304,7 +304,7 @@ void Checker::checkPositions(size_t index) {
   for (int64_t part : set.of)
     if (facts[size_t(part)].ofRows)
       return fail(At::Positions, index,
-                  "is made of rows (heddle.predicting), which only a "
+                  "is made of rows (predicting), which only a "
                   "`recompute ... alone` takes");
   switch (set.kind) {
   case Kind::All:
@@ -350,7 +350,7 @@ void Checker::checkPositions(size_t index) {
       return fail(At::Positions, index,
                   "is what comes next in an order that is drawn before the "
                   "run, and the schedule has none; let it "
-                  "`heddle.commit random_order`");
+                  "`commit random_order`");
     own.next = Holding::of(Holding::Fresh);
     own.varies = true;
     break;
@@ -481,7 +481,7 @@ void Checker::checkPasses() {
     if (pass.among >= 0 && facts[size_t(pass.among)].ofRows)
       return fail(At::Pass, i,
                   "compares rows by what they predict "
-                  "(heddle.predicting); name the positions");
+                  "(predicting); name the positions");
     const Reuse &reuse = manifest.reuse;
     bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
     bool context = reuse.attention == Reuse::Attention::Context ||
@@ -490,16 +490,16 @@ void Checker::checkPasses() {
     if (!reuse.kv)
       fail(At::Pass, i,
            "computes some rows, which attend to the others' keys and values: "
-           "these must be kept, by `heddle.reuse kv`");
+           "these must be kept, by `reuse kv`");
     else if (pass.comparesContexts() && !(kept && context))
       fail(At::Pass, i,
            "compares attention contexts with cached ones and goes on with "
-           "cached FFN outputs: it needs `heddle.reuse kv, context, ffn`");
+           "cached FFN outputs: it needs `reuse kv, context, ffn`");
     else if (pass.exact == Pass::Exact::LeastSimilar &&
              (!kept || reuse.attention == Reuse::Attention::Propagated))
       fail(At::Pass, i,
            "goes on with cached attention and FFN outputs: it needs "
-           "`heddle.reuse kv, output, ffn` (or context, not propagating)");
+           "`reuse kv, output, ffn` (or context, not propagating)");
     // R10: a token that no layer sees is never passed on.
     else if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
              !facts[size_t(pass.rows)].recent)
@@ -548,7 +548,7 @@ void Checker::checkVisible() {
   const SetFacts &visible = facts[size_t(manifest.visible)];
   if (visible.ofRows)
     return fail(At::Visible, 0,
-                "is made of rows (heddle.predicting); name the positions");
+                "is made of rows (predicting); name the positions");
   // K2: the visible positions stay as they are between two steps of a cadence,
   // but for those that each step computes.
   if (visible.varies) {
@@ -562,7 +562,7 @@ void Checker::checkVisible() {
           At::Visible, 0,
           "depends on what is decoded and may change at any step; fix it "
           "on a cadence at whose steps all rows are computed: "
-          "heddle.fix %positions on %cadence");
+          "fix %positions on %cadence");
   }
   // K1: there is always a row, and one that can be committed.
   // What comes next need not: a step whose quota is 0 has nothing next.
@@ -576,7 +576,7 @@ void Checker::checkVisible() {
     return fail(At::Visible, 0,
                 "shows all positions on " + toString(manifest.allVisible) +
                     ", at whose steps all rows must be computed; begin with "
-                    "`heddle.recompute all` on the same cadence");
+                    "`recompute all` on the same cadence");
   if (visible.late && !includesFirst(manifest.allVisible))
     return fail(At::Visible, 0,
                 "goes back to a cadence that begins at step 2, so that there "
@@ -598,7 +598,7 @@ void Checker::checkVisibleChange(const Cadence &cadence) {
     return fail(At::Visible, 0,
                 "changes on " + toString(cadence) +
                     ", at whose steps positions may come that have nothing "
-                    "cached; begin with `heddle.recompute all` on the same "
+                    "cached; begin with `recompute all` on the same "
                     "cadence");
   for (size_t i = 0; i < manifest.selections.size(); ++i)
     if (!includesAll(manifest.selections[i].cadence, cadence))
@@ -666,7 +666,7 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
   SetFacts within = factsOf(rule.within);
   if (within.ofRows)
     return fail(At::Commit, index,
-                "commits within rows (heddle.predicting); name the positions");
+                "commits within rows (predicting); name the positions");
   if (within.late)
     return fail(At::Commit, index,
                 "commits within positions that go back to a cadence which "

@@ -27,14 +27,14 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_DEBUGINFO_PACKAGE OFF)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
-  "Runs bundles: heddle-run generates text with a model folder and a bundle, heddle-bundle
+  "Runs bundles: libheddle.so.1 is the C API, heddle-run generates text with a model folder and a bundle, heddle-bundle
 checks bundles, heddle-bench times their kernels.")
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION
   "Makes bundles: heddlec compiles schedules, heddle-opt runs single passes,
 heddle-lsp-server serves editors.")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
-  "Libraries and headers for programs that run or make bundles, for CMake's
-find_package(Heddle).")
+  "Libraries and headers for programs in C or C++ that run or make bundles, for CMake's
+find_package(Heddle) and pkg-config.")
 # It links kernels; ptxas, for machine code of GPUs, is found where it is.
 # dpkg-shlibdeps does not find what package libLLVM is of.
 set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "libllvm22, lld-22 | lld | binutils")

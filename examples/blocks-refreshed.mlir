@@ -2,8 +2,8 @@
 //
 // Source: PulseCol, section 4.4, the ablation "block + refresh".
 
-heddle.schedule @blocks_refreshed {
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %tiles = heddle.select blocks(keep = 0.2, size = 32) by mean_probability isolating(spans) on %refresh
-  heddle.attend pairs(%tiles)
+heddle.schedule @blocks_refreshed(keep = 0.2, size = 32, window = 0.3, count = 16) {
+  %refresh = cadence uniform(window = window, count = count)
+  %tiles = select blocks(keep = keep, size = size) by mean_probability isolating(spans) on %refresh
+  attend pairs(%tiles)
 }

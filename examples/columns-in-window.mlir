@@ -5,19 +5,19 @@
 // it begins.
 
 heddle.schedule @columns_in_window {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %phase
-  heddle.visible %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows
-  heddle.commit quota within(%active)
-  heddle.attend pairs(%cols)
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %phase
+  visible %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows
+  commit quota within(%active)
+  attend pairs(%cols)
 }

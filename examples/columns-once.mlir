@@ -2,8 +2,8 @@
 //
 // Source: PulseCol, section 4.4, the ablation "column + skip".
 
-heddle.schedule @columns_once {
-  %once = heddle.cadence at(0.2)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %once
-  heddle.attend dense until(%once) then pairs(%cols)
+heddle.schedule @columns_once(keep = 0.2, group = 32, skip = 0.2) {
+  %once = cadence at(skip)
+  %cols = select columns(keep = keep, group = group) by mean_probability on %once
+  attend dense until(%once) then pairs(%cols)
 }

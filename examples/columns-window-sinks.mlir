@@ -4,10 +4,10 @@
 // pulsecol.mlir keeps 20%: they need not spend keys on a query's neighbours.
 
 heddle.schedule @columns_window_sinks {
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %cols = heddle.select columns(keep = 0.1, group = 64) by mean_probability on %refresh
-  %near = heddle.window(128)
-  %first = heddle.sinks(4)
-  %pairs = heddle.union %cols, %near, %first
-  heddle.attend pairs(%pairs)
+  %refresh = cadence uniform(window = 0.3, count = 16)
+  %cols = select columns(keep = 0.1, group = 64) by mean_probability on %refresh
+  %near = window(128)
+  %first = sinks(4)
+  %pairs = union %cols, %near, %first
+  attend pairs(%pairs)
 }

@@ -3,5 +3,5 @@
 // The reference that every other schedule is measured against.
 
 heddle.schedule @dense {
-  heddle.attend dense
+  attend dense
 }

@@ -5,7 +5,7 @@
 // are 2^(-(h + 1) / 4). An example of the form: LLaDA and Dream have RoPE.
 
 heddle.schedule @distance_bias {
-  heddle.attend dense scores(%logit, %query, %key, %head) {
+  attend dense scores(%logit, %query, %key, %head) {
     %one = arith.constant 1 : i32
     %quarter = arith.constant -0.25 : f32
     %most = arith.constant 128 : i32
@@ -21,6 +21,6 @@ heddle.schedule @distance_bias {
     %biased = arith.subf %logit, %bias : f32
     %hidden = arith.cmpi sgt, %ahead, %most : i32
     %masked = arith.select %hidden, %none, %biased : f32
-    heddle.yield %masked
+    yield %masked
   }
 }

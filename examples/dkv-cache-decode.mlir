@@ -5,14 +5,14 @@
 // masked and what became a token in the last step.
 
 heddle.schedule @dkv_cache_decode {
-  %begin = heddle.cadence first(2) in block
-  %again = heddle.cadence every(8) in block
-  %masked = heddle.positions undecoded
-  %new = heddle.positions committed(last = 1)
-  %rows = heddle.union positions %masked, %new
-  heddle.reuse kv
-  heddle.recompute all on %begin
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  heddle.attend dense
+  %begin = cadence first(2) in block
+  %again = cadence every(8) in block
+  %masked = positions undecoded
+  %new = positions committed(last = 1)
+  %rows = union %masked, %new
+  reuse kv
+  recompute all on %begin
+  recompute all on %again
+  recompute %rows
+  attend dense
 }

@@ -6,15 +6,15 @@
 // two masked neighbors of each, and what became a token in the last step.
 
 heddle.schedule @dkv_cache_greedy {
-  %again = heddle.cadence every(4) in block
-  %next = heddle.positions next
-  %masked = heddle.positions undecoded
-  %near = heddle.neighbors(2) of %next in %masked
-  %new = heddle.positions committed(last = 1)
-  %rows = heddle.union positions %next, %near, %new
-  heddle.reuse kv
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  heddle.commit random_order
-  heddle.attend dense
+  %again = cadence every(4) in block
+  %next = positions next
+  %masked = positions undecoded
+  %near = neighbors(2) of %next in %masked
+  %new = positions committed(last = 1)
+  %rows = union %next, %near, %new
+  reuse kv
+  recompute all on %again
+  recompute %rows
+  commit random_order
+  attend dense
 }

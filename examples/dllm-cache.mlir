@@ -5,14 +5,14 @@
 // code for LLaDA: the prompt every 100 steps, the response every 7, and a quarter
 // of it by the lowest cosine of V against the cached one at the others.
 
-heddle.schedule @dllm_cache {
-  %prompt = heddle.cadence every(100)
-  %often = heddle.cadence every(7)
-  %response = heddle.positions response
-  heddle.reuse kv, output, ffn
-  heddle.recompute all on %prompt and %often
-  heddle.recompute least_similar(keep = 0.25, among = %response) in all on %prompt
-  heddle.recompute %response on %often
-  heddle.recompute least_similar(keep = 0.25, among = %response) in %response
-  heddle.attend dense
+heddle.schedule @dllm_cache(prompt = 100, response = 7, keep = 0.25) {
+  %prompt = cadence every(prompt)
+  %often = cadence every(response)
+  %response = positions response
+  reuse kv, output, ffn
+  recompute all on %prompt and %often
+  recompute least_similar(keep = keep, among = %response) in all on %prompt
+  recompute %response on %often
+  recompute least_similar(keep = keep, among = %response) in %response
+  attend dense
 }

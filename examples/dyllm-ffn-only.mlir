@@ -5,12 +5,12 @@
 // attention, table 1).
 
 heddle.schedule @dyllm_ffn_only {
-  %full = heddle.cadence first(4)
-  %whole = heddle.cadence every(4, from = 5)
-  %response = heddle.positions response
-  heddle.reuse kv, context, ffn
-  heddle.recompute all on %full
-  heddle.recompute salient_ffn(below = 0.99) in all on %whole
-  heddle.recompute salient_ffn(below = 0.99) in %response
-  heddle.attend dense
+  %full = cadence first(4)
+  %whole = cadence every(4, from = 5)
+  %response = positions response
+  reuse kv, context, ffn
+  recompute all on %full
+  recompute salient_ffn(below = 0.99) in all on %whole
+  recompute salient_ffn(below = 0.99) in %response
+  attend dense
 }

@@ -7,15 +7,17 @@
 // sequence, the others at the response.
 //
 // below   0.99 is the paper's threshold for LLaDA; 0.995 for Dream.
-// from    5: steps 5, 9, 13, ... are the paper's t mod 4 = 0 counted from 0.
+// from    5: steps 5, 9, 13, ... are the paper's t mod 4 = 0 counted from 0. Its
+//         released code (scale-snu/DyLLM) counts from 1: --set from=8 gives
+//         steps 8, 12, 16, ...
 
-heddle.schedule @dyllm {
-  %full = heddle.cadence first(4)
-  %whole = heddle.cadence every(4, from = 5)
-  %response = heddle.positions response
-  heddle.reuse kv, context(propagating), ffn
-  heddle.recompute all on %full
-  heddle.recompute salient(below = 0.99) in all on %whole
-  heddle.recompute salient(below = 0.99) in %response
-  heddle.attend dense
+heddle.schedule @dyllm(below = 0.99, from = 5) {
+  %full = cadence first(4)
+  %whole = cadence every(4, from = from)
+  %response = positions response
+  reuse kv, context(propagating), ffn
+  recompute all on %full
+  recompute salient(below = below) in all on %whole
+  recompute salient(below = below) in %response
+  attend dense
 }

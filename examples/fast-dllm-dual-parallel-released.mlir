@@ -5,13 +5,13 @@
 // code looks whether a block is done only after another pass.
 
 heddle.schedule @fast_dllm_dual_parallel_released {
-  %start = heddle.cadence first(1) in block
-  %block = heddle.positions block
-  %first = heddle.positions undecoded(first = 1)
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %block alone
-  heddle.commit best(1) within(%first) on %start
-  heddle.commit above(0.9) passes(at_least = 2)
-  heddle.attend dense
+  %start = cadence first(1) in block
+  %block = positions block
+  %first = positions undecoded(first = 1)
+  reuse kv
+  recompute all on %start
+  recompute %block alone
+  commit best(1) within(%first) on %start
+  commit above(0.9) passes(at_least = 2)
+  attend dense
 }

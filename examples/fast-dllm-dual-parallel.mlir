@@ -3,11 +3,11 @@
 // Source: Fast-dLLM, sections 3.2 and 3.3.
 
 heddle.schedule @fast_dllm_dual_parallel {
-  %start = heddle.cadence first(1) in block
-  %block = heddle.positions block
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %block
-  heddle.commit above(0.9)
-  heddle.attend dense
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv
+  recompute all on %start
+  recompute %block
+  commit above(0.9)
+  attend dense
 }

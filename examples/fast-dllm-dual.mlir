@@ -5,10 +5,10 @@
 // all rows, the others the block alone.
 
 heddle.schedule @fast_dllm_dual {
-  %start = heddle.cadence first(1) in block
-  %block = heddle.positions block
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %block
-  heddle.attend dense
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv
+  recompute all on %start
+  recompute %block
+  attend dense
 }

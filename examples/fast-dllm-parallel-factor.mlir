@@ -4,6 +4,6 @@
 // Source: Fast-dLLM, section 3.3, factor-based decoding.
 
 heddle.schedule @fast_dllm_parallel_factor {
-  heddle.commit factor(1)
-  heddle.attend dense
+  commit factor(1)
+  attend dense
 }

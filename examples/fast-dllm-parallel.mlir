@@ -2,7 +2,7 @@
 //
 // Source: Fast-dLLM, section 3.3, the paper's threshold.
 
-heddle.schedule @fast_dllm_parallel {
-  heddle.commit above(0.9)
-  heddle.attend dense
+heddle.schedule @fast_dllm_parallel(threshold = 0.9) {
+  commit above(threshold)
+  attend dense
 }

@@ -4,10 +4,10 @@
 // the others the block and what follows it.
 
 heddle.schedule @fast_dllm_prefix {
-  %start = heddle.cadence first(1) in block
-  %rest = heddle.positions from(block)
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %rest
-  heddle.attend dense
+  %start = cadence first(1) in block
+  %rest = positions from(block)
+  reuse kv
+  recompute all on %start
+  recompute %rest
+  attend dense
 }

@@ -2,14 +2,14 @@
 // others.
 //
 // Layers count from 0, or from the last one, which is -1: the schedule fits
-// models of any depth from 3 layers up. The one heddle.attend that names no
-// layers holds for those that no other one names.
+// models of any depth from 3 layers up. The last attend names no
+// layers and holds for those that no other one names.
 
 heddle.schedule @per_layer {
-  %refresh = heddle.cadence every(8)
-  %cols = heddle.select columns(keep = 1/8, group = 128) by mean_probability on %refresh
-  %near = heddle.window(256)
-  heddle.attend pairs(%cols)
-  heddle.attend dense in layers(0 to 1)
-  heddle.attend pairs(%near) in layers(-1 to -1)
+  %refresh = cadence every(8)
+  %cols = select columns(keep = 1/8, group = 128) by mean_probability on %refresh
+  %near = window(256)
+  attend dense in layers(0 to 1)
+  attend pairs(%near) in layers(-1)
+  attend pairs(%cols)
 }

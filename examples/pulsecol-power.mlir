@@ -3,8 +3,8 @@
 // Source: PulseCol, the ablation of refresh schedules: step i of 16 stands at
 // the square of its uniform place in the window.
 
-heddle.schedule @pulsecol_power {
-  %refresh = heddle.cadence power(window = 0.3, count = 16)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %refresh
-  heddle.attend pairs(%cols)
+heddle.schedule @pulsecol_power(keep = 0.2, group = 32, window = 0.3, count = 16) {
+  %refresh = cadence power(window = window, count = count)
+  %cols = select columns(keep = keep, group = group) by mean_probability on %refresh
+  attend pairs(%cols)
 }

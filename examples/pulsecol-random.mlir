@@ -4,8 +4,8 @@
 // include step 1, so attention is dense until the first refresh; the paper does
 // not say what it does there. The seed makes the draw part of the schedule.
 
-heddle.schedule @pulsecol_random {
-  %refresh = heddle.cadence random(window = 0.3, count = 16, seed = 1)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %refresh
-  heddle.attend dense until(%refresh) then pairs(%cols)
+heddle.schedule @pulsecol_random(keep = 0.2, group = 32, window = 0.3, count = 16) {
+  %refresh = cadence random(window = window, count = count, seed = 1)
+  %cols = select columns(keep = keep, group = group) by mean_probability on %refresh
+  attend dense until(%refresh) then pairs(%cols)
 }

@@ -3,7 +3,7 @@
 // Source: the baseline of PulseCol and SparseD. 256 is the width of the whole
 // window, half of it on either side.
 
-heddle.schedule @sliding_window {
-  %near = heddle.window(256)
-  heddle.attend pairs(%near)
+heddle.schedule @sliding_window(size = 256) {
+  %near = window(size)
+  attend pairs(%near)
 }

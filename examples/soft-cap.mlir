@@ -5,13 +5,13 @@
 // were trained without: an example of the form, and no method.
 
 heddle.schedule @soft_cap {
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %refresh
-  heddle.attend pairs(%cols) scores(%logit) {
+  %refresh = cadence uniform(window = 0.3, count = 16)
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %refresh
+  attend pairs(%cols) scores(%logit) {
     %cap = arith.constant 30.0 : f32
     %share = arith.divf %logit, %cap : f32
     %bound = math.tanh %share : f32
     %capped = arith.mulf %bound, %cap : f32
-    heddle.yield %capped
+    yield %capped
   }
 }

@@ -2,8 +2,8 @@
 //
 // Source: SparseD, table 2, an ablation.
 
-heddle.schedule @sparsed_no_isolation {
-  %once = heddle.cadence at(0.2)
-  %tiles = heddle.select blocks(keep = 0.3, size = 128) by mean_probability on %once
-  heddle.attend dense until(%once) then pairs(%tiles)
+heddle.schedule @sparsed_no_isolation(keep = 0.3, size = 128, skip = 0.2) {
+  %once = cadence at(skip)
+  %tiles = select blocks(keep = keep, size = size) by mean_probability on %once
+  attend dense until(%once) then pairs(%tiles)
 }

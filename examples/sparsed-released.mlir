@@ -7,7 +7,7 @@
 // the probability among its keys alone. docs/Spec/Behaviours.md has the list.
 
 heddle.schedule @sparsed_released {
-  %once = heddle.cadence at(0.2, plus = 2)
-  %tiles = heddle.select blocks(keep = 0.3, size = 128, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
-  heddle.attend dense until(%once) then pairs(%tiles)
+  %once = cadence at(0.2, plus = 2)
+  %tiles = select blocks(keep = 0.3, size = 128, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
+  attend dense until(%once) then pairs(%tiles)
 }

@@ -5,12 +5,12 @@
 // probability are chosen for each block of query rows, of the prompt's keys and
 // of the response's apart, and stay fixed from then on.
 //
-// at      0.2 of all steps of the run (the paper's skip ratio).
+// skip    0.2 of all steps of the run (the paper's skip ratio).
 // keep    0.3 and size 128 are the paper's values for long prompts; it uses 0.5
 //         and 32 for short ones.
 
-heddle.schedule @sparsed {
-  %once = heddle.cadence at(0.2)
-  %tiles = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
-  heddle.attend dense until(%once) then pairs(%tiles)
+heddle.schedule @sparsed(keep = 0.3, size = 128, skip = 0.2) {
+  %once = cadence at(skip)
+  %tiles = select blocks(keep = keep, size = size) by mean_probability isolating(spans) on %once
+  attend dense until(%once) then pairs(%tiles)
 }

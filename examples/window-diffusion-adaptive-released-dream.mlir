@@ -5,23 +5,23 @@
 // phase, and the first masked positions are committed one after the other.
 
 heddle.schedule @window_diffusion_adaptive_released_dream {
-  %phase = heddle.cadence every(32) or after eos
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 127)
-  %active = heddle.positions undecoded(first = 16)
-  %first = heddle.positions undecoded(first = 1)
-  %kept = heddle.union positions %decoded, %external
-  %front = heddle.leading %kept
-  %prefix = heddle.fix %front on %phase
-  %begin = heddle.fix %first on %phase
-  %ends = heddle.union positions %begin, %active
-  %rows = heddle.hull %ends
-  %seen = heddle.union positions %prefix, %rows
-  heddle.visible %seen
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows alone
-  heddle.commit best(1) within(%first) on %phase
-  heddle.commit best(1) within(%rows) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(32) or after eos
+  %decoded = positions decoded
+  %external = positions undecoded(first = 127)
+  %active = positions undecoded(first = 16)
+  %first = positions undecoded(first = 1)
+  %kept = union %decoded, %external
+  %front = leading %kept
+  %prefix = fix %front on %phase
+  %begin = fix %first on %phase
+  %ends = union %begin, %active
+  %rows = hull %ends
+  %seen = union %prefix, %rows
+  visible %seen
+  reuse kv
+  recompute all on %phase
+  recompute %rows alone
+  commit best(1) within(%first) on %phase
+  commit best(1) within(%rows) stop(eos, narrowing)
+  attend dense
 }

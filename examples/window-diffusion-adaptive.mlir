@@ -4,18 +4,18 @@
 // Source: Window-Diffusion, section 4.2, adaptive termination.
 
 heddle.schedule @window_diffusion_adaptive {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  heddle.visible %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows
-  heddle.commit quota within(%active) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  visible %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows
+  commit quota within(%active) stop(eos, narrowing)
+  attend dense
 }

@@ -6,23 +6,23 @@
 // 16th masked position, which is visible even where it leaves that front.
 
 heddle.schedule @window_diffusion_released_dream {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 127)
-  %active = heddle.positions undecoded(first = 16)
-  %first = heddle.positions undecoded(first = 1)
-  %kept = heddle.union positions %decoded, %external
-  %front = heddle.leading %kept
-  %prefix = heddle.fix %front on %phase
-  %begin = heddle.fix %first on %phase
-  %ends = heddle.union positions %begin, %active
-  %rows = heddle.hull %ends
-  %seen = heddle.union positions %prefix, %rows
-  heddle.visible %seen
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows alone
-  heddle.commit best(1) within(%first) on %phase
-  heddle.commit quota within(%rows)
-  heddle.attend dense
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 127)
+  %active = positions undecoded(first = 16)
+  %first = positions undecoded(first = 1)
+  %kept = union %decoded, %external
+  %front = leading %kept
+  %prefix = fix %front on %phase
+  %begin = fix %first on %phase
+  %ends = union %begin, %active
+  %rows = hull %ends
+  %seen = union %prefix, %rows
+  visible %seen
+  reuse kv
+  recompute all on %phase
+  recompute %rows alone
+  commit best(1) within(%first) on %phase
+  commit quota within(%rows)
+  attend dense
 }

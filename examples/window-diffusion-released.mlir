@@ -6,23 +6,23 @@
 // committed since.
 
 heddle.schedule @window_diffusion_released {
-  %phase = heddle.cadence every(32)
-  %after = heddle.cadence every(32, from = 2)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %last = heddle.positions committed(last = 1)
-  %recent = heddle.positions committed(since = %after)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %after
-  %first = heddle.union positions %active, %last
-  %rows = heddle.union positions %active, %recent
-  heddle.visible all on %phase then %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %first on %after
-  heddle.recompute %rows
-  heddle.commit quota on %phase
-  heddle.commit quota within(%active)
-  heddle.attend dense
+  %phase = cadence every(32)
+  %after = cadence every(32, from = 2)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %last = positions committed(last = 1)
+  %recent = positions committed(since = %after)
+  %seen = union %decoded, %external
+  %window = fix %seen on %after
+  %first = union %active, %last
+  %rows = union %active, %recent
+  visible all on %phase then %window
+  reuse kv
+  recompute all on %phase
+  recompute %first on %after
+  recompute %rows
+  commit quota on %phase
+  commit quota within(%active)
+  attend dense
 }

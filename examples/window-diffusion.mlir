@@ -5,22 +5,23 @@
 // computes all of them; the others the first 16 masked ones and what was
 // committed in the phase, and take the rest from the cache.
 //
-// 64      external window, the paper's value for LLaDA; 128 for Dream.
-// 16, 32  internal window and phase.
+// external  64 masked positions exist, the paper's value for LLaDA; 128 for
+//           Dream.
+// active    16 of them are computed: the internal window.
 
-heddle.schedule @window_diffusion {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  heddle.visible %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows
-  heddle.commit quota within(%active)
-  heddle.attend dense
+heddle.schedule @window_diffusion(external = 64, active = 16, phase = 32) {
+  %phase = cadence every(phase)
+  %decoded = positions decoded
+  %external = positions undecoded(first = external)
+  %active = positions undecoded(first = active)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  visible %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows
+  commit quota within(%active)
+  attend dense
 }

@@ -5,18 +5,18 @@
 // that are salient.
 
 heddle.schedule @window_saliency {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  heddle.visible %window
-  heddle.reuse kv, context(propagating), ffn
-  heddle.recompute all on %phase
-  heddle.recompute salient(below = 0.99) in %rows
-  heddle.commit quota within(%active)
-  heddle.attend dense
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  visible %window
+  reuse kv, context(propagating), ffn
+  recompute all on %phase
+  recompute salient(below = 0.99) in %rows
+  commit quota within(%active)
+  attend dense
 }

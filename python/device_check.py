@@ -30,7 +30,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-import tasks
+from heddle.evaluation import short_tasks as tasks
 
 TIE, TIE_REST, EQUAL = 1e-4, 1e-2, 1e-3
 COUNTS = ("step", "block", "rows", "logit_rows", "dense_pairs", "score_pairs", "refreshes")

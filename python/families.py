@@ -8,7 +8,7 @@ import os
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models,
                         normalizers, pre_tokenizers)
 
-import tasks
+from heddle.evaluation import short_tasks as tasks
 
 # Qwen2's way to split text, which is Dream's.
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"

@@ -29,7 +29,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-import tasks
+from heddle.evaluation import short_tasks as tasks
 from heddle_reference.methods import catalogue, models, trace
 from heddle_reference.tokenizer import Tokenizer
 

@@ -27,7 +27,7 @@ sys.dont_write_bytecode = True
 import torch
 
 import schedules
-import tasks
+from heddle.evaluation import short_tasks as tasks
 from heddle_reference import sampler, timesteps, weights
 from heddle_reference.model import Dream, make
 from heddle_reference.tokenizer import Tokenizer

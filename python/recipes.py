@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Callable
 
 import families
-import long_tasks
-import tasks
+from heddle.evaluation import long_tasks
+from heddle.evaluation import short_tasks as tasks
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ def short_row(rng, total):
 
 
 def long_row(rng, total):
-    return long_tasks.training_example(rng, total - rng.randint(8, 72) if total > 256
-                                       else total - rng.randint(4, 24))
+    return long_tasks.training_example(rng, total - rng.randint(4, 24))
 
 
 def judge_short(shifted):
@@ -59,15 +58,16 @@ def judge_short(shifted):
 
 def judge_long(count):
     return [(f"length {length}",
-             {t: long_tasks.test_set(t, max(1, count * 512 // length), 7, length)
+             {t: long_tasks.test_set(t, max(32, count * 512 // length), 7, length)
               for t in long_tasks.TASKS}, 64, 32, 64) for length in (512, 1024, 2048, 4096)]
 
 
 SHORT = ((1, {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
               352: 1, 432: 1.5, 480: 1}),)
-LONG = ((0.25, {96: 1, 128: 2, 192: 2, 256: 2, 384: 1, 512: 1}),
-        (0.5, {128: 1, 256: 1, 512: 2, 1024: 2, 2048: 1}),
-        (0.85, {256: 1, 512: 1, 1024: 1, 2048: 2, 4096: 4}),
+LONG = ((0.2, {128: 2, 192: 2, 256: 2, 384: 1, 512: 1}),
+        (0.4, {192: 1, 256: 1, 512: 2, 1024: 2}),
+        (0.6, {256: 1, 512: 1, 1024: 2, 2048: 3}),
+        (0.9, {256: 1, 512: 1, 1024: 2, 2048: 3, 4096: 5}),
         (1, {512: 1, 1024: 1, 2048: 2, 4096: 4, 8192: 2}))
 
 RECIPES = {

@@ -13,8 +13,8 @@ Entry = namedtuple("Entry", "name title reference source")
 def columns(keep, group, window, count, name="cols"):
     """(reference words, schedule lines) of group-wise columns."""
     return (f"columns:keep={keep},group={group},window={window},count={count}",
-            f"  %{name}_steps = heddle.cadence uniform(window = {window}, count = {count})\n"
-            f"  %{name} = heddle.select columns(keep = {keep}, group = {group}) "
+            f"  %{name}_steps = cadence uniform(window = {window}, count = {count})\n"
+            f"  %{name} = select columns(keep = {keep}, group = {group}) "
             f"by mean_probability on %{name}_steps\n")
 
 
@@ -26,7 +26,7 @@ def union(name, title, *terms):
         if isinstance(term, str):
             kind, size = term.split()
             words.append(f"{kind}:{'share' if '/' in size else 'size'}={size}")
-            lines += f"  %t{i} = heddle.{kind}({size})\n"
+            lines += f"  %t{i} = {kind}({size})\n"
             operands.append(f"%t{i}")
         else:
             words.append(term[0])
@@ -34,15 +34,15 @@ def union(name, title, *terms):
             operands.append("%cols")
     both = operands[0]
     if len(operands) > 1:
-        lines += f"  %all = heddle.union {', '.join(operands)}\n"
+        lines += f"  %all = union {', '.join(operands)}\n"
         both = "%all"
     return Entry(name, title, "+".join(words),
-                 f"heddle.schedule @{name} {{\n{lines}  heddle.attend pairs({both})\n}}\n")
+                 f"heddle.schedule @{name} {{\n{lines}  attend pairs({both})\n}}\n")
 
 
 ALL = [
     Entry("dense", "Dense", "dense",
-          "heddle.schedule @dense {\n  heddle.attend dense\n}\n"),
+          "heddle.schedule @dense {\n  attend dense\n}\n"),
     union("pulsecol_50", "PulseCol, 50% dropped", columns("1/2", 32, "3/10", 16)),
     union("pulsecol_80", "PulseCol, 80% dropped", columns("1/5", 32, "3/10", 16)),
     union("columns_once_80", "Columns chosen at step 1 alone, 80% dropped",
@@ -60,12 +60,12 @@ ALL = [
     Entry("layers", "Dense first, a window last, columns between",
           "columns:keep=1/5,group=64,window=3/10,count=2|dense@0..1|window:size=64@-1..-1",
           """heddle.schedule @layers {
-  %steps = heddle.cadence uniform(window = 3/10, count = 2)
-  %cols = heddle.select columns(keep = 1/5, group = 64) by mean_probability on %steps
-  %near = heddle.window(64)
-  heddle.attend pairs(%cols)
-  heddle.attend dense in layers(0 to 1)
-  heddle.attend pairs(%near) in layers(-1 to -1)
+  %steps = cadence uniform(window = 3/10, count = 2)
+  %cols = select columns(keep = 1/5, group = 64) by mean_probability on %steps
+  %near = window(64)
+  attend dense in layers(0 to 1)
+  attend pairs(%near) in layers(-1)
+  attend pairs(%cols)
 }
 """),
 ]

@@ -8,6 +8,8 @@ and, to be of use, a GPU (five to ten minutes on an H200).
   python3 train.py --model ../models/heddle-4m --out /tmp/trained --compile
   python3 make_tokenizer.py ../models/heddle-long-9m
   python3 train.py --model ../models/heddle-long-9m --out /tmp/trained --compile
+  python3 train.py --model ../models/heddle-long-9m --out /tmp/more --compile \
+      --init /tmp/trained --from-stage 0.5 --rate 4e-4 --muon 0.003
 
 Writes config.json, generation_config.json and model.safetensors (bf16) into
 --out, at every --save-minutes and at the end, and a log of the losses and of
@@ -33,7 +35,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import families
-import long_tasks
+from heddle.evaluation import long_tasks
 import recipes
 
 
@@ -125,8 +127,8 @@ def rows_of(recipe, rng, total, count, encode):
         parts = encode([head + "Notes:", *(" " + s for s in example.sentences),
                         " " + example.question + tail])
         ends = np.cumsum([len(p) for p in parts])
-        # Four digits and the semicolon after them.
-        stated = [int(ends[i + 1]) - 5 + d for i in example.repeats for d in range(4)]
+        stated = [int(ends[i]) + d for i, first, end in example.repeats
+                  for d in range(len(parts[i + 1]))[first:end]]
         drawn.append(([t for p in parts for t in p], answer, chat, stated))
     return drawn
 
@@ -172,8 +174,8 @@ class Batches(torch.utils.data.IterableDataset):
 
 
 def corrupt(ids, prompt_ends, answer_ends, stated, mask_token):
-    """Masks response tokens, and up to half of the `stated` ones, whose loss
-    counts as much as the row's. Three rows of four: each with a row's probability
+    """Masks response tokens, and a third or more of the `stated` ones, whose loss
+    counts as much as the answers'. Three rows of four: each with a row's probability
     t (stratified over the batch). The others as block-wise decoding meets
     them: kept up to a random place, masked with t in a block, masked after."""
     rows, total = ids.shape
@@ -193,8 +195,8 @@ def corrupt(ids, prompt_ends, answer_ends, stated, mask_token):
     weight = weight * torch.where(at < answer_ends[:, None], 1.0, 0.05)
     weight = weight * masked / (answer_ends - prompt_ends).sum()
     hidden = stated & (torch.rand(rows, total, device=device)
-                       < 0.5 * torch.rand(rows, 1, device=device))
-    weight = weight + hidden / stated.sum().clamp(min=1)
+                       < 0.3 + 0.7 * torch.rand(rows, 1, device=device))
+    weight = weight + hidden / hidden.sum().clamp(min=1)
     return torch.where(masked | hidden, mask_token, ids), weight
 
 
@@ -315,7 +317,8 @@ def main():
     p.add_argument("--from-stage", type=float, default=0,
                    help="share of the recipe's stages that --init has had (0 to 1)")
     p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    p.add_argument("--judge", type=int, default=128, help="test prompts a task")
+    p.add_argument("--judge", type=int, default=128,
+                   help="test prompts a task, fewer of long ones; 0: does not judge")
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
     recipe = recipes.find(args.recipe, args.model)
@@ -356,7 +359,7 @@ def main():
 
     def finish(folder, judge):
         save(folder, average, config, family)
-        if not judge:
+        if not judge or not args.judge:
             return
         judged = make()
         judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})

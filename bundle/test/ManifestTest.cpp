@@ -117,9 +117,15 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   ASSERT_TRUE(manifest) << manifest.error().text();
   EXPECT_EQ(toJson(*manifest), json);
   EXPECT_EQ(manifest->targets, testCudaManifest().targets);
-  // Dense has one CUDA form, columns one an encoding.
-  ASSERT_EQ(manifest->kernels[0].variants.size(), 2u);
+  // Dense has a CUDA form for any rows, one for all and one for long sequences,
+  // columns one an encoding.
+  ASSERT_EQ(manifest->kernels[0].variants.size(), 4u);
   EXPECT_EQ(manifest->kernels[0].variants[1].symbol, "dense_lse_bf16_d64");
+  EXPECT_FALSE(manifest->kernels[0].variants[1].allRows);
+  EXPECT_EQ(manifest->kernels[0].variants[2].symbol, "dense_lse_bf16_d64_all");
+  EXPECT_TRUE(manifest->kernels[0].variants[2].allRows);
+  EXPECT_EQ(manifest->kernels[0].variants[3].symbol, "dense_lse_bf16_d64_long");
+  EXPECT_EQ(manifest->kernels[0].variants[3].leastKeys, 8192);
   ASSERT_EQ(manifest->kernels[1].variants.size(), 3u);
   EXPECT_EQ(manifest->kernels[1].variants[1].symbol, "columns_bf16_d64_u16");
   EXPECT_EQ(manifest->kernels[1].variants[1].encoding, Encoding::Uint16);
@@ -540,6 +546,23 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                  "kernels[0].variants[0].cluster: a host kernel has no blocks");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["map_rows"] = 257,
                       "map_rows: 257 is out of range, expected 0 to 256");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].push_back(
+                          json["kernels"][0]["variants"][2]),
+                      "two variants for bf16 and head dim 64");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].erase(1),
+                      "the kernel has no form for targets[1], bf16");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["all_rows"] = true;
+                 json["kernels"][0]["variants"][0]["symbol"] =
+                     "dense_lse_f32_d64_all",
+                 "kernels[0].variants[0].all_rows: only attention on a GPU");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["least_keys"] = 7;
+                 json["kernels"][0]["variants"][0]["symbol"] =
+                     "dense_lse_f32_d64_long",
+                 "kernels[0].variants[0].least_keys: only attention on a GPU");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][2]["least_keys"] = 7,
+                      "a form for all rows has no least_keys");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][3]["least_keys"] = 0,
+                      "least_keys: 0 is out of range, expected 1 to ");
   EXPECT_CUDA_REFUSED(json["kernels"][3]["variants"][1]["map_rows"] = 64,
                       "only attention in bf16 or f16 has tensor maps");
 

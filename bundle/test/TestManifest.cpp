@@ -84,6 +84,15 @@ Manifest heddle::bundle::testCudaManifest() {
       }
       variant.symbol = expectedSymbol(kernel, variant, target);
       kernel.variants.push_back(variant);
+      if (kernel.terms.empty() && kernel.kind == Kernel::Kind::Attention) {
+        variant.allRows = true;
+        variant.symbol = expectedSymbol(kernel, variant, target);
+        kernel.variants.push_back(variant);
+        variant.allRows = false;
+        variant.leastKeys = 8192;
+        variant.symbol = expectedSymbol(kernel, variant, target);
+        kernel.variants.push_back(variant);
+      }
     }
   for (RowOp op : allRowOps)
     manifest.rowKernels.push_back(

@@ -70,7 +70,7 @@ void visit(Record &record, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
 {
   auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared, mapRows,
-         cluster] = record;
+         cluster, leastKeys] = record;
   field(symbol);
   field(queryRows);
   field(scratch);
@@ -79,6 +79,7 @@ void visit(Record &record, Visitor &field)
   field(shared);
   field(mapRows);
   field(cluster);
+  field(leastKeys);
 }
 
 template <typename Section, typename Visitor>

@@ -5,18 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/ScheduleText.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
+#include "heddle/Pipelines/Reading.h"
+#include "heddle/Support/NearestWord.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -24,8 +27,7 @@ using namespace mlir::heddle;
 
 namespace {
 
-constexpr StringLiteral example =
-    "heddle.schedule @name { heddle.attend dense }";
+constexpr StringLiteral example = "heddle.schedule @name { attend dense }";
 
 /// The source goes into the bundle, and messages quote its lines.
 constexpr size_t mostBytes = size_t(16) << 20;
@@ -63,7 +65,7 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
   fs::file_t file = fs::getStdinHandle();
   bool isFile = path != "-";
   auto fail = [&](const llvm::Twine &why) {
-    problem = (path + ": " + why).str();
+    problem = ((isFile ? path : "<stdin>") + ": " + why).str();
     return nullptr;
   };
   if (isFile) {
@@ -91,8 +93,12 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
       return fail("there are more than " + llvm::Twine(mostBytes) +
                   " bytes (16 MiB), more than any schedule has");
   }
-  return llvm::MemoryBuffer::getMemBufferCopy(
-      StringRef(text.data(), text.size()), isFile ? path : "<stdin>");
+  std::unique_ptr<llvm::MemoryBuffer> buffer =
+      llvm::MemoryBuffer::getMemBufferCopy(StringRef(text.data(), text.size()),
+                                           isFile ? path : "<stdin>");
+  if (std::string found = problemOf(*buffer); !found.empty())
+    return fail(found);
+  return buffer;
 }
 
 std::string mlir::heddle::nestingProblem(StringRef text) {
@@ -135,10 +141,10 @@ OwningOpRef<ModuleOp> mlir::heddle::parseSchedule(llvm::SourceMgr &sourceMgr,
         << buffer.getBufferIdentifier() << ": " << problem;
     return nullptr;
   }
-  ParserConfig config(context);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sourceMgr, config);
-  if (!module)
+  Reading reading(buffer, context);
+  if (!reading.isGood())
     return nullptr;
+  OwningOpRef<ModuleOp> module = reading.takeModule();
 
   SmallVector<ScheduleOp> schedules(module->getOps<ScheduleOp>());
   if (schedules.empty()) {
@@ -170,4 +176,107 @@ OwningOpRef<ModuleOp> mlir::heddle::parseSchedule(llvm::SourceMgr &sourceMgr,
     if (op.getSymName() != name)
       op.erase();
   return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+enum class NumberKind { None, Integer, Ratio };
+
+NumberKind kindOf(StringRef text) {
+  static const llvm::Regex integer("^-?[0-9]+$");
+  static const llvm::Regex ratio(
+      "^([0-9]+ *percent|([0-9]+/[0-9]+|[0-9]+\\.[0-9]+)( *percent)?)$");
+  return integer.match(text) ? NumberKind::Integer
+         : ratio.match(text) ? NumberKind::Ratio
+                             : NumberKind::None;
+}
+
+/// What is wrong with `value` for the parameter, as an error there.
+LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
+                           StringRef value, Location location) {
+  const NumberKind declared = kindOf(parameter.value);
+  const NumberKind given = kindOf(value);
+  if (given == declared ||
+      (declared == NumberKind::None && given != NumberKind::None))
+    return success();
+  InFlightDiagnostic error = emitError(location);
+  if (given == NumberKind::None) {
+    error << "parameter '" << parameter.name << "' cannot be set to '" << value
+          << "'; ";
+    if (value.consume_back("%"))
+      return error << "write '" << value.rtrim() << " percent'";
+    return error << (declared == NumberKind::Integer
+                         ? "write an integer, such as 32"
+                         : "write a ratio, such as 1/5, 0.2 or '20 percent'");
+  }
+  if (declared == NumberKind::Integer)
+    return error << "parameter '" << parameter.name << "' is an integer, "
+                 << parameter.value << ", and cannot be set to the ratio "
+                 << value;
+  return error << "parameter '" << parameter.name << "' is a ratio, "
+               << parameter.value << ", and cannot be set to the integer "
+               << value << "; write '" << value << " percent'";
+}
+
+} // namespace
+
+FailureOr<std::string> mlir::heddle::setParameters(
+    llvm::SourceMgr &sourceMgr, StringRef name,
+    ArrayRef<std::pair<std::string, std::string>> settings,
+    MLIRContext *context) {
+  OwningOpRef<ModuleOp> module;
+  {
+    // The text that comes of it warns again.
+    ScopedDiagnosticHandler quiet(context, [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+    });
+    module = parseSchedule(sourceMgr, name, context);
+  }
+  if (!module)
+    return failure();
+  ScheduleOp schedule = *module->getOps<ScheduleOp>().begin();
+  llvm::MemoryBufferRef buffer =
+      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
+  std::string text = buffer.getBuffer().str();
+  const std::vector<::heddle::bundle::TextParameter> parameters =
+      ::heddle::bundle::parametersOf(text, schedule.getSymName());
+  SmallVector<StringRef> names;
+  for (const auto &parameter : parameters)
+    names.push_back(parameter.name);
+
+  bool good = true;
+  for (const auto &[wanted, value] : settings) {
+    auto *found = llvm::find(names, wanted);
+    if (found != names.end()) {
+      const auto &parameter = parameters[found - names.begin()];
+      good &= succeeded(
+          checkSetting(parameter, value,
+                       locationAt(context, text, buffer.getBufferIdentifier(),
+                                  parameter.nameAt)));
+      continue;
+    }
+    good = false;
+    InFlightDiagnostic error = emitError(schedule.getLoc());
+    error << "schedule @" << schedule.getSymName() << " has no parameter '"
+          << wanted << "'; it has "
+          << (names.empty() ? "none" : llvm::join(names, ", "));
+    StringRef nearest = nearestOf(wanted, names);
+    if (!nearest.empty())
+      error.attachNote(locationAt(
+          context, text, buffer.getBufferIdentifier(),
+          parameters[llvm::find(names, nearest) - names.begin()].nameAt))
+          << "did you mean '" << nearest << "'?";
+  }
+  if (!good)
+    return failure();
+  // From the back, so that places further to the front stay.
+  for (const auto &parameter : llvm::reverse(parameters))
+    for (const auto &[wanted, value] : settings)
+      if (parameter.name == wanted)
+        text.replace(parameter.valueAt, parameter.value.size(), value);
+  return text;
 }

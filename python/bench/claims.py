@@ -60,8 +60,8 @@ class Claim(NamedTuple):
 
 def salient(whole, response):
     """DyLLM's thresholds, for steps over the whole sequence and over the response."""
-    return (("(below = 0.99) in all", f"(below = {whole}) in all"),
-            ("(below = 0.99) in %response", f"(below = {response}) in %response"))
+    return (("below = 0.99", f"below = {whole}"),
+            ("(below = below) in %response", f"(below = {response}) in %response"))
 
 
 CLAIMS = {

@@ -35,7 +35,7 @@ def call(command):
     return done.stdout
 
 
-def measure(args, bundle, log):
+def measure(args, bundle, log, steps):
     """Runs a bundle; the steps' seconds."""
     numbers = random.Random(1)
     tokens = json.loads((args.model / "config.json").read_text())["vocab_size"]
@@ -43,17 +43,19 @@ def measure(args, bundle, log):
                    for _ in range(args.length - args.gen_length))
     call([args.bin / "heddle-run", "--model", args.model, "--random-weights", "--device=cuda",
           "--dtype=bf16", "--bundle", bundle, "--gen-length", args.gen_length, "--steps",
-          args.steps, "--block-length", args.block_length, "--prompt-ids", ids, "--steps-json", log,
+          steps, "--block-length", args.block_length, "--prompt-ids", ids, "--steps-json", log,
           "--quiet"])
     records = [json.loads(line) for line in log.read_text().splitlines()]
     return {record["step"]: record["seconds"] for record in records if "seconds" in record}
 
 
 def explain(args, bundle, log):
+    """The cost, of the run that the log is of, if there is one."""
     return json.loads(call([
         args.bin / "heddle-bundle", "dump", bundle, "--explain-json", "--model", args.model,
         "--length", args.length, "--gen-length", args.gen_length, "--steps", args.steps,
-        "--block-length", args.block_length, "--machine", args.machine, "--follow", log]))["cost"]
+        "--block-length", args.block_length, "--machine", args.machine,
+        *(["--follow", log] if log else [])]))["cost"]
 
 
 def by_kind(cost, seconds):
@@ -77,6 +79,9 @@ def main():
     parser.add_argument("--gen-length", type=int, default=128)
     parser.add_argument("--block-length", type=int, default=32)
     parser.add_argument("--steps", type=int, default=128)
+    parser.add_argument("--dense-steps", type=int,
+                        help="measures so many steps of the dense run, a multiple of its blocks, "
+                             "and counts the others as these (default: all)")
     parser.add_argument("--most", type=float, default=0.25, help="error of a ratio, 0.25 is 25%%")
     parser.add_argument("--json", help="writes all figures there, too")
     args = parser.parse_args()
@@ -88,9 +93,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "steps.jsonl"
         for bundle in bundles:
-            seconds = measure(args, bundle, log)
-            cost = explain(args, bundle, log)
-            measured, kinds = sum(seconds.values()), by_kind(cost, seconds)
+            few = None if rows else args.dense_steps
+            seconds = measure(args, bundle, log, few or args.steps)
+            cost = explain(args, bundle, None if few else log)
+            measured = sum(seconds.values()) * args.steps / len(seconds)
+            kinds = [] if few else by_kind(cost, seconds)
             if not rows:
                 dense = measured
                 print(f"{'schedule':24} {'measured':>9} {'estimated':>9} {'ratio':>6} "

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finds the warpgroup tilings of attention that are fastest on a GPU, for heddlec --tuning: of dense
-attention, of attention over a window and sinks, and over a list of keys or blocks for each group of
-rows (--sets).
+"""Finds the warpgroup tilings that are fastest on a GPU, for heddlec --tuning: of dense attention, of
+attention over a window and sinks, and over a list of keys or blocks for each group of rows, and of
+the selection of keys for groups of rows (--sets).
 
 Two steps, since machines with GPUs often have no compiler. `compile` makes a bundle of each tiling
 that fits a block and that ptxas finds nothing slow in, and one of the portable form:
@@ -33,6 +33,9 @@ from concurrent.futures import ThreadPoolExecutor
 # Registers of a thread, (producer, consumer), by the numbers of consumers and of blocks: all of a
 # multiprocessor's.
 REGISTERS = {(2, 1): (40, 232), (3, 1): (32, 160), (1, 1): (40, 240), (1, 2): (40, 208)}
+# The same where keys are scored: a consumer has a group of rows, and fewer registers to hold.
+SCORE_REGISTERS = {4: (24, 112), 2: (40, 232)}
+LIST_BYTES = 9216  # of a block that makes lists of the scores
 SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1,024 more are reserved
 # Who brings tiles of consecutive keys: the producer's threads, or one of them by tensor maps, for
 # one block or, of all keys, for a cluster of two.
@@ -40,33 +43,34 @@ COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", c
 COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"],
                "range": ["threads", "tma"]}
 PORTABLE = "portable"
-SCHEDULE = "heddle.schedule @dense {\n  heddle.attend dense\n}\n"
+SCHEDULE = "heddle.schedule @dense {\n  attend dense\n}\n"
 # Of so many keys around each row, and the first 64.
 RANGE_SCHEDULE = """heddle.schedule @kept {{
-  %near = heddle.window({size})
-  %first = heddle.sinks(64)
-  %kept = heddle.union %near, %first
-  heddle.attend pairs(%kept)
+  %near = window({size})
+  %first = sinks(64)
+  %kept = union %near, %first
+  attend pairs(%kept)
 }}
 """
 # Of what is kept for each group of rows.
 SPARSE_SCHEDULE = """heddle.schedule @kept {{
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %kept = heddle.select {what} by mean_probability on %refresh
-  heddle.attend pairs(%kept)
+  %refresh = cadence uniform(window = 0.3, count = 16)
+  %kept = select {what} by mean_probability on %refresh
+  attend pairs(%kept)
 }}
 """
 
 
 def schedule_of(over, keep):
-    """The text of a schedule. `over`: "all", "range/4096" (a window and sinks), "list/128"
-    or "blocks/64": what, by groups of rows."""
+    """The text of a schedule. `over`: "all", "range/4096" (a window and sinks), "list/128",
+    "blocks/64" or "scores/128": what, by groups of rows."""
     if over == "all":
         return SCHEDULE
     kind, rows = over.split("/")
     if kind == "range":
         return RANGE_SCHEDULE.format(size=rows)
     what = {"list": f"columns(keep = {keep}, group = {rows})",
+            "scores": f"columns(keep = {keep}, group = {rows})",
             "blocks": f"blocks(keep = {keep}, size = {rows})"}[kind]
     return SPARSE_SCHEDULE.format(what=what)
 
@@ -75,6 +79,9 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
     """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
     and whose tiles divide the blocks."""
     kind, _, group = over.partition("/")
+    if kind == "scores":
+        yield from score_tilings(dtype, head_dim, int(group))
+        return
     for (consumers, blocks), keys, stages, parts in itertools.product(
             REGISTERS, (64, 80, 96, 112, 128, 160, 176, 192), (2, 3, 4), (1, 2, 4)):
         rows = 64 * consumers + 2 * stages * keys
@@ -95,6 +102,17 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
                        consumer_registers=consumer,
                        **({} if kind == "all" else {"over": kind}),
                        **({} if blocks == 1 else {"blocks": blocks}), **COPIES[choice])
+
+
+def score_tilings(dtype, head_dim, group):
+    """The same of kernels that select keys for groups of so many rows."""
+    for (consumers, (producer, consumer)), keys, stages in itertools.product(
+            SCORE_REGISTERS.items(), (64, 128), (2, 3, 4)):
+        rows = group * consumers + stages * keys
+        if rows * head_dim * 2 + 16 * stages + LIST_BYTES + 1024 <= SHARED_BYTES:
+            yield dict(element=dtype, over="scores", head_dim=head_dim, consumers=consumers,
+                       keys=keys, stages=stages, parts=1, producer_registers=producer,
+                       consumer_registers=consumer)
 
 
 def name_of(tiling):
@@ -152,9 +170,9 @@ def heddle_rates(args, bundles, dtype, length):
         done = subprocess.run(
             [args.heddle_bench, "--device=cuda", f"--lengths={length}", f"--dtype={dtype}",
              f"--heads={args.heads}", f"--repetitions={repetitions}", f"--json={output}",
-             # Of a bundle with lists, neither the dense kernel nor the one that selects.
-             "--kernel=" + {"all": "attention_dense", "range": "attention_window"}.get(
-                 args.over.partition("/")[0], "attention_kept"),
+             # Of a bundle with lists, one of the dense kernel, the other one and that which selects.
+             "--kernel=" + {"all": "attention_dense", "range": "attention_window",
+                            "scores": "select_"}.get(args.over.partition("/")[0], "attention_kept"),
              *(f"--bundle={bundle}" for bundle in bundles)], stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(f"error: {args.heddle_bench} failed with status {done.returncode}")
@@ -249,7 +267,7 @@ def main():
         command.add_argument("--dtypes", default="bf16,f16")
         command.add_argument("--head-dims", default="64,128")
         command.add_argument("--sets", default="all", help="of keys: all, range/KEYS (a window and sinks), "
-                             "list/ROWS and blocks/ROWS, those of more rows first (default: all)")
+                             "list/ROWS and blocks/ROWS, those of more rows first, scores/ROWS (default: all)")
         if name == "compile":
             command.add_argument("--heddlec", required=True)
             command.add_argument("--jobs", type=int, default=2)

@@ -17,7 +17,8 @@ Importing it loads neither the runtime nor NumPy; loading a model does.
 from . import scores
 from .compiler import Bundle, canonical, compile, explain
 from .errors import HeddleError, ScheduleError
-from .kernels import Attention, attention
+from .evaluation import evaluate
+from .kernels import Attention, Plan, Selection, attention, plan, select
 from .model import Generation, Model, Step, load, set_threads
 from .parse import parse
 from .presets import preset, presets
@@ -27,6 +28,14 @@ from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_position
                        power, prompt, random, recompute, response, reuse, salient, salient_ffn,
                        schedule, sinks, undecoded, uniform, visible, window)
 
+
+
+def patch(model, schedule, **options):
+    """Has a model of PyTorch attend as a schedule says: help(heddle.transformers.patch)."""
+    from .transformers import patch as apply
+    return apply(model, schedule, **options)
+
+
 # `import *` leaves the builtin compile alone.
 __all__ = [name for name in dir() if not name.startswith("_")
-           and name not in ("compile", "compiler", "errors", "kernels", "model", "mlir")]
+           and name not in ("compile", "compiler", "errors", "evaluation", "kernels", "model", "mlir")]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from .errors import HeddleError, ScheduleError
-from .schedule import Schedule, Source
+from .schedule import Schedule, Source, number_text
 
 _DTYPES = {"f32": "f32", "fp32": "f32", "float32": "f32", "bf16": "bf16", "bfloat16": "bf16",
            "f16": "f16", "fp16": "f16", "float16": "f16"}
@@ -112,6 +112,10 @@ class Bundle:
     def __reduce__(self):
         return Bundle, (self._data,)
 
+    def _repr_html_(self):
+        from .notebooks import explained
+        return explained(Source(self.source, self.schedule))
+
     def __repr__(self):
         return (f"<heddle.Bundle @{self.schedule} for {', '.join(self.targets)}, "
                 f"{len(self._data):,} bytes>")
@@ -122,9 +126,11 @@ def _listed(values):
         else list(values)
 
 
-def compile(schedule, *, model=None, head_dim=None, dtype=None, target="host",
-            cache_dir: Optional[str] = None) -> Bundle:
+def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim=None, dtype=None,
+            target="host", cache_dir: Optional[str] = None) -> Bundle:
     """Compiles a schedule (or MLIR text).
+
+    parameters: other numbers for those that the text declares, {"keep": "1/2", "group": 64}.
 
     model: a heddle.Model, whose head dim, dtype and device are then those of the
     bundle. Without one: head_dim, an int or several (64 and 128 by default); dtype,
@@ -150,20 +156,29 @@ def compile(schedule, *, model=None, head_dim=None, dtype=None, target="host",
         options.append("--head-dim=" + ",".join(map(str, dims)))
     if dtype is not None:
         options.append("--dtype=" + ",".join(dtype_name(d) for d in _listed(dtype)))
+    options += [f"--set={name}={number_text(value, name)}"
+                for name, value in (parameters or {}).items()]
     if cache_dir is not None:
         options.append(f"--cache-dir={os.fspath(cache_dir)}")
     return Bundle(_run(schedule, options, text=False))
 
 
 def explain(schedule, *, steps: int = None, length: int = None, prompt: int = None,
-            block_length: int = None, format: str = "text"):
+            block_length: int = None, model=None, machine: str = None, salient_share: float = None,
+            tokens_per_step: float = None, format: str = "text"):
     """What each step of a schedule computes, keeps and costs: as "text", as "json" (a
-    dict) or as "html" (a page of its own)."""
+    dict) or as "html" (a page of its own).
+
+    model: a folder with a config.json, or a heddle.Model, by default LLaDA-8B's shape. machine: whose
+    rates the estimate has, "h200" or "cpu". salient_share, tokens_per_step: what a run finds, where it
+    decides (docs/HowTo/Explain.md)."""
     if format not in ("text", "json", "html"):
         raise ValueError(f"format: {format!r} is none of text, json, html")
     options = [f"--explain={format}"] + (["-o", "-"] if format == "html" else [])
     for name, value in (("steps", steps), ("length", length), ("prompt", prompt),
-                        ("block-length", block_length)):
+                        ("block-length", block_length), ("model", getattr(model, "folder", model)),
+                        ("machine", machine), ("salient-share", salient_share),
+                        ("tokens-per-step", tokens_per_step)):
         if value is not None:
             options.append(f"--{name}={value}")
     said = _run(schedule, options, text=True)
@@ -174,5 +189,6 @@ def explain(schedule, *, steps: int = None, length: int = None, prompt: int = No
 
 
 def canonical(schedule) -> str:
-    """The compiler's own spelling of a schedule, simplified and verified."""
+    """The compiler's own spelling of a schedule, simplified and verified. Raises
+    ScheduleError, with the place, for one that it refuses."""
     return _run(schedule, ["--compile-to=schedule", "-o", "-"], text=True)

@@ -1,139 +1,591 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as a function of tensors.
+"""Attention over the pairs of a schedule, as a function on arrays.
 
-Tensors are NumPy arrays, PyTorch tensors or whatever else has __dlpack__, in the
-host's memory, [length, heads, head_dim] or [batch, length, heads, head_dim], f32 or
-bf16. They are read where they are: the head_dim elements of a head and the heads of a
-row are contiguous, rows may be apart, sequences of a batch follow each other. For a
-PyTorch tensor [batch, heads, length, head_dim] that is its transpose(1, 2), if it was
-made so."""
+Arrays are NumPy's, PyTorch's, or any library's with __dlpack__ (CuPy, JAX), in the
+host's memory or a GPU's, [length, heads, head_dim] or [batch, length, heads,
+head_dim]: f32 or bf16 on the host, bf16 or f16 on a GPU. They are read where they are:
+the head_dim elements of a head and the heads of a row are contiguous, rows and
+sequences may be apart. For a PyTorch tensor [batch, heads, length, head_dim] that is
+its transpose(1, 2), if it was made so.
+
+On a GPU a call puts work into the current stream of PyTorch or CuPy and returns; a CUDA
+graph may record it, once one call of its kind was made before. Arrays of other
+libraries are waited for. PyTorch's tensors go through torch.ops.heddle, which
+torch.compile knows."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
+import weakref
 from typing import Optional
 
 from .compiler import Bundle, compile, dtype_name
-from .scores import trace
+from .errors import HeddleError
 from .schedule import Pairs, Schedule, Source, _kind, attend, dense, every
+from .scores import trace
+
+_ALL, _SELECT, _ATTEND = 0, 1, 2  # Part in embed/Attention.h
+_DLPACK_DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+_MOST_CALLS = 1024
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(text: str, head_dim: int, dtype: str) -> Bundle:
-    return compile(Source(text), head_dim=head_dim, dtype=dtype)
+def _compiled(text: str, head_dim: int, dtype: str, target: str) -> Bundle:
+    return compile(Source(text), head_dim=head_dim, dtype=dtype, target=target)
 
 
-def _shape(q, k, v):
-    """(sequences, length, query heads, kv heads, head dim) of three tensors."""
-    shapes = []
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "shape"):
-            raise TypeError(f"{name}: expected an array or tensor with __dlpack__, found "
-                            f"{type(tensor).__name__}")
-        shape = tuple(int(n) for n in tensor.shape)
+def _torch():
+    """torch, if the program has loaded it."""
+    return sys.modules.get("torch")
+
+
+def _is_torch(array):
+    torch = _torch()
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def _ops():
+    """torch.ops.heddle; None for a PyTorch that is too old to have such."""
+    from . import torch_ops
+    return torch_ops.OPS
+
+
+class _Library:
+    """How arrays of a library other than PyTorch are seen and made."""
+
+    def __init__(self, q):
+        self.like = q
+        module = type(q).__module__.partition(".")[0]
+        self.cupy = sys.modules.get("cupy") if module == "cupy" else None
+        self.stream = 0
+        self.waits = False
+        kind, self.device = q.__dlpack_device__()
+        if int(kind) == 2:
+            # 1: the legacy default stream, as the protocol writes it.
+            self.stream = self.cupy.cuda.get_current_stream().ptr or 1 if self.cupy else 1
+            self.waits = self.cupy is None
+
+    def view(self, array, name):
+        """(address, shape, strides, dtype, device type, device), and who keeps it."""
+        from . import _heddle
+        kept = array
+        if self.stream and hasattr(array, "__dlpack__"):
+            kept = array.__dlpack__(stream=self.stream)
+        try:
+            return _heddle.view(kept), kept
+        except TypeError:
+            raise TypeError(f"{name}: its __dlpack__ gives no array that can be read") from None
+
+    def new(self, shape, dtype=None, zeros=False):
+        import numpy
+        q = self.like
+        if isinstance(q, numpy.ndarray):
+            if not dtype:
+                return numpy.empty(shape, q.dtype)
+            memory = (numpy.zeros if zeros else numpy.empty)(shape[0] + 63, dtype)
+            return memory[-memory.ctypes.data % 64:][:shape[0]]
+        if self.cupy:
+            with q.device:
+                return (self.cupy.zeros if zeros else self.cupy.empty)(shape, dtype or q.dtype)
+        space = q.__array_namespace__()
+        return (space.zeros if zeros else space.empty)(
+            shape, dtype=getattr(space, dtype) if dtype else q.dtype, device=q.device)
+
+    def finish(self):
+        """Arrays of a library whose streams are its own are ready when they are seen."""
+        if self.waits:
+            from . import _heddle
+            _heddle.synchronize(int(self.device), self.stream)
+
+
+def _check_array(array, name):
+    if not hasattr(array, "__dlpack__") or not hasattr(array, "shape"):
+        raise TypeError(f"{name}: expected an array or tensor with __dlpack__, found "
+                        f"{type(array).__name__}")
+
+
+def _check_gradient(array, name):
+    if array.requires_grad and _torch().is_grad_enabled():
+        raise ValueError(f"{name}: requires a gradient, and there is none of this attention; "
+                         "call it under torch.no_grad(), or on detach()ed tensors")
+
+
+def _layout(name, shape, strides):
+    """(sequence, row) strides in elements of an array [.., length, heads, head_dim]."""
+    length, heads, head_dim = shape[-3:]
+    width = heads * head_dim
+    row = strides[-3] if length > 1 else width
+    batch = shape[0] if len(shape) == 4 else 1
+    if (head_dim > 1 and strides[-1] != 1) or (heads > 1 and strides[-2] != head_dim) or \
+            row < width:
+        raise HeddleError(
+            f"{name}: strides {list(strides)} of the shape {list(shape)} do not fit; the head_dim "
+            "elements of a head and the heads of a row must be contiguous ([.., length, heads, "
+            "head_dim]): make it contiguous")
+    return (strides[0] if batch > 1 else length * row), row
+
+
+def _check_shapes(shapes, selecting=False):
+    """(sequences, length, query heads, kv heads, head dim) of q, k and v."""
+    for name, shape in zip("qkv", shapes):
         if len(shape) not in (3, 4) or 0 in shape:
             raise ValueError(f"{name}: expected [length, heads, head_dim] or [batch, length, heads,"
                              f" head_dim], none of them 0, found {list(shape)}")
-        shapes.append(shape)
-        if getattr(tensor, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
-            raise ValueError(f"{name}: requires a gradient, and there is none of this attention; "
-                             "call it under torch.no_grad(), or on detach()ed tensors")
-    a, b, c = shapes
+    a, b, c = map(tuple, shapes)
     if b != c or a[:-2] != b[:-2] or a[-1] != b[-1] or a[-2] % b[-2]:
-        raise ValueError(f"q {list(a)}, k {list(b)} and v {list(c)} do not go together: all but "
-                         "heads are the same, and q has as many heads as k and v or a multiple")
+        given = f"q {list(a)} and k {list(b)}" if selecting else \
+            f"q {list(a)}, k {list(b)} and v {list(c)}"
+        raise ValueError(f"{given} do not go together: all but heads are the same, and q has as "
+                         "many heads as k and v or a multiple")
     return (1 if len(a) == 3 else a[0]), a[-3], a[-2], b[-2], a[-1]
 
 
-def _empty_like(q):
-    if hasattr(q, "new_empty"):  # PyTorch
-        return q.new_empty(tuple(q.shape))
-    import numpy as np
-    return np.empty(tuple(q.shape), dtype=q.dtype if isinstance(q, np.ndarray) else str(q.dtype))
+class _Prepared:
+    """A native call, and what a call of it needs."""
+    __slots__ = ("call", "like_workspace", "stream_of")
+
+    def __init__(self, call):
+        self.call, self.like_workspace, self.stream_of = call, None, None
 
 
-class Attention:
-    """The attention of a schedule over the steps of a run: selections are made at the
-    steps that the schedule says, and read in between.
+class Kernels:
+    """A schedule's kernels: compiled for each head dim, dtype and kind of device when a
+    call first needs them, loaded once a device. `source`: a schedule, or a bundle, whose
+    code is then all that there is."""
 
-    schedule: statements of attend(), or MLIR text. steps: of the run. layers: of the
-    model. prompt: positions of it, for blocks that isolate it. Called with q, k (both
-    after RoPE) and v of a layer, layer by layer; layer 0 begins a step. The first call
-    fixes shapes and dtype. Every row attends to every kept key: there is no causal
-    mask."""
+    def __init__(self, source, layers=1):
+        if isinstance(source, str):
+            source = Source(source)
+        _kind(source, (Schedule, Bundle), "schedule", "a heddle.Schedule, a heddle.Bundle or MLIR "
+              "text")
+        self.source, self.layers = source, layers
+        self._native, self._calls = {}, {}
 
-    def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0):
-        if isinstance(schedule, str):
-            schedule = Source(schedule)
-        _kind(schedule, Schedule, "schedule", "a heddle.Schedule or MLIR text")
-        for name, value, least in (("steps", steps, 1), ("layers", layers, 1),
-                                   ("prompt", prompt, 0)):
-            if _kind(value, int, name, "a whole number") < least:
-                raise ValueError(f"{name}: {value} is less than {least}")
-        self.schedule, self.steps, self.layers, self.prompt = schedule, steps, layers, prompt
-        self._native = None
-        self._made_for = None
+    def _loaded(self, head_dim, dtype, device):
+        from . import _heddle
+        fixed = isinstance(self.source, Bundle)
+        key = device if fixed else (head_dim, dtype, device)
+        if key not in self._native:
+            bundle = self.source if fixed else _compiled(
+                str(self.source), head_dim, dtype, "host" if device < 0 else "cuda")
+            self._native[key] = _heddle.Attention(bundle._native, self.layers, device)
+        return self._native[key]
 
-    def __call__(self, q, k, v, layer: int = 0):
-        """softmax(q k^T / sqrt(head_dim)) v over the schedule's pairs, like q."""
-        return self._attend(q, k, v, layer, once=False)
+    def prepare(self, shapes, strides, dtypes, devices, prompt, selecting=False):
+        sequences, length, heads, kv_heads, head_dim = _check_shapes(shapes, selecting)
+        if prompt > length:
+            raise ValueError(f"prompt: {prompt} is more than the length, {length}")
+        for name, dtype, device in zip("kv", dtypes[1:], devices[1:]):
+            if dtype != dtypes[0]:
+                raise HeddleError(f"{name} is not of dtype {dtypes[0]}, as q is")
+            if device != devices[0]:
+                raise HeddleError(f"{name} is not on the device of q")
+        layout = [n for name, shape, s in zip("qkv", shapes, strides)
+                  for n in _layout(name, shape, s)]
+        row = heads * head_dim
+        native = self._loaded(head_dim, dtypes[0], devices[0])
+        call = native.prepare(dtypes[0], sequences, length, prompt, heads, kv_heads, head_dim,
+                              [*layout, length * row, row])
+        return _Prepared(call)
 
-    def _attend(self, q, k, v, layer, once):
-        shape = _shape(q, k, v)
-        dtype = dtype_name(q.dtype)
-        _kind(layer, int, "layer", "a whole number")
-        if self._native is None:
-            from . import _heddle
-            sequences, length, heads, kv_heads, head_dim = shape
-            if self.prompt > length:
-                raise ValueError(f"prompt: {self.prompt} is more than the length, {length}")
-            bundle = _compiled(str(self.schedule), head_dim, dtype)
-            self._native = _heddle.Attention(
-                bundle._native, sequences, length, self.prompt, heads, kv_heads, head_dim,
-                self.layers, self.steps, dtype)
-            self._made_for = shape, dtype
-        if self._made_for != (shape, dtype):
-            raise ValueError(f"the run is of {list(self._made_for[0])} (batch, length, heads, k/v "
-                             f"heads, head dim) in {self._made_for[1]}; found {list(shape)} in "
-                             f"{dtype}")
-        out = _empty_like(q)
-        self._native.attend(q, k, v, out, layer, once)
-        return out
+    def check(self, head_dim, dtype, device, steps, block_steps):
+        self._loaded(head_dim, dtype, device).check(steps, block_steps)
 
-    @property
-    def step(self) -> int:
-        """The step at hand, from 1; 0 before the first."""
-        return self._native.step if self._native is not None else 0
+    def prepared(self, q, k, v, prompt, selecting=False):
+        """Of PyTorch's tensors."""
+        key = (q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, k.dtype,
+               v.dtype, q.device, k.device, v.device, prompt)
+        found = self._calls.get(key)
+        if found is None:
+            devices = []
+            for name, tensor in (("q", q), ("k", k), ("v", v)):
+                if tensor.device.type not in ("cpu", "cuda"):
+                    raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
+                                      "and on CUDA GPUs")
+                devices.append(tensor.device.index if tensor.device.type == "cuda" else -1)
+            if devices[0] >= 0 and _torch().cuda.is_current_stream_capturing():
+                raise HeddleError("the kernels are not loaded yet, which cannot be recorded: call "
+                                  "it once before the capture")
+            found = self.prepare([tuple(t.shape) for t in (q, k, v)],
+                                 [t.stride() for t in (q, k, v)],
+                                 [dtype_name(t.dtype) for t in (q, k, v)], devices, prompt,
+                                 selecting)
+            torch = _torch()
+            if found.call.workspace_bytes:  # of one byte: what empty_like() is fastest with
+                found.like_workspace = q.new_empty(1, dtype=torch.uint8).expand(
+                    found.call.workspace_bytes)
+            if devices[0] >= 0:
+                device = q.device
+                raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+                found.stream_of = functools.partial(raw, device.index) if raw else (
+                    lambda: torch.cuda.current_stream(device).cuda_stream)
+            if len(self._calls) >= _MOST_CALLS:
+                self._calls.clear()
+            self._calls[key] = found
+        return found
 
-    def restart(self) -> None:
-        """Begins the run anew: no selection is made yet."""
-        if self._native is not None:
-            self._native.restart()
+    def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
+        """What `part` makes of PyTorch's tensors: attention's output, or the lists."""
+        torch = _torch()
+        found = self.prepared(q, k, v, prompt, part == _SELECT)
+        call = found.call
+        out = None
+        if part != _SELECT:
+            out = torch.empty_like(q, memory_format=torch.contiguous_format)
+        if lists is None:
+            size = call.list_bytes(place[0])
+            if size:
+                lists = q.new_zeros(size, dtype=torch.uint8)
+        workspace = found.like_workspace
+        if workspace is not None:
+            workspace = torch.empty_like(workspace, memory_format=torch.contiguous_format)
+        call.run(part, q.data_ptr(), k.data_ptr(), v.data_ptr(),
+                 0 if out is None else out.data_ptr(), 0 if lists is None else lists.data_ptr(),
+                 0 if workspace is None else workspace.data_ptr(),
+                 found.stream_of() if found.stream_of else 0, *place)
+        return lists if part == _SELECT else out
+
+    def prepared_others(self, library, q, k, v, prompt, selecting=False):
+        """The same of arrays of any other library, with their views and owners."""
+        views, kept = zip(*(library.view(x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))))
+        key = (*(view[1:] for view in views), prompt)
+        found = self._calls.get(key)
+        if found is None:
+            dtypes, devices = [], []
+            for name, array, view in zip("qkv", (q, k, v), views):
+                dtypes.append(dtype_name(_DLPACK_DTYPES.get(view[3]) or array.dtype))
+                if view[4] not in (1, 2, 3):  # the host's, CUDA's, pinned
+                    raise HeddleError(f"{name} is on a device of DLPack's number {view[4]}; "
+                                      "attention runs on the host and on CUDA GPUs")
+                devices.append(view[5] if view[4] == 2 else -1)
+            found = self.prepare([view[1] for view in views], [view[2] for view in views], dtypes,
+                                 devices, prompt, selecting)
+            if len(self._calls) >= _MOST_CALLS:
+                self._calls.clear()
+            self._calls[key] = found
+        return found.call, views, kept
+
+    def run_others(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
+        """What `part` makes of arrays of any other library."""
+        library = _Library(q)
+        call, views, kept = self.prepared_others(library, q, k, v, prompt, part == _SELECT)
+        out = None if part == _SELECT else library.new(tuple(q.shape))
+        if lists is None and call.list_bytes(place[0]):
+            lists = library.new((call.list_bytes(place[0]),), "uint8", zeros=True)
+        size = call.workspace_bytes
+        made = [out, lists, library.new((size,), "uint8") if size else None]
+        own = [array if array is None else library.view(array, "output") for array in made]
+        call.run(part, *(view[0] for view in views), *(each[0][0] if each else 0 for each in own),
+                 library.stream, *place)
+        library.finish()
+        del kept, own  # arrays of other libraries stay while they are read
+        return lists if part == _SELECT else out
+
+    def run(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            _check_array(array, name)
+        if not _is_torch(q):
+            return self.run_others(part, q, k, v, lists, prompt, place)
+        torch = _torch()
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            if not isinstance(array, torch.Tensor):
+                raise TypeError(f"{name}: q is a torch.Tensor, this is a {type(array).__name__}")
+            _check_gradient(array, name)
+        return self.run_torch(part, q, k, v, lists, prompt, place)
 
 
-@functools.lru_cache(maxsize=64)
-def _once(pairs, scores, prompt, shape, dtype) -> Attention:
-    at_once = {"refresh": every(1), "at_once": True} if pairs._unrefreshed() else {}
-    return Attention(attend(pairs, scores=scores, **at_once), prompt=prompt)
+#: Plans and runs by the words that torch.ops.heddle is given.
+_KNOWN = weakref.WeakValueDictionary()
+
+
+def _compiling():
+    """Whether torch.compile is looking at this call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+
+def _call(name, part, known, q, k, v, lists=None):
+    """A part of a plan: as an operation of PyTorch where somebody watches what is done
+    with tensors, else straight away, which takes half as long."""
+    torch = _torch()
+    if torch is None or not isinstance(q, torch.Tensor):
+        return known.kernels.run(part, q, k, v, lists, known.prompt)
+    plain = type(q) is type(k) is type(v) is torch.Tensor
+    if not plain:
+        for which, tensor in (("k", k), ("v", v)):
+            if not isinstance(tensor, torch.Tensor):
+                raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
+                                f"{type(tensor).__name__}")
+    if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
+        for which, tensor in (("q", q), ("k", k), ("v", v)):
+            _check_gradient(tensor, which)
+    watched = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if plain and not (watched and watched()) or _ops() is None:
+        return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
+    op = getattr(_ops(), name)
+    return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
+
+
+class Plan:
+    """Attention over a set of pairs, ready to be called: made by plan().
+
+    plan(q, k, v) is attention(q, k, v, pairs); select(q, k) makes the selection of the
+    pairs, to be attended over at this step and later ones."""
+
+    def __init__(self, source, prompt, selects, key):
+        self.kernels = Kernels(source)
+        self.prompt, self.selects, self.key = prompt, selects, key
+
+    def __call__(self, q, k, v):
+        """softmax(q k^T / sqrt(head_dim)) v over the pairs, an array like q.
+
+        q: [batch, length, heads, head_dim] or without batch; k, v: the same with as many
+        heads or a divisor. ValueError for shapes that do not go together, HeddleError
+        for devices, dtypes and strides that do not."""
+        if _compiling():
+            return _ops().attention(q, k, v, self.key)
+        return _call("attention", _ALL, self, q, k, v)
+
+    def select(self, q, k) -> Selection:
+        """The selection that q and k make, shapes and errors as in a call; ValueError for
+        pairs of which none is selected."""
+        if not self.selects:
+            raise ValueError("pairs: none of them is selected (columns, blocks), so there is "
+                             "nothing to reuse; call the plan itself")
+        if _compiling():
+            return Selection(self.key, _ops().select(q, k, k, self.key), q.shape, k.shape)
+        return Selection(self.key, _call("select", _SELECT, self, q, k, k), q.shape, k.shape, self)
+
+    def __repr__(self):
+        return f"<heddle.Plan {self.key}>"
+
+
+class Selection:
+    """Which keys each group of rows attends to, for as long as it is used: made by
+    select(). `lists`: an array of bytes, as bundle/IndexLayout.h says, to be handed
+    through CUDA graphs and compiled programs. `key`: the plan's."""
+
+    def __init__(self, key, lists, q_shape, k_shape, plan=None):
+        self.key, self.lists, self.q_shape, self.k_shape = key, lists, q_shape, k_shape
+        self._plan = plan
+
+    def attend(self, q, k, v):
+        """Attention of these q, k and v, of the shapes and the dtype that the selection
+        was made from, over the selected pairs and those beside them; an array like q.
+        ValueError for other shapes."""
+        if q.shape != self.q_shape or k.shape != self.k_shape:
+            raise ValueError(f"the selection is of q {list(self.q_shape)} and k "
+                             f"{list(self.k_shape)}; found {list(q.shape)} and {list(k.shape)}")
+        if _compiling():
+            return _ops().attend(q, k, v, self.lists, self.key)
+        return _call("attend", _ATTEND, self._plan or _known(self.key), q, k, v, self.lists)
+
+    def __repr__(self):
+        return f"<heddle.Selection of {self.key}, {self.lists.shape[0]:,} bytes>"
+
+
+def _known(key):
+    """The plan or run of a word."""
+    try:
+        return _KNOWN[key]
+    except KeyError:
+        raise HeddleError(
+            f"no plan or run {key!r} is there in this process; keep the heddle.Attention, or make "
+            "the heddle.plan() again before the compiled program runs") from None
+
+
+_recent = {}  # id(pairs) and the rest: (plan, pairs, scores)
+
+
+def plan(pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None) -> Plan:
+    """Makes attention() ready for a set of pairs (or a Bundle that was compiled from one:
+    compile(attend(pairs, refresh=every(1), at_once=True), head_dim=...)).
+
+    scores: a function of logits, as attend() takes it. prompt: how many of the first
+    positions are the prompt, for blocks that isolate it. The same arguments give the
+    same plan; nothing is compiled before it is called."""
+    key = id(pairs), id(scores), prompt
+    found = _recent.get(key)
+    if found is None:
+        if len(_recent) >= 256:
+            _recent.clear()
+        found = _recent[key] = _make_plan(pairs, scores, prompt or 0), pairs, scores
+    return found[0]
+
+
+def _plan_key(pairs, scores, prompt, selecting):
+    made = plan(pairs, scores=scores, prompt=prompt)
+    if selecting and not made.selects:
+        raise ValueError("pairs: none of them is selected (columns, blocks)")
+    return made.key
+
+
+# torch.compile calls it, instead of looking into how a plan is made.
+_plan_key._dynamo_marked_constant = True
+
+
+def _make_plan(pairs, scores, prompt):
+    if isinstance(prompt, bool) or not isinstance(prompt, int) or prompt < 0:
+        raise ValueError(f"prompt: {prompt!r} is no number of positions")
+    if isinstance(pairs, Bundle):
+        if scores is not None:
+            raise TypeError("scores: a bundle has its own")
+        source, selects, name = pairs, True, pairs.schedule
+        digest = hashlib.sha256(bytes(pairs))
+    else:
+        _kind(pairs, Pairs, "pairs",
+              "a set of pairs, such as columns(...) | window(128), or a Bundle")
+        if any(getattr(part, "on", None) is not None
+               for part in getattr(pairs, "parts", (pairs,))):
+            raise ValueError("pairs: a selection with on= is of a run with steps: heddle.Attention")
+        if callable(scores):
+            scores = trace(scores)
+        selects, name = bool(pairs._unrefreshed()), "attention"
+        at_once = {"refresh": every(1), "at_once": True} if selects else {}
+        source = attend(pairs, scores=scores, **at_once)
+        digest = hashlib.sha256(str(source).encode())
+    key = f"{name}-{digest.hexdigest()[:16]}-{prompt}"
+    if key not in _plans:
+        if len(_plans) >= 256:
+            _plans.pop(next(iter(_plans)))
+        _plans[key] = _KNOWN[key] = Plan(source, prompt, selects, key)
+    return _plans[key]
+
+
+_plans = {}  #: by key: equal arguments give the same plan
 
 
 def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None):
     """softmax(q k^T / sqrt(head_dim)) v over `pairs`; a selection among them is made
     from these q and k, then attended over.
 
-    q: [batch, length, heads, head_dim] or without batch, f32 or bf16, in the host's
-    memory; k, v: the same with as many heads or a divisor. scores: a function of
-    logits, as attend() takes it. prompt: its positions. Returns a tensor like q.
-    The first call for a set of pairs, head dim and dtype compiles its kernel. Every row
-    attends to every kept key: there is no causal mask. Heddle's attend() on more steps:
-    heddle.Attention."""
-    _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
-    selections = getattr(pairs, "parts", (pairs,))
-    if any(getattr(part, "on", None) is not None for part in selections):
-        raise ValueError("pairs: a selection with on= is of a run with steps: heddle.Attention")
-    if callable(scores):
-        scores = trace(scores)
-    once = _once(pairs, scores, prompt or 0, _shape(q, k, v), dtype_name(q.dtype))
-    return once._attend(q, k, v, 0, once=True)
+    q: [batch, length, heads, head_dim] or without batch, f32 or bf16 in the host's memory,
+    bf16 or f16 in a GPU's; k, v: the same with as many heads or a divisor. pairs: a set of
+    pairs, or a Bundle (see plan()). scores: a function of logits, as attend() takes it.
+    prompt: its positions. Returns an array like q, on a GPU before it is computed, as any
+    operation there. Every row attends to every kept key: there is no causal mask.
+
+    The first call for a set of pairs, head dim, dtype and kind of device compiles its
+    kernel, the first on a device loads it; later ones are fastest when `pairs` is the same
+    object. Raises ValueError for shapes that do not go together and tensors that require
+    a gradient, HeddleError for devices, dtypes and strides.
+
+        >>> import numpy, heddle
+        >>> q, k, v = numpy.random.default_rng(0).random((3, 64, 4, 32), dtype="f4")
+        >>> heddle.attention(q, k, v, heddle.window(16) | heddle.sinks(2)).shape
+        (64, 4, 32)
+    """
+    if _compiling():
+        return _ops().attention(q, k, v, _plan_key(pairs, scores, prompt, False))
+    return _call("attention", _ALL, plan(pairs, scores=scores, prompt=prompt), q, k, v)
+
+
+def select(q, k, pairs, *, scores=None, prompt: Optional[int] = None) -> Selection:
+    """The selection that q and k make among `pairs`, to be attended over at this step and
+    at others: the parts of attention(q, k, v, pairs), arguments as there.
+
+        >>> import numpy, heddle
+        >>> q, k, v = numpy.random.default_rng(0).random((3, 64, 4, 32), dtype="f4")
+        >>> pairs = heddle.columns(keep=0.5, group=32)
+        >>> selection = heddle.select(q, k, pairs)
+        >>> bool((selection.attend(q, k, v) == heddle.attention(q, k, v, pairs)).all())
+        True
+    """
+    if _compiling():
+        key = _plan_key(pairs, scores, prompt, True)
+        return Selection(key, _ops().select(q, k, k, key), q.shape, k.shape)
+    return plan(pairs, scores=scores, prompt=prompt).select(q, k)
+
+
+class Attention:
+    """The attention of a schedule over the steps of a run: selections are made at the
+    steps that the schedule says, and read in between.
+
+    schedule: statements of attend(), MLIR text, or a Bundle. steps: of the run. layers: of
+    the model. prompt: positions of it, for blocks that isolate it. blocks: that the run
+    decodes one after the other, for cadences in a block. Called with q, k (both after
+    RoPE) and v of a layer, layer by layer; layer 0 begins a step. The first call fixes
+    shapes, dtype and device. Every row attends to every kept key: there is no causal mask.
+    """
+
+    def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,
+                 blocks: int = 1):
+        self.kernels = Kernels(schedule, layers)
+        for name, value, least in (("steps", steps, 1), ("layers", layers, 1),
+                                   ("prompt", prompt, 0), ("blocks", blocks, 1)):
+            if _kind(value, int, name, "a whole number") < least:
+                raise ValueError(f"{name}: {value} is less than {least}")
+        if steps % blocks:
+            raise ValueError(f"blocks: {steps} steps are no multiple of {blocks}")
+        self.schedule = self.kernels.source
+        self.steps, self.layers, self.prompt = steps, layers, prompt
+        self._block_steps = steps // blocks if blocks > 1 else 0
+        self.key = f"run-{id(self):x}"
+        _KNOWN[self.key] = self
+        self.restart()
+
+    def __call__(self, q, k, v, layer: int = 0):
+        """softmax(q k^T / sqrt(head_dim)) v over the schedule's pairs, an array like q.
+
+        q: [batch, length, heads, head_dim] or without batch; k, v: the same with as many
+        heads or a divisor. layer: from 0, the one after the last call's. ValueError for
+        shapes other than the first call's, HeddleError for a layer out of turn and for a
+        step after the last."""
+        if _compiling():
+            return _ops().step(q, k, v, self.key, layer)
+        return self._attend(q, k, v, layer)
+
+    def _attend(self, q, k, v, layer):
+        _kind(layer, int, "layer", "a whole number")
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            _check_array(array, name)
+        shape = _check_shapes([tuple(int(n) for n in x.shape) for x in (q, k, v)])
+        made_for = shape, dtype_name(q.dtype), str(getattr(q, "device", "cpu"))
+        if self._made_for is None:
+            if self.prompt > shape[1]:
+                raise ValueError(f"prompt: {self.prompt} is more than the length, {shape[1]}")
+            kind, number = (1, 0) if _is_torch(q) and not q.is_cuda else q.__dlpack_device__()
+            self.kernels.check(shape[4], made_for[1], int(number) if int(kind) == 2 else -1,
+                               self.steps, self._block_steps)
+            self._made_for = made_for
+        if self._made_for != made_for:
+            raise ValueError("the run is of {} (batch, length, heads, k/v heads, head dim) in {} on "
+                             "{}; found {} in {} on {}".format(
+                                 list(self._made_for[0]), *self._made_for[1:], list(shape),
+                                 *made_for[1:]))
+        if layer != self._next:
+            raise HeddleError(f"layer {layer} was asked for; layer {self._next} of {self.layers} "
+                              "is next")
+        if layer == 0:
+            if self._step == self.steps:
+                raise HeddleError(f"all {self.steps} steps are done; restart() begins anew")
+            self._step += 1
+        self._next = (layer + 1) % self.layers
+        place = layer, self._step, self.steps, self._block_steps
+        if self._lists[layer] is None:
+            self._lists[layer] = self._new_lists(q, k, v, layer)
+        return self.kernels.run(_ALL, q, k, v, self._lists[layer], self.prompt, place)
+
+    def _new_lists(self, q, k, v, layer):
+        """Memory for the selections of a layer, zeros; None: it keeps none."""
+        if _is_torch(q):
+            size = self.kernels.prepared(q, k, v, self.prompt).call.list_bytes(layer)
+            return q.new_zeros(size, dtype=_torch().uint8) if size else None
+        library = _Library(q)
+        call, *_ = self.kernels.prepared_others(library, q, k, v, self.prompt)
+        size = call.list_bytes(layer)
+        return library.new((size,), "uint8", zeros=True) if size else None
+
+    @property
+    def step(self) -> int:
+        """The step at hand, from 1; 0 before the first."""
+        return self._step
+
+    def restart(self) -> None:
+        """Begins the run anew: no selection is made yet, and the next call fixes shapes."""
+        self._step = self._next = 0
+        self._made_for = None
+        self._lists = [None] * self.layers

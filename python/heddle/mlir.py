@@ -26,6 +26,10 @@ class Writer:
 def text_of(schedule):
     """The text of a heddle.Schedule."""
     out = Writer()
-    statements = ["  " + statement.write(out) for statement in schedule.statements]
+    # Of a schedule's attends the first that has a layer is the layer's, and last stands the one
+    # that names none.
+    ordered = sorted(schedule.statements, key=lambda one: (
+        one.form.startswith("attend") and " in layers(" not in one.form))
+    statements = ["  " + statement.write(out) for statement in ordered]
     body = "\n".join(out.lines + statements)
     return f"heddle.schedule @{schedule.name} {{\n{body}{chr(10) if body else ''}}}\n"

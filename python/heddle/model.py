@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """What one step did. Arrays are [commits], in the order of positions."""
+    """What one step did, made by Model.stream() and for on_step. Arrays are [commits], in the order of positions."""
     step: int  #: from 1
     total_steps: int  #: as planned, or `step` when that is more
     block: int  #: from 0
@@ -29,12 +29,14 @@ class Step:
     rows: int  #: of the forward pass
     pairs: int  #: (query, key) pairs of attention, all layers and heads
     dense_pairs: int  #: that dense attention over all rows computes
+    operations: float  #: floating-point, of all products and attention
+    salient_rows: list  #: [layers]: rows that each found to have changed; empty where the step looks for none
     seconds: float
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A run's result, a sequence a prompt."""
+    """A run's result, a sequence a prompt; made by Model.generate()."""
     sequences: list  #: int32 arrays [prompt + response]
     responses: list  #: int32 arrays [response], views of `sequences`
     texts: list  #: of the responses, up to end of sequence, as heddle-run prints them
@@ -82,6 +84,28 @@ def _prompts(prompts):
     return [one(prompts, 0)]
 
 
+def _messages(messages):
+    """[(role, content)] of a conversation."""
+    if not isinstance(messages, (list, tuple)) or not messages:
+        raise ValueError(f"messages: expected a list of messages, found {messages!r:.60}")
+    made = []
+    for i, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise ValueError(f"message {i}: expected an object with role and content, found {message!r:.60}")
+        role, content = message.get("role"), message.get("content")
+        if role not in ("system", "user", "assistant"):
+            raise ValueError(f"message {i}: expected the role system, user or assistant, found {role!r:.60}")
+        if not isinstance(content, str):
+            raise ValueError(f"message {i}: expected a string as content, found {content!r:.60}")
+        try:
+            content.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"message {i}: not Unicode at character {error.start}: half of a "
+                             "surrogate pair") from None
+        made.append((role, content))
+    return made
+
+
 class Model:
     """A model on a device, made by load(). Calls from several threads are fine: runs
     of one model come one after the other; the GIL is free while they compute."""
@@ -93,15 +117,17 @@ class Model:
 
     def generate(self, prompts, bundle: Bundle, *,
                  on_step: Optional[Callable[[Step], Optional[bool]]] = None,
-                 **options) -> Generation:
+                 progress: bool = False, **options) -> Generation:
         """Generates a response to each prompt.
 
         prompts: a str, token ids (ints, or an array [tokens] of an integer dtype), or a
         list of these: one ragged batch, in which no sequence's tokens depend on the
-        others. on_step: called with a Step after each; False ends the run.
+        others. on_step: called with a Step after each; False ends the run. progress: draws a
+        bar of the steps (tqdm).
 
         Options, as heddle-run has them: gen_length, steps, block_length, temperature,
-        seed, chat, system, raw; for models sampled in blocks remasking, cfg_scale,
+        seed, commit_order (the response's positions, from 0, in the order in which a
+        schedule with `commit random_order` commits them), chat, system, raw; for models sampled in blocks remasking, cfg_scale,
         logits_eos_inf, confidence_eos_eot_inf; by timesteps alg, alg_temp, eps, top_p,
         top_k; eot_id.
 
@@ -115,8 +141,22 @@ class Model:
             raise TypeError(f"on_step: {on_step!r} cannot be called")
         ids = _prompts(prompts)
         given = {name: value for name, value in options.items() if value is not None}
-        observer = None if on_step is None else lambda step: on_step(Step(**step))
-        made = self._native.generate(bundle._native, ids, given, observer)
+        bar = None
+        if progress:
+            from .notebooks import Bar
+            bar = Bar()
+
+        def observer(fields):
+            step = Step(**fields)
+            if bar is not None:
+                bar.show(step)
+            return on_step(step) if on_step is not None else None
+        watched = bar is not None or on_step is not None
+        try:
+            made = self._native.generate(bundle._native, ids, given, observer if watched else None)
+        finally:
+            if bar is not None:
+                bar.close()
         lengths = made.pop("prompt_lengths")
         responses = [s[n:] for s, n in zip(made["sequences"], lengths)]
         return Generation(responses=responses, **made)
@@ -158,6 +198,12 @@ class Model:
         """The text of token ids [tokens]."""
         return self._native.decode(_prompts([ids])[0], skip_special)
 
+    def chat_text(self, messages) -> str:
+        """A conversation in the model's chat template, up to the header of the answer:
+        the text of a prompt. messages: [{"role": "system", "user" or "assistant",
+        "content": str}]. Raises ValueError for anything else."""
+        return self._native.chat_text(_messages(messages))
+
     @property
     def config(self) -> dict:
         """The model's shape: architecture, layers, head_dim, vocabulary..."""
@@ -167,6 +213,11 @@ class Model:
     def dtype(self) -> str:
         """What it computes in: "f32", "bf16" or "f16"."""
         return self._native.dtype
+
+    @property
+    def machine(self) -> str:
+        """What it computes on: a GPU by name, or the host's matrix library and instructions."""
+        return self._native.description
 
     @property
     def weight_bytes(self) -> int:
@@ -209,6 +260,7 @@ def load(folder, *, device: str = "cpu", dtype=None) -> Model:
 
 
 def set_threads(threads: int) -> None:
-    """Threads for all models on the host, 0 for one a core. Before the first load()."""
+    """Threads for all models on the host, 0 for one a core. Before the first load();
+    HeddleError after it."""
     from . import _heddle
     _heddle.set_threads(threads)

@@ -6,19 +6,44 @@ hold: an operation a line. What an operation may say is the compiler's to check.
 import re
 
 from .errors import ScheduleError
-from .schedule import (Cadence, Schedule, _PairUnion, _PositionSet, _Selection, _SimplePairs,
-                       _Statement)
+from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Selection, _SimplePairs,
+                       _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
            "fix", "neighbors", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
+_HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")
+
+
+def declared(head: str) -> dict:
+    """{name: number} of "keep = 0.2, group = 32"."""
+    return {name.strip(): value.strip() for name, _, value in
+            (one.partition("=") for one in (head or "").split(",")) if name.strip()}
+
+
+def with_parameters(text: str, settings: dict, what: str = "the schedule") -> str:
+    """MLIR text, without comments, with other numbers for the parameters that its first schedule
+    declares. `what` names it in errors. Raises TypeError for one that it has not."""
+    text = re.sub(r"(?m)^\s*//.*\n|//.*", "", text)
+    head = _HEAD.search(text)
+    numbers = declared(head[2]) if head else {}
+    for name, value in settings.items():
+        if name not in numbers:
+            raise TypeError(f"{what} has no parameter {name!r}; it has "
+                            f"{', '.join(sorted(numbers)) or 'none'}")
+        numbers[name] = number_text(value, name)
+    if not settings:
+        return text
+    written = ", ".join(f"{name} = {number}" for name, number in numbers.items())
+    return f"{text[:head.start(2)]}{written}{text[head.end(2):]}"
 
 
 class _Reader:
     def __init__(self, text):
         self.text = text
         self.values = {}
+        self.numbers = {}
         self.number = 0
 
     def fail(self, why, column=1):
@@ -45,22 +70,22 @@ class _Reader:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
                           f"'on %cadence', found '{words}'")
             return _Selection(parts[1], parts[2], found[-1], name)
-        if op == "union" and not words.startswith("positions"):
+        if op == "union" and found and isinstance(found[0], Pairs):
             return _PairUnion(found, name)
         if op in ("dense", "window", "sinks"):
-            return _SimplePairs(f"heddle.{op}{words}", name)
+            return _SimplePairs(f"{op}{words}", name)
         operator = {"union": "|", "intersect": "&"}.get(op, "")
         if operator:
-            form = "positions {}" if op == "union" else "{}"
+            form = "{}"
         cadences = tuple(v for v in found if isinstance(v, Cadence))
-        return _PositionSet(f"heddle.{op} {form}", found[:len(found) - len(cadences)], cadences,
+        return _PositionSet(f"{op} {form}", found[:len(found) - len(cadences)], cadences,
                             name, operator)
 
     def statement(self, op, words):
         head, scores, region = words.partition(" scores(")
         form, found = self.operands(head)
         region = region.replace("{", "{{").replace("}", "}}")
-        return _Statement(f"heddle.{op} {form}{scores}{region}", found)
+        return _Statement(f"{op} {form}{scores}{region}", found)
 
     def lines(self):
         """(text of an operation, without comments), over all lines; regions are one."""
@@ -77,6 +102,12 @@ class _Reader:
         if kept:
             self.fail("the region of scores does not end")
 
+    def with_numbers(self, line):
+        """The line with numbers for the parameters that stand where numbers may."""
+        names = "|".join(map(re.escape, self.numbers))
+        return re.sub(rf"(?<=[=(,] )({names})(?=[,)])|(?<=\()({names})(?=[,)])",
+                      lambda found: self.numbers[found[0]], line) if names else line
+
     def schedules(self):
         made, name, statements, self.level = {}, None, [], 0
         for line in self.lines():
@@ -87,12 +118,14 @@ class _Reader:
                 if name is not None:
                     made[name] = Schedule(statements, name)
                     name, statements, self.values = None, [], {}
-            elif head := re.fullmatch(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*) *\{", line):
+            elif head := _HEAD.fullmatch(line):
                 name, self.level = head[1], self.level + 1
+                self.numbers = declared(head[2])
             elif name is None:
                 self.fail(f"expected 'heddle.schedule @name {{', found '{line}'")
             else:
-                found = re.fullmatch(r"(?:%(\S+) *= *)?heddle\.(\w+) *(.*)", line, re.DOTALL)
+                line = self.with_numbers(line)
+                found = re.fullmatch(r"(?:%(\S+) *= *)?(?:heddle\.)?(\w+) *(.*)", line, re.DOTALL)
                 if not found or found[2] not in (_VALUES if found[1] else _STATEMENTS):
                     self.fail(f"no operation of a schedule, one a line: '{line}'")
                 if found[1]:

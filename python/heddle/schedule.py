@@ -63,6 +63,15 @@ def ratio_text(value: Ratio, what: str = "ratio") -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
+def number_text(value, what: str = "number") -> str:
+    """The spelling of a parameter's value: an int is an integer, all else a ratio; text of
+    digits is an integer, too."""
+    if isinstance(value, int) and not isinstance(value, bool) or \
+            isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+        return str(value)
+    return ratio_text(value, what)
+
+
 class _Value:
     """What a schedule's statements are made of. `_emit(out)` writes the operation
     and returns its operand."""
@@ -80,7 +89,7 @@ class _Value:
 
 @dataclass(frozen=True)
 class Cadence(_Value):
-    """A set of steps (docs/Spec/Cadence.md)."""
+    """A set of steps (docs/Spec/Cadence.md), made by every(), at() and their like."""
     text: str
     per_block: bool = False
     eos: bool = False
@@ -95,11 +104,11 @@ class Cadence(_Value):
         return dataclasses.replace(self, eos=True)
 
     def _operation(self, out):
-        return (f"heddle.cadence {self.text}" + (" in block" if self.per_block else "") +
+        return (f"cadence {self.text}" + (" in block" if self.per_block else "") +
                 (" or after eos" if self.eos else ""))
 
 
-never = Cadence("never")
+never = Cadence("never")  #: No step.
 
 
 def every(n: int, start: Optional[int] = None) -> Cadence:
@@ -122,23 +131,26 @@ def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
 
 def at_step(step: int) -> Cadence:
     """The one step `step`, from 1."""
-    return Cadence(f"at(step {_count(step, 'step')})")
+    return Cadence(f"at(step = {_count(step, 'step')})")
 
 
 def uniform(window: Ratio, count: int) -> Cadence:
-    """`count` steps spread evenly over the first share `window` of the run."""
+    """`count` steps spread evenly over the first share `window` of the run. Source:
+    PulseCol, equation 8."""
     return Cadence(f"uniform(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')})")
 
 
 def random(window: Ratio, count: int, seed: int) -> Cadence:
-    """`count` steps drawn from the first share `window` of the run."""
+    """`count` steps drawn from the first share `window` of the run, the same on every
+    machine. Source: PulseCol, an ablation."""
     return Cadence(f"random(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
 
 
 def power(window: Ratio, count: int) -> Cadence:
-    """`count` steps, densest at the beginning of the first share `window`."""
+    """`count` steps, densest at the beginning of the first share `window`. Source:
+    PulseCol, an ablation."""
     return Cadence(f"power(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')})")
 
@@ -156,7 +168,8 @@ class _Set(_Value):
 
 
 class Pairs(_Set):
-    """A set of (query, key) pairs (docs/Spec/Pairs.md)."""
+    """A set of (query, key) pairs (docs/Spec/Pairs.md), made by window(), columns() and
+    their like; `|` unites."""
 
     def _union(self, parts):
         return _PairUnion(parts)
@@ -194,7 +207,7 @@ class _PairUnion(Pairs):
         return sum((part._unrefreshed() for part in self.parts), ())
 
     def _operation(self, out):
-        return "heddle.union " + ", ".join(part._emit(out) for part in self.parts)
+        return "union " + ", ".join(part._emit(out) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -211,26 +224,26 @@ class _Selection(Pairs):
         return () if self.on is not None else (self,)
 
     def _operation(self, out):
-        return (f"heddle.select {self.form} by mean_probability{self.details} on "
+        return (f"select {self.form} by mean_probability{self.details} on "
                 f"{self.on._emit(out)}")
 
 
 Pairs._family = Pairs
-dense = _SimplePairs("heddle.dense", "all")
+dense = _SimplePairs("dense", "all")  #: All pairs.
 ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
 
 
 def window(size: int) -> Pairs:
-    """Keys near the query: |i - j| <= size / 2."""
-    return _SimplePairs(f"heddle.window({_count(size, 'size')})", "near")
+    """Keys near the query: those with |i - j| <= size / 2, rounded down."""
+    return _SimplePairs(f"window({_count(size, 'size')})", "near")
 
 
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: an int is their number, any other ratio their share of the
-    sequence."""
+    sequence, rounded down, at least one. Source: StreamingLLM."""
     text = str(size) if isinstance(size, int) else ratio_text(size, "size")
     _kind(size, (int, float, Fraction, str), "size", "a number of keys or a share")
-    return _SimplePairs(f"heddle.sinks({text})", "sinks")
+    return _SimplePairs(f"sinks({text})", "sinks")
 
 
 def _selection(kind, keep, size_name, size, words, details, on, name):
@@ -245,7 +258,11 @@ def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False) -> Pairs:
     """For each group of `group` query rows the share `keep` of keys of largest mean
     probability, renewed on the cadence `on`, else on the `refresh` of attend().
-    Source: PulseCol, equations 5 to 7."""
+
+    group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
+    down. per_kv_head: query heads that share keys share a list. ValueError for another
+    rounding; what the Spec numbers is the compiler's ScheduleError. Source: PulseCol,
+    equations 5 to 7."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _kind(per_kv_head, bool, "per_kv_head", "True or False")
     words = f", rounding = {rounding}" if rounding else ""
@@ -256,9 +273,11 @@ def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
 def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None) -> Pairs:
-    """The same for blocks of `size` keys and rows; `isolating` ("spans", "aligned"
-    or "filtered") tells prompt and response apart. Source: SparseD, equations 5
-    and 6."""
+    """The same for blocks of `size` keys and rows.
+
+    size: a power of two from 16 to 128. isolating: how prompt and response are told apart,
+    "spans", "aligned" or "filtered" (docs/Spec/Pairs.md). scaled_by_heads: scores as SparseD's
+    released code has them. Source: SparseD, equations 5 and 6."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
     _kind(scaled_by_heads, bool, "scaled_by_heads", "True or False")
@@ -272,7 +291,7 @@ class Positions(_Set):
     """A set of positions of a sequence, as it is before a step (docs/Spec/Rows.md)."""
 
     def _union(self, parts):
-        return _PositionSet("heddle.union positions {}", parts, (), "positions", "|")
+        return _PositionSet("union {}", parts, (), "positions", "|")
 
     def _parts_of(self, operator):
         return (self,)
@@ -283,30 +302,30 @@ class Positions(_Set):
     def __and__(self, other):
         if not isinstance(other, Positions):
             return NotImplemented
-        return _PositionSet("heddle.intersect {}", self._parts_of("&") + other._parts_of("&"),
+        return _PositionSet("intersect {}", self._parts_of("&") + other._parts_of("&"),
                             (), "both", "&")
 
     def fixed(self, on: Cadence) -> Positions:
         """The set as it was before the latest step of the cadence."""
         _kind(on, Cadence, "on", "a cadence")
-        return _PositionSet("heddle.fix {} on {}", (self,), (on,), "fixed", "")
+        return _PositionSet("fix {} on {}", (self,), (on,), "fixed", "")
 
     def hull(self) -> Positions:
         """Every position from the first to the last."""
-        return _PositionSet("heddle.hull {}", (self,), (), "hull", "")
+        return _PositionSet("hull {}", (self,), (), "hull", "")
 
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""
-        return _PositionSet("heddle.leading {}", (self,), (), "front", "")
+        return _PositionSet("leading {}", (self,), (), "front", "")
 
     def predicting(self) -> Positions:
         """The rows that predict these positions."""
-        return _PositionSet("heddle.predicting {}", (self,), (), "predicting", "")
+        return _PositionSet("predicting {}", (self,), (), "predicting", "")
 
     def neighbors(self, count: int, among: Positions) -> Positions:
         """For each position `count` positions of `among` next to it."""
         _kind(among, Positions, "among", "a set of positions")
-        return _PositionSet(f"heddle.neighbors({_count(count, 'count')}) of {{}} in {{}}",
+        return _PositionSet(f"neighbors({_count(count, 'count')}) of {{}} in {{}}",
                             (self, among), (), "near", "")
 
 
@@ -333,17 +352,17 @@ class _PositionSet(Positions):
 
 
 def _positions(text, name, *cadences):
-    return _PositionSet("heddle.positions " + text, (), cadences, name, "")
+    return _PositionSet("positions " + text, (), cadences, name, "")
 
 
-all_positions = _positions("all", "all")
-prompt = _positions("prompt", "prompt")
-response = _positions("response", "response")
-block = _positions("block", "block")
-before_block = _positions("before(block)", "before")
-from_block = _positions("from(block)", "rest")
-decoded = _positions("decoded", "decoded")
-next_positions = _positions("next", "next")
+all_positions = _positions("all", "all")  #: Every position.
+prompt = _positions("prompt", "prompt")  #: The prompt.
+response = _positions("response", "response")  #: What follows the prompt.
+block = _positions("block", "block")  #: The block that is being decoded.
+before_block = _positions("before(block)", "before")  #: What stands before that block.
+from_block = _positions("from(block)", "rest")  #: That block and what follows it.
+decoded = _positions("decoded", "decoded")  #: What is no mask: the prompt and what was committed.
+next_positions = _positions("next", "next")  #: What comes next in a drawn order.
 
 
 def undecoded(first: Optional[int] = None) -> Positions:
@@ -384,6 +403,10 @@ class Schedule:
 
     def __repr__(self):
         return f"<heddle.Schedule @{self.name}\n{self}>"
+
+    def _repr_html_(self):
+        from .notebooks import explained
+        return explained(self)
 
     def __eq__(self, other):
         return isinstance(other, Schedule) and str(self) == str(other)
@@ -454,7 +477,7 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
     elif open_ones:
         raise ValueError(f"{open_ones[0].form}: says no cadence on which it is renewed; give "
                          "refresh= here or on= there")
-    text, values = "heddle.attend", ()
+    text, values = "attend", ()
     if pairs == dense:
         text += " dense"
         if until is not None:
@@ -482,9 +505,9 @@ def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedu
     """The positions that exist as rows and keys."""
     _kind(positions, Positions, "positions", "a set of positions")
     if all_on is None:
-        return Schedule((_Statement("heddle.visible {}", (positions,)),))
+        return Schedule((_Statement("visible {}", (positions,)),))
     _kind(all_on, Cadence, "all_on", "a cadence")
-    return Schedule((_Statement("heddle.visible all on {} then {}", (all_on, positions)),))
+    return Schedule((_Statement("visible all on {} then {}", (all_on, positions)),))
 
 
 def reuse(*kept: str) -> Schedule:
@@ -492,7 +515,7 @@ def reuse(*kept: str) -> Schedule:
     for part in kept:
         _one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)",
                                 "output", "ffn"))
-    return Schedule((_Statement("heddle.reuse " + ", ".join(kept)),))
+    return Schedule((_Statement("reuse " + ", ".join(kept)),))
 
 
 @dataclass(frozen=True)
@@ -529,7 +552,7 @@ def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
 def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) -> Schedule:
     """The rows that a step computes: of a schedule's recomputes the first whose
     cadences all have the step counts. `on`: a cadence or several."""
-    text, values = "heddle.recompute ", ()
+    text, values = "recompute ", ()
     if isinstance(rows, Exact):
         text, values, rows = text + rows.form, rows.values, rows.rows
     words, operands = _rows(rows)
@@ -543,11 +566,13 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, within: Optional[Positions] = None, on=None,
            passes: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens: "quota", "above" (a confidence), "factor",
-    "best" (a number), "timesteps" or "random_order". stop: "eos" or
+    "best" (a number), "timesteps", "even", "even_above" (a confidence) or
+    "random_order". stop: "eos" or
     "eos, narrowing". Source: docs/Spec/Commit.md."""
-    _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "random_order"))
-    text = f"heddle.commit {kind}"
-    if (value is not None) != (kind in ("above", "factor", "best")):
+    _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
+                             "even_above", "random_order"))
+    text = f"commit {kind}"
+    if (value is not None) != (kind in ("above", "factor", "best", "even_above")):
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
     if kind == "best":
         text += f"({_count(value, 'best')})"

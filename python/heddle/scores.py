@@ -121,7 +121,7 @@ def _bits(operation):
 
 
 class Value:
-    """A number or truth of a pair, inside of a function of scores."""
+    """A number or truth of a pair, made by the arguments of a function of scores."""
     __array_priority__ = 1000
 
     def __init__(self, trace, name, kind):
@@ -193,7 +193,8 @@ class Value:
 
 
 def where(condition, a, b):
-    """a where the condition is true, else b."""
+    """a where the condition is true, else b; floats if one of them is. TypeError for a
+    condition that does not depend on the pair."""
     if _kind_of(condition) != "i1" or not isinstance(condition, Value):
         raise TypeError("scores: where() takes a truth of the pair, such as key <= query")
     kinds = {_kind_of(a), _kind_of(b)}
@@ -221,7 +222,7 @@ def _function(name):
             raise TypeError(f"scores: {name}() takes a number of the pair, found {x!r}")
         return _operate(f"math.{name}", _as(x.trace, x, "f32"))
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of a number, in 32-bit floats."
+    function.__doc__ = f"{name} of a number, in 32-bit floats, within 5e-7 relative."
     return function
 
 
@@ -247,4 +248,4 @@ def trace(function) -> str:
     result = _as(made, result, "f32")
     return (f"({', '.join(a.name for a in arguments)}) {{\n" +
             "".join(line + "\n" for line in made.lines) +
-            f"    heddle.yield {result.name}\n  }}")
+            f"    yield {result.name}\n  }}")

@@ -104,6 +104,12 @@ class Bench(unittest.TestCase):
         near = list(tune.tilings("bf16", 128, "range/4096"))
         self.assertEqual({each["over"] for each in near}, {"range"})
         self.assertFalse(any("cluster" in each for each in near))
+        scores = list(tune.tilings("bf16", 128, "scores/128"))
+        self.assertEqual({(each["consumers"], each["over"]) for each in scores},
+                         {(4, "scores"), (2, "scores")})
+        self.assertNotIn((4, 128, 3), {(each["consumers"], each["keys"], each["stages"])
+                                       for each in scores})  # it does not fit a block
+        self.assertIn("group = 64)", tune.schedule_of("scores/64", 0.1))
 
     def test_what_is_slower_at_any_length_stays_portable(self):
         self.assertIsNone(tune.best_of({"portable": {64: 2, 128: 2}, "a": {64: 1, 128: 9}}))

@@ -12,7 +12,7 @@ from collections import Counter
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-import long_tasks
+from heddle.evaluation import long_tasks
 
 
 def solve(task, prompt):
@@ -22,19 +22,18 @@ def solve(task, prompt):
     sentences = body.split("; ")
     facts = [m.groups() for m in (re.fullmatch(r"(\w+ \w+) is (\d+)", s) for s in sentences) if m]
     keys = re.findall(r"(?:is|of|Add|,|and) (\w+ \w+)", question)
-    if task == "multi_value":
-        return ", ".join(v for k, v in facts if k == keys[0])
+    said = [f"{k} is {v}" for wanted in keys for k, v in facts if k == wanted]
     if task == "sum":
-        return str(sum(int(dict(facts)[k]) for k in keys))
-    if task in ("single", "multi_key", "multi_query"):
-        return ", ".join(dict(facts)[k] for k in keys)
+        return "; ".join([*said, str(sum(int(s.split()[-1]) for s in said))])
+    if task in ("single", "multi_key", "multi_value", "multi_query"):
+        return "; ".join(said)
     if task == "variables":
-        wanted, found = question.split()[-1][:-1], []
+        wanted, found = question.split()[-1][:-1], {}
         for s in sentences:
             m = re.fullmatch(r"let (\w+ \w+) = (.*)", s)
             if m and (m[2] == wanted or m[2] in found):
-                found.append(m[1])
-        return ", ".join(found)
+                found[m[1]] = f"{m[1]} = {m[2]}"
+        return "; ".join(found.values())
     if task in ("common", "frequent"):
         counts = Counter(sentences).most_common(4)
         assert len({c for _, c in counts}) == len(counts), "ties"
@@ -42,12 +41,11 @@ def solve(task, prompt):
     if task == "hops":
         near = dict(m.groups() for m in (re.fullmatch(r"(\w+ \w+) is by (\w+ \w+)", s)
                                          for s in sentences) if m)
-        sides = dict(m.groups() for m in (re.fullmatch(r"(\w+ \w+) is \w+ of (\w+ \w+)", s)
-                                          for s in sentences) if m)
-        first = near[question.split(" is by")[0]]
-        return f"{first}, {sides[first]}"
+        first = question.split(" is by")[0]
+        second = next(s for s in sentences if re.match(rf"{near[first]} is \w+ of ", s))
+        return f"{first} is by {near[first]}; {second}"
     key = re.search(r"does (\w+ \w+) do", question)[1]
-    return next(s for s in sentences if s.startswith(f"def {key}: "))[len(f"def {key}: "):]
+    return next(s for s in sentences if s.startswith(f"def {key}: "))[len("def "):]
 
 
 class Answers(unittest.TestCase):
@@ -66,14 +64,27 @@ class Answers(unittest.TestCase):
     def test_repeats_are_stated_twice(self):
         rng = random.Random(3)
         seen = 0
-        for _ in range(60):
+        for _ in range(200):
             example = long_tasks.training_example(rng, 400)
             counts = Counter(example.sentences)
-            for place in example.repeats:
-                self.assertEqual(counts[example.sentences[place]], 2)
-                self.assertRegex(example.sentences[place], r" is \d{4};$")
-                seen += 1
-        self.assertGreater(seen, 100)
+            hidden = [example.sentences[place] for place, _, _ in example.repeats]
+            self.assertEqual(len(set(hidden)), len(hidden))
+            for sentence in hidden:
+                self.assertEqual(counts[sentence], 2)
+            seen += len(hidden)
+        self.assertGreater(seen, 400)
+
+    def test_training_examples_fit(self):
+        # Words, digits, and the space before a number, are a token each.
+        rng = random.Random(4)
+        long = 0
+        for total in (96, 128, 256, 512, 2048):
+            for _ in range(150):
+                example = long_tasks.training_example(rng, total)
+                text = f"{long_tasks.prompt(example)} {example.answer}"
+                tokens = len(re.findall(r"[a-z]+|[A-Z][a-z]*|\d| (?=\d)|[;:=?,.]", text))
+                long += tokens > total
+        self.assertLess(long, 40)  # training draws another one then
 
 
 if __name__ == "__main__":

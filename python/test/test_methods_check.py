@@ -93,8 +93,9 @@ class CatalogueTest(unittest.TestCase):
             pairs = rows * pieces.heads * n
             less = [sum(r["rows"] for r in records) < rows, sum(r["pairs"] for r in records) < pairs,
                     sum(r["ffn_rows"] for r in records) < rows]
-            if method.name in ("fast-dllm-parallel", "sparsed.code", "sparsed-dim.code"):
-                continue  # fewer passes; no fewer blocks of three
+            if method.name in ("fast-dllm-parallel", "fast-dllm-whole-dream.code", "even-dream",
+                               "sparsed.code", "sparsed-dim.code"):
+                continue  # fewer passes or other commits; no fewer blocks of three
             self.assertTrue(any(less), method.name)
 
 

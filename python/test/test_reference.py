@@ -18,7 +18,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-import tasks  # noqa: E402
+from heddle.evaluation import short_tasks as tasks  # noqa: E402
 from heddle_reference import model as reference, sampler, schedule, weights  # noqa: E402
 from heddle_reference.tokenizer import Tokenizer  # noqa: E402
 

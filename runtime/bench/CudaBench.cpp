@@ -91,12 +91,17 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
                         module->get(), &*stream};
     Status status =
         weights ? timeSteps(subject, config, *weights, dtype, request, rows)
-                : timeKernels(subject, request, rows);
+        : request.rows > 0 ? timeFewRows(subject, request, rows)
+                           : timeKernels(subject, request, rows);
     if (!status)
       return status.takeError();
   }
   if (rows.empty() && !request.kernel.empty())
     return Error("no kernel's name starts with '" + request.kernel + "'");
+  if (rows.empty() && request.rows > 0)
+    return Error("no kernel attends to all keys for any number of rows; give "
+                 "bundles of schedules with `attend dense` and steps of "
+                 "some rows, as examples/fast-dllm-dual.mlir");
   relate(rows);
   return rows;
 }
@@ -107,9 +112,10 @@ std::string heddle::bench::toTable(const std::vector<CudaRow> &rows) {
   size_t width = 20;
   for (const CudaRow &row : rows)
     width = std::max(width, row.bundle.size() + 1 + row.name.size());
-  std::snprintf(text, sizeof(text), "%-*s%9s%12s%19s%12s%9s%9s%11s%10s%8s%8s\n",
-                int(width), "", "n", "median ms", "least - most", "cold ms",
-                "TFLOP/s", "/ dense", "attention", "products", "rows", "head");
+  std::snprintf(text, sizeof(text),
+                "%-*s%9s%12s%19s%12s%9s%9s%9s%11s%10s%8s%8s\n", int(width), "",
+                "n", "median ms", "least - most", "cold ms", "TFLOP/s", "GB/s",
+                "/ dense", "attention", "products", "rows", "head");
   table += text;
   for (const CudaRow &row : rows) {
     std::string name = row.bundle + " " + row.name;
@@ -126,6 +132,7 @@ std::string heddle::bench::toTable(const std::vector<CudaRow> &rows) {
     };
     cell("%*.3f", 12, row.cold.median);
     cell("%*.1f", 9, row.operations / row.warm.median * 1e-9);
+    cell("%*.0f", 9, row.bytes / row.warm.median * 1e-6);
     cell("%*.3f", 9, row.relative);
     cell("%*.2f", 11, row.attention);
     cell("%*.2f", 10, row.products);
@@ -155,6 +162,8 @@ std::string heddle::bench::toJson(const std::vector<CudaRow> &rows,
       entry["cold"] = times(row.cold);
     if (row.operations > 0)
       entry["tflops"] = row.operations / row.warm.median * 1e-9;
+    if (row.bytes > 0)
+      entry["gbytes_per_s"] = row.bytes / row.warm.median * 1e-6;
     if (row.relative > 0)
       entry["relative"] = row.relative;
     if (row.kind == "step") {

@@ -34,6 +34,13 @@ struct CudaRequest {
   int64_t heads = 32;
   int repetitions = 15;
 
+  /// Query rows of each sequence; 0: all. Else attention over all keys alone is
+  /// timed, with caches of keys and values and so many sequences and key/value
+  /// heads (0: as many as query heads).
+  int64_t rows = 0;
+  int64_t sequences = 1;
+  int64_t kvHeads = 0;
+
   /// A folder with a config.json: steps of such a model, with random weights,
   /// are timed instead of kernels.
   std::string model;
@@ -55,13 +62,14 @@ struct Times {
 struct CudaRow {
   std::string bundle;
   std::string name; ///< a kernel's symbol, a kind of step
-  std::string kind; ///< "dense", "attention", "select", "step", "run"
+  std::string kind; ///< "dense", "attention", "select", "rows", "step", "run"
   std::string dtype;
   int64_t headDim = 0;
   int64_t length = 0;
   Times warm;
   Times cold;            ///< zero where it was not measured
   double operations = 0; ///< of kept pairs; 0: unknown
+  double bytes = 0;      ///< of tensors, each once; 0: not asked
   double relative = 0;   ///< to dense attention, or to the dense step
   // Of a step, whose `warm` is the time of all layers; each measured by itself.
   // `rows` are the kernels between products and attention; the head, with its

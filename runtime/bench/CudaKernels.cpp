@@ -25,14 +25,14 @@ using namespace heddle::bench;
 using namespace heddle::rt::cuda;
 using bundle::Term;
 
-namespace {
-
-rt::DType dtypeOf(const std::string &name) {
+rt::DType heddle::bench::dtypeOf(const bundle::KernelVariant &variant) {
   for (rt::DType dtype : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
-    if (name == rt::name(dtype))
+    if (variant.dtype == rt::name(dtype))
       return dtype;
   return rt::DType::BF16;
 }
+
+namespace {
 
 /// One kernel at one length, with random tensors and random lists.
 class KernelSubject {
@@ -40,8 +40,7 @@ public:
   KernelSubject(const CudaSubject &subject, const bundle::Kernel &kernel,
                 const bundle::KernelVariant &variant, int64_t n, int64_t heads)
       : subject(subject), kernel(kernel), variant(variant), n(n), heads(heads),
-        dtype(dtypeOf(variant.dtype)), code((*subject.module)[variant.symbol]) {
-  }
+        dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
 
   Status prepare();
   Status launch(const Stream &stream) const;
@@ -259,7 +258,18 @@ Status heddle::bench::timeKernels(const CudaSubject &subject,
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants)
       for (int64_t n : request.lengths) {
-        if (variant.target != target || !asked(request.dtypes, variant.dtype) ||
+        // A run computes all rows by the form for that, where there is one.
+        const bool passed =
+            !variant.allRows &&
+            std::ranges::any_of(
+                kernel.variants, [&](const bundle::KernelVariant &other) {
+                  return other.allRows && other.target == variant.target &&
+                         other.dtype == variant.dtype &&
+                         other.headDim == variant.headDim &&
+                         other.encoding == variant.encoding;
+                });
+        if (passed || variant.leastKeys > 0 || variant.target != target ||
+            !asked(request.dtypes, variant.dtype) ||
             !asked(request.headDims, variant.headDim) ||
             !variant.symbol.starts_with(request.kernel) ||
             (kernel.hasLists() && !bundle::holds(variant.encoding, n)))

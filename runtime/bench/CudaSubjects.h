@@ -29,9 +29,17 @@ struct CudaSubject {
   const rt::cuda::Stream *stream = nullptr;
 };
 
+/// The element type of a variant's tensors.
+rt::DType dtypeOf(const bundle::KernelVariant &variant);
+
 /// Every attention and select kernel at every length: random Q, K, V in one
 /// matrix, lists of as many random keys as the bundle's selection keeps.
 Status timeKernels(const CudaSubject &subject, const CudaRequest &request,
+                   std::vector<CudaRow> &rows);
+
+/// Attention kernels over all keys in their form for any rows, with
+/// `request.rows` rows in each sequence, at every length.
+Status timeFewRows(const CudaSubject &subject, const CudaRequest &request,
                    std::vector<CudaRow> &rows);
 
 /// Every kind of step of a model at every length, with what attention and

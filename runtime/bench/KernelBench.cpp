@@ -12,6 +12,7 @@
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/PeakLoops.h"
+#include "runtime/cache/IndexLists.h"
 #include "runtime/schedule/PairCount.h"
 #include "runtime/schedule/TaskGrid.h"
 #include "runtime/tensor/DType.h"
@@ -112,7 +113,7 @@ public:
     std::vector<abi::IndexList> lists;
     std::vector<int64_t> groups;
     for (const Term &term : kernel.terms)
-      if (term.kind == Term::Kind::Columns)
+      if (term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks)
         addList(selections[term.selection], random, lists, groups);
 
     attention.lse = lse.data();
@@ -134,12 +135,10 @@ public:
     firstRows.push_back(static_cast<int32_t>(n));
     attention.firstRow = firstRows.data();
     if (listed) {
-      int64_t room = 0;
-      for (const abi::IndexList &list : lists)
-        room += list.keep;
-      std::vector<int32_t> merged(static_cast<size_t>(room));
+      std::vector<int32_t> merged(
+          static_cast<size_t>(rt::mergedKeys(kernel.terms, attention, groups)));
       for (int64_t head = 0; head < heads; ++head)
-        pairs += rt::listedPairs(kernel.terms, n, head, lists, groups, merged);
+        pairs += rt::pairsOfRows(kernel.terms, attention, head, groups, merged);
     } else {
       pairs = heads * rt::fixedPairs(kernel.terms, n,
                                      lists.empty() ? 0 : lists.front().keep);
@@ -226,9 +225,14 @@ private:
   void addList(const bundle::Selection &selection, std::mt19937 &random,
                std::vector<abi::IndexList> &lists,
                std::vector<int64_t> &groups) {
-    int64_t keep = bundle::keepCount(selection.keep, selection.rule, n);
+    // Of blocks as of one span: there is no prompt.
+    const bool blocks = selection.kind == bundle::Selection::Kind::Blocks;
+    const rt::BlockSpans spans = rt::blockSpans(selection, n, 0);
+    int64_t keep = blocks
+                       ? spans.keep
+                       : bundle::keepCount(selection.keep, selection.rule, n);
     int64_t count = (n - 1) / selection.group + 1;
-    std::vector<int32_t> all(static_cast<size_t>(n));
+    std::vector<int32_t> all(static_cast<size_t>(blocks ? spans.blocks : n));
     std::iota(all.begin(), all.end(), 0);
     std::vector<int32_t> &indices = memory.emplace_back();
     indices.reserve(static_cast<size_t>(heads * count * keep));

@@ -111,6 +111,23 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_option("--kernel", options.gpu.kernel,
                  "Only kernels whose names start so, as attention_kept")
       ->group(gpu);
+  app.add_option("--rows", options.gpu.rows,
+                 "Times attention of so many query rows over all of a "
+                 "sequence's cached keys, as steps of some rows do, and says "
+                 "GB/s")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->group(gpu);
+  app.add_option(
+         "--sequences", options.gpu.sequences,
+         "With --rows: sequences of a launch, each with keys of its own")
+      ->check(CLI::Range(int64_t(1), int64_t(65535)))
+      ->capture_default_str()
+      ->group(gpu);
+  app.add_option("--kv-heads", options.gpu.kvHeads,
+                 "With --rows: key/value heads, a divisor of --heads (default: "
+                 "as many)")
+      ->check(CLI::Range(1, 1024))
+      ->group(gpu);
   app.add_option("--gen-length", options.gpu.genLength,
                  "Generated tokens of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
@@ -143,8 +160,9 @@ Status check(const CLI::App &app, const Options &options) {
     if (dim < 1)
       return Error("--head-dim: " + std::to_string(dim) + " is none");
   if (options.device == "cpu")
-    return refuseAll({"--model", "--kernel", "--gen-length", "--steps",
-                      "--whole-runs", "--products"},
+    return refuseAll({"--model", "--kernel", "--rows", "--sequences",
+                      "--kv-heads", "--gen-length", "--steps", "--whole-runs",
+                      "--products"},
                      " is for GPUs; give --device=cuda too");
   if (Status s = refuseAll({"--threads"}, " is for --device=cpu"); !s)
     return s;
@@ -163,12 +181,29 @@ Status check(const CLI::App &app, const Options &options) {
                              " is said by the model's config.json");
         !s)
       return s;
-    if (Status s = refuseAll({"--kernel"}, " is for kernels, not for steps");
+    if (Status s =
+            refuseAll({"--kernel", "--rows", "--sequences", "--kv-heads"},
+                      " is for kernels, not for steps");
         !s)
       return s;
     if (options.common.dtypes.size() > 1)
       return Error("--dtype names several types; a model has one");
   }
+  if (options.gpu.rows == 0)
+    if (Status s = refuseAll({"--sequences", "--kv-heads"},
+                             " is for few rows; give --rows too");
+        !s)
+      return s;
+  for (int64_t n : options.common.lengths)
+    if (options.gpu.rows > n)
+      return Error("--rows=" + std::to_string(options.gpu.rows) +
+                   " is more than the " + std::to_string(n) +
+                   " keys of --lengths");
+  const int64_t heads =
+      app.count("--heads") ? options.common.heads : options.gpu.heads;
+  if (options.gpu.kvHeads && heads % options.gpu.kvHeads)
+    return Error("--kv-heads=" + std::to_string(options.gpu.kvHeads) +
+                 " does not divide the " + std::to_string(heads) + " heads");
   if (options.products)
     return refuseAll({"--bundle", "--gen-length", "--steps", "--whole-runs"},
                      " has nothing to do with --products");
@@ -276,6 +311,8 @@ int main(int argc, char **argv) {
              "  heddle-bench --bundle dense.hdl --dtype=bf16 --lengths=4096 "
              "--json bench.json\n"
              "  heddle-bench --device=cuda --bundle gpu.hdl --lengths=16384\n"
+             "  heddle-bench --device=cuda --bundle dual.hdl --rows=32 "
+             "--sequences=16 --lengths=65536\n"
              "  heddle-bench --device=cuda --bundle gpu.hdl --model DIR "
              "--lengths=4096,16384\n"
              "  heddle-bench --device=cuda --products --model DIR "

@@ -76,6 +76,29 @@ Status checkTimesteps(const GenerateOptions &options) {
   return checkNumber("alg-temp", timesteps.ruleTemperature);
 }
 
+/// An order names each position of the response once.
+Status checkCommitOrder(const GenerateOptions &options) {
+  const std::vector<int32_t> &order = options.commitOrder;
+  if (order.empty())
+    return Status::success();
+  if (std::ssize(order) != options.genLength)
+    return Error("the order of commits has " + str(std::ssize(order)) +
+                 " positions; the response has " + str(options.genLength) +
+                 " (gen-length)");
+  std::vector<bool> seen(order.size());
+  for (int32_t position : order) {
+    if (position < 0 || position >= options.genLength)
+      return Error("the order of commits has position " + str(position) +
+                   "; those of the response are 0 to " +
+                   str(options.genLength - 1));
+    if (seen[position])
+      return Error("the order of commits has position " + str(position) +
+                   " twice; each is committed once");
+    seen[position] = true;
+  }
+  return Status::success();
+}
+
 } // namespace
 
 Status checkOptions(const GenerateOptions &options) {
@@ -104,6 +127,8 @@ Status checkOptions(const GenerateOptions &options) {
   if (Status status = checkNumber("cfg-scale", options.sampling.cfgScale);
       !status)
     return status;
+  if (Status status = checkCommitOrder(options); !status)
+    return status;
   return checkTimesteps(options);
 }
 
@@ -120,6 +145,11 @@ Status checkSchedule(const bundle::Manifest &schedule,
         ", but the schedule commits by the model's quota, and "
         "sampling by timesteps has one block; it must be gen-length, " +
         str(options.genLength));
+  if (!options.commitOrder.empty() &&
+      schedule.commit.kind != bundle::CommitRule::Kind::RandomOrder)
+    return Error("an order of commits is given, but the schedule's commits do "
+                 "not go by one; write `commit random_order` in it, or leave "
+                 "the order out");
   return Status::success();
 }
 

@@ -38,10 +38,11 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                       : quota;
   const double bound =
       static_cast<double>(rule.ratio.num) / static_cast<double>(rule.ratio.den);
-  if (rule.kind == Kind::Above) {
-    count = std::max<int64_t>(
+  if (rule.isAbove()) {
+    const int64_t sure = std::max<int64_t>(
         1, std::count_if(confidence.begin(), confidence.end(),
                          [&](double c) { return c >= bound; }));
+    count = rule.kind == Kind::Above ? sure : std::min(sure, quota);
   } else if (rule.kind == Kind::Factor) {
     std::vector<double> sorted(confidence.begin(), confidence.end());
     std::sort(sorted.begin(), sorted.end(), std::greater<>());

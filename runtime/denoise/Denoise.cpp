@@ -72,6 +72,7 @@ Result<Generation> generate(StepEngine &engine,
     record.tokens = seen;
     record.counters = outcome.counters;
     record.traces = outcome.traces;
+    record.maps = outcome.maps;
     record.seconds = elapsed.count();
     if (!observer(record))
       break;

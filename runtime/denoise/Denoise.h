@@ -30,6 +30,7 @@ struct StepRecord {
   std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
   StepCounters counters;
   std::span<const SequenceTrace> traces; ///< if GenerateOptions::trace
+  std::span<const AttentionMap> maps;    ///< if GenerateOptions::maps
   double seconds = 0;
 };
 
@@ -44,11 +45,13 @@ struct Generation {
 
 /// Checks what needs no model: that lengths are positive and divide (genLength
 /// by blockLength, steps by the number of blocks; the error names numbers that
-/// would work), that temperature and CFG scale are finite and not negative.
+/// would work), that an order of commits has each position once, that
+/// temperature and CFG scale are finite and not negative.
 Status checkOptions(const GenerateOptions &options);
 
 /// Checks that a schedule's commits and the lengths go together: sampling by
-/// timesteps has one block unless no rule goes by the model's quota.
+/// timesteps has one block unless no rule goes by the model's quota, an order
+/// is given to rules that go by one alone.
 Status checkSchedule(const bundle::Manifest &schedule,
                      const GenerateOptions &options);
 

@@ -127,7 +127,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
         "' never shows the prompt (visible: " +
         toString(schedule, schedule.visible) +
         "), whose last row predicts the response's first position in this "
-        "model; add `heddle.positions decoded` to what is visible");
+        "model; add `positions decoded` to what is visible");
   auto anyOf = [&](std::initializer_list<CommitKind> kinds) {
     return anyCommit(schedule, [&](const bundle::CommitRule &rule) {
       return std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end();
@@ -162,6 +162,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
     runs.emplace_back(prompt, options, model.config(), schedule.commit,
                       schedule.datedCommits);
   executor.setTracing(options.trace);
+  executor.setMaps({});
   return executor.beginRun(shapes, options.steps,
                            options.steps /
                                (options.genLength / options.blockLength));
@@ -184,7 +185,10 @@ std::vector<SequenceState> ModelEngine::states() const {
   return result;
 }
 
-Status ModelEngine::step(const StepPlace &, StepOutcome *outcome) {
+Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
+  if (options.maps.cells > 0)
+    executor.setMaps((place.step - 1) % options.mapEvery == 0 ? options.maps
+                                                              : MapOptions());
   Result<const PackedBatch *> live = executor.beginStep(states());
   if (!live)
     return live.takeError();
@@ -206,6 +210,8 @@ Status ModelEngine::step(const StepPlace &, StepOutcome *outcome) {
         static_cast<int64_t>(candidates.size()) * (guided ? 2 : 1);
     outcome->commits = commits;
     outcome->counters = executor.counters();
+    std::span<const AttentionMap> maps = executor.maps();
+    outcome->maps.assign(maps.begin(), maps.end());
     if (options.trace)
       if (Status status = fillTraces(outcome->traces); !status)
         return status;

@@ -36,7 +36,9 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   at.totalSteps = options.steps;
   at.blockSteps = options.steps / blocks;
   if (rule.kind == bundle::CommitRule::Kind::RandomOrder) {
-    commitOrder = drawOrder(options.genLength, sampling.seed);
+    commitOrder = options.commitOrder.empty()
+                      ? drawOrder(options.genLength, sampling.seed)
+                      : options.commitOrder;
   } else {
     commitOrder.resize(options.genLength);
     std::iota(commitOrder.begin(), commitOrder.end(), 0);
@@ -104,10 +106,11 @@ int64_t SequenceRun::quota() const {
     return transferQuota(maskedInBlock(),
                          std::min(at.stepInBlock, at.blockSteps), at.blockSteps,
                          sampling.timesteps.value_or(TimestepOptions()).eps);
-  if (sampling.timesteps && sampling.timesteps->rule == TransferRule::Origin &&
+  const bool byTimesteps = sampling.timesteps && !stepRule().hasEvenQuota();
+  if (byTimesteps && sampling.timesteps->rule == TransferRule::Origin &&
       stepRule().kind == bundle::CommitRule::Kind::Quota)
     return maskedInResponse(); // all that are drawn
-  if (sampling.timesteps)
+  if (byTimesteps)
     return transferQuota(maskedInResponse(), timestep(), at.totalSteps,
                          sampling.timesteps->eps);
   // Without candidates running short this is the step's own quota.

@@ -69,7 +69,7 @@ public:
   int64_t quota() const;
 
   /// The positions of the response as rules that go by an order take them:
-  /// drawn with RandomOrder, else ascending. [response]
+  /// drawn or given with RandomOrder, else ascending. [response]
   std::span<const int32_t> order() const { return commitOrder; }
 
   /// What the next step commits if it computes it, ascending; empty unless the

@@ -36,7 +36,14 @@ struct GenerateOptions {
   int64_t steps = 128; ///< over the whole generation; blocks share them equally
   int64_t blockLength = 128;
   SampleOptions sampling;
-  bool trace = false; ///< fill StepOutcome::traces; on the host only
+  /// For CommitRule::Kind::RandomOrder: the order of the response's positions,
+  /// from 0, of every prompt; empty: drawn.
+  std::vector<int32_t> commitOrder = {};
+  bool trace = false; ///< fill StepOutcome::traces; not by engines that record
+                      ///< their steps (DeviceOptions::observed)
+  /// Of each step s with (s - 1) % mapEvery = 0 fill StepOutcome::maps.
+  MapOptions maps = {};
+  int64_t mapEvery = 1;
 };
 
 /// One token that a step committed.
@@ -85,6 +92,7 @@ struct StepOutcome {
   std::vector<Commit> commits;
   StepCounters counters;
   std::vector<SequenceTrace> traces; ///< if GenerateOptions::trace
+  std::vector<AttentionMap> maps;    ///< if GenerateOptions::maps asks for them
 };
 
 /// Runs the steps of one run after the other over a ragged batch of prompts.

@@ -25,6 +25,8 @@ struct DeviceOptions {
   /// "cpu", "cuda" (the first GPU) or "cuda:N".
   std::string name = "cpu";
   DType dtype = DType::F32;
+  /// Engines fill traces and maps: on a GPU the host then drives every run.
+  bool observed = false;
 };
 
 /// Refuses what is no device's name, present or not.

@@ -71,6 +71,28 @@ struct LayerTrace {
   int64_t pairs = 0;            ///< (query, key) pairs computed, over all heads
 };
 
+/// How attention is pictured: cells of a square that the whole sequence is cut
+/// into, and the most query rows of a cell that are looked at. 0 cells: not.
+struct MapOptions {
+  int64_t cells = 0;
+  int64_t rowsPerCell = 4;
+};
+
+/// Where one layer's attention of the first sequence went, by the products of
+/// queries and keys alone (a schedule's `scores` are left out).
+struct AttentionMap {
+  int64_t layer = 0;
+  int64_t heads = 0;         ///< query heads
+  int64_t cells = 0;         ///< position p is in cell p * cells / length
+  std::vector<uint8_t> rows; ///< [cells]: query rows looked at
+  std::vector<float> mass;   ///< [heads x cells x cells]: the share of a row's
+                             ///< softmax over all visible keys, the rows' mean
+  std::vector<float> kept;   ///< likewise: the share of a cell's visible keys
+                             ///< that a row is paired with, by the lists as the
+                             ///< step left them
+  std::vector<float> recall; ///< [heads]: the mass on these keys
+};
+
 /// Plays a bundle's step program over a fixed set of sequences: decides for
 /// each step which positions are visible and which rows live, for each layer
 /// which of these are computed, runs the attention of the layer's phase, renews
@@ -128,6 +150,13 @@ public:
   /// One entry for each layer that has run since beginStep and each sequence
   /// with live rows, in that order.
   virtual std::span<const LayerTrace> trace() const = 0;
+
+  /// Whether and how maps() are made, from the next layer on; not at first.
+  virtual void setMaps(const MapOptions &options) { (void)options; }
+
+  /// One for each layer since beginStep that computed rows of the first
+  /// sequence.
+  virtual std::span<const AttentionMap> maps() const { return {}; }
 
   /// The visible positions of a sequence at this step, by place.
   virtual std::span<const int32_t> visible(int64_t sequence) const = 0;

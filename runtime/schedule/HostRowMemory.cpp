@@ -73,6 +73,15 @@ Status HostRowMemory::clear(const RowTable &rows, int64_t width) {
   return Status::success();
 }
 
+Status HostRowMemory::fetch(const RowTable &rows, int64_t width, void *host) {
+  forRows(rows.index.size(), [&](size_t i) {
+    std::memcpy(static_cast<std::byte *>(host) +
+                    static_cast<int64_t>(i) * width * byteSize(dtype),
+                row(rows, i), width * byteSize(dtype));
+  });
+  return Status::success();
+}
+
 Status HostRowMemory::copy(const RowTable &from, const RowTable &to,
                            int64_t width) {
   forRows(to.index.size(), [&](size_t i) {

@@ -14,8 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 namespace heddle::rt {
 
@@ -24,6 +24,11 @@ namespace heddle::rt {
 /// host memory.
 class KernelRunner {
 public:
+  /// Groups [first, first + count) of rows that share lists.
+  struct GroupRange {
+    int64_t first, count;
+  };
+
   virtual ~KernelRunner() = default;
 
   /// How lists of keys say positions of sequences of at most `longest` keys.
@@ -34,12 +39,14 @@ public:
 
   /// A list's entries as int32 [lists x groups x keep] in host memory, of
   /// `lists` query heads (or key/value heads that share one) over `n` keys,
-  /// made by `selection`. May keep them in `memory`, which must outlive the
-  /// result. An error when the list is damaged.
+  /// made by `selection`; those of other groups than `groups` are any. May keep
+  /// them in `memory`, which must outlive the result. An error when the list is
+  /// damaged.
   virtual Result<std::span<const int32_t>>
   read(const bundle::Selection &selection, const abi::IndexList &list,
-       int64_t n, int64_t lists, std::vector<int32_t> &memory) {
-    (void)selection, (void)n, (void)memory;
+       int64_t n, int64_t lists, GroupRange groups,
+       std::unique_ptr<int32_t[]> &memory) {
+    (void)selection, (void)n, (void)groups, (void)memory;
     return std::span(static_cast<const int32_t *>(list.indices),
                      static_cast<size_t>(lists * list.groups * list.keep));
   }

@@ -188,6 +188,39 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
   return pairs;
 }
 
+void heddle::rt::keysOfRow(std::span<const Term> terms,
+                           const abi::AttentionArgs &args, int64_t head,
+                           std::span<const int64_t> groups, int64_t place,
+                           std::vector<int32_t> &keys) {
+  auto add = [&](int64_t begin, int64_t end) {
+    for (; begin < end; ++begin)
+      keys.push_back(static_cast<int32_t>(begin));
+  };
+  keys.clear();
+  if (terms.empty())
+    return add(0, args.n);
+  StaticKeys fixed =
+      staticKeys(terms, {args.n, args.position, args.sinks}, place);
+  add(0, fixed.sinks);
+  add(fixed.begin, fixed.end);
+  size_t c = 0;
+  for (const Term &term : terms) {
+    if (!isListed(term))
+      continue;
+    const abi::IndexList &list = args.lists[c];
+    const int64_t size = groups[c++], group = place / size;
+    const int64_t row = head / list.headsPerList;
+    if (term.kind == Term::Kind::Columns) {
+      const int32_t *entries = bundle::int32Keys(list, row, group);
+      keys.insert(keys.end(), entries, entries + list.keep);
+    } else {
+      forBlocks(list, row, group, size, args.n, add);
+    }
+  }
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
 int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
                                int64_t keep) {
   assert(!pairsDependOnLists(terms));

@@ -44,6 +44,13 @@ int64_t pairsOfRows(std::span<const bundle::Term> terms,
                     const abi::AttentionArgs &args, int64_t head,
                     std::span<const int64_t> groups, std::span<int32_t> merged);
 
+/// The places of the keys that a union of terms pairs with the row at `place`,
+/// ascending, each once; no terms means all. Lists as in pairsOfRows().
+void keysOfRow(std::span<const bundle::Term> terms,
+               const abi::AttentionArgs &args, int64_t head,
+               std::span<const int64_t> groups, int64_t place,
+               std::vector<int32_t> &keys);
+
 /// Keys that the lists of one row can hold together, as often as each has them.
 int64_t mergedKeys(std::span<const bundle::Term> terms,
                    const abi::AttentionArgs &args,

@@ -55,6 +55,8 @@ public:
   StepCounters counters() const override { return counted; }
   void setTracing(bool on) override { tracing = on; }
   std::span<const LayerTrace> trace() const override { return traced; }
+  void setMaps(const MapOptions &options) override { mapping = options; }
+  std::span<const AttentionMap> maps() const override { return mapped; }
   std::span<const int32_t> visible(int64_t sequence) const override {
     return sequences[sequence]->rows.positions();
   }
@@ -156,6 +158,9 @@ private:
   const Picked &ffnRows(Sequence &sequence) const;
   void traceLayer(int64_t layer);
 
+  // PlayerMaps.cpp
+  Status mapLayer(int64_t layer, const AttentionTensors &tensors);
+
   // PlayerAttend.cpp
   const bundle::Phase &phaseOf(int64_t layer, const Sequence &sequence) const {
     size_t rule = program.ruleOf(layer);
@@ -231,7 +236,8 @@ private:
                                        ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
-  mutable std::vector<std::vector<int32_t>> viewed; ///< selections()'s memory
+  mutable std::vector<std::unique_ptr<int32_t[]>>
+      viewed; ///< selections()'s memory
   /// The pairs of the rows that were counted last, until lists or visible
   /// positions change; -1 if none were.
   struct KnownPairs {
@@ -246,6 +252,8 @@ private:
   StepCounters counted;
   bool tracing = false;
   std::vector<LayerTrace> traced;
+  MapOptions mapping;
+  std::vector<AttentionMap> mapped;
   bool underWay = false; ///< begun, and not through all layers yet
   int64_t layerNow = -1;
   Stage stageNow = Stage::Ffn;

@@ -265,12 +265,17 @@ Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
     places = {args.place, static_cast<size_t>(args.rows)};
   if (known.pairs >= 0 && std::ranges::equal(known.places, places))
     return known.pairs;
-  std::vector<std::vector<int32_t>> memories(listsOf[kernel].size());
+  std::vector<std::unique_ptr<int32_t[]>> memories(listsOf[kernel].size());
   for (size_t c = 0; c < memories.size(); ++c) {
     abi::IndexList &list = args.lists[c];
-    Result<std::span<const int32_t>> read =
-        runner->read(schedule.selections[listsOf[kernel][c]], list, args.n,
-                     queryHeads / list.headsPerList, memories[c]);
+    // Of a few rows, which ascend, only their groups are looked at.
+    const int64_t size = groupsOf[kernel][c];
+    const int64_t first = places.empty() ? 0 : places.front() / size;
+    const int64_t last =
+        places.empty() ? list.groups - 1 : places.back() / size;
+    Result<std::span<const int32_t>> read = runner->read(
+        schedule.selections[listsOf[kernel][c]], list, args.n,
+        queryHeads / list.headsPerList, {first, last - first + 1}, memories[c]);
     if (!read)
       return read.takeError();
     list.indices = const_cast<int32_t *>(read->data());
@@ -605,5 +610,7 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
     return status;
   if (Status status = clearDelta(); !status)
     return status;
-  return refresh(layer, launches, /*first=*/false);
+  if (Status status = refresh(layer, launches, /*first=*/false); !status)
+    return status;
+  return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

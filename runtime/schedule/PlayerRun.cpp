@@ -195,6 +195,7 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
   endRun();
   counted = {};
   traced.clear();
+  mapped.clear();
   if (Status status = checkShapes(shapes); !status)
     return status;
   if (Status status = program.beginRun(totalSteps, blockSteps); !status)
@@ -311,6 +312,7 @@ Result<const PackedBatch *>
 Player::beginStep(std::span<const SequenceState> states) {
   counted = {};
   traced.clear();
+  mapped.clear();
   layerNow = layers;
   stageNow = Stage::Values;
   if (!running)
@@ -440,9 +442,9 @@ Result<std::vector<SelectionView>> Player::selections(int64_t layer,
                       heads, list.groups, list.keep, nullptr});
     if (!lists.filled(layer, sequence, static_cast<int64_t>(s)))
       continue;
-    Result<std::span<const int32_t>> read =
-        runner->read(schedule.selections[s], list,
-                     sequences[sequence]->rows.n(), heads, viewed[s]);
+    Result<std::span<const int32_t>> read = runner->read(
+        schedule.selections[s], list, sequences[sequence]->rows.n(), heads,
+        {0, list.groups}, viewed[s]);
     if (!read)
       return read.takeError();
     view.indices = read->data();

@@ -84,6 +84,9 @@ public:
   virtual Status replace(const RowTable &from, const RowTable &to, void *change,
                          int64_t width) = 0;
 
+  /// Copies rows, one after the other, to `host`; waits for them.
+  virtual Status fetch(const RowTable &rows, int64_t width, void *host) = 0;
+
   /// Compares rows; their similarities take the places from `first` on of those
   /// that similarities() gives.
   virtual Status compare(const RowComparison &rows, int64_t width,
@@ -108,6 +111,7 @@ public:
   Status copy(const RowTable &from, const RowTable &to, int64_t width) override;
   Status replace(const RowTable &from, const RowTable &to, void *change,
                  int64_t width) override;
+  Status fetch(const RowTable &rows, int64_t width, void *host) override;
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
   Result<std::span<const float>> similarities(int64_t count) override;

@@ -87,6 +87,9 @@ Result<std::unique_ptr<Bpe>> Bpe::create(TokenizerFile &&file) {
     return status.takeError();
   if (Status status = bpe->readMerges(file); !status)
     return status.takeError();
+  if (file.mergesAreLines)
+    if (Status status = bpe->checkMergesAreWhole(file); !status)
+      return status.takeError();
   bpe->cache = std::make_shared<Cache>();
   return bpe;
 }
@@ -184,6 +187,41 @@ Status Bpe::readMerges(const TokenizerFile &file) {
     merges.insert(ids[0], ids[1], {rank++, ids[2]});
   }
   return Status::success();
+}
+
+/// A list of merges that was cut at a line's end is read like any other, and
+/// only cuts text into more tokens. But each token of a vocabulary is a byte's,
+/// a merge's or an added one.
+Status Bpe::checkMergesAreWhole(const TokenizerFile &file) const {
+  auto str = [&](FileString s) {
+    return std::string_view(strings).substr(s.begin, s.length);
+  };
+  std::vector<bool> made(tokensById.size());
+  for (int32_t id : byteIds)
+    if (id >= 0)
+      made[id] = true;
+  std::string joined;
+  for (const TokenizerFile::Merge &merge : file.merges)
+    made[idOf(joined.assign(str(merge.left)).append(str(merge.right)))] = true;
+  if (auto added = file.rest.find("added_tokens");
+      added != file.rest.end() && added->is_array())
+    for (const json &token : *added)
+      if (auto content = token.find("content");
+          content != token.end() && content->is_string())
+        if (int32_t id = idOf(content->get_ref<const std::string &>()); id >= 0)
+          made[id] = true;
+  int64_t missing = 0;
+  std::string_view first;
+  for (size_t id = 0; id < made.size(); ++id)
+    if (!made[id] && !tokensById[id].empty() && missing++ == 0)
+      first = tokensById[id];
+  if (missing == 0)
+    return Status::success();
+  return Error("merges.txt: no line of " + std::to_string(file.merges.size()) +
+               " makes the token " + inQuotes(first) + " of " + file.vocabName +
+               (missing > 1 ? ", nor " + std::to_string(missing - 1) + " others"
+                            : std::string()) +
+               "; the file is cut off, or of another model: download it again");
 }
 
 int32_t Bpe::idOf(std::string_view token) const {

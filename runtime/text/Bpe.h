@@ -80,6 +80,7 @@ private:
   Status readOptions(const nlohmann::json &model);
   Status readVocab(const TokenizerFile &file);
   Status readMerges(const TokenizerFile &file);
+  Status checkMergesAreWhole(const TokenizerFile &file) const;
   void merge(std::string_view bytes, Scratch &scratch,
              std::vector<int32_t> &ids) const;
 

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <optional>
 
 using namespace heddle;
 using namespace heddle::rt::text;
@@ -24,14 +26,16 @@ static constexpr uint32_t freeSteps = 2000;
 /// for every byte to be in a run that is backtracked over (`\s+(?!\S)`).
 static constexpr uint64_t baseBudget = 4'000'000;
 static constexpr uint64_t budgetPerByte = 64;
-/// Start positions that one call of the engine may try. PCRE2's limit holds for
-/// one start position only, and a step may run over the rest of the text; so
-/// between calls the clock is looked at, and a call is kept to so many start
-/// positions that steps times bytes stay under a second's work. Real patterns
-/// match at nearly every position and need about a tenth of a microsecond a
-/// byte.
+/// A call of the engine that nobody watches may try so many start positions,
+/// and so many steps at each, that starts times steps times bytes to the end
+/// stay within a tenth of a second's work: PCRE2's limit holds for one start
+/// position only, and a step may run over the rest of the text. What needs more
+/// steps is done again with a look at the clock before each item of the
+/// pattern. Real patterns match at nearly every position and need about a tenth
+/// of a microsecond a byte.
 static constexpr size_t mostStarts = 1024;
-static constexpr size_t startBytes = 1 << 20; ///< starts times bytes to the end
+static constexpr size_t startBytes = 1 << 16; ///< starts times bytes to the end
+static constexpr size_t stepBytes = 1 << 27;  ///< that, times steps
 static constexpr auto baseTime = std::chrono::seconds(2);
 static constexpr auto timePerByte = std::chrono::microseconds(5);
 
@@ -46,9 +50,17 @@ static std::string pcre2Message(int code) {
 
 struct Regex::Code {
   pcre2_code *code = nullptr;
-  bool jit = false;
   bool literal = false; ///< nothing to backtrack over
-  ~Code() { pcre2_code_free(code); }
+  std::string pattern;
+  uint32_t options = 0;
+  /// The same with a callout before each item, made when it is needed first.
+  mutable std::once_flag watchedOnce;
+  mutable pcre2_code *watched = nullptr;
+
+  ~Code() {
+    pcre2_code_free(code);
+    pcre2_code_free(watched);
+  }
 };
 
 struct Regex::Scratch::Impl {
@@ -67,6 +79,13 @@ struct Regex::Scratch::Impl {
   }
 };
 
+/// Called before each item of a watched pattern.
+static int lookAtClock(pcre2_callout_block *, void *deadline) {
+  return Clock::now() > *static_cast<Clock::time_point *>(deadline)
+             ? PCRE2_ERROR_CALLOUT
+             : 0;
+}
+
 Regex::Scratch::Scratch(size_t textBytes) : impl(std::make_unique<Impl>()) {
   impl->budget = baseBudget + budgetPerByte * textBytes;
   impl->deadline =
@@ -75,33 +94,45 @@ Regex::Scratch::Scratch(size_t textBytes) : impl(std::make_unique<Impl>()) {
     throw std::bad_alloc();
   if (impl->stack)
     pcre2_jit_stack_assign(impl->context, nullptr, impl->stack);
+  pcre2_set_callout(impl->context, lookAtClock, &impl->deadline);
   // For the interpreter, where the machine has no JIT: kilobytes.
   pcre2_set_heap_limit(impl->context, 64 * 1024);
 }
 
 Regex::Scratch::~Scratch() = default;
 
-Result<Regex> Regex::compileOptions(std::string_view pattern,
-                                    uint32_t options) {
+/// Null on failure, with PCRE2's code and the offset.
+static pcre2_code *compileCode(std::string_view pattern, uint32_t options,
+                               int &code, PCRE2_SIZE &offset) {
   std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>
       context(pcre2_compile_context_create(nullptr),
               &pcre2_compile_context_free);
   if (!context)
     throw std::bad_alloc();
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  pcre2_code *compiled = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+      options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT, &code, &offset,
+      context.get());
+  // Without a JIT, PCRE2 interprets the pattern.
+  if (compiled)
+    pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
+  return compiled;
+}
+
+Result<Regex> Regex::compileOptions(std::string_view pattern,
+                                    uint32_t options) {
   int code = 0;
   PCRE2_SIZE offset = 0;
   auto compiled = std::make_shared<Code>();
-  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()),
-                                 pattern.size(),
-                                 options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT,
-                                 &code, &offset, context.get());
+  compiled->code = compileCode(pattern, options, code, offset);
   if (!compiled->code)
     return Error("the regular expression does not compile: " +
                  pcre2Message(code) + " (at byte " + std::to_string(offset) +
                  " of its translation \"" + std::string(pattern) + "\")");
-  compiled->jit = pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE) == 0;
   compiled->literal = options & PCRE2_LITERAL;
+  compiled->pattern = pattern;
+  compiled->options = options;
   return Regex(std::move(compiled));
 }
 
@@ -137,9 +168,8 @@ Status Regex::findAll(std::string_view text, Scratch &scratch,
   Scratch::Impl &state = *scratch.impl;
   auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   const PCRE2_SIZE *ovector = pcre2_get_ovector_pointer(state.data);
-  uint32_t limit = freeSteps;
   std::optional<size_t> lastEnd;
-  Clock::time_point before = Clock::now();
+  uint32_t watchedSteps = 0; ///< of the next call; 0: nobody watches it
 
   for (size_t at = 0; at <= text.size();) {
     size_t rest = text.size() - at;
@@ -147,25 +177,35 @@ Status Regex::findAll(std::string_view text, Scratch &scratch,
                                   : std::clamp<size_t>(startBytes / (rest + 1),
                                                        1, mostStarts);
     size_t lastStart = at + std::min(starts, rest);
-    pcre2_set_match_limit(state.context, limit);
-    pcre2_set_offset_limit(state.context, lastStart);
-    int found = pcre2_match(code->code, subject, text.size(), at,
-                            PCRE2_NO_UTF_CHECK, state.data, state.context);
-    const Clock::time_point now = Clock::now();
-    const auto taken = std::max(now - before, Clock::duration(1));
-    before = now;
-    if (now > state.deadline)
-      return tooSlow();
-    if (found == PCRE2_ERROR_MATCHLIMIT && state.budget > 0) {
-      // Try again with more steps, as far as the budget and the time go: what a
-      // step takes is known now.
-      auto factor = static_cast<uint64_t>((state.deadline - now) / taken);
-      if (factor <= 1)
+    const pcre2_code *engine = code->code;
+    auto steps = static_cast<uint32_t>(
+        std::clamp<size_t>(stepBytes / (rest + 1), 1, freeSteps));
+    if (watchedSteps > 0) {
+      std::call_once(code->watchedOnce, [&] {
+        int error = 0;
+        PCRE2_SIZE offset = 0;
+        code->watched = compileCode(
+            code->pattern, code->options | PCRE2_AUTO_CALLOUT, error, offset);
+      });
+      if (!code->watched)
         return tooSlow();
-      limit = static_cast<uint32_t>(
-          std::min(limit * std::min<uint64_t>(factor, 16), state.budget));
-      limit = std::min<uint32_t>(limit, 1u << 30);
-      state.budget -= std::min<uint64_t>(limit, state.budget);
+      engine = code->watched;
+      steps = watchedSteps;
+    }
+    pcre2_set_match_limit(state.context, steps);
+    pcre2_set_offset_limit(state.context, lastStart);
+    int found = pcre2_match(engine, subject, text.size(), at,
+                            PCRE2_NO_UTF_CHECK, state.data, state.context);
+    if (found == PCRE2_ERROR_CALLOUT || Clock::now() > state.deadline)
+      return tooSlow();
+    if (found == PCRE2_ERROR_MATCHLIMIT && watchedSteps == 0) {
+      watchedSteps = freeSteps;
+      continue;
+    }
+    if (found == PCRE2_ERROR_MATCHLIMIT && state.budget > 0) {
+      watchedSteps = static_cast<uint32_t>(std::min<uint64_t>(
+          {uint64_t(watchedSteps) * 16, state.budget, uint64_t(1) << 30}));
+      state.budget -= watchedSteps;
       continue;
     }
     if (found == PCRE2_ERROR_NOMATCH) {
@@ -174,7 +214,7 @@ Status Regex::findAll(std::string_view text, Scratch &scratch,
       at = lastStart + 1;
       while (at < text.size() && (text[at] & 0xC0) == 0x80)
         ++at;
-      limit = freeSteps;
+      watchedSteps = 0;
       continue;
     }
     if (found < 0)
@@ -182,7 +222,7 @@ Status Regex::findAll(std::string_view text, Scratch &scratch,
                    std::to_string(at) + " of a piece of " +
                    std::to_string(text.size()) +
                    " bytes: " + pcre2Message(found));
-    limit = freeSteps;
+    watchedSteps = 0;
     Span match{ovector[0], ovector[1]};
     if (match.begin == match.end && lastEnd == match.end) {
       if (at == text.size())

@@ -30,8 +30,12 @@ static constexpr const char *splitPattern =
 Result<std::string>
 heddle::rt::text::readWholeFile(const std::filesystem::path &path) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
+  const std::filesystem::file_status status =
+      std::filesystem::status(path, code);
+  if (!std::filesystem::exists(status))
     return Error(path.string() + ": there is no such file");
+  if (!std::filesystem::is_regular_file(status))
+    return Error(path.string() + ": expected a regular file");
   uintmax_t size = std::filesystem::file_size(path, code);
   std::ifstream stream(path, std::ios::binary);
   if (code || !stream)

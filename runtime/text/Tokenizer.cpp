@@ -109,7 +109,8 @@ Result<std::unique_ptr<Tokenizer>>
 ByteLevelTokenizer::create(TokenizerFile file) {
   auto result = std::make_unique<ByteLevelTokenizer>();
   json document = std::move(file.rest);
-  file.rest = json{{"model", member(document, "model")}};
+  file.rest = json{{"model", member(document, "model")},
+                   {"added_tokens", member(document, "added_tokens")}};
 
   Result<std::unique_ptr<Bpe>> bpe = Bpe::create(std::move(file));
   if (!bpe)

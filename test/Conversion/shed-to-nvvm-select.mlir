@@ -8,7 +8,7 @@
 
 // Four groups of 32 rows are scored together: as many rows of scores in
 // scratch, each padded to 16 bytes.
-// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128
+// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 1024
 // CHECK-LABEL: llvm.func @together(
 // CHECK-SAME: !llvm.ptr<1>, %{{.+}}: !llvm.ptr<1>, %{{.+}}: i64)
 // CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64, heddle.shared_bytes = 66176 : i64, heddle.threads = 128 : i64

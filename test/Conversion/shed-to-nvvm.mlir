@@ -1,7 +1,7 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
 
-// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+// CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 
 // Three parameters; 32 KiB of queries and twice 2 * 16 KiB of keys and values.
 // CHECK-LABEL: llvm.func @dense(

@@ -190,6 +190,53 @@ shed.kernel @columns attention element(bf16) head_dim(128) encoding(uint16) tili
 
 // -----
 
+// Eight blocks divide the keys of 64 rows among them. Each runs its share of the
+// tiles, puts its sums where its tiles lay, and the first four finish 32 columns.
+// CHECK-LABEL: llvm.func @shares
+// CHECK-SAME: heddle.cluster = 8
+// CHECK-SAME: heddle.query_rows = 8
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 8, 1, 1>
+// CHECK: scf.for
+// CHECK: %[[SPACE:.*]] = warp.space 34816 over_tiles
+// CHECK-COUNT-3: warp.put
+// CHECK: warp.meet_cluster
+// CHECK: scf.if
+// CHECK: warp.get {{.*}} : <32, f32>
+// CHECK: warp.store {{.*}} : <32, bf16>
+// CHECK: warp.meet_cluster
+shed.kernel @shares attention element(bf16) head_dim(128) some_rows tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2, key_shares = 8>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+shed.kernel @shares_of_lists attention element(bf16) head_dim(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, key_shares = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: blocks divide keys among them where there are no lists}}
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 shed.kernel @blocks attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
@@ -272,4 +319,140 @@ shed.kernel @shared_blocks attention element(bf16) head_dim(128) tiling(#shed.wg
     shed.yield %n : !shed.softmax
   }
   shed.store %s1
+}
+
+// -----
+
+// Selection: a key is a row of products, a query a column, so that its score is a
+// sum along a row. Each warpgroup has a group of rows, whose log-sum-exps, a value
+// a column, stay; a tile of keys has two left operands. Then all that compute
+// make the lists of the scores.
+// CHECK-LABEL: llvm.func @select
+// CHECK-SAME: heddle.query_rows = 128 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64
+// CHECK: scf.for
+// CHECK: %[[OWN:.*]] = warp.warpgroup
+// CHECK: %[[Q:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
+// CHECK: %[[LSE:.*]] = warp.read_columns {{.*}} : <1>, <128, f32>
+// CHECK: %[[NEGATED:.*]] = warp.map(%[[LSE]])
+// CHECK: scf.for
+// CHECK: %[[K:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
+// CHECK: warp.multiply %[[K]], %[[Q]] transposed
+// CHECK: %[[LOGITS:.*]] = warp.wait
+// CHECK: %[[WEIGHTS:.*]] = warp.map(%[[LOGITS]], %[[NEGATED]])
+// CHECK: math.exp2
+// CHECK: %[[PARTS:.*]] = warp.reduce add %[[WEIGHTS]]
+// CHECK: warp.combine add %[[PARTS]]
+// CHECK: warp.store_column
+// CHECK: warp.multiply %[[K]] from 64, %[[Q]] transposed
+// CHECK: warp.store_column
+// CHECK: warp.meet
+// CHECK: warp.space
+// CHECK: llvm.atomicrmw add
+// CHECK: warp.meet
+// CHECK: llvm.return
+shed.kernel @select select element(bf16) head_dim(128) group(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+// Blocks of 32 keys: a warpgroup has four groups of 32 rows, whose sums are slices
+// of a product's columns. Where the second span is scored by itself, a turn more
+// does that, and lists are made behind it.
+// CHECK-LABEL: llvm.func @select_blocks
+// CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 288 : i64, heddle.scratch_bytes_per_key = 72 : i64
+// CHECK: arith.shli
+// CHECK: warp.load {{.*}} : <1>, <128, 128, bf16>
+// CHECK: %[[WEIGHTS:.*]] = warp.map
+// CHECK: warp.slice %{{.*}} from 0 : <128, f32> -> <32, f32>
+// CHECK: warp.store_column
+// CHECK: warp.slice %{{.*}} from 96 : <128, f32> -> <32, f32>
+// CHECK: scf.if
+// CHECK: warp.meet
+shed.kernel @select_blocks select element(bf16) head_dim(128) group(32) tiling(#shed.wgmma_tiling<consumers = 2, keys = 64, stages = 3, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  %e = shed.mass_init : !shed.mass
+  %t = shed.for_queries span init(%e) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse span
+    %s = shed.for_keys over #shed.span init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r span %t blocks
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: they score for groups of 16, 32, 64 or 128 rows, not 256}}
+shed.kernel @large_groups select element(bf16) head_dim(128) group(256) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: heads share lists}}
+shed.kernel @select_shared select element(bf16) head_dim(128) group(128) shared_lists tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
 }

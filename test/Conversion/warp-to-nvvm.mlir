@@ -105,3 +105,33 @@ llvm.func @fetched(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i6
   } {cluster = 2 : i64}
   llvm.return
 }
+
+// A square of four elements is 16 bytes; threads of the warpgroup lie beside each
+// other, so columns from 8 on are 2,048 bytes further on, in any block.
+// CHECK-LABEL: llvm.func @divided
+// CHECK: bar.sync 2, 128;
+// CHECK-COUNT-16: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: barrier.cluster.arrive.release.aligned;
+// CHECK-SAME: barrier.cluster.wait.acquire.aligned;
+// CHECK: mapa.shared::cluster.u32
+// CHECK-COUNT-8: ld.shared::cluster.v4.f32
+llvm.func @divided(%out: !llvm.ptr<1>, %block: i32, %column: i32, %stride: i64) attributes {nvvm.maxntid = array<i32: 256>} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant 0.0 : f32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 0 : i64, readers = 4 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    %most = arith.addi %c0, %c64 : i32
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %sums = warp.splat %zero : !warp.fragment<128, f32>
+    %at = warp.space 32768 over_tiles {offset = 0 : i64}
+    warp.put %sums, %at : !warp.fragment<128, f32>
+    warp.meet_cluster
+    %other = warp.get %at of %block from %column : !warp.fragment<64, f32>
+    %rounded = warp.round %other : !warp.fragment<64, f32> -> !warp.fragment<64, bf16>
+    warp.store %rounded, %out[%c0] stride(%stride) limit(%c64) : !warp.fragment<64, bf16>, !llvm.ptr<1>
+    warp.meet_cluster
+  }
+  llvm.return
+}

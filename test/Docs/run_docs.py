@@ -8,7 +8,8 @@ in the next line); the lines up to the next command are its whole output, of bot
 `...` stands for any lines, `...` within a line for any text. Times, rates, checksums, paths, names
 of CPUs and the like are masked (MASKS). The blocks of a file run in order, in one shell and one
 temporary folder with links to what the checkout has. A block of ```mlir that begins with
-`// NAME.mlir` is written to that file first; one that holds a whole schedule must compile.
+`// NAME.mlir` is written to that file first; one that holds a whole schedule must compile. So is a
+block of ```c that begins with `/* NAME.c */`.
 
 A comment in the line before a block says how to treat it:
   <!-- not run: REASON -->   never run
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp",
+DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp", "c",
         "python"}  # run by python/test/package/test_examples.py
 COMMAND = re.compile(r"\s*(\$ |heddle|\./|python3 |cmake |ctest |ninja |pip |apt|export |git |hf )")
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -96,7 +97,7 @@ def fenced_blocks(path, text):
                           f"is no command one of {', '.join(sorted(DATA))}")
         elif block.marker:
             errors.append(f"{where}: '{block.marker}' belongs to console blocks")
-        elif block.language not in ("mlir", "python") and any(map(COMMAND.match, block.lines)):
+        elif block.language not in ("mlir", "python", "c") and any(map(COMMAND.match, block.lines)):
             errors.append(f"{where}: holds a command: make it a console block")
     return blocks, errors
 
@@ -194,6 +195,7 @@ class Shell:
             (folder / "build" / preset / "bin").symlink_to(bin_dir)
         self.folder = folder
         environment = dict(os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+        environment["PKG_CONFIG_PATH"] = str(bin_dir.parent / "lib/pkgconfig")
         environment.setdefault("HEDDLE_CACHE_DIR", str(ROOT / "build/test-cache"))
         self.bash = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environment, text=True, stdin=subprocess.PIPE,
@@ -232,6 +234,12 @@ def check_schedule(shell, block):
     return [] if status == 0 else [f"{block.path}:{block.line}: does not compile", *lines]
 
 
+def write_program(shell, block):
+    """A block of C as the file that its first line names."""
+    if name := re.match(r"/\* ([\w-]+\.c) \*/$", block.lines[0]):
+        (shell.folder / name[1]).write_text("\n".join(block.lines) + "\n")
+
+
 def check_file(path, blocks, args):
     """(commands run, errors, the file's new lines)."""
     lines = (ROOT / path).read_text().splitlines()
@@ -241,6 +249,8 @@ def check_file(path, blocks, args):
         for block in blocks:
             if block.language == "mlir":
                 errors += check_schedule(shell, block)
+            if block.language == "c":
+                write_program(shell, block)
             if block.language != "console" or block.marker == "not run" or \
                     block.marker == "gpu" and not args.gpu:
                 continue
@@ -269,7 +279,7 @@ def check_file(path, blocks, args):
 def docs():
     """Every page for readers; Decisions record what was measured once."""
     pages = ["README.md", "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/HowTo/*.md"),
-             *ROOT.glob("docs/Spec/*.md"), *ROOT.glob("docs/Dialects/*.md"),
+             *ROOT.glob("docs/Tutorials/*.md"), *ROOT.glob("docs/Spec/*.md"), *ROOT.glob("docs/Dialects/*.md"),
              *ROOT.glob("models/*/README.md"), "examples/README.md", "python/README.md"]
     return sorted({Path(page).relative_to(ROOT) if Path(page).is_absolute() else Path(page)
                    for page in pages})

@@ -84,7 +84,7 @@ class RunDocs(unittest.TestCase):
 
     def test_the_docs_are_found(self):
         pages = {str(page) for page in run_docs.docs()}
-        self.assertLessEqual({"README.md", "docs/GettingStarted.md", "docs/HowTo/Run.md",
+        self.assertLessEqual({"README.md", "docs/Tutorials/FirstRun.md", "docs/HowTo/Run.md",
                               "docs/Spec/README.md", "models/heddle-4m/README.md"}, pages)
 
 

@@ -50,11 +50,45 @@ class InstalledTree(unittest.TestCase):
         run(self.bin / "heddle-bundle", "verify", bundle)
         text = run(build / "generate", MODEL, bundle, PROMPT)
         self.assertEqual(text.strip(), ANSWER)
+        environment = dict(os.environ, HEDDLE_CACHE_DIR="")
+        environment.pop("HEDDLEC", None)  # the compiler is the one beside the library
+        pulsecol, compiled = self.examples / "pulsecol.mlir", OUT / "for-c.hdl"
+        run(self.bin / "heddlec", pulsecol, "-o", compiled, env=environment)
+        for schedule in (pulsecol, compiled):
+            text = run(build / "example", MODEL, schedule, PROMPT, env=environment)
+            self.assertEqual(text.strip(), ANSWER)
+        self.assertIn("less than", run(build / "attention", env=environment))
         # Errors are the library's sentences.
         bad = subprocess.run([build / "generate", MODEL, SOURCE / "README.md", PROMPT],
                              capture_output=True, text=True)
         self.assertEqual(bad.returncode, 1)
         self.assertIn("README.md", bad.stderr)
+
+    def test_c_by_pkg_config(self):
+        environment = dict(os.environ, PKG_CONFIG_PATH=str(self.tree / "lib/pkgconfig"))
+        flags = run("pkg-config", "--cflags", "--libs", "heddle", env=environment).split()
+        program = OUT / "by-pkg-config"
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror",
+            self.examples / "embed/example.c", "-o", program, *flags,
+            f"-Wl,-rpath,{self.tree / 'lib'}")
+        self.assertEqual(run(program, MODEL, self.examples / "dense.mlir", PROMPT).strip(), ANSWER)
+
+    def test_c_alone_needs_nothing_else(self):
+        """No C++, none of the runtime's own dependencies."""
+        project = OUT / "c-alone"
+        project.mkdir()
+        (project / "main.c").write_text(
+            "#include <heddle/heddle.h>\n#include <stdio.h>\n"
+            "int main(void) { return puts(heddle_version()) < 0; }\n")
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(Alone LANGUAGES C)\n"
+            "find_package(Heddle 0.1 REQUIRED COMPONENTS C)\n"
+            "add_executable(alone main.c)\ntarget_link_libraries(alone PRIVATE Heddle::C)\n")
+        run(CMAKE, "-S", project, "-B", project / "build", "-G", "Ninja",
+            f"-DCMAKE_PREFIX_PATH={self.tree}")
+        run(CMAKE, "--build", project / "build")
+        self.assertRegex(run(project / "build/alone"), r"^\d+\.\d+\.\d+$")
+        self.assertNotIn("dnnl_DIR", (project / "build/CMakeCache.txt").read_text())
 
     def test_programs(self):
         bundle = OUT / "programs.hdl"
@@ -73,7 +107,7 @@ class InstalledTree(unittest.TestCase):
             [CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.tree}"],
             capture_output=True, text=True)
         self.assertNotEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, r"components\s+Runtime\s+and\s+Compiler")
+        self.assertRegex(result.stderr, r"components\s+C,\s+Runtime\s+and\s+Compiler")
 
     def test_headers_are_whole(self):
         """What an installed header includes of Heddle is installed."""

@@ -38,7 +38,7 @@ class Packages(unittest.TestCase):
     def contents(cls, package):
         """Path -> (mode, owner)."""
         rows = (line.split(None, 5) for line in run("dpkg-deb", "-c", package).splitlines())
-        return {row[5][1:]: (row[0], row[1]) for row in rows}
+        return {row[5][1:].partition(" -> ")[0]: (row[0], row[1]) for row in rows}
 
     def field(self, name, field):
         return run("dpkg-deb", "-f", self.files[name], field).strip()
@@ -62,7 +62,10 @@ class Packages(unittest.TestCase):
                          f"/usr/share/fish/vendor_completions.d/{program}.fish"):
                 self.assertIn(path, held)
         self.assertIn("/usr/share/heddle/examples/pulsecol.mlir", self.held["compiler"])
-        self.assertIn("/usr/lib/cmake/Heddle/HeddleConfig.cmake", self.held["dev"])
+        self.assertIn("/usr/lib/libheddle.so.1", self.held["runtime"])
+        for path in ("cmake/Heddle/HeddleConfig.cmake", "pkgconfig/heddle.pc", "libheddle.so"):
+            self.assertIn(f"/usr/lib/{path}", self.held["dev"])
+        self.assertIn("/usr/include/heddle/heddle.h", self.held["dev"])
         for name, held in self.held.items():
             self.assertIn(f"/usr/share/doc/heddle-{name}/copyright", held)
 
@@ -70,6 +73,7 @@ class Packages(unittest.TestCase):
         for held in self.held.values():
             for path, (mode, owner) in held.items():
                 expected = ("drwxr-xr-x" if path.endswith("/") else
+                            "lrwxrwxrwx" if path == "/usr/lib/libheddle.so" else
                             "-rwxr-xr-x" if path.startswith("/usr/bin/") else "-rw-r--r--")
                 self.assertEqual((mode, owner), (expected, "root/root"), path)
 

@@ -9,18 +9,18 @@
 // RUN: %python -c "assert open(r'%t.so', 'rb').read(4) == b'\x7fELF'"
 
 heddle.schedule @mixed {
-  %refresh = heddle.cadence every(8)
-  %cols = heddle.select columns(keep = 1/4, group = 64) by mean_probability on %refresh
-  %first = heddle.sinks(4)
-  %again = heddle.sinks(2)
-  %pairs = heddle.union %first, %cols, %again
-  heddle.attend pairs(%pairs)
+  %refresh = cadence every(8)
+  %cols = select columns(keep = 1/4, group = 64) by mean_probability on %refresh
+  %first = sinks(4)
+  %again = sinks(2)
+  %pairs = union %first, %cols, %again
+  attend pairs(%pairs)
 }
 
 // The union is in canonical form: selections first, one sinks.
 // SCHEDULE: heddle.schedule @mixed
-// SCHEDULE-NOT: heddle.sinks(2)
-// SCHEDULE: heddle.union %cols, %{{.*}}{{$}}
+// SCHEDULE-NOT: sinks(2)
+// SCHEDULE: union %cols, %{{.*}}{{$}}
 
 // PLAN-NOT: heddle.schedule
 // PLAN: heddle.plan @mixed

@@ -97,10 +97,11 @@ struct LayerStep {
   /// What keeps pairs, and for how many rows a list of keys is.
   enum class Pattern { Dense, Band, Columns, Blocks };
   Pattern pattern = Pattern::Dense;
-  bool whole = false;     ///< of one set, by a kernel that has all rows always
+  bool whole = false;     ///< of at most one list, and all rows of the sequence
   int64_t group = 0;      ///< Columns, Blocks
   int64_t scoreGroup = 0; ///< of the selections that are renewed
-  bool compares = false;  ///< rows are chosen by what the layer finds
+  bool scoresBlocks = false;
+  bool compares = false; ///< rows are chosen by what the layer finds
 };
 
 /// Bytes that a part moves at least: weights, and each row that it reads or

@@ -20,11 +20,19 @@ constexpr Machine machines[] = {
      .label = "one NVIDIA H200, bf16",
      .products = 720e12,
      .memory = 3.5e12,
-     .whole = {690e12, {350e12, 490e12, 590e12}, {250e12, 460e12, 550e12}},
-     .others = {410e12, {350e12, 350e12, 350e12}, {250e12, 300e12, 350e12}},
-     .band = 340e12,
-     .scoring = {215e12, 230e12, 275e12},
-     .keySeconds = 12.3e-9,
+     .whole = {.dense = 720e12,
+               .band = 640e12,
+               .blocks = {370e12, 540e12, 640e12},
+               .columns = {260e12, 510e12, 640e12},
+               .edge = 320},
+     .others = {.dense = 425e12,
+                .band = 350e12,
+                .blocks = {370e12, 370e12, 370e12},
+                .columns = {260e12, 310e12, 370e12},
+                .edge = 150},
+     .scoring = {.blocks = {353e12, 454e12, 523e12},
+                 .columns = {476e12, 509e12, 568e12}},
+     .tileSeconds = 0.79e-6,
      .launch = 1.6e-6,
      .wait = 60e-6},
     // Two cores with AVX-512 and bf16 dot products, without AMX.
@@ -32,14 +40,25 @@ constexpr Machine machines[] = {
      .label = "two cores of an AMD EPYC (Zen 5), bf16",
      .products = 850e9,
      .memory = 25e9,
-     .whole = {700e9, {650e9, 650e9, 650e9}, {680e9, 690e9, 700e9}},
-     .others = {700e9, {650e9, 650e9, 650e9}, {680e9, 690e9, 700e9}},
-     .band = 600e9,
-     .scoring = {500e9, 550e9, 600e9},
-     .keySeconds = 0,
+     .whole = {.dense = 700e9,
+               .band = 600e9,
+               .blocks = {650e9, 650e9, 650e9},
+               .columns = {680e9, 690e9, 700e9},
+               .edge = 0},
+     .others = {.dense = 700e9,
+                .band = 600e9,
+                .blocks = {650e9, 650e9, 650e9},
+                .columns = {680e9, 690e9, 700e9},
+                .edge = 0},
+     .scoring = {.blocks = {500e9, 550e9, 600e9},
+                 .columns = {500e9, 550e9, 600e9}},
+     .tileSeconds = 0,
      .launch = 5e-6,
      .wait = 0},
 };
+
+constexpr int64_t tileKeys = 64;
+constexpr double longKeys = 8192; // KernelVariant::leastKeys
 
 double wide(int64_t value) { return static_cast<double>(value); }
 
@@ -48,19 +67,24 @@ double rateOf(const std::array<double, 3> &rates, int64_t group) {
   return rates[group >= 128 ? 2 : group >= 64 ? 1 : 0];
 }
 
-double attentionRate(const Machine &machine, const LayerStep &step) {
+double attentionRate(const Machine &machine, const LayerStep &step,
+                     double keys) {
   const Machine::Attention &rates = step.whole ? machine.whole : machine.others;
+  double rate = rates.dense;
   switch (step.pattern) {
   case LayerStep::Pattern::Dense:
-    return rates.dense;
+    break;
   case LayerStep::Pattern::Band:
-    return machine.band;
+    rate = rates.band;
+    break;
   case LayerStep::Pattern::Columns:
-    return rateOf(rates.columns, step.group);
+    rate = rateOf(rates.columns, step.group);
+    break;
   case LayerStep::Pattern::Blocks:
-    return rateOf(rates.blocks, step.group);
+    rate = rateOf(rates.blocks, step.group);
+    break;
   }
-  return rates.dense;
+  return rate * keys / (keys + rates.edge);
 }
 
 } // namespace
@@ -115,18 +139,30 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
                         bytesOf(shape, step, part) / machine.memory);
   const double heads = wide(shape.heads);
   if (step.work.pairs > 0) {
-    // Tiles of up to 128 rows wait for their keys, one after the other.
-    double keys = wide(step.work.pairs) / heads / wide(step.attended);
-    double tile = std::clamp(wide(step.attended) / 64, 1.0, 2.0);
+    // A block of rows waits for its tiles of keys, one after the other. Blocks
+    // of a list are tiles of their own; a kernel's second form, for up to 128
+    // rows, takes three times as long for each. Four blocks of a form for long
+    // sequences divide the keys, and then add up what they found.
+    const double keys = wide(step.work.pairs) / heads / wide(step.attended);
+    const bool blocks = step.pattern == LayerStep::Pattern::Blocks;
+    const bool divided =
+        step.pattern == LayerStep::Pattern::Dense && keys >= longKeys;
+    const double tiles =
+        keys /
+        wide(blocks ? std::min<int64_t>(step.group, tileKeys) : tileKeys) /
+        (divided ? 3 : 1);
     of(Part::Attention) =
         std::max({operationsOf(shape, step.work, Part::Attention) /
-                      attentionRate(machine, step),
+                      attentionRate(machine, step, keys),
                   bytesOf(shape, step, Part::Attention) / machine.memory,
-                  keys * tile * machine.keySeconds});
+                  tiles * machine.tileSeconds *
+                      (step.attended > 64 && !divided ? 3 : 1)});
   }
   if (step.work.scorePairs + step.work.lsePairs > 0)
     of(Part::Scoring) = 2 * wide(shape.headDim) * wide(step.work.scorePairs) /
-                            rateOf(machine.scoring, step.scoreGroup) +
+                            rateOf(step.scoresBlocks ? machine.scoring.blocks
+                                                     : machine.scoring.columns,
+                                   step.scoreGroup) +
                         4 * wide(shape.headDim) * wide(step.work.lsePairs) /
                             machine.others.dense;
   seconds.between = elementwiseBytesOf(shape, step) / machine.memory +

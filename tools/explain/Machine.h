@@ -33,16 +33,21 @@ struct Machine {
   /// Attention: operations a second of kept pairs.
   struct Attention {
     double dense;
+    double band;                   ///< windows and sinks
     std::array<double, 3> blocks;  ///< of 32, 64 and 128
     std::array<double, 3> columns; ///< lists for 32, 64 and 128 rows
+    /// What a block of rows does beside its keys, and at their edges, takes as
+    /// long as so many keys.
+    double edge;
   };
-  Attention whole;  ///< kernels of one set that always compute all rows
+  Attention whole;  ///< of at most one list, for all rows of a sequence
   Attention others; ///< all other kernels
-  double band;      ///< windows and sinks
-  std::array<double, 3> scoring; ///< 2 d operations a pair
-  double keySeconds; ///< a key of one tile of 64 rows, one after the other
-  double launch;     ///< a kernel's start and end
-  double wait;       ///< a layer's, where the host chooses rows by its findings
+  struct {
+    std::array<double, 3> blocks, columns;
+  } scoring;          ///< 2 d operations a pair
+  double tileSeconds; ///< a tile of keys of up to 64 rows, one after the other
+  double launch;      ///< a kernel's start and end
+  double wait; ///< a layer's, where the host chooses rows by its findings
 };
 
 /// Kernels of a layer: products, attention and what stands between them.

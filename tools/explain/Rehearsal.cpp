@@ -95,18 +95,35 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
     if (!json.contains("commits") || !json["commits"].is_array())
       return bad("has no commits");
     std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
+    auto numberOf = [](const nlohmann::json &object, const char *name,
+                       int64_t missing) {
+      auto found = object.find(name);
+      return found != object.end() && found->is_number_integer()
+                 ? found->get<int64_t>()
+                 : missing;
+    };
     for (const nlohmann::json &commit : json["commits"]) {
-      if (!commit.is_object() || commit.value("sequence", int64_t(-1)) != 0)
+      if (!commit.is_object() || numberOf(commit, "sequence", -1) != 0)
         return bad("commits tokens of a second sequence");
-      commits.push_back({commit.value("position", int32_t(-1)),
-                         commit.value("token", int32_t(0))});
+      const int64_t position = numberOf(commit, "position", -1);
+      const int64_t token = numberOf(commit, "token", 0);
+      if (position < 0 || position > INT32_MAX || token < 0 ||
+          token > INT32_MAX)
+        return bad("commits at no position, or no token");
+      commits.push_back(
+          {static_cast<int32_t>(position), static_cast<int32_t>(token)});
     }
     std::vector<int64_t> &salient = log.salient.emplace_back();
     if (json.contains("salient_rows") && json["salient_rows"].is_array())
-      for (const nlohmann::json &rows : json["salient_rows"])
-        if (rows.is_number_integer())
-          salient.push_back(rows.get<int64_t>());
+      for (const nlohmann::json &rows : json["salient_rows"]) {
+        if (!rows.is_number_integer() || rows < 0 || rows > INT32_MAX)
+          return bad("has salient rows that are no number of rows");
+        salient.push_back(rows.get<int64_t>());
+      }
   }
+  if (log.commits.empty())
+    return Error("the log has no step, expected what heddle-run --steps-json "
+                 "writes");
   return log;
 }
 

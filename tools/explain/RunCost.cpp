@@ -226,6 +226,7 @@ void Counter::addScoring(const Phase &phase, const RehearsedStep &step,
         manifest.selections[static_cast<size_t>(refresh.selection)];
     any = true;
     layer.scoreGroup = selection.group;
+    layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
     layer.work.scorePairs += shape.heads * n * n;
     if (selection.scale != Selection::Scale::HeadDim)
       layer.work.lsePairs += shape.heads * live * n;
@@ -274,10 +275,9 @@ LayerStep Counter::layerStep(const RehearsedStep &step, size_t rule,
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
   }
-  result.whole = manifest.kernels[kernel].terms.size() <= 1 &&
-                 std::ranges::all_of(manifest.passes, [](const Pass &pass) {
-                   return pass.rows < 0 && pass.exact == Pass::Exact::All;
-                 });
+  result.whole =
+      result.attended == request.run.length &&
+      std::ranges::count_if(manifest.kernels[kernel].terms, readsList) <= 1;
   for (const Term &term : manifest.kernels[kernel].terms) {
     using Pattern = LayerStep::Pattern;
     if (!readsList(term)) {

@@ -10,6 +10,7 @@
 
 #include "bundle/ManifestNames.h"
 #include "bundle/Program.h"
+#include "bundle/ScheduleText.h"
 
 #include "nlohmann/json.hpp"
 
@@ -214,7 +215,10 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
   text += variant.dtype + " head dim " + std::to_string(variant.headDim);
   if (cuda && kernel.hasLists())
     text += " " + std::string(nameOf(variant.encoding));
-  text += ": " + counted(variant.queryRows, "row") +
+  if (variant.leastKeys)
+    text += " from " + counted(variant.leastKeys, "key");
+  text += (variant.allRows ? " for all rows: " : ": ") +
+          counted(variant.queryRows, "row") +
           (cuda ? " a block, " + launchText(variant) + ", " : " a task, ") +
           (variant.mapRows
                ? "tensor maps of " + counted(variant.mapRows, "row") + ", "
@@ -359,6 +363,12 @@ static std::string headText(const Explanation &explanation) {
                      counted((response + block - 1) / block, "block") + "), " +
                      counted(request.layers, "layer") + ", " +
                      counted(request.heads, "head") + "\n";
+  std::string set;
+  for (const TextParameter &parameter :
+       parametersOf(request.source, explanation.manifest.schedule))
+    set += (set.empty() ? "parameters: " : ", ") + parameter.name + " = " +
+           parameter.value;
+  text += set + (set.empty() ? "" : "\n");
   text +=
       shareText(shapeOf(request), cost.work, cost.dense, cost.certainty) + "\n";
   double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
@@ -472,6 +482,10 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   ordered_json json;
   const Spelling spelling(request.source);
   json["schedule"] = explanation.manifest.schedule;
+  json["parameters"] = ordered_json::object();
+  for (const TextParameter &parameter :
+       parametersOf(request.source, explanation.manifest.schedule))
+    json["parameters"][parameter.name] = parameter.value;
   json["steps"] = request.steps;
   json["length"] = request.length;
   json["layers"] = request.layers;

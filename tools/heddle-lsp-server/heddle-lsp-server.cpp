@@ -5,72 +5,58 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Process.h"
-#include "heddle/Dialect/Heddle/IR/Heddle.h"
-#include "heddle/Dialect/Shed/IR/Shed.h"
-#include "heddle/Dialect/Warp/IR/Warp.h"
+#include "Server.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "bundle/Process.h"
+
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/LSP/Logging.h"
+#include "llvm/Support/LSP/Protocol.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <pthread.h>
+using llvm::lsp::JSONTransport;
+using llvm::lsp::Logger;
+namespace cl = llvm::cl;
 
-namespace {
-
-struct Run {
-  int argc;
-  char **argv;
-  mlir::DialectRegistry &registry;
-  bool failed = false;
-
-  static void *entry(void *argument) {
-    Run &run = *static_cast<Run *>(argument);
-    run.failed =
-        mlir::failed(mlir::MlirLspServerMain(run.argc, run.argv, run.registry));
-    return nullptr;
-  }
-};
-
-/// MLIR's parser recurses into brackets, and what an editor sends while
-/// somebody types may be anything. heddlec and heddle-opt look at the nesting
-/// before they parse; MLIR's server offers no place for that. So it runs on a
-/// stack that millions of brackets fit, of which only what is used takes
-/// memory.
-constexpr size_t stackBytes = size_t(4) << 30;
-
-/// Runs the server on such a stack, or, where there is no address space for
-/// one, on this thread's.
-bool runServer(Run &run) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_t thread;
-  bool started = pthread_attr_setstacksize(&attributes, stackBytes) == 0 &&
-                 pthread_create(&thread, &attributes, Run::entry, &run) == 0;
-  pthread_attr_destroy(&attributes);
-  if (started)
-    pthread_join(thread, nullptr);
-  else
-    Run::entry(&run);
-  return !run.failed;
-}
-
-} // namespace
+static cl::OptionCategory category("heddle-lsp-server options");
+static cl::opt<Logger::Level> logLevel(
+    "log", cl::desc("What is written to stderr:"), cl::cat(category),
+    cl::values(clEnumValN(Logger::Level::Error, "error", "errors alone"),
+               clEnumValN(Logger::Level::Info, "info",
+                          "and each message's name"),
+               clEnumValN(Logger::Level::Debug, "verbose", "all")),
+    cl::init(Logger::Level::Error));
+static cl::opt<bool> litTest(
+    "lit-test",
+    cl::desc("Read messages that lines of '// -----' part, and write them "
+             "indented, for tests; a file's scheme may be test:"),
+    cl::cat(category));
 
 int main(int argc, char **argv) {
   ::heddle::bundle::startProgram("heddle-lsp-server");
   // --help is about this tool; libLLVM's own options are on --help-hidden.
-  for (auto &entry : llvm::cl::getRegisteredOptions())
-    if (entry.first != "help" && entry.first != "version")
-      entry.second->setHiddenFlag(llvm::cl::Hidden);
-  llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
+  for (auto &entry : cl::getRegisteredOptions())
+    if (entry.first != "help" && entry.first != "version" &&
+        !llvm::is_contained(entry.second->Categories, &category))
+      entry.second->setHiddenFlag(cl::Hidden);
+  cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
     os << "Heddle version " HEDDLE_VERSION "\n";
   });
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  registry.insert<mlir::heddle::HeddleDialect, mlir::shed::ShedDialect,
-                  mlir::warp::WarpDialect>();
-  Run run{argc, argv, registry};
-  return runServer(run) ? 0 : 1;
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Schedules in editors, by the language server protocol on stdin and "
+      "stdout\n\nAn editor starts it: see docs/HowTo/Editors.md. Exit code 0 "
+      "after the protocol's\nshutdown and exit, else 1.\n\nExample: "
+      "heddle-lsp-server --log=info 2> server.log\n");
+  Logger::setLogLevel(logLevel);
+  if (litTest)
+    llvm::lsp::URIForFile::registerSupportedScheme("test");
+  llvm::sys::ChangeStdinToBinary();
+  JSONTransport transport(stdin, llvm::outs(),
+                          litTest ? llvm::lsp::JSONStreamStyle::Delimited
+                                  : llvm::lsp::JSONStreamStyle::Standard,
+                          /*PrettyOutput=*/litTest);
+  return heddle::editor::serve(transport);
 }

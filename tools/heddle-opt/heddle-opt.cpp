@@ -13,6 +13,7 @@
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Pipelines/Compiler.h"
+#include "heddle/Pipelines/Reading.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/InitAllDialects.h"
@@ -34,6 +35,25 @@ static LogicalResult fail(const llvm::Twine &message) {
   return failure();
 }
 
+/// Whether a text of schedules has no mistake; says each as heddlec does.
+static bool isGoodText(const llvm::MemoryBuffer &buffer,
+                       const DialectRegistry &registry,
+                       const MlirOptMainConfig &config) {
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects(config.shouldAllowUnregisteredDialects());
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(buffer.getMemBufferRef()),
+      llvm::SMLoc());
+  SourceMgrDiagnosticHandler printing(sources, &context);
+  // Of what is good MlirOptMain gives the warnings.
+  ScopedDiagnosticHandler errors(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return mlir::heddle::Reading(buffer.getMemBufferRef(), &context).isGood();
+}
+
 /// What MlirOptMain does with files, and before it a look at the text.
 static LogicalResult run(StringRef input, StringRef output,
                          DialectRegistry &registry,
@@ -46,6 +66,12 @@ static LogicalResult run(StringRef input, StringRef output,
     problem = mlir::heddle::nestingProblem(buffer->getBuffer());
   if (!problem.empty())
     return fail(buffer->getBufferIdentifier() + ": " + problem);
+  const bool whole = config.inputSplitMarker().empty() &&
+                     !config.shouldVerifyDiagnostics() &&
+                     !isBytecode(buffer->getMemBufferRef());
+  if (whole && buffer->getBuffer().contains("heddle.schedule") &&
+      !isGoodText(*buffer, registry, config))
+    return failure();
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &problem);
   if (!file)
     return fail(problem);

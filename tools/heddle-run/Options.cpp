@@ -197,6 +197,12 @@ void addGenerationOptions(CLI::App &app, Parsed &parsed) {
       ->check(isWhole<uint64_t>())
       ->type_name("N")
       ->group(group);
+  app.add_option("--commit-order", options.commitOrderFile,
+                 "The order in which a schedule with `commit random_order` "
+                 "commits, in place of one drawn by --seed: a text file of the "
+                 "response's positions, from 0, each once")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option(
          "--eot-id", options.eotToken,
          "The end-of-turn token, if the tokenizer lacks that of the chat "
@@ -292,6 +298,24 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
                  "rows of every layer, visible positions, selected keys and "
                  "blocks (on the host; large)")
       ->type_name("FILE")
+      ->group(group);
+  app.add_option("--record", options.record,
+                 "The run of the first prompt as one file to look at: "
+                 "attention maps, selections, rows, commits; 'heddle-trace "
+                 "view FILE' draws it")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--record-cells", options.recordCells,
+                 "Cells of a recorded map's side (else: 64, or 32 where a "
+                 "step has more than 256 heads)")
+      ->check(CLI::Range(int64_t(8), int64_t(256)))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--record-every", options.recordEvery,
+                 "Steps from one recorded map to the next (else: as many as "
+                 "make 16 maps)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->type_name("N")
       ->group(group);
   app.add_flag("--visual", options.visual,
                "Watch the sequence being unmasked (on a terminal)")
@@ -395,6 +419,8 @@ Status checkLogFile(const RunOptions &options, const char *flag,
 Status checkLogFiles(const RunOptions &options) {
   if (Status s = checkLogFile(options, "--steps-json", options.stepsJson); !s)
     return s;
+  if (Status s = checkLogFile(options, "--record", options.record); !s)
+    return s;
   return checkLogFile(options, "--trace", options.trace);
 }
 
@@ -458,6 +484,15 @@ Status settle(const CLI::App &app, Parsed &parsed) {
                    (options.json ? "--json writes" : "--visual draws") +
                    "; give it a file");
   }
+  if (options.record.empty()) {
+    if (app.count("--record"))
+      return Error("--record is empty, expected a file");
+    for (const char *name : {"--record-cells", "--record-every"})
+      if (app.count(name))
+        return Error(std::string(name) + " is of --record; give that too");
+  }
+  if (options.record == "-")
+    return Error("--record writes a binary file; give it a name");
   if (!options.trace.empty() && !options.stepsJson.empty() &&
       std::filesystem::weakly_canonical(options.trace) ==
           std::filesystem::weakly_canonical(options.stepsJson))
@@ -557,6 +592,7 @@ void resolveLengths(const RunOptions &options, int64_t room,
   lengths.genLength = resolved.genLength;
   lengths.steps = resolved.steps;
   lengths.blockLength = resolved.blockLength;
+  lengths.commitOrder = options.commitOrder;
 }
 
 } // namespace heddle::run

@@ -45,7 +45,9 @@ struct RunOptions {
   std::string system;
 
   std::optional<int64_t> genLength, steps, blockLength;
-  rt::SampleOptions sampling; ///< but for what follows; see Sampling.h
+  std::string commitOrderFile;      ///< read to the following; empty: none
+  std::vector<int32_t> commitOrder; ///< in place of the file's, if not empty
+  rt::SampleOptions sampling;       ///< but for what follows; see Sampling.h
   std::optional<double> temperature, eps, topP, algTemp;
   std::optional<int64_t> topK;
   std::optional<std::string> alg;
@@ -59,8 +61,11 @@ struct RunOptions {
   int threads = 0; ///< 0: one per core
 
   bool json = false;
-  std::string stepsJson; ///< a path, "-" for standard output, or empty
-  std::string trace;     ///< likewise
+  std::string stepsJson;   ///< a path, "-" for standard output, or empty
+  std::string trace;       ///< likewise
+  std::string record;      ///< a path, or empty
+  int64_t recordCells = 0; ///< of a map's side; 0: as many as fit
+  int64_t recordEvery = 0; ///< steps from map to map; 0: some 16 maps
   bool visual = false;
   bool quiet = false;
   bool progress = true;
@@ -76,8 +81,8 @@ const char *dtypeName(rt::DType dtype);
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv);
 
 /// Fills in the lengths that were not given, for a model with `room` positions
-/// behind its longest prompt, as explain::resolveLengths() says.
-/// `lengths.sampling` has been settled.
+/// behind its longest prompt, as explain::resolveLengths() says, and the order
+/// of commits. `lengths.sampling` has been settled.
 void resolveLengths(const RunOptions &options, int64_t room,
                     rt::GenerateOptions &lengths);
 

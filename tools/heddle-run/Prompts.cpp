@@ -11,6 +11,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/text/Utf8.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -249,6 +250,36 @@ Result<std::vector<Prompt>> readPrompts(const RunOptions &options,
   if (!prompt)
     return prompt.takeError().withContext(name);
   return std::vector<Prompt>{std::move(*prompt)};
+}
+
+Result<std::vector<int32_t>> readCommitOrder(const std::string &path) {
+  Result<std::string> text = rt::readTextFile(path, largestPrompt);
+  if (!text)
+    return text.takeError();
+  constexpr std::string_view gaps = " \t\r\n,";
+  std::vector<int32_t> order;
+  const std::string_view all = *text;
+  for (size_t at = all.find_first_not_of(gaps); at != all.npos;) {
+    const size_t end = std::min(all.find_first_of(gaps, at), all.size());
+    const std::string_view word = all.substr(at, end - at);
+    int32_t position = 0;
+    auto [stop, code] =
+        std::from_chars(word.data(), word.data() + word.size(), position);
+    if (code != std::errc() || stop != word.data() + word.size()) {
+      const auto line = 1 + std::count(all.begin(), all.begin() + at, '\n');
+      std::string shown(word.substr(0, 32));
+      std::replace_if(
+          shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; },
+          '?');
+      return Error(path + ":" + std::to_string(line) + ": '" + shown +
+                   "' is not a position; expected whole numbers from 0");
+    }
+    order.push_back(position);
+    at = all.find_first_not_of(gaps, end);
+  }
+  if (order.empty())
+    return Error(path + " has no position; expected each of the response's");
+  return order;
 }
 
 Result<std::vector<std::vector<int32_t>>>

@@ -42,6 +42,10 @@ parsePromptLines(std::string_view bytes, const std::string &name,
 /// "1,2,3" (blanks allowed) as ids.
 Result<std::vector<int32_t>> parseIds(std::string_view list);
 
+/// The numbers of a --commit-order file, with blanks, commas or line breaks
+/// between them.
+Result<std::vector<int32_t>> readCommitOrder(const std::string &path);
+
 /// The ids of every prompt. `tokenizer` may be null when none is text.
 Result<std::vector<std::vector<int32_t>>>
 encodePrompts(const std::vector<Prompt> &prompts,

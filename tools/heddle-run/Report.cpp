@@ -79,6 +79,8 @@ Json optionsJson(const RunResult &result) {
             {"block_length", result.lengths.blockLength},
             {"temperature", sampling.temperature},
             {"seed", sampling.seed}};
+  if (!result.lengths.commitOrder.empty())
+    json["commit_order"] = result.lengths.commitOrder;
   if (const auto &timesteps = sampling.timesteps) {
     json["alg"] = algName(timesteps->rule);
     json["alg_temp"] = timesteps->ruleTemperature;
@@ -111,9 +113,14 @@ std::string costReport(const RunResult &result) {
   if (result.selects && result.totals.attention.refreshes == 0)
     text += "no selection was made: no step of this run is in the cadence of "
             "one\n";
-  const rt::StepCounters &counted = result.totals.attention;
-  if (!result.isDense && counted.pairs >= counted.densePairs)
-    text += "no step was sparse: each computed all rows and pairs\n";
+  const rt::StepCounters &pairs = result.totals.attention;
+  if (!result.isDense && pairs.pairs >= pairs.densePairs)
+    text += result.totals.steps < result.lengths.steps
+                ? "what was saved is steps, " +
+                      std::to_string(result.totals.steps) + " in place of " +
+                      std::to_string(result.lengths.steps) +
+                      ": each computed all rows and pairs\n"
+                : "no step was sparse: each computed all rows and pairs\n";
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "Progress.h"
 #include "Prompts.h"
 #include "Report.h"
+#include "RunRecord.h"
 #include "Sampling.h"
 #include "StepLog.h"
 #include "Terminal.h"
@@ -31,6 +32,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -78,17 +81,20 @@ private:
   Status chooseDType(const bundle::Manifest &manifest);
   Status loadModel();
   Status openSinks();
+  void openRecord();
   Status generate(rt::StepEngine &engine);
   Status compareWithDense();
   Status report();
-  bool observe(const rt::StepRecord &record);
+  bool observe(const rt::StepRecord &step);
 
   const RunOptions &options;
   Clock::time_point start;
   Progress progress;
   std::optional<StepLog> stepLog;
   std::optional<TraceLog> traceLog;
+  std::optional<RunRecord> record;
   std::vector<bundle::Selection> selections; ///< of the schedule
+  std::string source;                        ///< likewise, its text
   std::optional<Canvas> canvas;
 
   rt::ModelConfig config;
@@ -125,11 +131,15 @@ std::variant<int, Failure> Session::run() {
   result.schedule = schedule->manifest().schedule;
   countDense(schedule->manifest());
   selections = schedule->manifest().selections;
+  source = schedule->section(bundle::scheduleSection);
   result.onHost = options.device == "cpu";
   if (Status status = chooseDType(schedule->manifest()); !status)
     return Failure(status.takeError());
   Result<std::unique_ptr<rt::Device>> opened =
-      rt::Device::open({.name = options.device, .dtype = result.dtype}, config);
+      rt::Device::open({.name = options.device,
+                        .dtype = result.dtype,
+                        .observed = !options.record.empty()},
+                       config);
   if (!opened)
     return Failure(opened.takeError());
   device = std::move(*opened);
@@ -262,6 +272,13 @@ std::optional<Failure> Session::prepareLengths() {
   int64_t longest = *std::max_element(result.promptLengths.begin(),
                                       result.promptLengths.end());
   resolveLengths(options, config.maxSequenceLength - longest, result.lengths);
+  if (!options.commitOrderFile.empty()) {
+    Result<std::vector<int32_t>> order =
+        readCommitOrder(options.commitOrderFile);
+    if (!order)
+      return Failure(order.takeError().withContext("--commit-order"));
+    result.lengths.commitOrder = std::move(*order);
+  }
   if (Status status = rt::checkOptions(result.lengths); !status)
     return Failure(exitUsage, status.takeError());
   if (Status status = rt::checkPrompts(config, prompts, result.lengths);
@@ -404,6 +421,8 @@ Status Session::openSinks() {
     traceLog.emplace(std::move(*log));
     result.lengths.trace = true;
   }
+  if (!options.record.empty())
+    openRecord();
   if (!options.visual)
     return Status::success();
   if (!isatty(STDOUT_FILENO)) {
@@ -427,19 +446,56 @@ Status Session::openSinks() {
   return Status::success();
 }
 
-bool Session::observe(const rt::StepRecord &record) {
+void Session::openRecord() {
+  rt::GenerateOptions &lengths = result.lengths;
+  lengths.trace = true;
+  lengths.maps.cells = options.recordCells ? options.recordCells
+                       : config.layers * config.queryHeads > 256 ? 32
+                                                                 : 64;
+  lengths.mapEvery = options.recordEvery
+                         ? options.recordEvery
+                         : std::max<int64_t>(1, (lengths.steps + 15) / 16);
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
+  const std::filesystem::path folder =
+      std::filesystem::absolute(options.model).lexically_normal();
+  record.emplace(
+      RunRecord::About{
+          .schedule = result.schedule,
+          .source = source,
+          .model = (folder.has_filename() ? folder : folder.parent_path())
+                       .filename()
+                       .string(),
+          .device = device->description(),
+          .dtype = std::string(rt::name(result.dtype)),
+          .date = date,
+          .promptLength = result.promptLengths.front(),
+          .selections = selections,
+          .lengths = lengths,
+          .text =
+              [this](int32_t token) {
+                return tokenizer ? tokenizer->decode({&token, 1}, false)
+                                 : std::to_string(token);
+              }},
+      config);
+}
+
+bool Session::observe(const rt::StepRecord &step) {
   if (result.totals.steps == 0)
     result.firstStepSeconds = secondsSince(start);
-  result.totals.add(record);
+  result.totals.add(step);
   if (stepLog)
-    stepLog->step(record);
+    stepLog->step(step);
   if (traceLog)
-    traceLog->step(record);
+    traceLog->step(step);
+  if (record)
+    record->step(step);
   if (canvas)
-    canvas->step(record, progressLine(result.totals, record.totalSteps,
-                                      terminalSize(STDOUT_FILENO).columns));
+    canvas->step(step, progressLine(result.totals, step.totalSteps,
+                                    terminalSize(STDOUT_FILENO).columns));
   else
-    progress.step(result.totals, record.totalSteps);
+    progress.step(result.totals, step.totalSteps);
   return !interrupted();
 }
 
@@ -454,6 +510,10 @@ Status Session::generate(rt::StepEngine &engine) {
   result.generation = std::move(*generation);
   if (stepLog)
     if (Status status = stepLog->finish(result.generation); !status)
+      return status;
+  if (record)
+    if (Status status = record->finish(options.record, result.generation);
+        !status)
       return status;
   return traceLog ? traceLog->finish() : Status::success();
 }

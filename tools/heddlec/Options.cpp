@@ -114,6 +114,11 @@ struct Flags {
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),
       cl::value_desc("name"), cl::cat(category)};
+  cl::list<std::string> settings{
+      "set",
+      cl::desc("Give a parameter of the schedule another value: keep=1/2, "
+               "'keep=20 percent', group=64; may be repeated"),
+      cl::value_desc("name=value"), cl::cat(category)};
   cl::opt<Level> level{
       "compile-to", cl::desc("Stop at a level:"),
       cl::values(
@@ -226,6 +231,7 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir                    writes pulsecol.hdl\n"
     "  heddlec examples/pulsecol.mlir -o /tmp/p.hdl --target=x86-64-v3\n"
     "  heddlec examples/pulsecol.mlir --target=host,cuda  for CPU and GPUs\n"
+    "  heddlec examples/pulsecol.mlir --set keep=1/2 --set group=128\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/dense.mlir --target=cuda:sm_90a --tuning=h200.json\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
@@ -271,6 +277,23 @@ std::string idleOption(const Flags &flags) {
               " says what to explain; give --explain too, "
               "or leave it out")
           .str();
+  return "";
+}
+
+/// Takes names and values apart; returns what is wrong with them, or "".
+std::string readSettings(const Flags &flags, Options &options) {
+  for (StringRef text : flags.settings) {
+    auto [name, value] = text.split('=');
+    name = name.trim();
+    value = value.trim();
+    if (name.empty() || value.empty())
+      return ("--set: '" + text +
+              "', expected a parameter and its value, such as keep=1/2")
+          .str();
+    if (llvm::is_contained(llvm::make_first_range(options.settings), name))
+      return ("--set: '" + name + "' is set twice").str();
+    options.settings.emplace_back(name.str(), value.str());
+  }
   return "";
 }
 
@@ -505,6 +528,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");
   else if (std::string problem = idleOption(flags); !problem.empty())
+    exitCode = usageError(problem);
+  else if (std::string problem = readSettings(flags, options); !problem.empty())
     exitCode = usageError(problem);
   else if (std::string problem = checkOptions(options); !problem.empty())
     exitCode = usageError(problem);

@@ -13,6 +13,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mlir::heddle {
 
@@ -41,6 +43,8 @@ struct Options {
   bool kernels = false; ///< explain these, too
   std::string remarks;  ///< a regular expression on categories, or ""
   CacheOptions cache;
+  /// Names of parameters and their values.
+  std::vector<std::pair<std::string, std::string>> settings;
   CompilerOptions compiler;
 };
 

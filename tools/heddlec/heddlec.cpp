@@ -156,6 +156,22 @@ void closeCache(::heddle::CodeCache &cache, const CacheOptions &options) {
         << "not all compiled code is kept: " << problem << "\n";
 }
 
+/// The schedule's text with the parameters that the user set, or null.
+std::unique_ptr<llvm::MemoryBuffer>
+withSettings(std::unique_ptr<llvm::MemoryBuffer> buffer, const Options &options,
+             MLIRContext &context) {
+  if (options.settings.empty())
+    return buffer;
+  const std::string name = buffer->getBufferIdentifier().str();
+  llvm::SourceMgr sourceMgr;
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  FailureOr<std::string> text = setParameters(
+      sourceMgr, options.compiler.schedule, options.settings, &context);
+  return failed(text) ? nullptr
+                      : llvm::MemoryBuffer::getMemBufferCopy(*text, name);
+}
+
 LogicalResult run(Options options) {
   if (options.cache.clear || options.cache.stats != ExplainFormat::None)
     return runCacheCommand(options.cache);
@@ -164,13 +180,16 @@ LogicalResult run(Options options) {
       readScheduleFile(options.input, problem);
   if (!buffer)
     return fail(problem);
-  StringRef source = buffer->getBuffer();
 
   DialectRegistry registry;
   registerCompilerDialects(registry);
   MLIRContext context(registry);
   // The source line says more to a user than the generic form of an op.
   context.printOpOnDiagnostic(false);
+  buffer = withSettings(std::move(buffer), options, context);
+  if (!buffer)
+    return failure();
+  StringRef source = buffer->getBuffer();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sourceMgr, &context);

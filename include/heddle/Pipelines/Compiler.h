@@ -118,6 +118,16 @@ std::string nestingProblem(StringRef text);
 OwningOpRef<ModuleOp> parseSchedule(llvm::SourceMgr &sourceMgr, StringRef name,
                                     MLIRContext *context);
 
+/// The text of the main buffer of `sourceMgr` with other values for parameters
+/// of the schedule that parseSchedule() would choose: `settings` are names and
+/// values, {"keep", "1/2"}. The text is then what a user would have written to
+/// the same end. Fails with a diagnostic when it cannot be parsed as it is,
+/// there is no such parameter or the value is of another kind.
+FailureOr<std::string>
+setParameters(llvm::SourceMgr &sourceMgr, StringRef name,
+              ArrayRef<std::pair<std::string, std::string>> settings,
+              MLIRContext *context);
+
 /// Compiles the module's schedule; `source` is the text that it was parsed
 /// from, which the bundle keeps. The module is changed.
 FailureOr<Compiled> compile(ModuleOp module, StringRef source,

@@ -11,7 +11,7 @@
 //   scores(%logit, %query, %key, %head) {
 //     %cap = arith.constant 30.0 : f32
 //     ...
-//     heddle.yield %capped
+//     yield %capped
 //   }
 //
 // from the scaled logit (f32), the positions of query and key in the sequence

@@ -39,6 +39,7 @@ struct KernelRecord {
   int64_t sharedBytes = 0;
   int64_t mapRows = 0; ///< bundle::KernelVariant::mapRows
   int64_t cluster = 1;
+  int64_t leastKeys = 0; ///< bundle::KernelVariant::leastKeys
 };
 
 /// One section of a bundle with a target's code.

@@ -19,6 +19,10 @@ using Values = NVVMBuilder::Values;
 /// Dynamic shared memory of every kernel of a module.
 static constexpr StringLiteral sharedSymbol = "heddle_shared";
 
+/// What swizzles of 128 bytes repeat after. No kernel has other shared memory,
+/// and what a block of Hopper's has begins there.
+static constexpr unsigned sharedAlignment = 1024; // bytes
+
 Type NVVMBuilder::global() {
   return LLVM::LLVMPointerType::get(
       b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
@@ -227,7 +231,7 @@ Value NVVMBuilder::sharedBase() {
     LLVM::GlobalOp::create(
         b, LLVM::LLVMArrayType::get(i8(), 0),
         /*isConstant=*/false, LLVM::Linkage::External, sharedSymbol,
-        Attribute(), /*alignment=*/128,
+        Attribute(), sharedAlignment,
         static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
   }
   Value base = LLVM::AddressOfOp::create(b, shared(), sharedSymbol);

@@ -40,6 +40,7 @@ public:
   using Values = SmallVector<Value>;
 
   NVVMBuilder(Location loc, MLIRContext *context) : b(loc, context) {}
+  virtual ~NVVMBuilder() = default;
 
   ImplicitLocOpBuilder b;
 
@@ -197,7 +198,8 @@ public:
   Value threadId();
   Value blockId(Axis axis);
   Value gridSize(Axis axis);
-  void barrier();
+  /// Of the threads that compute.
+  virtual void barrier();
   void warpBarrier();
   /// The value that lane (own lane ^ mask) holds, of a 32-bit type.
   Value shuffleXor(Value x, int64_t mask);

@@ -16,63 +16,87 @@ namespace abi = ::heddle::abi;
 using Values = NVVMBuilder::Values;
 using arith::CmpIPredicate;
 
-void SelectLowering::choose(Value row, Value first) {
-  v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
-    Value which = v.add(first, part);
-    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
-      KeyList list =
-          loadKeyList(v, encoding, blocks ? group : 0,
-                      v.at(args, offsetof(abi::SelectArgs, list)), row, which);
-      Value shown = shownScores(row, which);
-      if (blocks)
-        return chooseBlocks(list, part, shown);
-      Value scores = scoresOf(part, false);
-      v.when(v.flip(v.isNull(shown), 1), [&] {
-        v.loop(thread, n, threads, [&](Value key) {
-          Value offset = v.mul(key, 4);
-          v.store(v.load(v.f32(), v.at(scores, offset), 4), v.at(shown, offset),
-                  4);
-        });
-      });
-      TopK(v, encoding, threads).run(scores, n, list, thread, shared);
-    });
-  });
-}
-
-/// Where the scores of a list are to be shown, or null.
-Value SelectLowering::shownScores(Value row, Value which) {
+Value mlir::heddle::shownScores(NVVMBuilder &v, const KeyChoice &choice,
+                                Value row, Value which) {
+  auto field = [&](Type type, size_t offset) {
+    return v.loadConstant(type, v.at(choice.args, static_cast<int64_t>(offset)),
+                          8);
+  };
   Value scores = field(v.global(), offsetof(abi::SelectArgs, scores));
-  Value groups = v.quotient(v.add(n, group - 1), group);
+  Value groups = v.quotient(v.add(choice.n, choice.group - 1), choice.group);
   Value list = v.add(v.mul(v.widen(row), v.widen(groups)), v.widen(which));
   return v.choose(
       v.isNull(scores), v.global(), [&]() -> Values { return {scores}; },
       [&]() -> Values {
-        return {v.at(scores, v.mul(v.mul(list, v.widen(n)), 4))};
+        return {v.at(scores, v.mul(v.mul(list, v.widen(choice.n)), 4))};
       })[0];
 }
+
+void mlir::heddle::chooseKeys(NVVMBuilder &v, const KeyChoice &choice,
+                              Value row, Value which, Value scores) {
+  KeyList list = loadKeyList(v, choice.encoding, 0,
+                             v.at(choice.args, offsetof(abi::SelectArgs, list)),
+                             row, which);
+  Value shown = shownScores(v, choice, row, which);
+  v.when(v.flip(v.isNull(shown), 1), [&] {
+    v.loop(choice.thread, choice.n, choice.threads, [&](Value key) {
+      Value offset = v.mul(key, 4);
+      v.store(v.load(v.f32(), v.at(scores, offset), 4), v.at(shown, offset), 4);
+    });
+  });
+  TopK(v, choice.encoding, choice.threads)
+      .run(scores, choice.n, list, choice.thread, choice.shared);
+}
+
+namespace {
+
+/// Makes a list of blocks of scores of keys.
+class BlockChooser {
+public:
+  BlockChooser(NVVMBuilder &v, const KeyChoice &choice, const KeyList &list,
+               Value bySpan)
+      : v(v), choice(choice), list(list), bySpan(bySpan) {}
+
+  void run(const BlockScores &scores, Value shown);
+
+private:
+  Value word(size_t offset) {
+    return v.narrow(v.loadConstant(
+        v.i64(), v.at(choice.args, static_cast<int64_t>(offset)), 8));
+  }
+  void pool(Value from, Value first, Value end, Value limit, Value to,
+            Value shown);
+
+  NVVMBuilder &v;
+  const KeyChoice &choice;
+  const KeyList &list;
+  Value bySpan; ///< i1: whether the second span is scored by itself
+};
 
 /// The mean scores, `from` having the keys', of blocks `first` to `end` (i32)
 /// to `to`; zero from block `limit` on and up to a multiple of 4 of them. Also
 /// to `shown`, all of them, if that is not null. Where the second span is
 /// scored by itself a short block has the others' size.
-void SelectLowering::poolScores(Value from, Value first, Value end, Value limit,
-                                const KeyList &list, Value to, Value shown) {
+void BlockChooser::pool(Value from, Value first, Value end, Value limit,
+                        Value to, Value shown) {
+  const int64_t size = choice.group;
   Value count = v.sub(end, first);
   Value padded = v.both(v.add(count, 3), ~int64_t(3));
-  Value shows = v.flip(v.isNull(shown), 1), wholeSize = isScoredBySpan();
-  v.loop(thread, padded, threads, [&](Value i) {
+  Value shows = v.flip(v.isNull(shown), 1);
+  v.loop(choice.thread, padded, choice.threads, [&](Value i) {
     Value block = v.add(first, i);
-    KeyRange keys = keysOfBlock(v, block, n, list.split, group);
+    KeyRange keys = keysOfBlock(v, block, choice.n, list.split, size);
     // None behind the last block.
     Value sum =
-        v.loop(keys.first, v.least(keys.end, n), v.word(1), {v.real(0.0f)},
-               [&](Value key, ValueRange sums) -> Values {
+        v.loop(keys.first, v.least(keys.end, choice.n), v.word(1),
+               {v.real(0.0f)}, [&](Value key, ValueRange sums) -> Values {
                  return {v.addf(sums[0],
                                 v.load(v.f32(), v.at(from, v.mul(key, 4)), 4))};
                })[0];
-    Value size = v.select(wholeSize, v.word(group),
-                          v.greatest(v.sub(keys.end, keys.first), v.word(1)));
-    Value mean = v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), size));
+    Value keysThere =
+        v.select(bySpan, v.word(size),
+                 v.greatest(v.sub(keys.end, keys.first), v.word(1)));
+    Value mean = v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), keysThere));
     Value offset = v.mul(i, 4);
     v.store(v.select(v.compare(CmpIPredicate::slt, block, limit), mean,
                      v.real(0.0f)),
@@ -82,41 +106,35 @@ void SelectLowering::poolScores(Value from, Value first, Value end, Value limit,
   });
 }
 
-/// Makes a list of blocks, see abi::SelectArgs.
-void SelectLowering::chooseBlocks(const KeyList &list, Value part,
-                                  Value shown) {
-  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
-  Value zero = v.word(0), bySpan = isScoredBySpan();
+void BlockChooser::run(const BlockScores &scores, Value shown) {
+  Value zero = v.word(0);
   Value boundary = word(offsetof(abi::SelectArgs, boundary));
-  Value all = v.add(blocksBefore(v, list.split, group),
-                    blocksBefore(v, v.sub(n, list.split), group));
+  Value all = v.add(blocksBefore(v, list.split, choice.group),
+                    blocksBefore(v, v.sub(choice.n, list.split), choice.group));
   // Without spans the first one is empty.
   Value firstKeep = v.select(v.compare(CmpIPredicate::sgt, boundary, zero),
                              word(offsetof(abi::SelectArgs, spanKeep)), zero);
   Value firstEnd = v.select(bySpan, all, boundary);
-  Value mass = scoresOf(part, false);
-  Value firstScores = scratchRow(v.word(2 * parts));
-  Value secondScores = scratchRow(v.word(2 * parts + 1));
-  poolScores(mass, zero, all, firstEnd, list, firstScores, shown);
+  pool(scores.keys, zero, all, firstEnd, scores.first, shown);
   Value showsSecond = v.both(bySpan, v.flip(v.isNull(shown), 1));
   Value shownSecond = v.choose(
       showsSecond, v.global(),
       [&]() -> Values { return {v.at(shown, v.mul(all, 4))}; },
       [&]() -> Values { return {v.null()}; })[0];
   Value secondMass = v.choose(
-      bySpan, v.global(), [&]() -> Values { return {scoresOf(part, true)}; },
-      [&]() -> Values { return {mass}; })[0];
-  poolScores(secondMass, boundary, all, all, list, secondScores, shownSecond);
-  v.loop(thread, list.keep, threads, [&](Value i) {
+      bySpan, v.global(), [&]() -> Values { return {scores.spanKeys}; },
+      [&]() -> Values { return {scores.keys}; })[0];
+  pool(secondMass, boundary, all, all, scores.second, shownSecond);
+  v.loop(choice.thread, list.keep, choice.threads, [&](Value i) {
     v.store(v.word(-1), v.at(list.base, v.mul(i, 4)), 4);
   });
   v.barrier();
 
-  TopK topK(v, list.encoding, threads);
+  TopK topK(v, list.encoding, choice.threads);
   v.when(v.compare(CmpIPredicate::sgt, firstKeep, zero), [&] {
     KeyList firstList = list;
     firstList.keep = firstKeep;
-    topK.run(firstScores, firstEnd, firstList, thread, shared,
+    topK.run(scores.first, firstEnd, firstList, choice.thread, choice.shared,
              {Value(), boundary});
   });
   v.barrier();
@@ -133,8 +151,41 @@ void SelectLowering::chooseBlocks(const KeyList &list, Value part,
   secondList.keep = v.sub(list.keep, firstKeep);
   secondList.base = v.at(list.base, v.mul(written, 4));
   v.when(v.compare(CmpIPredicate::sgt, secondList.keep, zero), [&] {
-    topK.run(secondScores, v.sub(all, boundary), secondList, thread, shared,
-             {boundary, Value()});
+    topK.run(scores.second, v.sub(all, boundary), secondList, choice.thread,
+             choice.shared, {boundary, Value()});
   });
   v.barrier();
+}
+
+} // namespace
+
+Value mlir::heddle::isScoredBySpan(NVVMBuilder &v, Value args) {
+  Value lse = v.loadConstant(
+      v.global(), v.at(args, int64_t(offsetof(abi::SelectArgs, spanLse))), 8);
+  return v.flip(v.isNull(lse), 1);
+}
+
+void mlir::heddle::chooseBlocks(NVVMBuilder &v, const KeyChoice &choice,
+                                Value row, Value which,
+                                const BlockScores &scores) {
+  KeyList list = loadKeyList(v, choice.encoding, choice.group,
+                             v.at(choice.args, offsetof(abi::SelectArgs, list)),
+                             row, which);
+  BlockChooser(v, choice, list, isScoredBySpan(v, choice.args))
+      .run(scores, shownScores(v, choice, row, which));
+}
+
+void SelectLowering::choose(Value row, Value first) {
+  const KeyChoice choice{encoding, group, threads, args, n, thread, shared};
+  v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
+    Value which = v.add(first, part);
+    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
+      Value keys = scoresOf(part, false);
+      if (!blocks)
+        return chooseKeys(v, choice, row, which, keys);
+      chooseBlocks(v, choice, row, which,
+                   {keys, scoresOf(part, true), scratchRow(v.word(2 * parts)),
+                    scratchRow(v.word(2 * parts + 1))});
+    });
+  });
 }

@@ -204,13 +204,7 @@ void SelectLowering::scoreLists(Value list, Value first) {
   };
   scoreHeads(false);
   if (blocks)
-    v.when(isScoredBySpan(), [&] { scoreHeads(true); });
-}
-
-/// Of blocks (i1): whether the second span's are scored among its keys alone.
-Value SelectLowering::isScoredBySpan() {
-  return v.flip(v.isNull(field(v.global(), offsetof(abi::SelectArgs, spanLse))),
-                1);
+    v.when(isScoredBySpan(v, args), [&] { scoreHeads(true); });
 }
 
 /// Scores of one head; `span`: those among the keys of the second span.

@@ -76,15 +76,10 @@ private:
                    Value first);
   Value scoresOf(Value part, bool span);
   Value scratchRow(Value row);
-  Value isScoredBySpan();
   std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places, int64_t step);
 
   //===--- SelectLists.cpp --------------------------------------------------===
   void choose(Value list, Value group);
-  void chooseBlocks(const KeyList &list, Value part, Value shown);
-  void poolScores(Value from, Value first, Value end, Value limit,
-                  const KeyList &list, Value to, Value shown);
-  Value shownScores(Value list, Value group);
 
   shed::KernelOp kernel;
   shed::MmaTilingAttr tiling;

@@ -73,6 +73,40 @@ private:
   Names names;
 };
 
+/// What makes the lists of keys of a select kernel.
+struct KeyChoice {
+  shed::Encoding encoding;
+  int64_t group;   ///< rows that share a list
+  int64_t threads; ///< that choose, see TopK
+  Value args;      ///< the abi::SelectArgs
+  Value n;         ///< i32
+  Value thread;    ///< i32
+  Value shared;    ///< as TopK::run() wants it
+};
+
+/// Writes the list of row `row` of lists and group `which` (i32) of its keys'
+/// scores, see TopK::run(); where the scores are to be shown, these as well.
+void chooseKeys(NVVMBuilder &v, const KeyChoice &choice, Value row, Value which,
+                Value scores);
+
+/// Rows of scratch: scores of all keys, among all of them and, where the second
+/// span is scored by itself, among its own, and room for those of the two
+/// spans' blocks.
+struct BlockScores {
+  Value keys, spanKeys, first, second;
+};
+
+/// The same of blocks of `choice.group` keys, see abi::SelectArgs.
+void chooseBlocks(NVVMBuilder &v, const KeyChoice &choice, Value row,
+                  Value which, const BlockScores &scores);
+
+/// Of blocks (i1): whether the second span's are scored among its keys alone.
+Value isScoredBySpan(NVVMBuilder &v, Value args);
+
+/// Where the scores of a list are to be shown, or null.
+Value shownScores(NVVMBuilder &v, const KeyChoice &choice, Value row,
+                  Value which);
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_LIB_CONVERSION_SHEDTONVVM_TOPK_H

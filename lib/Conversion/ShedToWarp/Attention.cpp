@@ -30,7 +30,8 @@ LogicalResult AttentionWriter::run() {
                               "of attention for bf16 and f16 and head dims "
                               "that are multiples of 64");
   EntryFacts facts;
-  facts.queryRows = tiling.getQueryRows();
+  // So many of a cluster's rows for each of its blocks.
+  facts.queryRows = tiling.getQueryRows() / tiling.getKeyShares();
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   v.describePipeline(tiling);
@@ -54,6 +55,10 @@ void AttentionWriter::findRows() {
   n = word(offsetof(abi::AttentionArgs, n));
   rows = word(offsetof(abi::AttentionArgs, rows));
   Value block = v.blockId(NVVMBuilder::Axis::X);
+  if (tiling.getKeyShares() > 1) {
+    share = v.remainder(block, tiling.getKeyShares());
+    block = v.quotient(block, tiling.getKeyShares());
+  }
   tileStart = v.mul(block, int64_t(tiling.getQueryRows()));
   taskRow = tileStart;
   Value end = rows;
@@ -161,6 +166,8 @@ LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
                   " keys do not divide blocks of " + Twine(blocks.getSize()));
   if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(over))
     return refuse("blocks of a cluster share tiles of all keys alone");
+  if (shed::indexedSet(over) && tiling.getKeyShares() > 1)
+    return refuse("blocks divide keys among them where there are no lists");
   if (isa<shed::ListAttr>(over) && tiling.getTma())
     return refuse("tensor maps bring consecutive keys, not those of a list");
   if (isa<shed::ListAttr>(over) &&
@@ -175,12 +182,21 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
   RunningSoftmax init = states.at(loop.getInit());
   bool good = true;
   KeyPass pass = keyPass(loop);
+  Value first;
+  if (share) {
+    // Shares differ by a tile at most.
+    auto bound = [&](Value number) {
+      return v.quotient(v.mul(pass.tiles, number), tiling.getKeyShares());
+    };
+    first = bound(share);
+    pass.tiles = v.sub(bound(v.add(share, 1)), first);
+  }
   Values result = v.loop(
       v.word(0), pass.tiles, 1, {init.context, init.maximum, init.sum},
       [&](Value tile, ValueRange carried) -> Values {
         Block &body = loop.getBody().front();
         states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
-        TileKeys keys = keysOf(pass, tile);
+        TileKeys keys = keysOf(pass, first ? v.add(tile, first) : tile);
         for (Operation &op : body.without_terminator())
           good &= succeeded(lowerInTile(op, pass, keys));
         if (!good)

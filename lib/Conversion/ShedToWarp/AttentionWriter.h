@@ -101,6 +101,9 @@ private:
                         const TileKeys &keys);
   RunningSoftmax rescale(RunningSoftmax state, Value top);
   void store(const RunningSoftmax &state);
+  RunningSoftmax mergeShares(Value space, int64_t columns, Value from);
+  /// `state`: of the columns from `from` on, whose sum is of all of a row.
+  void finish(const RunningSoftmax &state, Value from, Value lseEnd);
 
   Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
              Value gathered = {}, Value negated = {}, Value map = {}) {
@@ -123,6 +126,7 @@ private:
 
   // Values of the function, i32 unless they are pointers or strides.
   Value args, n, rows, head;
+  Value share;            ///< which of the tile's keys, with `key_shares`
   Value tileStart;        ///< the tile's first place, where it has lists
   Value taskRow, taskEnd; ///< the tile's rows
   Value queryBase, keyBase, valueBase, outputBase, lseBase;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionWriter.h"
+#include "SelectWriter.h"
 
 #include "heddle/Conversion/Passes.h"
 
@@ -31,7 +32,9 @@ struct ConvertShedToWarp
         kernels.push_back(kernel);
     });
     for (shed::KernelOp kernel : kernels) {
-      if (failed(AttentionWriter(kernel).run()))
+      const bool selects = kernel.getKind() == shed::KernelKind::Select;
+      if (failed(selects ? SelectWriter(kernel).run()
+                         : AttentionWriter(kernel).run()))
         return signalPassFailure();
       kernel.erase();
     }

@@ -100,28 +100,105 @@ RunningSoftmax AttentionWriter::rescale(RunningSoftmax state, Value top) {
   return {after[0], after[1], after[2]};
 }
 
-/// Divides by the sums and stores, then the log-sum-exp, if the kernel has it.
+/// Stores what this block found, or its part of what its cluster did.
 void AttentionWriter::store(const RunningSoftmax &state) {
-  Value total = v.combine(warp::Combine::Add, state.sum);
+  RunningSoftmax all = state;
+  all.sum = v.combine(warp::Combine::Add, state.sum);
+  if (!share) {
+    finish(all, v.word(0), taskEnd);
+    return;
+  }
+  // Each of the first blocks finishes some columns of all rows.
+  const int64_t shares = tiling.getKeyShares();
+  const int64_t writers = std::min(shares, channels / 32);
+  const int64_t columns = channels / writers;
+  // A group's context, maxima and sums.
+  const int64_t bytes = warp::warpgroupRows * (channels + 4 + 4) * 4;
+  Value space =
+      warp::SpaceOp::create(v.b, v.i32(), tiling.getConsumers() * bytes,
+                            /*over_tiles=*/true, IntegerAttr());
+  space = v.add(space, v.mul(warp::WarpgroupOp::create(v.b), bytes));
+  warp::PutOp::create(v.b, all.maximum, space);
+  const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
+  warp::PutOp::create(v.b, all.sum, v.add(space, columnBytes));
+  warp::PutOp::create(v.b, all.context, v.add(space, 2 * columnBytes));
+  warp::MeetClusterOp::create(v.b);
+  v.when(v.compare(CmpIPredicate::slt, share, writers), [&] {
+    Value from = v.mul(share, columns);
+    Value isFirst = v.compare(CmpIPredicate::eq, share, int64_t(0));
+    finish(mergeShares(space, columns, from), from,
+           v.select(isFirst, taskEnd, v.word(0)));
+  });
+  warp::MeetClusterOp::create(v.b);
+}
+
+/// The sums of all shares, in their order, of the columns from `from` on. A
+/// share without keys has sum 0 and the lowest maximum.
+RunningSoftmax AttentionWriter::mergeShares(Value space, int64_t columns,
+                                            Value from) {
+  const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
+  auto column = [&](int64_t block, int64_t offset) {
+    return warp::GetOp::create(v.b, v.fragment(1), v.add(space, offset),
+                               v.word(block), v.word(0));
+  };
+  auto add = [&](ValueRange element, Value, Value) -> Value {
+    return math::FmaOp::create(v.b, element[1], element[2], element[0]);
+  };
+  const int64_t shares = tiling.getKeyShares();
+  Values maxima;
+  RunningSoftmax all;
+  for (int64_t block = 0; block < shares; ++block) {
+    maxima.push_back(column(block, 0));
+    all.maximum = !block ? maxima[0]
+                         : v.map(v.fragment(1), {all.maximum, maxima[block]},
+                                 [&](ValueRange element, Value, Value) {
+                                   return v.maxf(element[0], element[1]);
+                                 });
+  }
+  all.sum = v.splat(1, 0.0f);
+  all.context = v.splat(columns, 0.0f);
+  for (int64_t block = 0; block < shares; ++block) {
+    Value weight = v.map(v.fragment(1), {maxima[block], all.maximum},
+                         [&](ValueRange element, Value, Value) -> Value {
+                           return math::Exp2Op::create(
+                               v.b, v.subf(element[0], element[1]));
+                         });
+    all.sum = v.map(v.fragment(1),
+                    {all.sum, column(block, columnBytes), weight}, add);
+    Value context =
+        warp::GetOp::create(v.b, v.fragment(columns),
+                            v.add(space, 2 * columnBytes), v.word(block), from);
+    all.context =
+        v.map(v.fragment(columns), {all.context, context, weight}, add);
+  }
+  return all;
+}
+
+/// Divides by the sums and stores, then the log-sum-exp, if the kernel has it.
+void AttentionWriter::finish(const RunningSoftmax &state, Value from,
+                             Value lseEnd) {
   Value inverse =
-      v.map(v.fragment(1), total, [&](ValueRange element, Value, Value) {
+      v.map(v.fragment(1), state.sum, [&](ValueRange element, Value, Value) {
         Value none = v.compare(CmpFPredicate::OEQ, element[0], v.real(0.0f));
         return v.select(none, v.real(0.0f), v.divf(v.real(1.0f), element[0]));
       });
-  Value output = v.map(v.fragment(channels), {state.context, inverse},
+  auto type = cast<warp::FragmentType>(state.context.getType());
+  Value output = v.map(type, {state.context, inverse},
                        [&](ValueRange element, Value, Value) {
                          return v.mulf(element[0], element[1]);
                        });
   warp::StoreOp::create(
-      v.b, outputBase, firstRow, outputStride, taskEnd,
-      warp::RoundOp::create(v.b, v.fragment(channels, element), output));
+      v.b, v.at(outputBase, v.widen(v.mul(from, 2))), firstRow, outputStride,
+      taskEnd,
+      warp::RoundOp::create(v.b, v.fragment(type.getColumns(), element),
+                            output));
   if (!kernel.getWritesLse())
     return;
   // A row without keys has sum 0: -inf.
   Value lse =
-      v.map(v.fragment(1), {state.maximum, total},
+      v.map(v.fragment(1), {state.maximum, state.sum},
             [&](ValueRange element, Value, Value) -> Value {
               return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
             });
-  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, taskEnd);
+  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, lseEnd);
 }

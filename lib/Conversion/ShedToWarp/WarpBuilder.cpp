@@ -26,7 +26,7 @@ Value WarpBuilder::map(Type type, ValueRange inputs, MapBody body) {
 }
 
 Value WarpBuilder::multiply(Value left, Value right, Value sums,
-                            bool transposed, int64_t from) {
+                            bool transposed, int64_t from, int64_t leftFrom) {
   auto tile = cast<warp::TileType>(right.getType());
   int64_t held = 0;
   if (auto type = dyn_cast<warp::FragmentType>(left.getType()))
@@ -36,7 +36,8 @@ Value WarpBuilder::multiply(Value left, Value right, Value sums,
       held += type.getHeld();
   auto type = warp::FlyingType::get(
       b.getContext(), transposed ? tile.getRows() : tile.getColumns(), held);
-  return warp::MultiplyOp::create(b, type, left, right, sums, transposed, from);
+  return warp::MultiplyOp::create(b, type, left, right, sums, transposed, from,
+                                  leftFrom);
 }
 
 Value WarpBuilder::wait(Value flying) {
@@ -52,6 +53,15 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
                               tiling.getStages(), tiling.getProducerRegisters(),
                               tiling.getConsumerRegisters(), tiling.getBlocks(),
                               tiling.getCluster()));
+  if (const int64_t shares = tiling.getKeyShares(); shares > 1) {
+    function->setAttr("heddle.cluster", b.getI64IntegerAttr(shares));
+    function->setAttr(
+        "nvvm.cluster_dim",
+        b.getDenseI32ArrayAttr({static_cast<int32_t>(shares), 1, 1}));
+  }
+  if (tiling.getLeastKeys())
+    function->setAttr("heddle.least_keys",
+                      b.getI64IntegerAttr(tiling.getLeastKeys()));
   if (tiling.getTma())
     function->setAttr("heddle.map_rows", b.getI64IntegerAttr(tiling.getKeys()));
 }

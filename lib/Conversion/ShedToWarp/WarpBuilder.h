@@ -49,11 +49,14 @@ public:
   }
 
   /// Starts left . right^T if `transposed`, else left . (the rows of `right`
-  /// from `from` on), plus `sums` if given.
+  /// from `from` on), plus `sums` if given. Of a tile on the left, the rows
+  /// from `leftFrom` on.
   Value multiply(Value left, Value right, Value sums, bool transposed,
-                 int64_t from = 0);
+                 int64_t from = 0, int64_t leftFrom = 0);
   /// The sums, once all products are done.
   Value wait(Value flying);
+
+  void barrier() override { warp::MeetOp::create(b); }
 
   /// Writes the pipeline that `kernel` is to become into its function, which is
   /// open.

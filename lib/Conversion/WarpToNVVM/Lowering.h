@@ -44,11 +44,8 @@ public:
   Value row() { return add(mul(warpOfGroup(), 16), quotient(lane(), 4)); }
   Value column() { return mul(both(lane(), 3), 2); }
 
-  /// Where tiles may lie: the first multiple of their alignment.
-  Value tiles() {
-    return both(add(sharedBase(), warp::tileAlignment - 1),
-                -warp::tileAlignment);
-  }
+  /// Where tiles lie: shared memory begins as they are aligned.
+  Value tiles() { return sharedBase(); }
 
   /// PTX that is not to be moved or dropped. Results, if any, are as many as
   /// `types`. `clobbersMemory` keeps accesses to memory on their side of it.

@@ -8,6 +8,7 @@
 #include "../ShedToNVVM/IndexSource.h"
 #include "Lowering.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
@@ -101,6 +102,31 @@ struct LowerRead : ThreadPattern<warp::ReadOp> {
       read.push_back(bytes == 4
                          ? number
                          : Value(arith::ExtUIOp::create(v.b, v.i32(), number)));
+    }
+    return {read};
+  }
+};
+
+struct LowerReadColumns : ThreadPattern<warp::ReadColumnsOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::ReadColumnsOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Value first = v.add(adaptor.getFirst().front(), v.column());
+    Value limit = adaptor.getLimit().front(), last = v.add(limit, -1);
+    Values read;
+    for (int64_t square = 0; square < op.getResult().getType().getColumns();
+         square += 8) {
+      Value pair[2];
+      for (int64_t i = 0; i < 2; ++i) {
+        Value index = v.add(first, square + i);
+        Value at = v.at(adaptor.getBase().front(),
+                        v.mul(v.widen(v.least(index, last)), 4));
+        pair[i] =
+            v.select(v.compare(CmpIPredicate::slt, index, limit),
+                     v.loadConstant(v.f32(), at, 4), adaptor.getFill().front());
+      }
+      // Both rows of the square that a thread holds.
+      read.append({pair[0], pair[1], pair[0], pair[1]});
     }
     return {read};
   }
@@ -257,6 +283,97 @@ struct LowerStore : ThreadPattern<warp::StoreOp> {
   }
 };
 
+/// Waits for the threads that compute. Barrier 0 is the block's, those behind
+/// it belong to a warpgroup each.
+void meet(Operation *op, ThreadBuilder &v) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  auto all = function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid");
+  const int64_t threads = all[0] - warp::warpgroupThreads;
+  v.assembly("bar.sync " +
+                 std::to_string(threads / warp::warpgroupThreads + 1) + ", " +
+                 std::to_string(threads) + ";",
+             "", {});
+}
+
+struct LowerSpace : ThreadPattern<warp::SpaceOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::SpaceOp op, Adaptor,
+                              ThreadBuilder &v) const override {
+    if (op.getOverTiles())
+      meet(op, v);
+    return {{v.add(v.tiles(), static_cast<int64_t>(*op.getOffset()))}};
+  }
+};
+
+/// A thread's elements of a square are 16 bytes, those of a column 8. Each
+/// piece is a row of as many bytes for each thread of the warpgroup.
+struct Pieces {
+  Pieces(ThreadBuilder &v, warp::FragmentType type, Value at)
+      : elements(type.isColumn() ? 2 : 4),
+        rowBytes(elements * 4 * warp::warpgroupThreads),
+        count(type.getElements() / elements),
+        own(v.add(at, v.mul(v.threadOfGroup(), elements * 4))) {}
+  int64_t elements, rowBytes, count;
+  Value own; ///< the thread's place in the first piece
+};
+
+struct LowerPut : ThreadPattern<warp::PutOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::PutOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Pieces pieces(v, op.getSource().getType(), adaptor.getAt().front());
+    ValueRange source = adaptor.getSource();
+    for (int64_t i = 0; i < pieces.count; ++i)
+      v.storeShared(v.makeVector(Values(
+                        source.slice(i * pieces.elements, pieces.elements))),
+                    pieces.own, i * pieces.rowBytes,
+                    static_cast<unsigned>(pieces.elements * 4));
+    return {};
+  }
+};
+
+struct LowerGet : ThreadPattern<warp::GetOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::GetOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    Pieces pieces(v, op.getResult().getType(), adaptor.getAt().front());
+    Value from =
+        v.add(pieces.own, v.mul(v.quotient(adaptor.getColumn().front(), 8),
+                                pieces.rowBytes));
+    Value there = v.assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                             {from, adaptor.getBlock().front()}, v.i32())[0];
+    Values result;
+    const bool four = pieces.elements == 4;
+    for (int64_t i = 0; i < pieces.count; ++i)
+      result.append(v.assembly(
+          four ? "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [$4];"
+               : "ld.shared::cluster.v2.f32 {$0, $1}, [$2];",
+          four ? "=f,=f,=f,=f,r" : "=f,=f,r", v.add(there, i * pieces.rowBytes),
+          SmallVector<Type>(static_cast<size_t>(pieces.elements), v.f32())));
+    return {result};
+  }
+};
+
+struct LowerMeetCluster : ThreadPattern<warp::MeetClusterOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::MeetClusterOp, Adaptor,
+                              ThreadBuilder &v) const override {
+    v.assembly("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;",
+               "", {});
+    return {};
+  }
+};
+
+struct LowerMeet : ThreadPattern<warp::MeetOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::MeetOp op, Adaptor,
+                              ThreadBuilder &v) const override {
+    meet(op, v);
+    return {};
+  }
+};
+
 struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
   using ThreadPattern::ThreadPattern;
   SmallVector<Values> rewrite(warp::StoreColumnOp op, Adaptor adaptor,
@@ -280,6 +397,8 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
 
 void mlir::heddle::populateMemoryPatterns(const TypeConverter &converter,
                                           Patterns &patterns) {
-  patterns.add<LowerReadRows, LowerRead, LowerCountBelow, LowerLoad, LowerCopy,
-               LowerStore, LowerStoreColumn>(converter, patterns.getContext());
+  patterns.add<LowerReadRows, LowerRead, LowerReadColumns, LowerCountBelow,
+               LowerLoad, LowerCopy, LowerSpace, LowerPut, LowerGet, LowerMeet,
+               LowerMeetCluster, LowerStore, LowerStoreColumn>(
+      converter, patterns.getContext());
 }

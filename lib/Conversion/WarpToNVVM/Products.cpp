@@ -85,7 +85,11 @@ struct LowerMultiply : ThreadPattern<warp::MultiplyOp> {
     };
     int64_t left = at;
     if (leftTile)
-      take(descriptor(v, adaptor.getLeft().front(), 0), "l");
+      take(descriptor(v,
+                      v.add(adaptor.getLeft().front(),
+                            static_cast<int64_t>(op.getLeftFrom()) * 128),
+                      0),
+           "l");
     else
       for (Value value : adaptor.getLeft())
         take(value, "r");

@@ -98,6 +98,17 @@ struct ConvertWarpToNVVM
     });
     if (walked.wasInterrupted())
       return signalPassFailure();
+    walked = getOperation().walk([](Operation *op) {
+      auto space = dyn_cast<warp::SpaceOp>(op);
+      if ((!space && !isa<warp::MeetOp>(op)) ||
+          (op->getParentOfType<warp::RolesOp>() &&
+           (!space || space.getOffset())))
+        return WalkResult::advance();
+      op->emitOpError("belongs to no role; run warp-specialize-roles first");
+      return WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
     TypeConverter converter;
     convertTypes(converter);
     ConversionTarget target(getContext());

@@ -139,6 +139,11 @@ public:
       bySymbol[record.symbol] = &record;
   }
 
+  /// Null when there is none.
+  const KernelRecord *findIfAny(StringRef symbol) const {
+    return bySymbol.lookup(symbol);
+  }
+
   /// Null, after an error, when there is none.
   const KernelRecord *find(StringRef kernel, StringRef symbol) const {
     const KernelRecord *record = bySymbol.lookup(symbol);
@@ -167,18 +172,31 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
         variant.dtype = type;
         variant.headDim = headDim;
         variant.encoding = encoding;
-        variant.symbol = bundle::expectedSymbol(kernel, variant, target);
-        const KernelRecord *record = records.find(kernel.name, variant.symbol);
+        auto add = [&](const KernelRecord &record) {
+          variant.symbol = record.symbol;
+          variant.queryRows = record.queryRows;
+          variant.scratchBytes = record.scratchBytes;
+          variant.scratchBytesPerKey = record.scratchBytesPerKey;
+          variant.threads = record.threads;
+          variant.sharedBytes = record.sharedBytes;
+          variant.mapRows = record.mapRows;
+          variant.cluster = record.cluster;
+          variant.leastKeys = record.leastKeys;
+          kernel.variants.push_back(variant);
+        };
+        const KernelRecord *record = records.find(
+            kernel.name, bundle::expectedSymbol(kernel, variant, target));
         if (!record)
           return failure();
-        variant.queryRows = record->queryRows;
-        variant.scratchBytes = record->scratchBytes;
-        variant.scratchBytesPerKey = record->scratchBytesPerKey;
-        variant.threads = record->threads;
-        variant.sharedBytes = record->sharedBytes;
-        variant.mapRows = record->mapRows;
-        variant.cluster = record->cluster;
-        kernel.variants.push_back(std::move(variant));
+        add(*record);
+        variant.leastKeys = 1; // of any such form; its record says how many
+        if (const KernelRecord *form = records.findIfAny(
+                bundle::expectedSymbol(kernel, variant, target)))
+          add(*form);
+        variant.allRows = true;
+        if (const KernelRecord *form = records.findIfAny(
+                bundle::expectedSymbol(kernel, variant, target)))
+          add(*form);
       }
   return success();
 }

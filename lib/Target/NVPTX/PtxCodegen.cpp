@@ -210,7 +210,8 @@ SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
                          fact("heddle.scratch_bytes_per_key"),
                          fact("heddle.threads"), fact("heddle.shared_bytes"),
                          fact("heddle.map_rows"),
-                         std::max<int64_t>(fact("heddle.cluster"), 1)});
+                         std::max<int64_t>(fact("heddle.cluster"), 1),
+                         fact("heddle.least_keys")});
   }
   return kernels;
 }

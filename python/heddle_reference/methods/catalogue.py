@@ -44,7 +44,8 @@ class Method:
         """Dream's entropy; the largest probability where LLaDA or a threshold
         asks for it."""
         rule = self.make(32, None, family)[1]
-        return "entropy" if family == "dream" and not rule.until_full else "probability"
+        return "entropy" if family == "dream" and not (rule.until_full or rule.by_probability) \
+            else "probability"
 
     def run(self, pieces, prompt, gen, steps, block, sequence=0):
         """(tokens, records) of one prompt."""
@@ -74,23 +75,23 @@ def schedule(name, *lines):
     return f"heddle.schedule @{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
-REFRESH = "%refresh = heddle.cadence uniform(window = 3/10, count = 4)"
-SKIP = "%once = heddle.cadence at(1/5)"
-COLUMNS = "%cols = heddle.select columns(keep = 1/5, group = 32) by mean_probability on %refresh"
-BLOCKS32 = "%tiles = heddle.select blocks(keep = 1/2, size = 32) by mean_probability "
+REFRESH = "%refresh = cadence uniform(window = 3/10, count = 4)"
+SKIP = "%once = cadence at(1/5)"
+COLUMNS = "%cols = select columns(keep = 1/5, group = 32) by mean_probability on %refresh"
+BLOCKS32 = "%tiles = select blocks(keep = 1/2, size = 32) by mean_probability "
 
 
 def columns(name, cadence, words, *attend, **options):
     return Method(name, selecting(lambda: pairs.Columns("1/5", 32, **options), cadence),
-                  schedule(name.replace("-", "_"), f"%refresh = heddle.cadence {words}",
+                  schedule(name.replace("-", "_"), f"%refresh = cadence {words}",
                            (COLUMNS.replace("32)", "32, per_kv_head)") if options else COLUMNS), *attend))
 
 
-ALWAYS = ("heddle.attend pairs(%cols)",)
-LATER = ("heddle.attend dense until(%refresh) then pairs(%cols)",)
+ALWAYS = ("attend pairs(%cols)",)
+LATER = ("attend dense until(%refresh) then pairs(%cols)",)
 
 PAIRS = [
-    Method("dense", with_own_rule(pairs.Dense), schedule("dense", "heddle.attend dense"),
+    Method("dense", with_own_rule(pairs.Dense), schedule("dense", "attend dense"),
            shapes=BLOCKS + WHOLE + ((24, 8, 12), (16, 5, 16))),
     columns("pulsecol", pairs.uniform("3/10", 4), "uniform(window = 3/10, count = 4)", *ALWAYS),
     columns("pulsecol-shared", pairs.uniform("3/10", 4), "uniform(window = 3/10, count = 4)", *ALWAYS,
@@ -102,42 +103,42 @@ PAIRS = [
     Method("blocks-refresh", selecting(lambda: pairs.Blocks("1/2", 32), pairs.uniform("3/10", 4)),
            schedule("blocks_refresh", REFRESH,
                     BLOCKS32 + "isolating(spans) on %refresh",
-                    "heddle.attend pairs(%tiles)")),
+                    "attend pairs(%tiles)")),
     Method("sparsed", selecting(lambda: pairs.Blocks("1/2", 32), pairs.at("1/5")),
            schedule("sparsed", SKIP, BLOCKS32 + "isolating(spans) on %once",
-                    "heddle.attend dense until(%once) then pairs(%tiles)")),
+                    "attend dense until(%once) then pairs(%tiles)")),
     Method("sparsed.code", with_own_rule(lambda: pairs.sparsed_released("1/2", 32, scale="heads")),
-           schedule("sparsed_code", "%once = heddle.cadence at(1/5, plus = 2)",
-                    "%tiles = heddle.select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
+           schedule("sparsed_code", "%once = cadence at(1/5, plus = 2)",
+                    "%tiles = select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
                     "mean_probability isolating(filtered) scaled_by(heads) on %once",
-                    "heddle.attend dense until(%once) then pairs(%tiles)"), LLADA),
+                    "attend dense until(%once) then pairs(%tiles)"), LLADA),
     Method("sparsed-dim.code", with_own_rule(lambda: pairs.sparsed_released("1/2", 32, scale="dim")),
-           schedule("sparsed_code", "%once = heddle.cadence at(1/5, plus = 2)",
-                    "%tiles = heddle.select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
+           schedule("sparsed_code", "%once = cadence at(1/5, plus = 2)",
+                    "%tiles = select blocks(keep = 1/2, size = 32, rounding = floor_plus_one) by "
                     "mean_probability isolating(filtered) on %once",
-                    "heddle.attend dense until(%once) then pairs(%tiles)"), DREAM),
+                    "attend dense until(%once) then pairs(%tiles)"), DREAM),
     Method("sparsed-no-skip", selecting(lambda: pairs.Blocks("1/2", 32), pairs.at(0)),
-           schedule("sparsed_no_skip", "%once = heddle.cadence at(step 1)",
-                    BLOCKS32 + "isolating(spans) on %once", "heddle.attend pairs(%tiles)")),
+           schedule("sparsed_no_skip", "%once = cadence at(step = 1)",
+                    BLOCKS32 + "isolating(spans) on %once", "attend pairs(%tiles)")),
     Method("sparsed-no-reuse", selecting(lambda: pairs.Blocks("1/2", 32), pairs.every_after("1/5"),
                                          "sparse"),
-           schedule("sparsed_no_reuse", "%always = heddle.cadence every(1)",
-                    "%skipped = heddle.cadence at(1/5, plus = 1)",
+           schedule("sparsed_no_reuse", "%always = cadence every(1)",
+                    "%skipped = cadence at(1/5, plus = 1)",
                     BLOCKS32 + "isolating(spans) on %always",
-                    "heddle.attend dense until(%skipped) then pairs(%tiles) at_once")),
+                    "attend dense until(%skipped) then pairs(%tiles) at_once")),
     Method("sparsed-no-isolation", selecting(lambda: pairs.Blocks("1/2", 32, isolating=False),
                                              pairs.at("1/5")),
            schedule("sparsed_no_isolation", SKIP, BLOCKS32 + "on %once",
-                    "heddle.attend dense until(%once) then pairs(%tiles)")),
+                    "attend dense until(%once) then pairs(%tiles)")),
     Method("sliding-window", with_own_rule(lambda: pairs.Window(64)),
-           schedule("sliding_window", "%near = heddle.window(64)", "heddle.attend pairs(%near)")),
+           schedule("sliding_window", "%near = window(64)", "attend pairs(%near)")),
     Method("streaming-llm", with_own_rule(lambda: pairs.Window(64, Fraction(1, 10))),
-           schedule("streaming_llm", "%near = heddle.window(64)",
-                    "%first = heddle.sinks(10 percent)",
-                    "%pairs = heddle.union %near, %first", "heddle.attend pairs(%pairs)")),
+           schedule("streaming_llm", "%near = window(64)",
+                    "%first = sinks(10 percent)",
+                    "%pairs = union %near, %first", "attend pairs(%pairs)")),
     Method("streaming-llm-keys", with_own_rule(lambda: pairs.Window(64, 4)),
-           schedule("streaming_llm_keys", "%near = heddle.window(64)", "%first = heddle.sinks(4)",
-                    "%pairs = heddle.union %near, %first", "heddle.attend pairs(%pairs)")),
+           schedule("streaming_llm_keys", "%near = window(64)", "%first = sinks(4)",
+                    "%pairs = union %near, %first", "attend pairs(%pairs)")),
 ]
 
 
@@ -145,15 +146,15 @@ def by_threshold(make, threshold=0.9, waste=False):
     return lambda steps, block, family: (make(), commit.Threshold(block or 32, threshold, waste))
 
 
-BLOCK = "%start = heddle.cadence first(1) in block"
-CACHED = ("heddle.reuse kv(before_rope)", "heddle.recompute all on %start", "heddle.recompute %rows",
-          "heddle.attend dense")
-PREFIX = ("%rows = heddle.positions from(block)", *CACHED)
-DUAL = ("%rows = heddle.positions block", *CACHED)
+BLOCK = "%start = cadence first(1) in block"
+CACHED = ("reuse kv(before_rope)", "recompute all on %start", "recompute %rows",
+          "attend dense")
+PREFIX = ("%rows = positions from(block)", *CACHED)
+DUAL = ("%rows = positions block", *CACHED)
 # The block's first position comes from the full pass, and nothing else does.
-FIRST_ALONE = ("%rows = heddle.positions block", *CACHED[:2], "heddle.recompute %rows alone",
-               "heddle.attend dense", "%first = heddle.positions undecoded(first = 1)",
-               "heddle.commit best(1) within(%first) on %start")
+FIRST_ALONE = ("%rows = positions block", *CACHED[:2], "recompute %rows alone",
+               "attend dense", "%first = positions undecoded(first = 1)",
+               "commit best(1) within(%first) on %start")
 
 def in_blocks(*args):
     return replace(Method(*args), blocks=True)
@@ -165,26 +166,31 @@ FAST = [
     in_blocks("fast-dllm-dual", lambda s, b, f: (cached.FastDllm(True), commit.Quotas(s, b)),
            schedule("dual", BLOCK, *DUAL), LLADA),
     in_blocks("fast-dllm-parallel", by_threshold(pairs.Dense),
-           schedule("parallel", "heddle.attend dense", "heddle.commit above(0.9)")),
+           schedule("parallel", "attend dense", "commit above(0.9)")),
     in_blocks("fast-dllm-prefix-parallel", by_threshold(cached.FastDllm),
-           schedule("prefix_parallel", BLOCK, *PREFIX, "heddle.commit above(0.9)")),
+           schedule("prefix_parallel", BLOCK, *PREFIX, "commit above(0.9)")),
     in_blocks("fast-dllm-dual-parallel", by_threshold(lambda: cached.FastDllm(True)),
-           schedule("dual_parallel", BLOCK, *DUAL, "heddle.commit above(0.9)")),
+           schedule("dual_parallel", BLOCK, *DUAL, "commit above(0.9)")),
     in_blocks("fast-dllm-dual-parallel.code", by_threshold(lambda: cached.FastDllm(True), waste=True),
-           schedule("dual_parallel_code", BLOCK, *DUAL, "heddle.commit above(0.9) passes(at_least = 2)"),
+           schedule("dual_parallel_code", BLOCK, *DUAL, "commit above(0.9) passes(at_least = 2)"),
            LLADA),
     in_blocks("fast-dllm-dual-parallel-dream.code",
            by_threshold(lambda: cached.FastDllm(True, first_alone=True), waste=True),
            schedule("dual_parallel_code", BLOCK, *FIRST_ALONE,
-                    "heddle.commit above(0.9) passes(at_least = 2)"), DREAM),
+                    "commit above(0.9) passes(at_least = 2)"), DREAM),
     in_blocks("fast-dllm-dual-dream.code",
            lambda s, b, f: (cached.FastDllm(True, first_alone=True), commit.BlockTimesteps(s, b)),
-           schedule("dual_code", BLOCK, *FIRST_ALONE, "heddle.commit timesteps"), DREAM, BLOCKS),
+           schedule("dual_code", BLOCK, *FIRST_ALONE, "commit timesteps"), DREAM, BLOCKS),
+    in_blocks("even-dream", lambda s, b, f: (pairs.Dense(), commit.Quotas(s, b)),
+           schedule("even", "attend dense", "commit even"), DREAM),
+    Method("fast-dllm-whole-dream.code",
+           lambda s, b, f: (pairs.Dense(), commit.EvenAbove(s, 0.9)),
+           schedule("whole_code", "attend dense", "commit even_above(0.9)"), shapes=WHOLE),
     in_blocks("fast-dllm-factor", lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32)),
-           schedule("factor", BLOCK, *DUAL, "heddle.commit factor(1)")),
+           schedule("factor", BLOCK, *DUAL, "commit factor(1)")),
     in_blocks("fast-dllm-factor.code",
            lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32, released=True)),
-           schedule("factor_code", BLOCK, *DUAL, "heddle.commit factor(1, last_alone)")),
+           schedule("factor_code", BLOCK, *DUAL, "commit factor(1, last_alone)")),
 ]
 
 
@@ -193,54 +199,54 @@ def greedy(steps, block, family):
     return cached.DkvGreedy(rule, 4, 2), rule
 
 
-UNCOMMITTED = ("%masked = heddle.positions undecoded", "%new = heddle.positions committed(last = 1)",
-               "%rows = heddle.union positions %masked, %new", "heddle.reuse kv(before_rope)")
+UNCOMMITTED = ("%masked = positions undecoded", "%new = positions committed(last = 1)",
+               "%rows = union %masked, %new", "reuse kv(before_rope)")
 
 
 def spans(name, some):
     """dLLM-Cache with periods 8 and 3; `some`: the response's rows in between."""
-    return schedule(name, "%prompt = heddle.cadence every(8)", "%often = heddle.cadence every(3)",
-                    "%response = heddle.positions response",
-                    "heddle.reuse kv(before_rope), output, ffn",
-                    "heddle.recompute all on %prompt and %often",
-                    f"heddle.recompute {some} in all on %prompt",
-                    "heddle.recompute %response on %often",
-                    f"heddle.recompute {some} in %response", "heddle.attend dense")
+    return schedule(name, "%prompt = cadence every(8)", "%often = cadence every(3)",
+                    "%response = positions response",
+                    "reuse kv(before_rope), output, ffn",
+                    "recompute all on %prompt and %often",
+                    f"recompute {some} in all on %prompt",
+                    "recompute %response on %often",
+                    f"recompute {some} in %response", "attend dense")
 
 
 CACHES = [
     Method("dkv-decode", with_own_rule(lambda: cached.DkvDecode(8)),
-           schedule("dkv_decode", "%begin = heddle.cadence first(2) in block",
-                    "%again = heddle.cadence every(8) in block", *UNCOMMITTED,
-                    "heddle.recompute all on %begin", "heddle.recompute all on %again",
-                    "heddle.recompute %rows", "heddle.attend dense"), LLADA),
+           schedule("dkv_decode", "%begin = cadence first(2) in block",
+                    "%again = cadence every(8) in block", *UNCOMMITTED,
+                    "recompute all on %begin", "recompute all on %again",
+                    "recompute %rows", "attend dense"), LLADA),
     Method("dkv-decode-dream", with_own_rule(lambda: cached.DkvDecode(4, warm=1)),
-           schedule("dkv_decode", "%whole = heddle.cadence every(4)", *UNCOMMITTED,
-                    "heddle.recompute all on %whole", "heddle.recompute %rows",
-                    "heddle.attend dense"), DREAM, WHOLE),
+           schedule("dkv_decode", "%whole = cadence every(4)", *UNCOMMITTED,
+                    "recompute all on %whole", "recompute %rows",
+                    "attend dense"), DREAM, WHOLE),
     Method("dkv-decode-dream.code", with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un")),
-           schedule("dkv_decode_code", "%whole = heddle.cadence every(4)", *UNCOMMITTED,
-                    "%before = heddle.predicting %rows", "heddle.recompute all on %whole",
-                    "heddle.recompute %before alone", "heddle.attend dense"), DREAM, WHOLE),
+           schedule("dkv_decode_code", "%whole = cadence every(4)", *UNCOMMITTED,
+                    "%before = predicting %rows", "recompute all on %whole",
+                    "recompute %before alone", "attend dense"), DREAM, WHOLE),
     Method("dkv-prefill", with_own_rule(cached.DkvPrefill),
-           schedule("dkv_prefill", "%once = heddle.cadence first(1)",
-                    "%rows = heddle.positions response", "heddle.reuse kv(before_rope)",
-                    "heddle.recompute all on %once", "heddle.recompute %rows",
-                    "heddle.attend dense")),
+           schedule("dkv_prefill", "%once = cadence first(1)",
+                    "%rows = positions response", "reuse kv(before_rope)",
+                    "recompute all on %once", "recompute %rows",
+                    "attend dense")),
     Method("dkv-prefill-decode", with_own_rule(lambda: cached.DkvDecode(4, warm=1, prompt_once=True)),
-           schedule("dkv_prefill_decode", "%once = heddle.cadence first(1)",
-                    "%each = heddle.cadence every(4)", "%response = heddle.positions response",
-                    *UNCOMMITTED, "heddle.recompute all on %once",
-                    "heddle.recompute %response on %each", "heddle.recompute %rows",
-                    "heddle.attend dense"), DREAM, WHOLE),
+           schedule("dkv_prefill_decode", "%once = cadence first(1)",
+                    "%each = cadence every(4)", "%response = positions response",
+                    *UNCOMMITTED, "recompute all on %once",
+                    "recompute %response on %each", "recompute %rows",
+                    "attend dense"), DREAM, WHOLE),
     Method("dkv-greedy", greedy,
-           schedule("dkv_greedy", "%again = heddle.cadence every(4) in block",
-                    "%next = heddle.positions next", "%masked = heddle.positions undecoded",
-                    "%near = heddle.neighbors(2) of %next in %masked",
-                    "%new = heddle.positions committed(last = 1)",
-                    "%rows = heddle.union positions %next, %near, %new",
-                    "heddle.reuse kv(before_rope)", "heddle.recompute all on %again",
-                    "heddle.recompute %rows", "heddle.attend dense", "heddle.commit random_order"),
+           schedule("dkv_greedy", "%again = cadence every(4) in block",
+                    "%next = positions next", "%masked = positions undecoded",
+                    "%near = neighbors(2) of %next in %masked",
+                    "%new = positions committed(last = 1)",
+                    "%rows = union %next, %near, %new",
+                    "reuse kv(before_rope)", "recompute all on %again",
+                    "recompute %rows", "attend dense", "commit random_order"),
            LLADA),
     Method("dllm-cache", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4")),
            spans("dllm_cache", "least_similar(keep = 1/4, among = %response)")),
@@ -250,12 +256,12 @@ CACHES = [
 
 
 def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)", alone=""):
-    return schedule(name, "%full = heddle.cadence first(4)", f"%whole = heddle.cadence every(4, {whole})",
-                    "%response = heddle.positions response",
-                    f"heddle.reuse kv, {context}, ffn", "heddle.recompute all on %full",
-                    f"heddle.recompute {exact}(below = {tau}) in all on %whole",
-                    f"heddle.recompute {exact}(below = {tau}) in %response{alone}",
-                    "heddle.attend dense")
+    return schedule(name, "%full = cadence first(4)", f"%whole = cadence every(4, {whole})",
+                    "%response = positions response",
+                    f"reuse kv, {context}, ffn", "recompute all on %full",
+                    f"recompute {exact}(below = {tau}) in all on %whole",
+                    f"recompute {exact}(below = {tau}) in %response{alone}",
+                    "attend dense")
 
 
 def dyllm_of(tau, **options):
@@ -275,32 +281,32 @@ DYLLM = [
 
 def moving(external, internal, phase, *lines):
     """A schedule with a moving window; %rows: what its steps compute."""
-    return (f"%phase = heddle.cadence every({phase})", "%decoded = heddle.positions decoded",
-            f"%external = heddle.positions undecoded(first = {external})",
-            f"%active = heddle.positions undecoded(first = {internal})",
-            "%recent = heddle.positions committed(since = %phase)",
-            "%seen = heddle.union positions %decoded, %external",
-            "%window = heddle.fix %seen on %phase",
-            "%rows = heddle.union positions %active, %recent", "heddle.visible %window",
-            "heddle.recompute all on %phase", *lines)
+    return (f"%phase = cadence every({phase})", "%decoded = positions decoded",
+            f"%external = positions undecoded(first = {external})",
+            f"%active = positions undecoded(first = {internal})",
+            "%recent = positions committed(since = %phase)",
+            "%seen = union %decoded, %external",
+            "%window = fix %seen on %phase",
+            "%rows = union %active, %recent", "visible %window",
+            "recompute all on %phase", *lines)
 
 
 def window_diffusion(external, internal, phase, stop=""):
     return schedule("window_diffusion", *moving(
-        external, internal, phase, "heddle.reuse kv", "heddle.recompute %rows", "heddle.attend dense",
-        f"heddle.commit quota within(%active){stop}"))
+        external, internal, phase, "reuse kv", "recompute %rows", "attend dense",
+        f"commit quota within(%active){stop}"))
 
 
 DREAM_STRETCH = [
-    "%decoded = heddle.positions decoded", "%external = heddle.positions undecoded(first = 19)",
-    "%active = heddle.positions undecoded(first = 6)",
-    "%first = heddle.positions undecoded(first = 1)",
-    "%kept = heddle.union positions %decoded, %external",
-    "%front = heddle.leading %kept", "%prefix = heddle.fix %front on %phase",
-    "%begin = heddle.fix %first on %phase", "%ends = heddle.union positions %begin, %active",
-    "%rows = heddle.hull %ends", "%seen = heddle.union positions %prefix, %rows",
-    "heddle.visible %seen", "heddle.reuse kv", "heddle.recompute all on %phase",
-    "heddle.recompute %rows alone", "heddle.attend dense",
+    "%decoded = positions decoded", "%external = positions undecoded(first = 19)",
+    "%active = positions undecoded(first = 6)",
+    "%first = positions undecoded(first = 1)",
+    "%kept = union %decoded, %external",
+    "%front = leading %kept", "%prefix = fix %front on %phase",
+    "%begin = fix %first on %phase", "%ends = union %begin, %active",
+    "%rows = hull %ends", "%seen = union %prefix, %rows",
+    "visible %seen", "reuse kv", "recompute all on %phase",
+    "recompute %rows alone", "attend dense",
 ]
 
 
@@ -321,71 +327,71 @@ WINDOWS = [
     Method("window-diffusion-no-cache", with_own_rule(lambda: cached.WindowDiffusion(16, 16, 1)),
            window_diffusion(16, 16, 1), shapes=WHOLE),
     Method("window-diffusion.code", with_own_rule(lambda: cached.WindowDiffusionLlada(20, 6, 8)),
-           schedule("window_diffusion_code", "%phase = heddle.cadence every(8)",
-                    "%after = heddle.cadence every(8, from = 2)",
-                    "%decoded = heddle.positions decoded",
-                    "%external = heddle.positions undecoded(first = 20)",
-                    "%active = heddle.positions undecoded(first = 6)",
-                    "%last = heddle.positions committed(last = 1)",
-                    "%recent = heddle.positions committed(since = %after)",
-                    "%seen = heddle.union positions %decoded, %external",
-                    "%window = heddle.fix %seen on %after",
-                    "%first = heddle.union positions %active, %last",
-                    "%rows = heddle.union positions %active, %recent",
-                    "heddle.visible all on %phase then %window", "heddle.reuse kv",
-                    "heddle.recompute all on %phase", "heddle.recompute %first on %after",
-                    "heddle.recompute %rows", "heddle.attend dense",
-                    "heddle.commit quota on %phase", "heddle.commit quota within(%active)"),
+           schedule("window_diffusion_code", "%phase = cadence every(8)",
+                    "%after = cadence every(8, from = 2)",
+                    "%decoded = positions decoded",
+                    "%external = positions undecoded(first = 20)",
+                    "%active = positions undecoded(first = 6)",
+                    "%last = positions committed(last = 1)",
+                    "%recent = positions committed(since = %after)",
+                    "%seen = union %decoded, %external",
+                    "%window = fix %seen on %after",
+                    "%first = union %active, %last",
+                    "%rows = union %active, %recent",
+                    "visible all on %phase then %window", "reuse kv",
+                    "recompute all on %phase", "recompute %first on %after",
+                    "recompute %rows", "attend dense",
+                    "commit quota on %phase", "commit quota within(%active)"),
            LLADA, WHOLE),
     Method("window-diffusion-dream.code", released_dream(),
-           schedule("window_diffusion_code", "%phase = heddle.cadence every(8)",
-                    *DREAM_STRETCH, "heddle.commit best(1) within(%first) on %phase",
-                    "heddle.commit quota within(%rows)"),
+           schedule("window_diffusion_code", "%phase = cadence every(8)",
+                    *DREAM_STRETCH, "commit best(1) within(%first) on %phase",
+                    "commit quota within(%rows)"),
            DREAM, WHOLE),
     Method("window-diffusion-adaptive-dream.code", released_dream(True),
-           schedule("window_diffusion_code", "%phase = heddle.cadence every(8) or after eos",
-                    *DREAM_STRETCH, "heddle.commit best(1) within(%first) on %phase",
-                    "heddle.commit best(1) within(%rows) stop(eos, narrowing)"),
+           schedule("window_diffusion_code", "%phase = cadence every(8) or after eos",
+                    *DREAM_STRETCH, "commit best(1) within(%first) on %phase",
+                    "commit best(1) within(%rows) stop(eos, narrowing)"),
            DREAM, WHOLE[:1]),  # one token a step
 ]
 
 
-IN_PHASE = "%cols = heddle.select columns(keep = 1/5, group = 16) by mean_probability on %phase"
-PROPAGATING = "heddle.reuse kv, context(propagating), ffn"
-SALIENT = "heddle.recompute salient(below = 0.99) in %rows"
-WITHIN = "heddle.commit quota within(%active)"
+IN_PHASE = "%cols = select columns(keep = 1/5, group = 16) by mean_probability on %phase"
+PROPAGATING = "reuse kv, context(propagating), ffn"
+SALIENT = "recompute salient(below = 0.99) in %rows"
+WITHIN = "commit quota within(%active)"
 
 COMPOSED = [
     Method("columns-in-window",
            with_own_rule(lambda: composed.Composed((20, 6, 8), pairs.Columns("1/5", 16))),
            schedule("columns_in_window", *moving(
-               20, 6, 8, IN_PHASE, "heddle.reuse kv", "heddle.recompute %rows",
-               "heddle.attend pairs(%cols)", WITHIN)), shapes=WHOLE),
+               20, 6, 8, IN_PHASE, "reuse kv", "recompute %rows",
+               "attend pairs(%cols)", WITHIN)), shapes=WHOLE),
     Method("columns-saliency",
            with_own_rule(lambda: composed.Composed(columns=pairs.Columns("1/5", 32), tau=0.99,
                                                    cadence=pairs.uniform("3/10", 4))),
-           schedule("columns_saliency", REFRESH, COLUMNS, "%full = heddle.cadence first(4)",
-                    "%whole = heddle.cadence every(4, from = 5)",
-                    "%response = heddle.positions response", PROPAGATING,
-                    "heddle.recompute all on %full",
-                    "heddle.recompute salient(below = 0.99) in all on %whole",
-                    "heddle.recompute salient(below = 0.99) in %response",
-                    "heddle.attend pairs(%cols)")),
+           schedule("columns_saliency", REFRESH, COLUMNS, "%full = cadence first(4)",
+                    "%whole = cadence every(4, from = 5)",
+                    "%response = positions response", PROPAGATING,
+                    "recompute all on %full",
+                    "recompute salient(below = 0.99) in all on %whole",
+                    "recompute salient(below = 0.99) in %response",
+                    "attend pairs(%cols)")),
     Method("window-saliency", with_own_rule(lambda: composed.Composed((20, 6, 8), tau=0.99, full=1)),
            schedule("window_saliency", *moving(
-               20, 6, 8, PROPAGATING, SALIENT, "heddle.attend dense", WITHIN)), shapes=WHOLE),
+               20, 6, 8, PROPAGATING, SALIENT, "attend dense", WITHIN)), shapes=WHOLE),
     Method("columns-window-saliency",
            with_own_rule(lambda: composed.Composed((20, 6, 8), pairs.Columns("1/5", 16),
                                                    tau=0.99, full=1)),
            schedule("columns_window_saliency", *moving(
-               20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "heddle.attend pairs(%cols)", WITHIN)),
+               20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "attend pairs(%cols)", WITHIN)),
            shapes=WHOLE),
     Method("by-layer",
            with_own_rule(lambda: composed.ByLayer(
                pairs.pulsecol("1/5", 32, "3/10", 4), (0, 0, pairs.Dense()), (-1, -1, pairs.Window(64)))),
-           schedule("by_layer", REFRESH, COLUMNS, "%near = heddle.window(64)",
-                    "heddle.attend pairs(%cols)", "heddle.attend dense in layers(0 to 0)",
-                    "heddle.attend pairs(%near) in layers(-1 to -1)")),
+           schedule("by_layer", REFRESH, COLUMNS, "%near = window(64)",
+                    "attend dense in layers(0)", "attend pairs(%near) in layers(-1)",
+                    "attend pairs(%cols)")),
 ]
 
 ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED

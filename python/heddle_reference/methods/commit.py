@@ -54,6 +54,7 @@ class Rule:
 
     block_length = None
     until_full = False  # a block lasts until it has no mask; then none is drawn
+    by_probability = False  # whatever the model's confidence is
 
     def begin(self, run):
         """Raises ValueError if blocks do not divide the response."""
@@ -110,6 +111,41 @@ class Quotas(Rule):
 
     def choose(self, run, positions, sure):
         return largest(sure, self.due(run))
+
+
+class EvenAbove(Rule):
+    """Fast-dLLM's released code for Dream without blocks: each step may commit
+    masks // steps positions and what the step before left of its number; of the
+    surest so many those of confidence `threshold` and more, at least the surest.
+    Steps are added until no mask is left. Source: generation_utils.py,
+    confidence_threshold."""
+
+    by_probability = True
+
+    def __init__(self, steps, threshold):
+        self.steps, self.threshold = steps, threshold
+
+    def begin(self, run):
+        super().begin(run)
+        if run.gen % self.steps:
+            raise ValueError(f"{self.steps} steps do not divide a response of {run.gen}")
+        self.each, self.over = run.gen // self.steps, 0
+        run.steps = self.steps
+        self.enter_block(run)
+
+    def next(self, run):
+        if not self.left(run):
+            return False
+        run.inner = run.step
+        return True
+
+    def choose(self, run, positions, sure):
+        number = (self.each if run.step <= self.steps else 0) + self.over
+        order = largest(sure, number)
+        surest = max(order, key=lambda i: (sure[i], -i))
+        taken = [i for i in order if sure[i] >= self.threshold or i == surest]
+        self.over = number - len(taken)
+        return taken
 
 
 class Ordered(Quotas):

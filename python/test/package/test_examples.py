@@ -11,7 +11,9 @@ import unittest
 import heddle
 from common import ROOT
 
-PAGES = ["README.md", "docs/HowTo/Python.md"]
+PAGES = ["README.md", "docs/HowTo/Python.md", "docs/HowTo/Evaluate.md", "docs/HowTo/Tune.md",
+         "docs/Tutorials/FirstRun.md", "docs/Tutorials/YourSchedule.md",
+         "docs/Tutorials/HonestBenchmarks.md"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
 
 
@@ -46,8 +48,15 @@ class ExamplesTest(unittest.TestCase):
                 for _, block in blocks:
                     self.assertIn(">>> ", block, "an example that is not run")
 
-    def test_docstring(self):
+    def test_docstrings(self):
         self.assertGreater(self.run_examples("heddle", [(0, heddle.__doc__)]), 3)
+        count = 0
+        for name in heddle.__all__:
+            text = getattr(heddle, name).__doc__
+            with self.subTest(name):
+                self.assertTrue(text and text.strip(), "no docstring")
+                count += self.run_examples(name, [(0, text)])
+        self.assertGreater(count, 6)
 
 
 if __name__ == "__main__":

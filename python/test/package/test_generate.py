@@ -29,6 +29,11 @@ def setUpModule():
     bundle = heddle.compile(SCHEDULE, model=llada)
 
 
+def heed_interrupts():
+    """In a child of tests that were started with SIGINT ignored, as a shell's `&` does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class SameAsHeddleRunTest(unittest.TestCase):
     def check(self, model, made, prompts, **options):
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
@@ -279,7 +284,8 @@ class WrongTest(unittest.TestCase):
             with self.subTest(call):
                 child = subprocess.Popen([sys.executable, "-c", program.replace("{}", call)],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE)
+                                         stderr=subprocess.PIPE, preexec_fn=heed_interrupts)
+                self.addCleanup(child.kill)
                 child.stdin.write(bytes(bundle))
                 child.stdin.close()
                 child.stdin = None

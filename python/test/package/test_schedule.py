@@ -37,12 +37,12 @@ class TextTest(unittest.TestCase):
         made = schedule("mine", attend(columns(keep=0.2, group=64) | window(128) | sinks(4),
                                        refresh=uniform(0.3, 16)))
         self.assertEqual(str(made), """heddle.schedule @mine {
-  %steps = heddle.cadence uniform(window = 0.3, count = 16)
-  %cols = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %steps
-  %near = heddle.window(128)
-  %sinks = heddle.sinks(4)
-  %pairs = heddle.union %cols, %near, %sinks
-  heddle.attend pairs(%pairs)
+  %steps = cadence uniform(window = 0.3, count = 16)
+  %cols = select columns(keep = 0.2, group = 64) by mean_probability on %steps
+  %near = window(128)
+  %sinks = sinks(4)
+  %pairs = union %cols, %near, %sinks
+  attend pairs(%pairs)
 }
 """)
 
@@ -98,7 +98,7 @@ class TextTest(unittest.TestCase):
         made = str(heddle.preset("pulsecol", keep=0.5, count=8))
         self.assertIn("keep = 0.5", made)
         self.assertIn("count = 8", made)
-        with self.assertRaisesRegex(TypeError, "no parameter 'keeps'; it has count, group, keep"):
+        with self.assertRaisesRegex(TypeError, "no parameter 'keeps'; it has count, group, keep, window"):
             heddle.preset("pulsecol", keeps=0.5)
         with self.assertRaisesRegex(KeyError, "no preset 'pulsecols'"):
             heddle.preset("pulsecols")
@@ -106,7 +106,7 @@ class TextTest(unittest.TestCase):
             heddle.preset("../examples/pulsecol")
 
     def test_text_is_read_back(self):
-        near = attend(window(128), scores="(%logit) {\n    heddle.yield %logit\n  }")
+        near = attend(window(128), scores="(%logit) {\n    yield %logit\n  }")
         for made in (schedule("mine", composed()), near, heddle.preset("soft-cap")):
             again = heddle.parse(str(made))
             self.assertEqual(str(again), str(made))
@@ -128,14 +128,14 @@ class TextTest(unittest.TestCase):
 
     def test_text_that_cannot_be_read(self):
         for line, why, text in (
-                (2, "is not defined", "heddle.schedule @a {\n  heddle.attend pairs(%b)\n}"),
+                (2, "is not defined", "heddle.schedule @a {\n  attend pairs(%b)\n}"),
                 (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
-                (2, "no operation", "heddle.schedule @a {\n  %a = heddle.reuse kv\n}"),
-                (2, "by mean_probability", "heddle.schedule @a {\n  %a = heddle.select x\n}"),
+                (2, "no operation", "heddle.schedule @a {\n  %a = reuse kv\n}"),
+                (2, "by mean_probability", "heddle.schedule @a {\n  %a = select x\n}"),
                 (1, "ends before", "heddle.schedule @a {"),
                 (1, "expected 'heddle.schedule", "func.func @a() {"),
                 (3, "no schedule @b; there are: a",
-                 "heddle.schedule @a {\n  heddle.attend dense\n}")):
+                 "heddle.schedule @a {\n  attend dense\n}")):
             with self.subTest(why):
                 with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
                     heddle.parse(text, "b" if "@b" in why else None)
@@ -178,7 +178,7 @@ class WrongTest(unittest.TestCase):
 
     def test_scores(self):
         cap = "(%logit) { %c = arith.constant 30.0 : f32 %m = arith.minimumf %logit, %c : f32 " \
-              "heddle.yield %m }"
+              "yield %m }"
         self.assertIn("arith.minimumf", heddle.canonical(attend(window(64), scores=cap)))
 
     def test_explain(self):

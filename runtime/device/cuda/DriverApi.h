@@ -230,6 +230,7 @@ struct CUlaunchConfig {
 
 /// Entry points that newer drivers have and that can be done without.
 #define HEDDLE_CUDA_OPTIONAL_ENTRY_POINTS(X)                                   \
+  X(ctxGetCurrent, "cuCtxGetCurrent", (CUcontext * context))                   \
   X(launchKernelEx, "cuLaunchKernelEx", /* since 11.8 */                       \
     (const CUlaunchConfig *config, CUfunction function, void **parameters,     \
      void **extra))                                                            \

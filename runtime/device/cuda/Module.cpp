@@ -12,11 +12,13 @@
 
 #include "runtime/base/Machine.h"
 
+#include <algorithm>
 #include <cassert>
 #include <charconv>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace heddle::rt::cuda {
 
@@ -384,10 +386,12 @@ Status Kernel::launchWith(const Stream &stream, const Grid &asked,
                           size_t count) const {
   Grid grid = asked;
   grid.x = (grid.x + shape.cluster - 1) / shape.cluster * shape.cluster;
-  std::string where = "kernel '" + shape.symbol + "'";
-  std::vector<int64_t> given(sizes, sizes + count);
-  if (parametersKnown && given != parameterBytes)
-    return Error(where + " takes " + std::to_string(parameterBytes.size()) +
+  auto where = [&] { return "kernel '" + shape.symbol + "'"; };
+  const std::span<const int64_t> given(sizes, count);
+  if (parametersKnown &&
+      !std::equal(given.begin(), given.end(), parameterBytes.begin(),
+                  parameterBytes.end()))
+    return Error(where() + " takes " + std::to_string(parameterBytes.size()) +
                  " parameters of " + listSizes(parameterBytes) +
                  ", it was launched with " + std::to_string(count) + " of " +
                  listSizes(given) +
@@ -398,7 +402,7 @@ Status Kernel::launchWith(const Stream &stream, const Grid &asked,
   constexpr int64_t mostX = std::numeric_limits<int32_t>::max();
   if (grid.x < 0 || grid.x > mostX || grid.y < 0 || grid.y > 65535 ||
       grid.z < 0 || grid.z > 65535)
-    return Error(where + " would run on " + std::to_string(grid.x) + " x " +
+    return Error(where() + " would run on " + std::to_string(grid.x) + " x " +
                  std::to_string(grid.y) + " x " + std::to_string(grid.z) +
                  " blocks, a GPU takes at most 2147483647 x 65535 x 65535; use "
                  "fewer tokens or sequences");
@@ -427,7 +431,7 @@ Status Kernel::launchWith(const Stream &stream, const Grid &asked,
                           config.sharedMemBytes, config.hStream, parameters,
                           extra);
   if (!status)
-    return status.takeError().withContext(where);
+    return status.takeError().withContext(where());
   return Status::success();
 }
 

@@ -57,7 +57,8 @@ Result<Stream> Stream::create(const Context &context) {
       !status)
     return status.takeError();
   Stream result;
-  result.stream = Owned<CUstream>(context, handle);
+  result.owned = Owned<CUstream>(context, handle);
+  result.queue = handle;
   return result;
 }
 

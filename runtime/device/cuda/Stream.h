@@ -70,6 +70,15 @@ class Stream {
 public:
   static Result<Stream> create(const Context &context);
 
+  /// A stream of somebody else's, who keeps it alive. Null: the legacy default
+  /// stream.
+  static Stream borrow(const Context &context, api::CUstream handle) {
+    Stream result;
+    result.owned = Owned<api::CUstream>(context, nullptr);
+    result.queue = handle;
+    return result;
+  }
+
   /// Waits for all work in the stream; reports the faults of its kernels.
   Status synchronize() const;
 
@@ -80,11 +89,12 @@ public:
   Status copyOnDevice(DevicePtr to, DevicePtr from, int64_t bytes) const;
   Status fillBytes(DevicePtr to, uint8_t value, int64_t bytes) const;
 
-  const Context &context() const { return stream.context(); }
-  api::CUstream handle() const { return stream.get(); }
+  const Context &context() const { return owned.context(); }
+  api::CUstream handle() const { return queue; }
 
 private:
-  Owned<api::CUstream> stream;
+  Owned<api::CUstream> owned; ///< none: borrowed
+  api::CUstream queue = nullptr;
 };
 
 } // namespace heddle::rt::cuda

@@ -22,7 +22,7 @@ public:
              std::shared_ptr<const CublasLt> blas, const DeviceOptions &options,
              const ModelConfig &config)
       : context(std::move(context)), blas(std::move(blas)),
-        dtype(options.dtype), config(config) {}
+        dtype(options.dtype), observed(options.observed), config(config) {}
 
   std::string description() const override {
     return context->device().describe();
@@ -35,7 +35,7 @@ public:
         return engine.takeError();
       return std::unique_ptr<StepEngine>(std::move(*engine));
     };
-    if (CudaEngine::plays(bundle.manifest(), config))
+    if (!observed && CudaEngine::plays(bundle.manifest(), config))
       return made(CudaEngine::create(*context, weights, bundle, config, dtype));
     return made(PlayedEngine::create(*context, weights, bundle, config, dtype));
   }
@@ -99,6 +99,7 @@ private:
   std::unique_ptr<Context> context;
   std::shared_ptr<const CublasLt> blas; ///< for the runs, which open it again
   DType dtype;
+  bool observed;
   ModelConfig config;
   DeviceWeights weights;
 };

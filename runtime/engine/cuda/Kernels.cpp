@@ -87,23 +87,30 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
   form = *fits;
   for (size_t k = 0; k < bound.size(); ++k) {
     DeviceKernel &each = bound[k];
-    each.variant = nullptr;
+    each.any = each.many = each.all = {};
     if (!steps->uses(k))
       continue;
     for (const bundle::KernelVariant &variant : each.kernel->variants)
       if (variant.target == module->choice().target &&
           variant.dtype == name(dtype) && variant.headDim == headDim &&
           (!each.kernel->hasLists() || variant.encoding == form))
-        each.variant = &variant;
-    if (!each.variant)
+        (variant.allRows ? each.all
+         : variant.leastKeys > 0
+             ? each.many
+             : each.any) = {&variant, module->find(variant.symbol)};
+    if (!each.any.variant)
       return Error("kernel " + each.kernel->name + " has no form for " +
                    std::string(nameOf(form)) + " index lists");
-    each.code = module->find(each.variant->symbol);
-    if (each.kernel->kind != bundle::Kernel::Kind::Select &&
-        each.variant->scratchBytes + each.variant->scratchBytesPerKey > 0)
-      return Error("kernel " + each.variant->symbol +
-                   " asks for scratch memory, which attention has none of; "
-                   "compile the schedule with this version of heddlec");
+    if (!each.all.variant)
+      each.all = each.any;
+    if (each.kernel->kind == bundle::Kernel::Kind::Select)
+      continue;
+    for (const KernelForm &form : {each.any, each.many, each.all})
+      if (form.variant &&
+          form.variant->scratchBytes + form.variant->scratchBytesPerKey > 0)
+        return Error("kernel " + form.variant->symbol +
+                     " asks for scratch memory, which attention has none of; "
+                     "compile the schedule with this version of heddlec");
   }
   return Status::success();
 }
@@ -113,34 +120,35 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
 int64_t ScheduleKernels::selectBlocks(const DeviceKernel &select,
                                       int64_t sequences) const {
   int64_t resident = int64_t(context->device().multiprocessors) *
-                     select.code->residentBlocks();
+                     select.any.code->residentBlocks();
   return std::max<int64_t>(1, resident / sequences);
 }
 
 int64_t ScheduleKernels::scratchBytes(int64_t sequences) const {
   int64_t bytes = 0;
   for (const DeviceKernel &each : bound)
-    if (each.variant && each.kernel->kind == bundle::Kernel::Kind::Select)
-      bytes = std::max(bytes, bundle::scratchRowBytes(*each.variant, longest) *
-                                  selectBlocks(each, sequences) * sequences);
+    if (each.any.variant && each.kernel->kind == bundle::Kernel::Kind::Select)
+      bytes =
+          std::max(bytes, bundle::scratchRowBytes(*each.any.variant, longest) *
+                              selectBlocks(each, sequences) * sequences);
   return bytes;
 }
 
-Status ScheduleKernels::attend(const Stream &stream, size_t kernel,
+Status ScheduleKernels::attend(const Stream &stream, const KernelForm &form,
                                DevicePtr arguments, int64_t sequences,
                                int64_t tiles) const {
   Grid grid{.x = tiles, .y = queryHeads, .z = sequences};
-  return bound[kernel].code->launch(stream, grid, arguments, DevicePtr(0),
-                                    int64_t(0));
+  return form.code->launch(stream, grid, arguments, DevicePtr(0), int64_t(0));
 }
 
 Status ScheduleKernels::select(const Stream &stream, size_t kernel,
                                DevicePtr arguments, int64_t sequences,
                                DevicePtr scratch) const {
   const DeviceKernel &select = bound[kernel];
-  return select.code->launch(
+  return select.any.code->launch(
       stream, Grid{.x = selectBlocks(select, sequences), .z = sequences},
-      arguments, scratch, bundle::scratchRowBytes(*select.variant, longest));
+      arguments, scratch,
+      bundle::scratchRowBytes(*select.any.variant, longest));
 }
 
 } // namespace heddle::rt::cuda

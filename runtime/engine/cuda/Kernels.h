@@ -22,11 +22,18 @@ namespace heddle::rt::cuda {
 /// Positions that fit index lists on a device.
 inline constexpr int64_t longestSequence = int64_t(1) << 30;
 
-/// A kernel of a manifest in the form that fits model, target and encoding.
-struct DeviceKernel {
-  const bundle::Kernel *kernel = nullptr;
+/// One compiled form of a kernel.
+struct KernelForm {
   const bundle::KernelVariant *variant = nullptr; ///< null: no layer runs it
   const Kernel *code = nullptr;
+};
+
+/// A kernel of a manifest in the forms that fit model, target and encoding.
+struct DeviceKernel {
+  const bundle::Kernel *kernel = nullptr;
+  KernelForm any;  ///< of any rows
+  KernelForm many; ///< of some rows of long sequences, or none
+  KernelForm all;  ///< for launches of all rows; `any` where it has no other
   std::vector<int64_t> selections; ///< read, in the order of terms
   std::vector<int64_t> groups;     ///< their group sizes
   bool listed = false;             ///< pairs depend on the contents of lists
@@ -58,10 +65,11 @@ public:
   /// Bytes of scratch memory of launches for `sequences` sequences.
   int64_t scratchBytes(int64_t sequences) const;
 
-  /// Runs an attention kernel: `arguments` [sequences] are AttentionArgs in
-  /// device memory, of which the largest has `tiles` tiles.
-  Status attend(const Stream &stream, size_t kernel, DevicePtr arguments,
-                int64_t sequences, int64_t tiles) const;
+  /// Runs a form of an attention kernel: `arguments` [sequences] are
+  /// AttentionArgs in device memory, of which the largest has `tiles` tiles of
+  /// that form.
+  Status attend(const Stream &stream, const KernelForm &form,
+                DevicePtr arguments, int64_t sequences, int64_t tiles) const;
 
   /// Runs a select kernel: `arguments` [sequences] are SelectArgs in device
   /// memory, `scratch` has scratchBytes(sequences) bytes.

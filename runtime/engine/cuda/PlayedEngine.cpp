@@ -28,9 +28,10 @@ public:
          const RowKernels &rows, RowUploads &uploads,
          const bundle::Manifest &manifest, const ModelConfig &config,
          DType dtype) {
-    std::unique_ptr<DevicePlayer> player(new DevicePlayer(
-        manifest, config, dtype,
-        std::make_unique<DeviceRowMemory>(context, stream, rows, uploads)));
+    std::unique_ptr<DevicePlayer> player(
+        new DevicePlayer(manifest, config, dtype,
+                         std::make_unique<DeviceRowMemory>(
+                             context, stream, rows, uploads, dtype)));
     if (Status s = player->fit(); !s)
       return s.takeError();
     Result<ScheduleKernels> kernels =

@@ -125,6 +125,26 @@ Status DeviceRowMemory::replace(const RowTable &from, const RowTable &to,
                                  .width = width});
 }
 
+Status DeviceRowMemory::fetch(const RowTable &rows, int64_t width, void *host) {
+  const int64_t size = byteSize(dtype);
+  auto *to = static_cast<std::byte *>(host);
+  for (size_t i = 0; i < rows.index.size();) {
+    // Rows that lie one behind the other in both are one copy.
+    size_t end = i + 1;
+    while (rows.stride == width && end < rows.index.size() &&
+           rows.index[end] == rows.index[end - 1] + 1)
+      ++end;
+    const int64_t bytes = static_cast<int64_t>(end - i) * width * size;
+    const auto *from = static_cast<const std::byte *>(rows.base) +
+                       rows.index[i] * rows.stride * size;
+    if (Status s = stream.copyToHost(to, addressOf(from), bytes); !s)
+      return s;
+    to += bytes;
+    i = end;
+  }
+  return stream.synchronize();
+}
+
 Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
                                 int64_t first) {
   if (rows.kept.index.empty())

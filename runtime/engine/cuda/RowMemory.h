@@ -22,8 +22,9 @@ namespace heddle::rt::cuda {
 class DeviceRowMemory final : public RowMemory {
 public:
   DeviceRowMemory(const Context &context, const Stream &stream,
-                  const RowKernels &kernels, RowUploads &uploads)
-      : context(context), stream(stream), kernels(kernels), uploads(uploads) {}
+                  const RowKernels &kernels, RowUploads &uploads, DType dtype)
+      : context(context), stream(stream), kernels(kernels), uploads(uploads),
+        dtype(dtype) {}
 
   Status check(int64_t bytes, const std::string &what,
                const std::string &advice) const override;
@@ -34,6 +35,7 @@ public:
   Status copy(const RowTable &from, const RowTable &to, int64_t width) override;
   Status replace(const RowTable &from, const RowTable &to, void *change,
                  int64_t width) override;
+  Status fetch(const RowTable &rows, int64_t width, void *host) override;
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
   Result<std::span<const float>> similarities(int64_t count) override;
@@ -51,6 +53,7 @@ private:
   const Stream &stream;
   const RowKernels &kernels;
   RowUploads &uploads;
+  DType dtype;
   std::shared_ptr<std::byte> similarity; ///< floats on the device
   PinnedBuffer pinned;                   ///< as many
 };

@@ -49,29 +49,39 @@ Status DeviceRunner::reserve(int64_t longest) {
 Result<std::span<const int32_t>>
 DeviceRunner::read(const bundle::Selection &selection,
                    const abi::IndexList &list, int64_t n, int64_t lists,
-                   std::vector<int32_t> &memory) {
+                   GroupRange groups, std::unique_ptr<int32_t[]> &memory) {
   const bundle::Encoding encoding =
       bundle::listEncoding(selection, kernels.encoding());
   const int64_t rows = lists * list.groups;
-  std::vector<std::byte> encoded(static_cast<size_t>(rows * list.rowBytes));
+  // As large as the whole list, but what is not asked for is never touched.
+  auto encoded = std::make_unique_for_overwrite<std::byte[]>(
+      static_cast<size_t>(rows * list.rowBytes));
+  const auto entries = static_cast<size_t>(rows * list.keep);
+  memory = std::make_unique_for_overwrite<int32_t[]>(entries);
+  const std::span<int32_t> decoded(memory.get(), entries);
+  const int64_t copies = groups.count == list.groups ? 1 : lists;
+  const int64_t bytes = lists / copies * groups.count * list.rowBytes;
   const Drain drain(stream);
-  if (Status s = stream.copyToHost(encoded.data(), addressOf(list.indices),
-                                   static_cast<int64_t>(encoded.size()));
-      !s)
-    return s.takeError();
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    const int64_t at = (copy * list.groups + groups.first) * list.rowBytes;
+    if (Status s = stream.copyToHost(encoded.get() + at,
+                                     addressOf(list.indices) + at, bytes);
+        !s)
+      return s.takeError();
+  }
   if (Status s = stream.synchronize(); !s)
     return s.takeError();
-  memory.resize(static_cast<size_t>(rows * list.keep));
   std::atomic<bool> whole = true;
-  parallelFor(rows, [&](int64_t row, int) {
-    if (!bundle::decodeList(
-            encoding, n, encoded.data() + row * list.rowBytes,
-            std::span(memory).subspan(row * list.keep, list.keep)))
+  parallelFor(lists * groups.count, [&](int64_t each, int) {
+    const int64_t row =
+        each / groups.count * list.groups + groups.first + each % groups.count;
+    if (!bundle::decodeList(encoding, n, encoded.get() + row * list.rowBytes,
+                            decoded.subspan(row * list.keep, list.keep)))
       whole = false;
   });
   if (!whole)
     return Error("an index list on the device is damaged");
-  return std::span<const int32_t>(memory);
+  return std::span<const int32_t>(decoded);
 }
 
 /// Makes `values`, `count` of them on the host, those on the device.
@@ -85,13 +95,13 @@ Status DeviceRunner::upload(const int32_t *&values, int64_t count) {
 }
 
 /// Gives blocks their tensor maps, if the kernel has tiles brought by such.
-Status DeviceRunner::uploadMaps(const DeviceKernel &bound,
+Status DeviceRunner::uploadMaps(const bundle::KernelVariant &variant,
                                 std::span<abi::AttentionArgs> blocks) {
-  if (!bound.variant->mapRows)
+  if (!variant.mapRows)
     return Status::success();
   maps.clear();
   for (const abi::AttentionArgs &args : blocks) {
-    Result<abi::TileMaps> own = encodeTileMaps(context, *bound.variant, args);
+    Result<abi::TileMaps> own = encodeTileMaps(context, variant, args);
     if (!own)
       return own.takeError();
     maps.push_back(*own);
@@ -116,12 +126,39 @@ Status DeviceRunner::uploadPositions(const DeviceKernel &bound, Args &args) {
   return Status::success();
 }
 
+/// Each sequence takes the form that its own rows ask for, so that they have
+/// the same bits alone and in a batch.
 Status DeviceRunner::attend(size_t kernel,
                             std::span<abi::AttentionArgs> given) {
   launched.assign(given.begin(), given.end());
-  const std::span<abi::AttentionArgs> blocks = launched;
   const DeviceKernel &bound = kernels[kernel];
-  const int64_t tileRows = bound.variant->queryRows;
+  std::span<abi::AttentionArgs> rest = launched;
+  auto attendThose = [&](const KernelForm &form, auto takes) -> Status {
+    if (!form.variant || form.variant == bound.any.variant)
+      return Status::success();
+    const auto end = std::stable_partition(rest.begin(), rest.end(), takes);
+    const auto own = rest.first(static_cast<size_t>(end - rest.begin()));
+    rest = rest.subspan(own.size());
+    return own.empty() ? Status::success() : attendBy(bound, form, own);
+  };
+  if (Status s = attendThose(
+          bound.all,
+          [](const abi::AttentionArgs &args) { return args.rows == args.n; });
+      !s)
+    return s;
+  if (Status s = attendThose(bound.many,
+                             [&](const abi::AttentionArgs &args) {
+                               return args.rows < args.n &&
+                                      args.n >= bound.many.variant->leastKeys;
+                             });
+      !s)
+    return s;
+  return rest.empty() ? Status::success() : attendBy(bound, bound.any, rest);
+}
+
+Status DeviceRunner::attendBy(const DeviceKernel &bound, const KernelForm &form,
+                              std::span<abi::AttentionArgs> blocks) {
+  const int64_t tileRows = form.variant->queryRows;
   uploads.gather();
   int64_t tiles = 1; // a grid needs one, even if no block has rows
   for (abi::AttentionArgs &args : blocks) {
@@ -144,7 +181,7 @@ Status DeviceRunner::attend(size_t kernel,
       return s;
     tiles = std::max(tiles, own);
   }
-  if (Status s = uploadMaps(bound, blocks); !s)
+  if (Status s = uploadMaps(*form.variant, blocks); !s)
     return s;
   Result<DevicePtr> arguments =
       uploads.putBytes(stream, std::as_bytes(std::span(blocks)));
@@ -156,7 +193,7 @@ Status DeviceRunner::attend(size_t kernel,
   constexpr size_t most = 65535;
   for (size_t first = 0; first < blocks.size(); first += most)
     if (Status s = kernels.attend(
-            stream, kernel, *arguments + first * sizeof(abi::AttentionArgs),
+            stream, form, *arguments + first * sizeof(abi::AttentionArgs),
             static_cast<int64_t>(std::min(most, blocks.size() - first)), tiles);
         !s)
       return s;

@@ -31,17 +31,19 @@ public:
   bundle::Encoding encoding(int64_t longest) const override;
   int64_t bytes(int64_t longest) const override;
   Status reserve(int64_t longest) override;
-  Result<std::span<const int32_t>> read(const bundle::Selection &selection,
-                                        const abi::IndexList &list, int64_t n,
-                                        int64_t lists,
-                                        std::vector<int32_t> &memory) override;
+  Result<std::span<const int32_t>>
+  read(const bundle::Selection &selection, const abi::IndexList &list,
+       int64_t n, int64_t lists, GroupRange groups,
+       std::unique_ptr<int32_t[]> &memory) override;
   Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;
   Status select(size_t kernel,
                 std::span<const abi::SelectArgs> blocks) override;
 
 private:
   Status upload(const int32_t *&values, int64_t count);
-  Status uploadMaps(const DeviceKernel &bound,
+  Status attendBy(const DeviceKernel &bound, const KernelForm &form,
+                  std::span<abi::AttentionArgs> blocks);
+  Status uploadMaps(const bundle::KernelVariant &variant,
                     std::span<abi::AttentionArgs> blocks);
   template <typename Args>
   Status uploadPositions(const DeviceKernel &bound, Args &args);

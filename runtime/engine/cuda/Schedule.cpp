@@ -111,11 +111,12 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   fixedPairs.assign(kernels.size(), 0);
   for (size_t k = 0; k < kernels.size(); ++k) {
     const DeviceKernel &bound = kernels[k];
-    if (!bound.variant || bound.kernel->kind == bundle::Kernel::Kind::Select)
+    if (!bound.all.variant ||
+        bound.kernel->kind == bundle::Kernel::Kind::Select)
       continue;
     argumentBytes +=
         config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
-    if (bound.variant->mapRows)
+    if (bound.all.variant->mapRows)
       argumentBytes +=
           config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
                            int64_t(alignof(abi::TileMaps)));
@@ -192,13 +193,13 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
       if (!attention) {
         const DeviceKernel &bound = kernels[phase.attention];
         DevicePtr maps = 0;
-        if (bound.variant->mapRows) {
+        if (bound.all.variant->mapRows) {
           blocks.resize((blocks.size() + alignof(abi::TileMaps) - 1) /
                         alignof(abi::TileMaps) * alignof(abi::TileMaps));
           maps = arena[argumentSlot] + blocks.size();
           for (int64_t s = 0; s < sequences; ++s) {
             Result<abi::TileMaps> own =
-                encodeTileMaps(*context, *bound.variant, attentionOf(s));
+                encodeTileMaps(*context, *bound.all.variant, attentionOf(s));
             if (!own)
               return own.takeError();
             append(*own);
@@ -273,8 +274,9 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
                               int64_t step) const {
   const Phase &phase = steps.phase(layer, step);
   const int64_t sequences = static_cast<int64_t>(lengths.size());
-  const int64_t rows = kernels[phase.attention].variant->queryRows;
-  if (Status s = kernels.attend(stream, phase.attention,
+  const KernelForm &form = kernels[phase.attention].all;
+  const int64_t rows = form.variant->queryRows;
+  if (Status s = kernels.attend(stream, form,
                                 attentionArguments[layer][phase.attention],
                                 sequences, (longest + rows - 1) / rows);
       !s)

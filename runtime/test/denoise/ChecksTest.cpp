@@ -36,6 +36,25 @@ TEST(CheckOptions, AcceptsWhatDivides) {
   EXPECT_EQ(optionsRefusal(1, 1, 1), "accepted");
 }
 
+TEST(CheckOptions, OrdersOfCommits) {
+  auto refused = [](std::vector<int32_t> order) {
+    return refusal(checkOptions({.genLength = 4,
+                                 .steps = 4,
+                                 .blockLength = 4,
+                                 .sampling = {},
+                                 .commitOrder = std::move(order)}));
+  };
+  EXPECT_EQ(refused({3, 1, 0, 2}), "accepted");
+  EXPECT_EQ(refused({0, 1, 2}), "the order of commits has 3 positions; the "
+                                "response has 4 (gen-length)");
+  EXPECT_EQ(refused({0, 1, 2, 4}), "the order of commits has position 4; those "
+                                   "of the response are 0 to 3");
+  EXPECT_EQ(refused({0, -1, 2, 3}), "the order of commits has position -1; "
+                                    "those of the response are 0 to 3");
+  EXPECT_EQ(refused({0, 1, 1, 3}), "the order of commits has position 1 twice; "
+                                   "each is committed once");
+}
+
 TEST(CheckOptions, NamesNumbersThatWouldWork) {
   EXPECT_EQ(optionsRefusal(100, 32, 100),
             "gen-length 100 is not a multiple of block-length 32; block-length "

@@ -374,6 +374,21 @@ TEST(SequenceRun, KnowsWhatComesNextInADrawnOrder) {
   EXPECT_EQ(other.next().size(), 3u);
 }
 
+TEST(SequenceRun, TakesAnOrderThatIsGiven) {
+  GenerateOptions options = sixInTwoBlocks;
+  options.commitOrder = {4, 2, 0, 5, 1, 3};
+  SequenceRun run(prompt, options, config(), ruleOf(Kind::RandomOrder));
+  // Two positions of prompt; the first block's come first.
+  const std::vector<std::vector<int32_t>> steps = {{2, 4}, {3}, {6, 7}, {5}};
+  for (const std::vector<int32_t> &step : steps) {
+    EXPECT_EQ(std::vector<int32_t>(run.next().begin(), run.next().end()), step);
+    for (int32_t position : step)
+      run.commit(position, 7);
+    run.advance();
+  }
+  EXPECT_TRUE(run.done());
+}
+
 TEST(SequenceRun, NothingIsKnownToComeNextWithoutAnOrder) {
   for (Kind kind : {Kind::Quota, Kind::Above, Kind::Factor}) {
     SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(kind));

@@ -306,6 +306,12 @@ void attend(const Compiled &code, const Launch &launch) {
     EXPECT_GE(launch.grid[0] * code.variant.queryRows,
               byPlace ? args.n : args.rows);
     EXPECT_TRUE(args.rows <= args.n || code.kernel.terms.empty());
+    EXPECT_TRUE(args.rows == args.n || !code.variant.allRows)
+        << args.rows << " of " << args.n << " rows by a form for all";
+    if (code.variant.leastKeys)
+      EXPECT_TRUE(args.rows < args.n && args.n >= code.variant.leastKeys)
+          << args.rows << " of " << args.n << " rows by a form for some of "
+          << code.variant.leastKeys;
     EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n)
         << args.rows << " of " << args.n << " rows without their places";
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())

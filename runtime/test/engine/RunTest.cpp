@@ -397,6 +397,43 @@ TEST_F(RunTest, PlayedBlocksCommittedByConfidence) {
   comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
 }
 
+TEST_F(RunTest, PlayedSequencesTakeTheFormOfTheirOwnRows) {
+  makeModel(grouped);
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Block)};
+  bundle::Pass some;
+  some.rows = 0;
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::First, 1, true)),
+                     some};
+  manifest.reuse.kv = true;
+  // Blocks end by confidence, so that steps have sequences of both kinds.
+  manifest.commit.kind = bundle::CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 20};
+  startPlayed(manifest);
+  ASSERT_FALSE(HasFatalFailure());
+  int64_t whole = 0, few = 0, ofMany = 0;
+  for (const bundle::KernelVariant &variant : manifest.kernels[0].variants) {
+    auto &code = fakeDriver().kernels[variant.symbol];
+    code = [code, &whole, &few, &ofMany, all = variant.allRows,
+            least = variant.leastKeys](const FakeDriver::Launch &launch) {
+      const auto *blocks =
+          launch.parameter<const heddle::abi::AttentionArgs *>(0);
+      for (int64_t z = 0; z < launch.grid[2]; ++z)
+        if (blocks[z].rows > 0) {
+          EXPECT_EQ(blocks[z].rows == blocks[z].n, all);
+          ++(all ? whole : least ? ofMany : few);
+          if (!all)
+            EXPECT_EQ(blocks[z].n >= BundleShape().leastKeys, least > 0);
+        }
+      code(launch);
+    };
+  }
+  compare(*played, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(few, 0);
+  EXPECT_GT(ofMany, 0);
+}
+
 TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
   makeModel(tiny);
   bundle::Manifest manifest = denseManifest();
@@ -541,6 +578,56 @@ TEST_F(RunTest, PlayedWholeRows) {
   comparePlayed(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
 }
 
+// Queries, keys and lists are brought from the device for them.
+TEST_F(RunTest, PlayedMapsAreThoseOfTheHost) {
+  makeModel(tiny);
+  for (bool cached : {false, true}) {
+    bundle::Manifest manifest = gpuManifest();
+    setRule(manifest, "columns", {0});
+    if (cached)
+      manifest =
+          salient(std::move(manifest), bundle::Reuse::Attention::Context);
+    Prompts prompts = promptsOf({20, 7});
+    GenerateOptions options = lengthsOf(16, 8, 16);
+    options.trace = true;
+    options.maps = {.cells = 9, .rowsPerCell = 3};
+    options.mapEvery = 2;
+    auto mapsOf = [&](StepEngine &on) {
+      std::vector<AttentionMap> maps;
+      EXPECT_OK(generate(on, prompts, options, [&](const StepRecord &step) {
+        EXPECT_EQ(step.maps.empty(), step.step % 2 == 0);
+        maps.insert(maps.end(), step.maps.begin(), step.maps.end());
+        return true;
+      }));
+      return maps;
+    };
+    startPlayed(manifest);
+    std::vector<AttentionMap> there = mapsOf(*played);
+    Result<std::unique_ptr<Model>> model = Model::load(folder->path, {});
+    ASSERT_OK(model);
+    auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
+    ASSERT_OK(executor);
+    std::vector<AttentionMap> here =
+        mapsOf(*makeModelEngine(**model, **executor));
+    ASSERT_EQ(there.size(), here.size());
+    ASSERT_FALSE(here.empty());
+    bool someLeftOut = false;
+    for (size_t i = 0; i < here.size(); ++i) {
+      EXPECT_EQ(there[i].layer, here[i].layer);
+      EXPECT_EQ(there[i].rows, here[i].rows);
+      EXPECT_EQ(there[i].kept, here[i].kept);
+      ASSERT_EQ(there[i].mass.size(), here[i].mass.size());
+      for (size_t c = 0; c < here[i].mass.size(); ++c)
+        ASSERT_NEAR(there[i].mass[c], here[i].mass[c], 1e-4);
+      for (size_t h = 0; h < here[i].recall.size(); ++h) {
+        EXPECT_NEAR(there[i].recall[h], here[i].recall[h], 1e-4);
+        someLeftOut |= here[i].recall[h] < 0.999;
+      }
+    }
+    EXPECT_TRUE(someLeftOut);
+  }
+}
+
 TEST_F(RunTest, WhatCannotBeCapturedIsRefused) {
   makeModel(tiny);
   auto made = CudaEngine::create(
@@ -597,6 +684,24 @@ TEST_F(RunTest, PlayedBlocks) {
         std::pair(Selection::Isolation::Filtered, Selection::Scale::Heads)})
     comparePlayed(blocks(isolation, scale), promptsOf({50, 7, 90}),
                   lengthsOf(32, 32, 10));
+}
+
+// Rows far behind a sequence's beginning, of whose lists only their groups' are
+// brought to the host to be counted.
+TEST_F(RunTest, PlayedBlockRowsOverLists) {
+  makeModel(tiny);
+  bundle::Manifest mixed = gpuManifest();
+  setRule(mixed, "union", {2});
+  for (bundle::Manifest manifest :
+       {mixed, blocks(bundle::Selection::Isolation::Spans,
+                      bundle::Selection::Scale::HeadDim)}) {
+    manifest.positions = {positions(bundle::Positions::Kind::Block)};
+    bundle::Pass some;
+    some.rows = 0;
+    manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 4)), some};
+    manifest.reuse.kv = true;
+    comparePlayed(manifest, promptsOf({50, 7, 90}), lengthsOf(32, 16, 16));
+  }
 }
 
 TEST_F(RunTest, PlayedSharedLists) {

@@ -12,6 +12,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace heddle::rt::cuda::test {
 
@@ -89,6 +90,27 @@ Manifest gpuManifest(const BundleShape &shape) {
             variant.mapRows = 32;
             variant.cluster = kernel.terms.empty() ? 2 : 1;
           }
+          variant.symbol =
+              expectedSymbol(kernel, variant, manifest.targets.front());
+          kernel.variants.push_back(variant);
+          // Some of them have forms of their own for long sequences and for
+          // all rows.
+          if (kernel.name == "dense") {
+            variant.leastKeys = shape.leastKeys;
+            const int64_t maps = std::exchange(variant.mapRows, 0);
+            variant.symbol =
+                expectedSymbol(kernel, variant, manifest.targets.front());
+            kernel.variants.push_back(variant);
+            variant.leastKeys = 0;
+            variant.mapRows = maps;
+          }
+          if (kernel.name != "dense" && kernel.name != "columns" &&
+              kernel.name != "union")
+            continue;
+          variant.allRows = true;
+          variant.queryRows = kernel.hasLists() ? 16 : 32;
+          variant.mapRows = 0;
+          variant.cluster = 1;
           variant.symbol =
               expectedSymbol(kernel, variant, manifest.targets.front());
           kernel.variants.push_back(variant);

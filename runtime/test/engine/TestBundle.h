@@ -22,11 +22,13 @@ struct BundleShape {
   std::vector<int64_t> headDims = {64};
   std::vector<bundle::Encoding> encodings = {bundle::Encoding::Uint16,
                                              bundle::Encoding::Int32};
+  int64_t leastKeys = 24; ///< of the form for long sequences
 };
 
 /// Selections and kernels of a GPU, and one rule: dense attention. Selections
 /// 0 and 1 have groups of 16 (half of the keys, a third), 2 has groups of 32;
-/// all are renewed every fourth step.
+/// all are renewed every fourth step. Kernels dense, columns and union have a
+/// form for all rows, too, and dense one for long sequences.
 bundle::Manifest gpuManifest(const BundleShape &shape = {});
 
 /// Index of a kernel by its name: dense, dense_lse, columns, two_columns (both

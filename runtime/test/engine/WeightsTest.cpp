@@ -8,6 +8,10 @@
 #include "runtime/reference/Reference.h"
 #include "runtime/test/engine/EngineFixture.h"
 
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
 using namespace heddle;
 using namespace heddle::rt;
 using namespace heddle::rt::cuda;
@@ -169,6 +173,34 @@ TEST_F(WeightsTest, AnInterruptedLoadGivesAllMemoryBack) {
     int left = polls;
     options.interrupted = [&] { return left-- <= 0; };
     EXPECT_ERROR(load(DType::BF16, options), "interrupted");
+    EXPECT_EQ(fakeDriver().allocated, 0);
+    EXPECT_EQ(fakeDriver().pinned, 0);
+  }
+}
+
+TEST_F(WeightsTest, WeightsThatChangeWhileTheyAreReadAreRefused) {
+  for (bool replaced : {false, true}) {
+    writeModel({}, DType::BF16);
+    const std::string path = folder->path + "/model.safetensors";
+    LoadOptions options;
+    options.interrupted = [&, done = false]() mutable {
+      if (std::exchange(done, true))
+        return false;
+      if (replaced) {
+        std::filesystem::copy_file(path, path + ".new");
+        std::filesystem::rename(path + ".new", path);
+      } else {
+        std::fstream file(path,
+                          std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(
+            static_cast<std::streamoff>(std::filesystem::file_size(path) / 2));
+        file.write("other", 5);
+      }
+      return false;
+    };
+    EXPECT_ERROR(load(DType::BF16, options),
+                 replaced ? "replaced or removed while it was read"
+                          : "changed while it was read");
     EXPECT_EQ(fakeDriver().allocated, 0);
     EXPECT_EQ(fakeDriver().pinned, 0);
   }

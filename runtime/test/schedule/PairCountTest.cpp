@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <random>
 
@@ -197,5 +198,18 @@ TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
     for (int64_t head = 0; head < heads; ++head)
       pairs += pairsOfRows(kernel.terms, args, head, groups, merged);
     EXPECT_EQ(pairs, reference.visitedPairs()) << "trial " << trial;
+    // The keys themselves, row by row.
+    int64_t listed = 0;
+    std::vector<int32_t> keys;
+    for (int64_t head = 0; head < heads; ++head)
+      for (int32_t row : place) {
+        keysOfRow(kernel.terms, args, head, groups, row, keys);
+        listed += static_cast<int64_t>(keys.size());
+        EXPECT_TRUE(keys.empty() || (keys.front() >= 0 && keys.back() < n));
+        EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end(),
+                                     std::greater_equal<>()),
+                  keys.end());
+      }
+    EXPECT_EQ(listed, pairs) << "trial " << trial;
   }
 }

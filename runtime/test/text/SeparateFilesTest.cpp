@@ -141,6 +141,35 @@ TEST(SeparateFiles, BrokenMergesNameTheLine) {
   EXPECT_TRUE(errorOf(files).starts_with("merges.txt:1: ")) << errorOf(files);
 }
 
+/// Each such file reads well, and would cut text into more tokens in silence.
+TEST(SeparateFiles, MergesCutAtALinesEndAreRefused) {
+  const std::string whole = golden()["merges.txt"];
+  size_t cut = whole.find_last_not_of('\n') + 1;
+  for (int missing = 1; missing <= 20; ++missing) {
+    cut = whole.rfind('\n', cut - 1);
+    Files files = golden();
+    files["merges.txt"] = whole.substr(0, cut + 1);
+    const std::string error = errorOf(files);
+    EXPECT_TRUE(error.starts_with("merges.txt: no line of ")) << error;
+    EXPECT_NE(error.find(missing == 1 ? "of vocab.json; the file is cut off"
+                                      : ", nor " + std::to_string(missing - 1) +
+                                            " others; the file is cut off"),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(SeparateFiles, AddedTokensInTheVocabularyNeedNoMerge) {
+  Files files = golden();
+  change(files, "vocab.json",
+         [](json &vocab) { vocab["<|endoftext|>"] = vocab.size(); });
+  EXPECT_EQ(errorOf(files), "no error");
+  change(files, "vocab.json",
+         [](json &vocab) { vocab["<extra>"] = vocab.size(); });
+  EXPECT_TRUE(errorOf(files).starts_with("merges.txt: no line of "))
+      << errorOf(files);
+}
+
 TEST(SeparateFiles, BrokenVocabulariesNameTheToken) {
   auto with = [](const std::string &text) {
     Files files = golden();

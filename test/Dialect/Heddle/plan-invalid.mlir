@@ -29,7 +29,7 @@ heddle.plan @N2 {
   // expected-note@+1 {{they are named here}}
   heddle.rule layers(0 to 4) {}
   // expected-error@+1 {{names layers that another rule has}}
-  heddle.rule layers(2 to 2) {}
+  heddle.rule layers(2) {}
 }
 
 // -----
@@ -42,7 +42,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{unknown scorer 'chance'; there is mean_probability}}
+  // expected-error@+1 {{unknown scorer 'chance': there is mean_probability}}
   heddle.kernel @k select(group = 64) by chance
 }
 
@@ -70,7 +70,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 2/1}}
+  // expected-error@+1 {{must be more than 0 and at most 1, found 2/1}}
   heddle.kernel @k attention [sinks(200 percent)]
 }
 

@@ -8,8 +8,8 @@
 heddle.plan @all {
   // CHECK-NEXT: heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability on uniform(window = 0.3, count = 16){{$}}
   heddle.selection @cols columns(keep = 1/5, group = 128, rounding = floor) by mean_probability on uniform(window = 3/10, count = 16)
-  // CHECK-NEXT: heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step 3){{$}}
-  heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step 3)
+  // CHECK-NEXT: heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step = 3){{$}}
+  heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step = 3)
   // CHECK-NEXT: heddle.kernel @d attention dense{{$}}
   heddle.kernel @d attention
   // CHECK-NEXT: heddle.kernel @dl attention dense writes_lse{{$}}
@@ -32,8 +32,8 @@ heddle.plan @all {
       heddle.refresh @cols with @s128
       heddle.refresh @more with @s32
     }
-    // CHECK: heddle.phase before at(step 3) {
-    heddle.phase before at(step 3) {
+    // CHECK: heddle.phase before at(step = 3) {
+    heddle.phase before at(step = 3) {
       heddle.attend_with @d
     }
     // CHECK: heddle.phase otherwise {

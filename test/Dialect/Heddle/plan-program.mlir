@@ -14,16 +14,16 @@
 // CHECK-NEXT: heddle.reuse kv, context(propagating), ffn
 // CHECK-NEXT: heddle.kernel
 heddle.schedule @columns_saliency {
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %full = heddle.cadence first(4)
-  %whole = heddle.cadence every(4, from = 5)
-  %response = heddle.positions response
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %refresh
-  heddle.reuse kv, context(propagating), ffn
-  heddle.recompute all on %full
-  heddle.recompute salient(below = 0.99) in all on %whole
-  heddle.recompute salient(below = 0.99) in %response
-  heddle.attend pairs(%cols)
+  %refresh = cadence uniform(window = 0.3, count = 16)
+  %full = cadence first(4)
+  %whole = cadence every(4, from = 5)
+  %response = positions response
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %refresh
+  reuse kv, context(propagating), ffn
+  recompute all on %full
+  recompute salient(below = 0.99) in all on %whole
+  recompute salient(below = 0.99) in %response
+  attend pairs(%cols)
 }
 
 // A pass that is there already is not put there again.
@@ -43,21 +43,21 @@ heddle.schedule @columns_saliency {
 // CHECK: heddle.rule default {
 // CHECK-NEXT: heddle.phase on every(32) {
 heddle.schedule @columns_in_window {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %phase
-  heddle.visible %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows
-  heddle.commit quota within(%active)
-  heddle.attend pairs(%cols)
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %phase
+  visible %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows
+  commit quota within(%active)
+  attend pairs(%cols)
 }
 
 // Selections that differ have select kernels of their own kind; without passes
@@ -74,13 +74,13 @@ heddle.schedule @columns_in_window {
 // CHECK: heddle.kernel @attention_tiles_shared_own attention [blocks(@tiles, size = 32), columns(@shared, group = 32), columns(@own, group = 32)]
 // CHECK: heddle.phase before at(0.2, plus = 2)
 heddle.schedule @kinds {
-  %once = heddle.cadence at(0.2, plus = 2)
-  %tiles = heddle.select blocks(keep = 0.3, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
-  %shared = heddle.select columns(keep = 0.3, group = 32, per_kv_head) by mean_probability on %once
-  %own = heddle.select columns(keep = 0.3, group = 32) by mean_probability on %once
-  %pairs = heddle.union %tiles, %shared, %own
-  heddle.reuse kv
-  heddle.attend dense until(%once) then pairs(%pairs)
+  %once = cadence at(0.2, plus = 2)
+  %tiles = select blocks(keep = 0.3, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
+  %shared = select columns(keep = 0.3, group = 32, per_kv_head) by mean_probability on %once
+  %own = select columns(keep = 0.3, group = 32) by mean_probability on %once
+  %pairs = union %tiles, %shared, %own
+  reuse kv
+  attend dense until(%once) then pairs(%pairs)
 }
 
 // CHECK-LABEL: heddle.plan @ordered
@@ -94,17 +94,17 @@ heddle.schedule @kinds {
 // CHECK-NEXT: heddle.reuse kv
 // CHECK-NEXT: heddle.commit_rule random_order
 heddle.schedule @ordered {
-  %again = heddle.cadence every(4) in block
-  %next = heddle.positions next
-  %masked = heddle.positions undecoded
-  %near = heddle.neighbors(2) of %next in %masked
-  %wide = heddle.neighbors(3) of %next in %masked
-  %rows = heddle.union positions %next, %near, %wide
-  heddle.reuse kv
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  heddle.commit random_order
-  heddle.attend dense
+  %again = cadence every(4) in block
+  %next = positions next
+  %masked = positions undecoded
+  %near = neighbors(2) of %next in %masked
+  %wide = neighbors(3) of %next in %masked
+  %rows = union %next, %near, %wide
+  reuse kv
+  recompute all on %again
+  recompute %rows
+  commit random_order
+  attend dense
 }
 
 // Passes that all compute all rows are none, and keep nothing for anybody.
@@ -113,11 +113,11 @@ heddle.schedule @ordered {
 // CHECK-NOT: heddle.pass
 // CHECK: heddle.phase otherwise
 heddle.schedule @whole {
-  %often = heddle.cadence every(2)
-  heddle.reuse kv
-  heddle.recompute all on %often
-  heddle.recompute all
-  heddle.attend dense
+  %often = cadence every(2)
+  reuse kv
+  recompute all on %often
+  recompute all
+  attend dense
 }
 
 // What becomes a matter of every step once EOS was found, by a rule that looks.
@@ -127,18 +127,18 @@ heddle.schedule @whole {
 // CHECK: heddle.commit_rule best(1) on every(8) or after eos
 // CHECK-NEXT: heddle.commit_rule best(1) stop(eos, narrowing)
 heddle.schedule @ending {
-  %phase = heddle.cadence every(8) or after eos
-  %decoded = heddle.positions decoded
-  %active = heddle.positions undecoded(first = 6)
-  %seen = heddle.union positions %decoded, %active
-  %window = heddle.fix %seen on %phase
-  heddle.visible %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %active
-  heddle.commit best(1) on %phase
-  heddle.commit best(1) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(8) or after eos
+  %decoded = positions decoded
+  %active = positions undecoded(first = 6)
+  %seen = union %decoded, %active
+  %window = fix %seen on %phase
+  visible %window
+  reuse kv
+  recompute all on %phase
+  recompute %active
+  commit best(1) on %phase
+  commit best(1) stop(eos, narrowing)
+  attend dense
 }
 
 // Rules of some steps, what is visible at some, and rows that stand alone.
@@ -153,22 +153,22 @@ heddle.schedule @ending {
 // CHECK-NEXT: heddle.commit_rule timesteps within(@undecoded_6) on first(1) in block and every(3)
 // CHECK-NEXT: heddle.commit_rule factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
 heddle.schedule @released {
-  %phase = heddle.cadence every(8)
-  %after = heddle.cadence every(8, from = 2)
-  %start = heddle.cadence first(1) in block
-  %third = heddle.cadence every(3)
-  %first = heddle.positions undecoded(first = 1)
-  %active = heddle.positions undecoded(first = 6)
-  %decoded = heddle.positions decoded
-  %seen = heddle.union positions %decoded, %active
-  %window = heddle.fix %seen on %after
-  %rows = heddle.hull %active
-  heddle.visible all on %phase then %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows alone
-  heddle.commit best(1) within(%first) on %phase
-  heddle.commit timesteps within(%active) on %start and %third
-  heddle.commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(8)
+  %after = cadence every(8, from = 2)
+  %start = cadence first(1) in block
+  %third = cadence every(3)
+  %first = positions undecoded(first = 1)
+  %active = positions undecoded(first = 6)
+  %decoded = positions decoded
+  %seen = union %decoded, %active
+  %window = fix %seen on %after
+  %rows = hull %active
+  visible all on %phase then %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows alone
+  commit best(1) within(%first) on %phase
+  commit timesteps within(%active) on %start and %third
+  commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
+  attend dense
 }

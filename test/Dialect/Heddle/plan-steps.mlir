@@ -12,7 +12,7 @@
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
 heddle.schedule @dense {
-  heddle.attend dense
+  attend dense
 }
 
 // CHECK-LABEL: heddle.plan @columns {
@@ -31,9 +31,9 @@ heddle.schedule @dense {
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
 heddle.schedule @columns {
-  %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-  %cols = heddle.select columns(keep = 20 percent, group = 128) by mean_probability on %refresh
-  heddle.attend pairs(%cols)
+  %refresh = cadence uniform(window = 0.3, count = 16)
+  %cols = select columns(keep = 20 percent, group = 128) by mean_probability on %refresh
+  attend pairs(%cols)
 }
 
 // Dense until the selection is first made: also with the kernel that writes
@@ -50,9 +50,9 @@ heddle.schedule @columns {
 // CHECK-NEXT:      heddle.phase otherwise {
 // CHECK-NEXT:        heddle.attend_with @attention_cols
 heddle.schedule @until {
-  %once = heddle.cadence at(0.2)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %once
-  heddle.attend dense until(%once) then pairs(%cols)
+  %once = cadence at(0.2)
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %once
+  attend dense until(%once) then pairs(%cols)
 }
 
 // Dense for longer than the selection needs.
@@ -62,10 +62,10 @@ heddle.schedule @until {
 // CHECK-NEXT:        heddle.attend_with @attention_dense_lse
 // CHECK:           heddle.phase otherwise {
 heddle.schedule @until_later {
-  %often = heddle.cadence every(4)
-  %half = heddle.cadence at(0.5)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %often
-  heddle.attend dense until(%half) then pairs(%cols)
+  %often = cadence every(4)
+  %half = cadence at(0.5)
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %often
+  attend dense until(%half) then pairs(%cols)
 }
 
 // Windows need no log-sum-exp, in any layer.
@@ -73,17 +73,17 @@ heddle.schedule @until_later {
 // CHECK-NEXT:    heddle.kernel @attention_dense attention dense{{$}}
 // CHECK-NEXT:    heddle.kernel @attention_window64_sinks4 attention [window(64), sinks(4)]{{$}}
 // CHECK-NEXT:    heddle.rule default {
-// CHECK-NEXT:      heddle.phase before at(step 8) {
+// CHECK-NEXT:      heddle.phase before at(step = 8) {
 // CHECK-NEXT:        heddle.attend_with @attention_dense
 // CHECK-NEXT:      }
 // CHECK-NEXT:      heddle.phase otherwise {
 // CHECK-NEXT:        heddle.attend_with @attention_window64_sinks4
 heddle.schedule @window_until {
-  %c = heddle.cadence at(step 8)
-  %w = heddle.window(64)
-  %s = heddle.sinks(4)
-  %p = heddle.union %s, %w, %s
-  heddle.attend dense until(%c) then pairs(%p)
+  %c = cadence at(step = 8)
+  %w = window(64)
+  %s = sinks(4)
+  %p = union %s, %w, %s
+  attend dense until(%c) then pairs(%p)
 }
 
 // A share of sinks beside a number of them: the runtime takes the larger.
@@ -91,13 +91,13 @@ heddle.schedule @window_until {
 // CHECK-NEXT:    heddle.kernel @attention_window64_sinks4_sinks1of10 attention [window(64), sinks(4), sinks(0.1)]{{$}}
 // CHECK-NEXT:    heddle.kernel @attention_sinks1of1 attention [sinks(1/1)]{{$}}
 heddle.schedule @shares {
-  %w = heddle.window(64)
-  %s = heddle.sinks(10 percent)
-  %t = heddle.sinks(4)
-  %p = heddle.union %s, %w, %t
-  %all = heddle.sinks(1/1)
-  heddle.attend pairs(%p)
-  heddle.attend pairs(%all) in layers(0 to 0)
+  %w = window(64)
+  %s = sinks(10 percent)
+  %t = sinks(4)
+  %p = union %s, %w, %t
+  %all = sinks(1/1)
+  attend pairs(%all) in layers(0)
+  attend pairs(%p)
 }
 
 // Two selections of one group size share a select kernel; one that is not of
@@ -123,13 +123,13 @@ heddle.schedule @shares {
 // CHECK-NEXT:      }
 // CHECK-NEXT:      heddle.phase otherwise {
 heddle.schedule @two_cadences {
-  %4 = heddle.cadence every(4)
-  %6 = heddle.cadence every(6)
-  %a = heddle.select columns(keep = 0.1, group = 64) by mean_probability on %4
-  %b = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %6
-  %c = heddle.select columns(keep = 0.1, group = 32) by mean_probability on %4
-  %p = heddle.union %a, %b, %c
-  heddle.attend pairs(%p)
+  %4 = cadence every(4)
+  %6 = cadence every(6)
+  %a = select columns(keep = 0.1, group = 64) by mean_probability on %4
+  %b = select columns(keep = 0.2, group = 64) by mean_probability on %6
+  %c = select columns(keep = 0.1, group = 32) by mean_probability on %4
+  %p = union %a, %b, %c
+  attend pairs(%p)
 }
 
 // Layers: the default rule comes first, and what is alike is one across rules.
@@ -143,21 +143,21 @@ heddle.schedule @two_cadences {
 // CHECK:         heddle.rule layers(0 to 1) {
 // CHECK-NEXT:      heddle.phase otherwise {
 // CHECK-NEXT:        heddle.attend_with @attention_dense_lse
-// CHECK:         heddle.rule layers(-1 to -1) {
+// CHECK:         heddle.rule layers(-1) {
 // CHECK-NEXT:      heddle.phase on every(8) {
 // CHECK-NEXT:        heddle.attend_with @attention_dense_lse
 // CHECK-NEXT:        heddle.refresh @x with @select_128
 // CHECK:           heddle.phase otherwise {
 // CHECK-NEXT:        heddle.attend_with @attention_x_window256
 heddle.schedule @layers {
-  %c = heddle.cadence every(8)
-  %x = heddle.select columns(keep = 1/8, group = 128) by mean_probability on %c
-  %y = heddle.select columns(keep = 12.5 percent, group = 128) by mean_probability on %c
-  %w = heddle.window(256)
-  %p = heddle.union %w, %y
-  heddle.attend dense in layers(0 to 1)
-  heddle.attend pairs(%p) in layers(-1 to -1)
-  heddle.attend pairs(%x)
+  %c = cadence every(8)
+  %x = select columns(keep = 1/8, group = 128) by mean_probability on %c
+  %y = select columns(keep = 12.5 percent, group = 128) by mean_probability on %c
+  %w = window(256)
+  %p = union %w, %y
+  attend dense in layers(0 to 1)
+  attend pairs(%p) in layers(-1)
+  attend pairs(%x)
 }
 
 // At once, a step renews before it attends, and not at all while it is dense.
@@ -173,10 +173,23 @@ heddle.schedule @layers {
 // CHECK-NEXT:   heddle.attend_with @attention_a_b
 // CHECK-NEXT: }
 heddle.schedule @at_once {
-  %always = heddle.cadence every(1)
-  %skipped = heddle.cadence at(0.2, plus = 1)
-  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %always
-  %b = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %always
-  %u = heddle.union %a, %b
-  heddle.attend dense until(%skipped) then pairs(%u) at_once
+  %always = cadence every(1)
+  %skipped = cadence at(0.2, plus = 1)
+  %a = select columns(keep = 0.2, group = 32) by mean_probability on %always
+  %b = select columns(keep = 0.2, group = 64) by mean_probability on %always
+  %u = union %a, %b
+  attend dense until(%skipped) then pairs(%u) at_once
+}
+
+// A rule for each range of layers, with the same kernel.
+// CHECK-LABEL: heddle.plan @ranges
+// CHECK: heddle.rule default {
+// CHECK: heddle.rule layers(0 to 1) {
+// CHECK: attend_with @[[NEAR:attention_.+]]
+// CHECK: heddle.rule layers(-1) {
+// CHECK: attend_with @[[NEAR]]
+heddle.schedule @ranges {
+  %near = window(8)
+  attend pairs(%near) in layers(0 to 1, -1)
+  attend dense
 }

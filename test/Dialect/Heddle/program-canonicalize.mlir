@@ -7,27 +7,27 @@
 // restriction.
 
 // CHECK-LABEL: heddle.schedule @flat
-// CHECK: %[[DECODED:.*]] = heddle.positions decoded
-// CHECK: %[[FEW:.*]] = heddle.positions undecoded(first = 16)
-// CHECK: %[[LAST:.*]] = heddle.positions committed(last = 1)
-// CHECK: %[[ROWS:.*]] = heddle.union positions %[[DECODED]], %[[FEW]], %[[LAST]]
-// CHECK-NOT: heddle.union
-// CHECK: heddle.reuse kv{{$}}
-// CHECK: heddle.recompute all on
-// CHECK: heddle.recompute %[[ROWS]]
+// CHECK: %[[DECODED:.*]] = positions decoded
+// CHECK: %[[FEW:.*]] = positions undecoded(first = 16)
+// CHECK: %[[LAST:.*]] = positions committed(last = 1)
+// CHECK: %[[ROWS:.*]] = union %[[DECODED]], %[[FEW]], %[[LAST]]
+// CHECK-NOT: union
+// CHECK: reuse kv{{$}}
+// CHECK: recompute all on
+// CHECK: recompute %[[ROWS]]
 heddle.schedule @flat {
-  %start = heddle.cadence first(1)
-  %decoded = heddle.positions decoded
-  %few = heddle.positions undecoded(first = 16)
-  %last = heddle.positions committed(last = 1)
-  %a = heddle.union positions %decoded, %few
-  %b = heddle.union positions %a, %a
-  %rows = heddle.union positions %b, %last, %decoded
-  heddle.reuse kv(before_rope)
-  %all = heddle.positions all
-  heddle.recompute %all on %start
-  heddle.recompute %rows
-  heddle.attend dense
+  %start = cadence first(1)
+  %decoded = positions decoded
+  %few = positions undecoded(first = 16)
+  %last = positions committed(last = 1)
+  %a = union %decoded, %few
+  %b = union %a, %a
+  %rows = union %b, %last, %decoded
+  reuse kv(before_rope)
+  %all = positions all
+  recompute %all on %start
+  recompute %rows
+  attend dense
 }
 // The planner needs no canonical schedule.
 // PLAN-LABEL: heddle.plan @flat
@@ -36,49 +36,49 @@ heddle.schedule @flat {
 // PLAN: heddle.reuse kv{{$}}
 
 // CHECK-LABEL: heddle.schedule @everything
-// CHECK-NOT: heddle.visible
-// CHECK: %[[RESPONSE:.*]] = heddle.positions response
-// CHECK-NOT: heddle.fix
-// CHECK: heddle.recompute all on
-// CHECK: heddle.recompute %[[RESPONSE]]
+// CHECK-NOT: visible
+// CHECK: %[[RESPONSE:.*]] = positions response
+// CHECK-NOT: fix
+// CHECK: recompute all on
+// CHECK: recompute %[[RESPONSE]]
 heddle.schedule @everything {
-  %start = heddle.cadence first(1)
-  %all = heddle.positions all
-  %decoded = heddle.positions decoded
-  %response = heddle.positions response
-  %u = heddle.union positions %decoded, %all
-  heddle.visible %u
-  %same = heddle.fix %response on %start
-  %i = heddle.intersect %all, %same, %same
-  heddle.reuse kv
-  heddle.recompute %u on %start
-  heddle.recompute %i
-  heddle.attend dense
+  %start = cadence first(1)
+  %all = positions all
+  %decoded = positions decoded
+  %response = positions response
+  %u = union %decoded, %all
+  visible %u
+  %same = fix %response on %start
+  %i = intersect %all, %same, %same
+  reuse kv
+  recompute %u on %start
+  recompute %i
+  attend dense
 }
 
 // Visible rows may be a union: it is flat in canonical form, and as good.
 // CHECK-LABEL: heddle.schedule @rows_of_a_union
-// CHECK: heddle.visible
+// CHECK: visible
 // PLAN-LABEL: heddle.plan @rows_of_a_union
 // PLAN: heddle.visible_set @union_1
 // PLAN: heddle.commit_rule quota{{$}}
 // PLAN-NOT: heddle.commit_rule
 heddle.schedule @rows_of_a_union {
-  %c = heddle.cadence every(4)
-  %never = heddle.cadence never
-  %d = heddle.positions decoded
-  %u = heddle.positions undecoded(first = 4)
-  %n = heddle.positions committed(last = 1)
-  %rows = heddle.union positions %u, %n
-  %f = heddle.fix %d on %c
-  %s = heddle.union positions %f, %rows
-  heddle.visible %s
-  heddle.reuse kv
-  heddle.recompute all on %c
-  heddle.recompute %rows
-  heddle.commit above(0.5) on %never
-  heddle.commit quota
-  heddle.attend dense
+  %c = cadence every(4)
+  %never = cadence never
+  %d = positions decoded
+  %u = positions undecoded(first = 4)
+  %n = positions committed(last = 1)
+  %rows = union %u, %n
+  %f = fix %d on %c
+  %s = union %f, %rows
+  visible %s
+  reuse kv
+  recompute all on %c
+  recompute %rows
+  commit above(0.5) on %never
+  commit quota
+  attend dense
 }
 
 // Sets that are alike are one in the plan, those that nothing uses are none.
@@ -88,15 +88,15 @@ heddle.schedule @rows_of_a_union {
 // PLAN: heddle.pass computes @undecoded_16
 // PLAN: heddle.commit_rule quota within(@undecoded_16)
 heddle.schedule @alike {
-  %start = heddle.cadence first(1)
-  %a = heddle.positions undecoded(first = 16)
-  %b = heddle.positions undecoded(first = 16)
-  %c = heddle.positions undecoded(first = 17)
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %a
-  heddle.commit quota within(%b)
-  heddle.attend dense
+  %start = cadence first(1)
+  %a = positions undecoded(first = 16)
+  %b = positions undecoded(first = 16)
+  %c = positions undecoded(first = 17)
+  reuse kv
+  recompute all on %start
+  recompute %a
+  commit quota within(%b)
+  attend dense
 }
 
 // Nor are those of a commit that is the rule of no step.
@@ -104,10 +104,10 @@ heddle.schedule @alike {
 // PLAN-NOT: heddle.position_set
 // PLAN: heddle.commit_rule above(0.5)
 heddle.schedule @idle {
-  %few = heddle.positions undecoded(first = 3)
-  %never = heddle.cadence never
-  %some = heddle.cadence at(step 4)
-  heddle.commit best(1) within(%few) on %never and %some
-  heddle.commit above(0.5)
-  heddle.attend dense
+  %few = positions undecoded(first = 3)
+  %never = cadence never
+  %some = cadence at(step = 4)
+  commit best(1) within(%few) on %never and %some
+  commit above(0.5)
+  attend dense
 }

@@ -7,140 +7,144 @@
 
 // CHECK-LABEL: heddle.schedule @forms
 heddle.schedule @forms {
-  // CHECK: heddle.cadence every(4, from = 5)
-  %late = heddle.cadence every(4, from = 5)
-  // CHECK: heddle.cadence every(8)
-  %often = heddle.cadence every(8, from = 1)
-  // CHECK: heddle.cadence first(1) in block
-  %start = heddle.cadence first(1) in block
-  // CHECK: heddle.cadence uniform(window = 0.3, count = 4) in block
-  %some = heddle.cadence uniform(window = 0.3, count = 4) in block
-  // CHECK: %[[ALL:.*]] = heddle.positions all
-  %all = heddle.positions all
-  // CHECK: heddle.positions prompt
-  %prompt = heddle.positions prompt
-  // CHECK: %[[RESPONSE:.*]] = heddle.positions response
-  %response = heddle.positions response
-  // CHECK: heddle.positions block
-  %block = heddle.positions block
-  // CHECK: heddle.positions before(block)
-  %before = heddle.positions before(block)
-  // CHECK: heddle.positions from(block)
-  %from = heddle.positions from(block)
-  // CHECK: %[[DECODED:.*]] = heddle.positions decoded
-  %decoded = heddle.positions decoded
-  // CHECK: heddle.positions undecoded{{$}}
-  %masked = heddle.positions undecoded
-  // CHECK: %[[FEW:.*]] = heddle.positions undecoded(first = 16)
-  %few = heddle.positions undecoded(first = 16)
-  // CHECK: heddle.positions committed(last = 2)
-  %recent = heddle.positions committed(last = 2)
-  // CHECK: heddle.positions committed(since = %{{.*}})
-  %since = heddle.positions committed(since = %often)
-  // CHECK: %[[SEEN:.*]] = heddle.union positions %[[DECODED]], %[[FEW]]
-  %seen = heddle.union positions %decoded, %few
-  // CHECK: heddle.intersect %[[SEEN]], %[[RESPONSE]]
-  %both = heddle.intersect %seen, %response
-  // CHECK: %[[WINDOW:.*]] = heddle.fix %[[SEEN]] on %
-  %window = heddle.fix %seen on %often
-  // CHECK: heddle.visible %[[WINDOW]]
-  heddle.visible %window
-  // CHECK: heddle.reuse kv, context(propagating), ffn
-  heddle.reuse kv, context(propagating), ffn
-  // CHECK: heddle.recompute all on %{{[a-z0-9_]+$}}
-  heddle.recompute all on %often
-  // CHECK: heddle.recompute all on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
-  heddle.recompute all on %start and %late
-  // CHECK: heddle.recompute salient_ffn(below = 0.9) in all on %
-  heddle.recompute salient_ffn(below = 0.9) in all on %some
-  // CHECK: heddle.recompute salient(below = 1.5) in all on %
-  heddle.recompute salient(below = 3/2) in all on %some
-  // CHECK: heddle.recompute %[[FEW]]{{$}}
-  heddle.recompute %few
-  // CHECK: heddle.commit quota within(%[[FEW]]) stop(eos)
-  heddle.commit quota within(%few) stop(eos)
-  heddle.attend dense
+  // CHECK: cadence every(4, from = 5)
+  %late = cadence every(4, from = 5)
+  // CHECK: cadence every(8)
+  %often = cadence every(8, from = 1)
+  // CHECK: cadence first(1) in block
+  %start = cadence first(1) in block
+  // CHECK: cadence uniform(window = 0.3, count = 4) in block
+  %some = cadence uniform(window = 0.3, count = 4) in block
+  // CHECK: %[[ALL:.*]] = positions all
+  %all = positions all
+  // CHECK: positions prompt
+  %prompt = positions prompt
+  // CHECK: %[[RESPONSE:.*]] = positions response
+  %response = positions response
+  // CHECK: positions block
+  %block = positions block
+  // CHECK: positions before(block)
+  %before = positions before(block)
+  // CHECK: positions from(block)
+  %from = positions from(block)
+  // CHECK: %[[DECODED:.*]] = positions decoded
+  %decoded = positions decoded
+  // CHECK: positions undecoded{{$}}
+  %masked = positions undecoded
+  // CHECK: %[[FEW:.*]] = positions undecoded(first = 16)
+  %few = positions undecoded(first = 16)
+  // CHECK: positions committed(last = 2)
+  %recent = positions committed(last = 2)
+  // CHECK: positions committed(since = %{{.*}})
+  %since = positions committed(since = %often)
+  // CHECK: %[[SEEN:.*]] = union %[[DECODED]], %[[FEW]]
+  %seen = union %decoded, %few
+  // CHECK: intersect %[[SEEN]], %[[RESPONSE]]
+  %both = intersect %seen, %response
+  // CHECK: %[[WINDOW:.*]] = fix %[[SEEN]] on %
+  %window = fix %seen on %often
+  // CHECK: visible %[[WINDOW]]
+  visible %window
+  // CHECK: reuse kv, context(propagating), ffn
+  reuse kv, context(propagating), ffn
+  // CHECK: recompute all on %{{[a-z0-9_]+$}}
+  recompute all on %often
+  // CHECK: recompute all on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
+  recompute all on %start and %late
+  // CHECK: recompute salient_ffn(below = 0.9) in all on %
+  recompute salient_ffn(below = 0.9) in all on %some
+  // CHECK: recompute salient(below = 1.5) in all on %
+  recompute salient(below = 3/2) in all on %some
+  // CHECK: recompute %[[FEW]]{{$}}
+  recompute %few
+  // CHECK: commit quota within(%[[FEW]]) stop(eos)
+  commit quota within(%few) stop(eos)
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @similar
 heddle.schedule @similar {
-  %first = heddle.cadence first(1)
-  %response = heddle.positions response
-  // CHECK: heddle.reuse kv(before_rope), output, ffn
-  heddle.reuse ffn, output, kv(before_rope)
-  heddle.recompute all on %first
-  // CHECK: heddle.recompute least_similar(keep = 0.25, among = %{{.*}}) in %
-  heddle.recompute least_similar(keep = 25 percent, among = %response) in %response
-  // CHECK: heddle.commit factor(1.25)
-  heddle.commit factor(1.25)
-  heddle.attend dense
+  %first = cadence first(1)
+  %response = positions response
+  // CHECK: reuse kv(before_rope), output, ffn
+  reuse ffn, output, kv(before_rope)
+  recompute all on %first
+  // CHECK: recompute least_similar(keep = 0.25, among = %{{.*}}) in %
+  recompute least_similar(keep = 25 percent, among = %response) in %response
+  // CHECK: commit factor(1.25)
+  commit factor(1.25)
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @ordered
 heddle.schedule @ordered {
-  %again = heddle.cadence every(4) in block
-  // CHECK: %[[NEXT:.*]] = heddle.positions next
-  %next = heddle.positions next
-  %masked = heddle.positions undecoded
-  // CHECK: %[[NEAR:.*]] = heddle.neighbors(2) of %[[NEXT]] in %
-  %near = heddle.neighbors(2) of %next in %masked
-  %rows = heddle.union positions %next, %near
-  heddle.reuse kv
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  // CHECK: heddle.commit random_order{{$}}
-  heddle.commit random_order
-  heddle.attend dense
+  %again = cadence every(4) in block
+  // CHECK: %[[NEXT:.*]] = positions next
+  %next = positions next
+  %masked = positions undecoded
+  // CHECK: %[[NEAR:.*]] = neighbors(2) of %[[NEXT]] in %
+  %near = neighbors(2) of %next in %masked
+  %rows = union %next, %near
+  reuse kv
+  recompute all on %again
+  recompute %rows
+  // CHECK: commit random_order{{$}}
+  commit random_order
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @released
 heddle.schedule @released {
-  %phase = heddle.cadence every(8)
-  %start = heddle.cadence first(1) in block
-  %after = heddle.cadence every(8, from = 2)
-  %first = heddle.positions undecoded(first = 1)
-  %active = heddle.positions undecoded(first = 6)
-  %decoded = heddle.positions decoded
-  // CHECK: %[[HULL:.*]] = heddle.hull %
-  %hull = heddle.hull %active
-  // CHECK: heddle.leading %
-  %leading = heddle.leading %decoded
-  // CHECK: %[[ROWS:.*]] = heddle.predicting %
-  %rows = heddle.predicting %active
-  %seen = heddle.union positions %decoded, %hull, %leading
-  %window = heddle.fix %seen on %after
-  // CHECK: heddle.visible all on %{{[a-z0-9_]+}} then %{{[a-z0-9_]+$}}
-  heddle.visible all on %phase then %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  // CHECK: heddle.recompute %[[HULL]] alone on %{{[a-z0-9_]+$}}
-  heddle.recompute %hull alone on %after
-  // CHECK: heddle.recompute %[[ROWS]] alone{{$}}
-  heddle.recompute %rows alone
-  // CHECK: heddle.commit best(1) within(%{{[a-z0-9_]+}}) on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
-  heddle.commit best(1) within(%first) on %phase and %start
-  // CHECK: heddle.commit timesteps on %{{[a-z0-9_]+$}}
-  heddle.commit timesteps on %after
-  // CHECK: heddle.commit factor(1, last_alone) within(%{{[a-z0-9_]+}}) passes(at_least = 2) stop(eos, narrowing){{$}}
-  heddle.commit factor(1, last_alone) within(%active) passes(at_least = 2) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(8)
+  %start = cadence first(1) in block
+  %after = cadence every(8, from = 2)
+  %first = positions undecoded(first = 1)
+  %active = positions undecoded(first = 6)
+  %decoded = positions decoded
+  // CHECK: %[[HULL:.*]] = hull %
+  %hull = hull %active
+  // CHECK: leading %
+  %leading = leading %decoded
+  // CHECK: %[[ROWS:.*]] = predicting %
+  %rows = predicting %active
+  %seen = union %decoded, %hull, %leading
+  %window = fix %seen on %after
+  // CHECK: visible all on %{{[a-z0-9_]+}} then %{{[a-z0-9_]+$}}
+  visible all on %phase then %window
+  reuse kv
+  recompute all on %phase
+  // CHECK: recompute %[[HULL]] alone on %{{[a-z0-9_]+$}}
+  recompute %hull alone on %after
+  // CHECK: recompute %[[ROWS]] alone{{$}}
+  recompute %rows alone
+  // CHECK: commit best(1) within(%{{[a-z0-9_]+}}) on %{{[a-z0-9_]+}} and %{{[a-z0-9_]+$}}
+  commit best(1) within(%first) on %phase and %start
+  // CHECK: commit timesteps on %{{[a-z0-9_]+$}}
+  commit timesteps on %after
+  // CHECK: commit even on %{{[a-z0-9_]+$}}
+  commit even on %after
+  // CHECK: commit even_above(0.9) on %{{[a-z0-9_]+$}}
+  commit even_above(90 percent) on %after
+  // CHECK: commit factor(1, last_alone) within(%{{[a-z0-9_]+}}) passes(at_least = 2) stop(eos, narrowing){{$}}
+  commit factor(1, last_alone) within(%active) passes(at_least = 2) stop(eos, narrowing)
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
-  %once = heddle.cadence first(1)
-  // CHECK: heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on
-  %spans = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
-  // CHECK: heddle.select blocks(keep = 0.5, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on
-  %released = heddle.select blocks(keep = 0.5, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
-  // CHECK: heddle.select blocks(keep = 0.5, size = 32) by mean_probability isolating(aligned) on
-  %aligned = heddle.select blocks(keep = 0.5, size = 32) by mean_probability isolating(aligned) on %once
-  // CHECK: heddle.select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability on
-  %shared = heddle.select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability scaled_by(head_dim) on %once
-  // CHECK: heddle.commit above(0.9)
-  heddle.commit above(0.9)
-  %pairs = heddle.union %spans, %released, %aligned, %shared
-  heddle.attend pairs(%pairs)
+  %once = cadence first(1)
+  // CHECK: select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on
+  %spans = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
+  // CHECK: select blocks(keep = 0.5, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on
+  %released = select blocks(keep = 0.5, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %once
+  // CHECK: select blocks(keep = 0.5, size = 32) by mean_probability isolating(aligned) on
+  %aligned = select blocks(keep = 0.5, size = 32) by mean_probability isolating(aligned) on %once
+  // CHECK: select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability on
+  %shared = select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability scaled_by(head_dim) on %once
+  // CHECK: commit above(0.9)
+  commit above(0.9)
+  %pairs = union %spans, %released, %aligned, %shared
+  attend pairs(%pairs)
 }
 
 // CHECK-LABEL: heddle.plan @plan
@@ -185,8 +189,8 @@ heddle.plan @plan {
   heddle.pass on first(1) in block and every(3) computes @both
   // CHECK: heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
   heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
-  // CHECK: heddle.pass on at(step 3) computes salient_ffn(below = 0.5) in all
-  heddle.pass on at(step 3) computes salient_ffn(below = 0.5) in all
+  // CHECK: heddle.pass on at(step = 3) computes salient_ffn(below = 0.5) in all
+  heddle.pass on at(step = 3) computes salient_ffn(below = 0.5) in all
   // CHECK: heddle.pass computes salient(below = 0.99) in @rows
   heddle.pass computes salient(below = 0.99) in @rows
   // CHECK: heddle.reuse kv, context, ffn

@@ -4,57 +4,57 @@
 // Ratios
 
 heddle.schedule @P1 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 6/5}}
-  %c = heddle.cadence at(6/5)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 6/5}}
+  %c = cadence at(6/5)
 }
 
 // -----
 
 heddle.schedule @P1 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 0/1}}
-  %c = heddle.cadence at(0.0)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  %c = cadence at(0.0)
 }
 
 // -----
 
 heddle.schedule @P1 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found a minus sign}}
-  %c = heddle.cadence at(-0.2)
+  // expected-error@+1 {{must be more than 0 and at most 1, found a minus sign}}
+  %c = cadence at(-0.2)
 }
 
 // -----
 
 heddle.schedule @P1 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 5/1}}
-  %c = heddle.cadence at(500 percent)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 5/1}}
+  %c = cadence at(500 percent)
 }
 
 // -----
 
 heddle.schedule @P1 {
   // expected-error@+1 {{a ratio's denominator must not be 0}}
-  %c = heddle.cadence at(1/0)
+  %c = cadence at(1/0)
 }
 
 // -----
 
 heddle.schedule @P1 {
   // expected-error@+1 {{a decimal ratio has at most 15 digits and lies in (0, 1]; write a fraction, such as 1/3}}
-  %c = heddle.cadence at(0.3333333333333333)
+  %c = cadence at(0.3333333333333333)
 }
 
 // -----
 
 heddle.schedule @P1 {
   // expected-error@+1 {{a decimal ratio has at most 15 digits}}
-  %c = heddle.cadence at(1.0e300)
+  %c = cadence at(1.0e300)
 }
 
 // -----
 
 heddle.schedule @P1 {
   // expected-error@+1 {{expected a ratio, such as 1/5, 0.2 or 20 percent}}
-  %c = heddle.cadence at(half)
+  %c = cadence at(half)
 }
 
 // -----
@@ -62,31 +62,31 @@ heddle.schedule @P1 {
 // Groups
 
 heddle.schedule @P2 {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 100}}
-  %a = heddle.select columns(keep = 0.2, group = 100) by mean_probability on %c
+  %a = select columns(keep = 0.2, group = 100) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @P2 {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 8}}
-  %a = heddle.select columns(keep = 0.2, group = 8) by mean_probability on %c
+  %a = select columns(keep = 0.2, group = 8) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @P2 {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 2048}}
-  %a = heddle.select columns(keep = 0.2, group = 2048) by mean_probability on %c
+  %a = select columns(keep = 0.2, group = 2048) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @P2 {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{'heddle.select' op a group must be a power of two from 16 to 1024 rows, found -16}}
   %a = "heddle.select"(%c) <{keep = #heddle.ratio<0.2>, group = -16 : i64, scorer = #heddle<scorer mean_probability>}> : (!heddle.cadence) -> !heddle.pairs
 }
@@ -96,41 +96,41 @@ heddle.schedule @P2 {
 // Selections as text
 
 heddle.schedule @text {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{columns needs argument 'group'}}
-  %a = heddle.select columns(keep = 0.2) by mean_probability on %c
+  %a = select columns(keep = 0.2) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @text {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{columns has no argument 'drop'; it takes keep, group, rounding}}
-  %a = heddle.select columns(drop = 0.8, group = 32) by mean_probability on %c
+  %a = select columns(drop = 0.8, group = 32) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @text {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{argument 'keep' is given twice}}
-  %a = heddle.select columns(keep = 0.8, keep = 0.2) by mean_probability on %c
+  %a = select columns(keep = 0.8, keep = 0.2) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @text {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{columns takes named arguments: keep, group, rounding}}
-  %a = heddle.select columns(0.2, 32) by mean_probability on %c
+  %a = select columns(0.2, 32) by mean_probability on %c
 }
 
 // -----
 
 heddle.schedule @text {
-  %c = heddle.cadence every(1)
+  %c = cadence every(1)
   // expected-error@+1 {{rounding is floor, ceil, round or floor_plus_one}}
-  %a = heddle.select columns(keep = 0.2, group = 32, rounding = up) by mean_probability on %c
+  %a = select columns(keep = 0.2, group = 32, rounding = up) by mean_probability on %c
 }
 
 // -----
@@ -139,56 +139,56 @@ heddle.schedule @text {
 
 heddle.schedule @P3 {
   // expected-error@+1 {{the size of a window must be at least 1, found 0}}
-  %w = heddle.window(0)
+  %w = window(0)
 }
 
 // -----
 
 heddle.schedule @P4 {
   // expected-error@+1 {{the size of sinks must be at least 1, found -4}}
-  %w = heddle.sinks(-4)
+  %w = sinks(-4)
 }
 
 // -----
 
 heddle.schedule @P4 {
   // expected-error@+1 {{the size of sinks must be at least 1, found 0}}
-  %w = heddle.sinks(0)
+  %w = sinks(0)
 }
 
 // -----
 
 heddle.schedule @P4 {
   // expected-error@+1 {{the size of sinks must be at most 2147483647, found 2147483648}}
-  %w = heddle.sinks(2147483648)
+  %w = sinks(2147483648)
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 11/10}}
-  %w = heddle.sinks(110 percent)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 11/10}}
+  %w = sinks(110 percent)
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 0/1}}
-  %w = heddle.sinks(0.0)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  %w = sinks(0.0)
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{a ratio must be more than 0 and at most 1, found 4/3}}
-  %w = heddle.sinks(4/3)
+  // expected-error@+1 {{must be more than 0 and at most 1, found 4/3}}
+  %w = sinks(4/3)
 }
 
 // -----
 
 heddle.schedule @P4 {
   // expected-error@+1 {{expected a ratio, such as 1/5, 0.2 or 20 percent}}
-  %w = heddle.sinks(few)
+  %w = sinks(few)
 }
 
 // -----
@@ -216,14 +216,14 @@ heddle.schedule @P4 {
 
 heddle.schedule @P3 {
   // expected-error@+1 {{the size of a window must be at most 2147483647, found 2147483648}}
-  %w = heddle.window(2147483648)
+  %w = window(2147483648)
 }
 
 // -----
 
 heddle.schedule @P5 {
   // expected-error@+1 {{needs at least one set of pairs}}
-  %w = heddle.union
+  %w = union
 }
 
 // -----
@@ -232,63 +232,63 @@ heddle.schedule @P5 {
 
 heddle.schedule @C1 {
   // expected-error@+1 {{the period of every must be at least 1, found 0}}
-  %c = heddle.cadence every(0)
+  %c = cadence every(0)
 }
 
 // -----
 
 heddle.schedule @C1 {
   // expected-error@+1 {{the period of every must be at most 2147483647, found 9223372036854775807}}
-  %c = heddle.cadence every(9223372036854775807)
+  %c = cadence every(9223372036854775807)
 }
 
 // -----
 
 heddle.schedule @C1 {
   // expected-error@+1 {{the count of first must be at least 1, found -3}}
-  %c = heddle.cadence first(-3)
+  %c = cadence first(-3)
 }
 
 // -----
 
 heddle.schedule @C1 {
   // expected-error@+1 {{a step must be at least 1, found 0}}
-  %c = heddle.cadence at(step 0)
+  %c = cadence at(step = 0)
 }
 
 // -----
 
 heddle.schedule @C1 {
   // expected-error@+1 {{the count of uniform must be at least 1, found 0}}
-  %c = heddle.cadence uniform(window = 0.3, count = 0)
+  %c = cadence uniform(window = 0.3, count = 0)
 }
 
 // -----
 
 heddle.schedule @C2 {
   // expected-error@+1 {{a seed must not be negative, found -1}}
-  %c = heddle.cadence random(window = 0.3, count = 4, seed = -1)
+  %c = cadence random(window = 0.3, count = 4, seed = -1)
 }
 
 // -----
 
 heddle.schedule @text {
   // expected-error@+1 {{uniform has no argument 'seed'; it takes window, count}}
-  %c = heddle.cadence uniform(window = 0.3, count = 4, seed = 1)
+  %c = cadence uniform(window = 0.3, count = 4, seed = 1)
 }
 
 // -----
 
 heddle.schedule @text {
   // expected-error@+1 {{random needs argument 'seed'}}
-  %c = heddle.cadence random(window = 0.3, count = 4)
+  %c = cadence random(window = 0.3, count = 4)
 }
 
 // -----
 
 heddle.schedule @text {
   // expected-error@+1 {{unknown cadence 'sometimes': one of never, every, first, at, uniform, random, power}}
-  %c = heddle.cadence sometimes(3)
+  %c = cadence sometimes(3)
 }
 
 // -----
@@ -297,48 +297,48 @@ heddle.schedule @text {
 
 heddle.schedule @L1 {
   // expected-error@+1 {{both ends of a layer range must count from the same end of the model, found 1 to -1; write two ranges instead}}
-  heddle.attend dense in layers(1 to -1)
+  attend dense in layers(1 to -1)
 }
 
 // -----
 
 heddle.schedule @L1 {
   // expected-error@+1 {{a layer range must not be empty, found 3 to 1}}
-  heddle.attend dense in layers(3 to 1)
+  attend dense in layers(3 to 1)
 }
 
 // -----
 
 heddle.schedule @L1 {
   // expected-error@+1 {{layers are numbered from -2147483647 to 2147483647, found 0 to 9223372036854775807}}
-  heddle.attend dense in layers(0 to 9223372036854775807)
+  attend dense in layers(0 to 9223372036854775807)
 }
 
 // -----
 
 // expected-error@+1 {{has control characters in its name}}
 heddle.schedule @"S8\1B[2J" {
-  heddle.attend dense
+  attend dense
 }
 
 // -----
 
 heddle.schedule @L2 {
-  heddle.attend dense
   // expected-note@+1 {{they are named here}}
-  heddle.attend dense in layers(0 to 3)
+  attend dense in layers(0 to 3)
   // expected-error@+1 {{names layers that another one has}}
-  heddle.attend dense in layers(3 to 5)
+  attend dense in layers(3 to 5)
+  attend dense
 }
 
 // -----
 
 heddle.schedule @L2 {
-  heddle.attend dense
   // expected-note@+1 {{they are named here}}
-  heddle.attend dense in layers(-4 to -1)
+  attend dense in layers(-4 to -1)
   // expected-error@+1 {{names layers that another one has}}
-  heddle.attend dense in layers(-2 to -2)
+  attend dense in layers(-2)
+  attend dense
 }
 
 // -----
@@ -348,103 +348,103 @@ heddle.schedule @L2 {
 heddle.schedule @S1 {
   // expected-error@+1 {{does not belong in a heddle.schedule}}
   %c = arith.constant 1 : i32
-  heddle.attend dense
+  attend dense
 }
 
 // -----
 
-// expected-error@+1 {{needs a heddle.attend that names no layers}}
+// expected-error@+1 {{needs a last attend that names no layers}}
 heddle.schedule @S2 {
-  heddle.attend dense in layers(0 to 1)
+  attend dense in layers(0 to 1)
 }
 
 // -----
 
 heddle.schedule @S2 {
-  // expected-note@+1 {{the first one is here}}
-  heddle.attend dense
-  // expected-error@+1 {{is the schedule's second one that names no layers}}
-  heddle.attend dense
+  // expected-error@+1 {{names no layers, so that those after it never come; write it last}}
+  attend dense
+  // expected-note@+1 {{the last one is here}}
+  attend dense in layers(0)
 }
 
 // -----
 
 // S3: a selection that need not exist at step 1.
 heddle.schedule @S3 {
-  %once = heddle.cadence at(0.2)
+  %once = cadence at(0.2)
   // expected-note@+1 {{the selection is here}}
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %once
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %once
   // expected-error@+1 {{may read a selection before it is first made: its cadence, at(0.2), need not include step 1; write `dense until(...) then pairs(...)` with that cadence}}
-  heddle.attend pairs(%cols)
+  attend pairs(%cols)
 }
 
 // -----
 
 // S3, through a union, in one layer.
 heddle.schedule @S3 {
-  %some = heddle.cadence random(window = 0.3, count = 4, seed = 0)
+  %some = cadence random(window = 0.3, count = 4, seed = 0)
   // expected-note@+1 {{the selection is here}}
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %some
-  %near = heddle.window(32)
-  %pairs = heddle.union %near, %cols
-  heddle.attend dense
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %some
+  %near = window(32)
+  %pairs = union %near, %cols
   // expected-error@+1 {{its cadence, random(window = 0.3, count = 4, seed = 0), need not include step 1}}
-  heddle.attend pairs(%pairs) in layers(0 to 0)
+  attend pairs(%pairs) in layers(0)
+  attend dense
 }
 
 // -----
 
 // S3: dense until something that may come earlier.
 heddle.schedule @S3 {
-  %early = heddle.cadence at(0.2)
-  %late = heddle.cadence at(0.3)
+  %early = cadence at(0.2)
+  %late = cadence at(0.3)
   // expected-note@+1 {{the selection is here}}
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %late
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %late
   // expected-error@+1 {{its cadence, at(0.3), need not include step 1, and may begin after at(0.2)}}
-  heddle.attend dense until(%early) then pairs(%cols)
+  attend dense until(%early) then pairs(%cols)
 }
 
 // -----
 
 heddle.schedule @S3 {
-  %never = heddle.cadence never
-  %early = heddle.cadence at(0.2)
+  %never = cadence never
+  %early = cadence at(0.2)
   // expected-note@+1 {{the selection is here}}
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %never
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %never
   // expected-error@+1 {{its cadence, never, has no steps}}
-  heddle.attend dense until(%early) then pairs(%cols)
+  attend dense until(%early) then pairs(%cols)
 }
 
 // -----
 
 heddle.schedule @S4 {
   // expected-note@+1 {{the cadence is here}}
-  %never = heddle.cadence never
-  %near = heddle.window(32)
-  // expected-error@+1 {{is dense until a cadence that never comes; write `heddle.attend dense`}}
-  heddle.attend dense until(%never) then pairs(%near)
+  %never = cadence never
+  %near = window(32)
+  // expected-error@+1 {{is dense until a cadence that never comes; write `attend dense`}}
+  attend dense until(%never) then pairs(%near)
 }
 
 // -----
 
 heddle.schedule @S5 {
-  %c = heddle.cadence every(4)
-  %0 = heddle.select columns(keep = 0.1, group = 32) by mean_probability on %c
-  %1 = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %c
-  %2 = heddle.select columns(keep = 0.3, group = 32) by mean_probability on %c
-  %3 = heddle.select columns(keep = 0.4, group = 32) by mean_probability on %c
-  %4 = heddle.select columns(keep = 0.5, group = 32) by mean_probability on %c
-  %ab = heddle.union %0, %1
-  %pairs = heddle.union %ab, %2, %3, %4
+  %c = cadence every(4)
+  %0 = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %1 = select columns(keep = 0.2, group = 32) by mean_probability on %c
+  %2 = select columns(keep = 0.3, group = 32) by mean_probability on %c
+  %3 = select columns(keep = 0.4, group = 32) by mean_probability on %c
+  %4 = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %ab = union %0, %1
+  %pairs = union %ab, %2, %3, %4
   // expected-error@+1 {{reads 5 selections; a kernel reads at most 4}}
-  heddle.attend pairs(%pairs)
+  attend pairs(%pairs)
 }
 
 // -----
 
 heddle.schedule @text {
   // expected-error@+1 {{expected dense, pairs(%value) or dense until(%cadence) then pairs(%value)}}
-  heddle.attend sparse
+  attend sparse
 }
 
 // -----
@@ -455,36 +455,63 @@ heddle.attend dense
 // -----
 
 heddle.schedule @scorer {
-  %c = heddle.cadence every(4)
-  // expected-error@+1 {{unknown scorer 'entropy'; there is mean_probability}}
-  %a = heddle.select columns(keep = 0.3, group = 128) by entropy on %c
+  %c = cadence every(4)
+  // expected-error@+1 {{unknown scorer 'entropy': there is mean_probability}}
+  %a = select columns(keep = 0.3, group = 128) by entropy on %c
 }
 
 // -----
 
 heddle.schedule @types {
   // expected-note@+1 {{prior use here}}
-  %c = heddle.cadence every(4)
+  %c = cadence every(4)
   // expected-error@+1 {{expects different type than prior uses}}
-  heddle.attend pairs(%c)
+  attend pairs(%c)
 }
 
 // -----
 
 heddle.schedule @at_once_of_nothing {
-  %w = heddle.window(8)
+  %w = window(8)
   // expected-error@+1 {{reads no selection, so `at_once` says nothing; drop it}}
-  heddle.attend pairs(%w) at_once
+  attend pairs(%w) at_once
 }
 
 // -----
 
 // At once, nothing is renewed while attention is dense.
 heddle.schedule @at_once_too_late {
-  %some = heddle.cadence every(7)
-  %skipped = heddle.cadence at(step 5)
+  %some = cadence every(7)
+  %skipped = cadence at(step = 5)
   // expected-note@+1 {{the selection is here}}
-  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %some
-  // expected-error@+1 {{may read a selection before it is first made: its cadence, every(7), may lack steps of at(step 5), before which `at_once` renews nothing}}
-  heddle.attend dense until(%skipped) then pairs(%a) at_once
+  %a = select columns(keep = 0.2, group = 32) by mean_probability on %some
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, every(7), may lack steps of at(step = 5), before which `at_once` renews nothing}}
+  attend dense until(%skipped) then pairs(%a) at_once
+}
+
+// -----
+
+heddle.schedule @L2 {
+  // expected-note@+2 {{they are named here}}
+  // expected-error@+1 {{names layers that another one has}}
+  attend dense in layers(0 to 3, 3)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @L2 {
+  // expected-note@+1 {{they are named here}}
+  attend dense in layers(1, 4 to 6)
+  // expected-error@+1 {{names layers that another one has}}
+  attend dense in layers(0, 5)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @text {
+  // expected-error@+1 {{expected an integer, found 'all'}}
+  attend dense in layers(all)
+  attend dense
 }

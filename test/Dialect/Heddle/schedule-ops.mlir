@@ -5,97 +5,107 @@
 // RUN: heddle-opt %s --emit-bytecode | heddle-opt | FileCheck %s
 
 // CHECK-LABEL: heddle.schedule @dense {
-// CHECK-NEXT:    heddle.attend dense{{$}}
+// CHECK-NEXT:    attend dense{{$}}
 // CHECK-NEXT:  }
 heddle.schedule @dense {
-  heddle.attend dense
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @cadences {
 heddle.schedule @cadences {
-  // CHECK-NEXT: %cadence = heddle.cadence never{{$}}
-  %0 = heddle.cadence never
-  // CHECK-NEXT: %cadence_0 = heddle.cadence every(8){{$}}
-  %1 = heddle.cadence every(8)
-  // CHECK-NEXT: heddle.cadence first(4){{$}}
-  %2 = heddle.cadence first(4)
-  // CHECK-NEXT: heddle.cadence at(0.2){{$}}
-  %3 = heddle.cadence at(0.2)
-  // CHECK-NEXT: heddle.cadence at(step 12){{$}}
-  %4 = heddle.cadence at(step 12)
-  // CHECK-NEXT: heddle.cadence uniform(window = 0.3, count = 16){{$}}
-  %5 = heddle.cadence uniform(window = 0.3, count = 16)
+  // CHECK-NEXT: %cadence = cadence never{{$}}
+  %0 = cadence never
+  // CHECK-NEXT: %cadence_0 = cadence every(8){{$}}
+  %1 = cadence every(8)
+  // CHECK-NEXT: cadence first(4){{$}}
+  %2 = cadence first(4)
+  // CHECK-NEXT: cadence at(0.2){{$}}
+  %3 = cadence at(0.2)
+  // CHECK-NEXT: cadence at(step = 12){{$}}
+  %4 = cadence at(step = 12)
+  // CHECK-NEXT: cadence uniform(window = 0.3, count = 16){{$}}
+  %5 = cadence uniform(window = 0.3, count = 16)
   // Arguments come in any order.
-  // CHECK-NEXT: heddle.cadence random(window = 0.3, count = 16, seed = 7){{$}}
-  %6 = heddle.cadence random(seed = 7, count = 16, window = 0.3)
-  // CHECK-NEXT: heddle.cadence power(window = 1, count = 16){{$}}
-  %7 = heddle.cadence power(window = 1, count = 16)
-  heddle.attend dense
+  // CHECK-NEXT: cadence random(window = 0.3, count = 16, seed = 7){{$}}
+  %6 = cadence random(seed = 7, count = 16, window = 0.3)
+  // CHECK-NEXT: cadence power(window = 1, count = 16){{$}}
+  %7 = cadence power(window = 1, count = 16)
+  attend dense
 }
 
 // CHECK-LABEL: heddle.schedule @attends {
 heddle.schedule @attends {
-  // CHECK-NEXT: %[[ONCE:.+]] = heddle.cadence at(0.2)
-  %once = heddle.cadence at(20 percent)
+  // CHECK-NEXT: %[[ONCE:.+]] = cadence at(0.2)
+  %once = cadence at(20 percent)
   // A selection keeps its name.
-  // CHECK-NEXT: %cols = heddle.select columns(keep = 0.2, group = 128) by mean_probability on %[[ONCE]]{{$}}
-  %cols = heddle.select columns(keep = 1/5, group = 128, rounding = floor) by mean_probability on %once
-  // CHECK-NEXT: %columns = heddle.select columns(keep = 1/3, group = 16, rounding = ceil) by mean_probability
-  %2 = heddle.select columns(rounding = ceil, group = 16, keep = 1/3) by mean_probability on %once
-  // CHECK-NEXT: %window = heddle.window(256)
-  %near = heddle.window(256)
-  // CHECK-NEXT: %sinks = heddle.sinks(4)
-  %first = heddle.sinks(4)
-  // CHECK-NEXT: %dense = heddle.dense{{$}}
-  %all = heddle.dense
-  // CHECK-NEXT: %pairs = heddle.union %cols, %window, %sinks{{$}}
-  %pairs = heddle.union %cols, %near, %first
-  // CHECK-NEXT: heddle.attend dense until(%[[ONCE]]) then pairs(%pairs){{$}}
-  heddle.attend dense until(%once) then pairs(%pairs)
-  // CHECK-NEXT: heddle.attend pairs(%window) in layers(0 to 1){{$}}
-  heddle.attend pairs(%near) in layers(0 to 1)
-  // CHECK-NEXT: heddle.attend dense in layers(-2 to -1){{$}}
-  heddle.attend dense in layers(-2 to -1)
+  // CHECK-NEXT: %cols = select columns(keep = 0.2, group = 128) by mean_probability on %[[ONCE]]{{$}}
+  %cols = select columns(keep = 1/5, group = 128, rounding = floor) by mean_probability on %once
+  // CHECK-NEXT: %columns = select columns(keep = 1/3, group = 16, rounding = ceil) by mean_probability
+  %2 = select columns(rounding = ceil, group = 16, keep = 1/3) by mean_probability on %once
+  // CHECK-NEXT: %window = window(256)
+  %near = window(256)
+  // CHECK-NEXT: %sinks = sinks(4)
+  %first = sinks(4)
+  // CHECK-NEXT: %dense = dense{{$}}
+  %all = dense
+  // CHECK-NEXT: %pairs = union %cols, %window, %sinks{{$}}
+  %pairs = union %cols, %near, %first
+  // CHECK-NEXT: attend pairs(%window) in layers(0 to 1){{$}}
+  attend pairs(%near) in layers(0 to 1)
+  // CHECK-NEXT: attend dense in layers(-2 to -1){{$}}
+  attend dense in layers(-2 to -1)
+  // CHECK-NEXT: attend dense until(%[[ONCE]]) then pairs(%pairs){{$}}
+  attend dense until(%once) then pairs(%pairs)
 }
 
 // A bare integer is a number of sinks, whatever else a ratio can be is a share.
 // CHECK-LABEL: heddle.schedule @sinks
 heddle.schedule @sinks {
-  // CHECK-NEXT: heddle.sinks(1){{$}}
-  %0 = heddle.sinks(1)
-  // CHECK-NEXT: heddle.sinks(0.1){{$}}
-  %1 = heddle.sinks(10 percent)
-  // CHECK-NEXT: heddle.sinks(0.1){{$}}
-  %2 = heddle.sinks(1/10)
-  // CHECK-NEXT: heddle.sinks(0.1){{$}}
-  %3 = heddle.sinks(0.1)
-  // CHECK-NEXT: heddle.sinks(2/7){{$}}
-  %4 = heddle.sinks(2/7)
-  // CHECK-NEXT: heddle.sinks(1/1){{$}}
-  %5 = heddle.sinks(1.0)
-  // CHECK-NEXT: heddle.sinks(1/1){{$}}
-  %6 = heddle.sinks(100 percent)
-  // CHECK-NEXT: heddle.sinks(1/1){{$}}
-  %7 = heddle.sinks(1/1)
-  heddle.attend pairs(%7)
+  // CHECK-NEXT: sinks(1){{$}}
+  %0 = sinks(1)
+  // CHECK-NEXT: sinks(0.1){{$}}
+  %1 = sinks(10 percent)
+  // CHECK-NEXT: sinks(0.1){{$}}
+  %2 = sinks(1/10)
+  // CHECK-NEXT: sinks(0.1){{$}}
+  %3 = sinks(0.1)
+  // CHECK-NEXT: sinks(2/7){{$}}
+  %4 = sinks(2/7)
+  // CHECK-NEXT: sinks(1/1){{$}}
+  %5 = sinks(1.0)
+  // CHECK-NEXT: sinks(1/1){{$}}
+  %6 = sinks(100 percent)
+  // CHECK-NEXT: sinks(1/1){{$}}
+  %7 = sinks(1/1)
+  attend pairs(%7)
 }
 
 // CHECK-LABEL: heddle.schedule @at_once
-// CHECK: heddle.attend dense until(%{{.+}}) then pairs(%{{.+}}) at_once{{$}}
-// CHECK: heddle.attend pairs(%{{.+}}) at_once in layers(0 to 1){{$}}
+// CHECK: attend pairs(%{{.+}}) at_once in layers(0 to 1){{$}}
+// CHECK: attend dense until(%{{.+}}) then pairs(%{{.+}}) at_once{{$}}
 heddle.schedule @at_once {
-  %always = heddle.cadence every(1)
-  %late = heddle.cadence at(0.2)
-  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %always
-  heddle.attend dense until(%late) then pairs(%a) at_once
-  heddle.attend pairs(%a) at_once in layers(0 to 1)
+  %always = cadence every(1)
+  %late = cadence at(0.2)
+  %a = select columns(keep = 0.2, group = 32) by mean_probability on %always
+  attend pairs(%a) at_once in layers(0 to 1)
+  attend dense until(%late) then pairs(%a) at_once
 }
 
 // Where the first step does not wait, step 1 is enough.
 // CHECK-LABEL: heddle.schedule @at_once_from_the_first
 heddle.schedule @at_once_from_the_first {
-  %always = heddle.cadence every(1)
-  %often = heddle.cadence every(4)
-  %a = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %often
-  heddle.attend dense until(%always) then pairs(%a) at_once
+  %always = cadence every(1)
+  %often = cadence every(4)
+  %a = select columns(keep = 0.2, group = 32) by mean_probability on %often
+  attend dense until(%always) then pairs(%a) at_once
+}
+
+// CHECK-LABEL: heddle.schedule @layers {
+heddle.schedule @layers(last = -1) {
+  // CHECK: attend dense in layers(5){{$}}
+  attend dense in layers(5 to 5)
+  %near = window(8)
+  // CHECK: attend pairs(%window) in layers(0 to 3, 28, -1){{$}}
+  attend pairs(%near) in layers(0 to 3, 28, last)
+  attend dense
 }

@@ -2,20 +2,20 @@
 // RUN: heddle-opt %s --split-input-file --heddle-verify-plan --verify-diagnostics
 
 heddle.schedule @F1 {
-  heddle.attend dense scores(%logit) {
+  attend dense scores(%logit) {
     // expected-error@+1 {{'math.sin' op has no place in scores, which are made of arith.constant, arith.addf}}
     %s = math.sin %logit : f32
-    heddle.yield %s
+    yield %s
   }
 }
 
 // -----
 
 heddle.schedule @F1 {
-  heddle.attend dense scores(%logit) {
+  attend dense scores(%logit) {
     // expected-error@+1 {{gives 'f64'; scores compute in f32, i32 and i1}}
     %c = arith.constant 2.0 : f64
-    heddle.yield %logit
+    yield %logit
   }
 }
 
@@ -23,67 +23,67 @@ heddle.schedule @F1 {
 
 heddle.schedule @F1 {
   // expected-error@+1 {{scores are of (%logit), (%logit, %query), (%logit, %query, %key) or (%logit, %query, %key, %head), found 5 arguments}}
-  heddle.attend dense scores(%a, %b, %c, %d, %e) { heddle.yield %a }
+  attend dense scores(%a, %b, %c, %d, %e) { yield %a }
 }
 
 // -----
 
 heddle.schedule @F1 {
-  heddle.attend dense scores(%logit) {
+  attend dense scores(%logit) {
     // expected-error@+1 {{is not a number, which no logit can be}}
     %c = arith.constant 0x7FC00000 : f32
     %s = arith.addf %logit, %c : f32
-    heddle.yield %s
+    yield %s
   }
 }
 
 // -----
 
 heddle.schedule @F2 {
-  heddle.attend dense scores(%logit, %query, %key) {
+  attend dense scores(%logit, %query, %key) {
     // expected-error@+1 {{divides positions by what is no positive constant}}
     %r = arith.remsi %key, %query : i32
-    heddle.yield %logit
+    yield %logit
   }
 }
 
 // -----
 
 heddle.schedule @F2 {
-  heddle.attend dense scores(%logit, %query) {
+  attend dense scores(%logit, %query) {
     %many = arith.constant 32 : i32
     // expected-error@+1 {{shifts by what is no constant from 0 to 31}}
     %r = arith.shli %query, %many : i32
-    heddle.yield %logit
+    yield %logit
   }
 }
 
 // -----
 
 heddle.schedule @F3 {
-  %start = heddle.cadence first(4)
-  %rows = heddle.positions response
+  %start = cadence first(4)
+  %rows = positions response
   // expected-note@+1 {{the reuse is here}}
-  heddle.reuse kv, context(propagating), ffn
-  heddle.recompute all on %start
-  heddle.recompute salient(below = 0.99) in %rows
+  reuse kv, context(propagating), ffn
+  recompute all on %start
+  recompute salient(below = 0.99) in %rows
   // expected-error@+1 {{has scores, by which context(propagating) can't weigh what changed}}
-  heddle.attend dense scores(%logit) {
+  attend dense scores(%logit) {
     %s = arith.negf %logit : f32
-    heddle.yield %s
+    yield %s
   }
 }
 
 // -----
 
 heddle.schedule @F4 {
-  %once = heddle.cadence at(0.2)
+  %once = cadence at(0.2)
   // expected-note@+1 {{the selection is here}}
-  %tiles = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(filtered) on %once
+  %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(filtered) on %once
   // expected-error@+1 {{has scores, which isolating(filtered) can't take among the response's keys alone}}
-  heddle.attend dense until(%once) then pairs(%tiles) scores(%logit) {
+  attend dense until(%once) then pairs(%tiles) scores(%logit) {
     %s = arith.negf %logit : f32
-    heddle.yield %s
+    yield %s
   }
 }
 

@@ -4,9 +4,9 @@
 
 // What the last arguments are not needed for is not written.
 // CHECK-LABEL: heddle.schedule @cap
-// CHECK: heddle.attend pairs(%cols) scores(%logit) {
-// CHECK: heddle.yield %{{.*}}
-// CHECK: heddle.attend dense in layers(0 to 1)
+// CHECK: attend dense in layers(0 to 1)
+// CHECK: attend pairs(%cols) scores(%logit) {
+// CHECK: yield %{{.*}}
 
 // Selections are scored by the function of the attention that renews them;
 // layers without it have kernels of their own, and each kernel is there once.
@@ -20,16 +20,16 @@
 // PLAN: heddle.refresh @cols with @select_32_scores
 // PLAN: heddle.attend_with @attention_cols_scores
 heddle.schedule @cap {
-  %refresh = heddle.cadence every(8)
-  %cols = heddle.select columns(keep = 0.2, group = 32) by mean_probability on %refresh
-  heddle.attend pairs(%cols) scores(%logit, %query) {
+  %refresh = cadence every(8)
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %refresh
+  attend dense in layers(0 to 1)
+  attend pairs(%cols) scores(%logit, %query) {
     %cap = arith.constant 30.0 : f32
     %share = arith.divf %logit, %cap : f32
     %bound = math.tanh %share : f32
     %capped = arith.mulf %bound, %cap : f32
-    heddle.yield %capped
+    yield %capped
   }
-  heddle.attend dense in layers(0 to 1)
 }
 
 // -----
@@ -41,23 +41,23 @@ heddle.schedule @cap {
 // PLAN: heddle.kernel @attention_dense_scores_1 attention dense scores(%logit, %query, %key, %head) {
 // PLAN-NOT: heddle.kernel
 heddle.schedule @two {
-  heddle.attend dense scores(%logit) { heddle.yield %logit }
-  heddle.attend dense in layers(0 to 0) scores(%l, %q, %k) {
+  attend dense in layers(0) scores(%l, %q, %k) {
     %ahead = arith.cmpi sgt, %k, %q : i32
     %none = arith.constant 0xFF800000 : f32
     %masked = arith.select %ahead, %none, %l : f32
-    heddle.yield %masked
+    yield %masked
   }
-  heddle.attend dense in layers(1 to 1) scores(%l, %q, %k, %h) {
+  attend dense in layers(1) scores(%l, %q, %k, %h) {
     %d = arith.subi %k, %h : i32
     %f = arith.sitofp %d : i32 to f32
     %s = arith.addf %l, %f : f32
-    heddle.yield %s
+    yield %s
   }
-  heddle.attend dense in layers(2 to 2) scores(%l, %q, %k) {
+  attend dense in layers(2) scores(%l, %q, %k) {
     %ahead = arith.cmpi sgt, %k, %q : i32
     %none = arith.constant 0xFF800000 : f32
     %masked = arith.select %ahead, %none, %l : f32
-    heddle.yield %masked
+    yield %masked
   }
+  attend dense scores(%logit) { yield %logit }
 }

@@ -11,7 +11,7 @@ heddle.plan @N6 {
       heddle.attend_with @a
     }
   }
-  heddle.rule layers(0 to 0) {
+  heddle.rule layers(0) {
     heddle.phase otherwise {
       heddle.attend_with @b
     }
@@ -187,7 +187,7 @@ heddle.plan @N9_other_layers {
       heddle.attend_with @cols
     }
   }
-  heddle.rule layers(0 to 0) {
+  heddle.rule layers(0) {
     // expected-error@+1 {{reads a selection that the phases before it do not renew}}
     heddle.phase otherwise {
       heddle.attend_with @cols
@@ -226,13 +226,13 @@ heddle.plan @N10 {
 
 heddle.plan @N9 {
   // expected-note@+1 {{the selection is here}}
-  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step 1)
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step = 1)
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
     // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
-    heddle.phase on at(step 5) {
+    heddle.phase on at(step = 5) {
       heddle.score_with @d
       heddle.refresh @a with @s
       heddle.attend_with @k
@@ -247,15 +247,15 @@ heddle.plan @N9 {
 
 heddle.plan @N9 {
   // expected-note@+1 {{the selection is here}}
-  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step 5)
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on at(step = 5)
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
-    heddle.phase on at(step 5) {
+    heddle.phase on at(step = 5) {
       heddle.attend_with @d
     }
-    heddle.phase before at(step 5) {
+    heddle.phase before at(step = 5) {
       heddle.attend_with @d
     }
     // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
@@ -276,7 +276,7 @@ heddle.plan @N9 {
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
-    heddle.phase before at(step 5) {
+    heddle.phase before at(step = 5) {
       heddle.attend_with @d
     }
     // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
@@ -298,7 +298,7 @@ heddle.plan @at_once {
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
-    heddle.phase before at(step 5) {
+    heddle.phase before at(step = 5) {
       heddle.attend_with @d
     }
     heddle.phase otherwise {
@@ -336,5 +336,5 @@ module {}
 
 // expected-error@+1 {{does not belong at the plan level; a module holds heddle.plan ops}}
 heddle.schedule @s {
-  heddle.attend dense
+  attend dense
 }

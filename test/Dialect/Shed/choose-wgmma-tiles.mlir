@@ -10,6 +10,23 @@
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/copies.json 2>&1 | FileCheck %s --check-prefix=COPIES
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/cluster.json 2>&1 | FileCheck %s --check-prefix=CLUSTER
 
+// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/shares.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=SHARES
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/three.json 2>&1 | FileCheck %s --check-prefix=THREE
+
+// Blocks that divide keys among them are a form for steps of some rows of long
+// sequences; that for all rows has its own entry.
+// SHARES-LABEL: shed.kernel @dense attention
+// SHARES-NOT: key_shares
+// SHARES-LABEL: shed.kernel @some_rows attention
+// SHARES-SAME: some_rows tiling(#shed.mma_tiling
+// SHARES-LABEL: shed.kernel @some_rows_all attention
+// SHARES-SAME: wgmma_tiling<consumers = 3
+// SHARES-NOT: key_shares
+// SHARES-LABEL: shed.kernel @some_rows_long attention
+// SHARES-SAME: some_rows tiling(#shed.wgmma_tiling<consumers = 1
+// SHARES-SAME: key_shares = 8, least_keys = 4096>
+// THREE: error: the table of tilings: key_shares is 1, 2, 4 or 8, not 3
+
 // Tensor maps and clusters of two, where the table says so.
 // MAPS: shed.kernel @dense
 // MAPS-SAME: consumer_registers = 160, tma = true, cluster = 2>
@@ -24,7 +41,7 @@
 // RUN: heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/lists.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LISTS
 // RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/sets.json 2>&1 | FileCheck %s --check-prefix=SETS
 
-// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list", "blocks", "range" or "union"
+// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list", "blocks", "range", "union" or "scores"
 
 // Blocks of 128 rows do not divide groups of 64, so the next entry counts; keys
 // of a bitmap are not read one by one; a union is more than one loop.
@@ -32,6 +49,17 @@
 // LISTS-SAME: wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2>
 // LISTS-LABEL: shed.kernel @bitmap
 // LISTS-SAME: #shed.mma_tiling
+
+// RUN: heddle-opt %t/select.mlir --shed-choose-wgmma-tiles=table=%t/select.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=SELECT
+
+// Selection for groups of at most 128 rows; larger ones and heads that share
+// lists are left.
+// SELECT-LABEL: shed.kernel @keys
+// SELECT-SAME: wgmma_tiling<consumers = 4, keys = 128
+// SELECT-LABEL: shed.kernel @large
+// SELECT-SAME: #shed.mma_tiling
+// SELECT-LABEL: shed.kernel @shared
+// SELECT-SAME: #shed.mma_tiling
 
 // RUN: heddle-opt %t/unions.mlir --shed-choose-wgmma-tiles=table=%t/unions.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=UNIONS
 
@@ -59,9 +87,12 @@
 // CHECK-SAME: wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>
 // CHECK-LABEL: shed.kernel @other_type
 // CHECK-SAME: mma_tiling
-// Steps of few rows would leave most warpgroups without any.
-// CHECK-LABEL: shed.kernel @some_rows
+// Steps of few rows would leave most warpgroups without any; those of all rows
+// have a form of their own.
+// CHECK-LABEL: shed.kernel @some_rows attention
 // CHECK-SAME: some_rows tiling(#shed.mma_tiling
+// CHECK-LABEL: shed.kernel @some_rows_all attention
+// CHECK-SAME: head_dim(128) tiling(#shed.wgmma_tiling<consumers = 3
 // CHECK-LABEL: shed.kernel @window
 // CHECK-SAME: mma_tiling
 
@@ -71,6 +102,14 @@
 //--- maps.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "copies": "tma", "cluster": 2}]}
+//--- shares.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 1, "keys": 64, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 208, "blocks": 2, "key_shares": 8, "least_keys": 4096},
+           {"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 32, "consumer_registers": 160}]}
+//--- three.json
+{"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 1, "keys": 64, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 208, "blocks": 2, "key_shares": 3}]}
 //--- copies.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "copies": "bulk"}]}
@@ -253,4 +292,59 @@ shed.kernel @distance attention element(bf16) head_dim(128) {
     shed.yield %n : !shed.softmax
   }
   shed.store %s1
+}
+
+//--- select.json
+{"wgmma": [{"element": "bf16", "over": "scores", "head_dim": 128, "consumers": 4, "keys": 128, "stages": 2, "parts": 1, "producer_registers": 24, "consumer_registers": 112}]}
+//--- select.mlir
+shed.kernel @keys select element(bf16) head_dim(128) group(128) encoding(uint16) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+shed.kernel @large select element(bf16) head_dim(128) group(256) encoding(uint16) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+shed.kernel @shared select element(bf16) head_dim(128) group(128) shared_lists encoding(uint16) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
 }

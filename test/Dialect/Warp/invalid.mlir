@@ -75,9 +75,25 @@ func.func @held(%p: !warp.fragment<64, bf16>, %v: !warp.tile<64, 128, bf16>) {
 
 // -----
 
-func.func @left(%q: !warp.tile<128, 128, bf16>, %k: !warp.tile<64, 128, bf16>) {
-  // expected-error @+1 {{has a left tile of 128 rows, not 64}}
-  %0 = warp.multiply %q, %k transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+func.func @left(%q: !warp.tile<96, 128, bf16>, %k: !warp.tile<64, 128, bf16>) {
+  // expected-error @+1 {{takes rows 64 to 128 of 96 on the left; the first is a multiple of 8}}
+  %0 = warp.multiply %q from 64, %k transposed : !warp.tile<96, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+  return
+}
+
+// -----
+
+func.func @left_fragment(%p: !warp.fragment<64, bf16>, %v: !warp.tile<64, 128, bf16>) {
+  // expected-error @+1 {{takes rows from another than the first one on of a left fragment, which has 64}}
+  %0 = warp.multiply %p from 8, %v : !warp.fragment<64, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<128, held = 16>
+  return
+}
+
+// -----
+
+func.func @one_column(%list: !llvm.ptr<1>, %n: i32, %fill: f32) {
+  // expected-error @+1 {{has a result of one column; use warp.read}}
+  %0 = warp.read_columns %list[%n] limit(%n) fill(%fill) : !llvm.ptr<1>, !warp.fragment<1, f32>
   return
 }
 

@@ -50,6 +50,45 @@ func.func @lists(%list: !llvm.ptr<1>, %n: i32, %indices: !warp.fragment<64, i32>
   return
 }
 
+// Sums of products can be taken along either side: here each row is a key, the
+// columns are query rows with a log-sum-exp each. A tile of 128 keys is two left
+// operands.
+// CHECK-LABEL: func.func @columns
+func.func @columns(%k: !warp.tile<128, 128, bf16>, %q: !warp.tile<64, 128, bf16>,
+                   %lse: !llvm.ptr<1>, %row: i32, %n: i32, %fill: f32) {
+  // CHECK: warp.read_columns %{{.*}}[%{{.*}}] limit(%{{.*}}) fill(%{{.*}}) : <1>, <64, f32>
+  %0 = warp.read_columns %lse[%row] limit(%n) fill(%fill) : !llvm.ptr<1>, !warp.fragment<64, f32>
+  // CHECK: warp.multiply %{{.*}} from 64, %{{.*}} transposed : {{.*}} -> <64, held = 0>
+  %1 = warp.multiply %k from 64, %q transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+  return
+}
+
+// What the warpgroups that compute share: memory, and a place to meet.
+// CHECK-LABEL: func.func @together
+func.func @together() -> i32 {
+  // CHECK: %[[AT:.*]] = warp.space 8464
+  %at = warp.space 8464
+  // CHECK: warp.meet
+  warp.meet
+  return %at : i32
+}
+
+// What the blocks of a cluster add up: each puts its sums where its tiles lay,
+// and reads some columns of the others'.
+// CHECK-LABEL: func.func @divided
+func.func @divided(%sums: !warp.fragment<128, f32>, %block: i32, %column: i32) -> !warp.fragment<32, f32> {
+  // CHECK: %[[AT:.*]] = warp.space 32768 over_tiles
+  %at = warp.space 32768 over_tiles
+  // CHECK: warp.put %{{.*}}, %[[AT]] : <128, f32>
+  warp.put %sums, %at : !warp.fragment<128, f32>
+  // CHECK: warp.meet_cluster
+  warp.meet_cluster
+  // CHECK: warp.get %[[AT]] of %{{.*}} from %{{.*}} : <32, f32>
+  %other = warp.get %at of %block from %column : !warp.fragment<32, f32>
+  warp.meet_cluster
+  return %other : !warp.fragment<32, f32>
+}
+
 // A ring whose tiles are brought in bulk, for two blocks at once. The tensor map
 // tells of the same rows as the base, as columns of a matrix of all heads.
 // CHECK-LABEL: func.func @fetched

@@ -1,14 +1,15 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""fixed_point.py HEDDLEC FOLDER SCHEDULE...: compiles each schedule to its level and
-the plan, then what was printed again, and compares the bytes."""
+"""fixed_point.py HEDDLEC HEDDLE_BUNDLE FOLDER SCHEDULE...: compiles each schedule to its
+level and the plan, then what was printed again, and compares the bytes; and both to
+bundles, whose sections must be the same but for the schedule's own text."""
 
 import glob
 import os
 import subprocess
 import sys
 
-heddlec, folder, patterns = sys.argv[1], sys.argv[2], sys.argv[3:]
+heddlec, heddle_bundle, folder, patterns = *sys.argv[1:4], sys.argv[4:]
 os.makedirs(folder, exist_ok=True)
 schedules = sorted(path for pattern in patterns for path in glob.glob(pattern))
 
@@ -19,6 +20,16 @@ def compiled(source, level):
     if result.returncode:
         sys.exit(f"{source}: {result.stderr.decode()}")
     return result.stdout
+
+
+def sections(source):
+    """The manifest and the code of the bundle of a schedule. Which kernels there are, not how
+    they are made, depends on the schedule: one type and head dim serve."""
+    bundle = os.path.join(folder, "compiled.hdl")
+    subprocess.run([heddlec, source, "--dtype=f32", "--head-dim=64", "-o", bundle,
+                    f"--cache-dir={folder}/cache"], check=True)
+    return [subprocess.run([heddle_bundle, "dump", bundle, f"--section={name}"], check=True,
+                           stdout=subprocess.PIPE).stdout for name in ("manifest", "code.host")]
 
 
 assert len(schedules) > 20, schedules
@@ -32,5 +43,7 @@ for schedule in schedules:
         wrong.append(f"{schedule}: the schedule, printed and compiled again, is another")
     if compiled(again, "plan") != compiled(schedule, "plan"):
         wrong.append(f"{schedule}: the printed schedule has another plan")
+    if sections(again) != sections(schedule):
+        wrong.append(f"{schedule}: the printed schedule makes another manifest or other code")
 if wrong:
     sys.exit("\n".join(wrong))

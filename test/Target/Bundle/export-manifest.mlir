@@ -8,18 +8,18 @@
 // RUN: heddle-bundle dump %t.hdl --section=plan | FileCheck %s --check-prefix=PLAN
 
 heddle.schedule @everything {
-  %often = heddle.cadence power(window = 1/2, count = 5)
-  %once = heddle.cadence at(step 3)
-  %cols = heddle.select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %often
-  %more = heddle.select columns(keep = 20 percent, group = 64) by mean_probability on %once
-  %near = heddle.window(128)
-  %first = heddle.sinks(4)
-  %pairs = heddle.union %cols, %more, %near, %first
-  heddle.attend dense until(%once) then pairs(%pairs)
-  %tenth = heddle.sinks(10 percent)
-  %streamed = heddle.union %near, %tenth
-  heddle.attend pairs(%near) in layers(-2 to -1)
-  heddle.attend pairs(%streamed) in layers(0 to 1)
+  %often = cadence power(window = 1/2, count = 5)
+  %once = cadence at(step = 3)
+  %cols = select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %often
+  %more = select columns(keep = 20 percent, group = 64) by mean_probability on %once
+  %near = window(128)
+  %first = sinks(4)
+  %pairs = union %cols, %more, %near, %first
+  %tenth = sinks(10 percent)
+  %streamed = union %near, %tenth
+  attend pairs(%near) in layers(-2 to -1)
+  attend pairs(%streamed) in layers(0 to 1)
+  attend dense until(%once) then pairs(%pairs)
 }
 
 // CHECK: "producer": "heddlec

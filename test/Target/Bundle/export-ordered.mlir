@@ -5,16 +5,16 @@
 // RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
 
 heddle.schedule @ordered {
-  %again = heddle.cadence every(4) in block
-  %next = heddle.positions next
-  %masked = heddle.positions undecoded
-  %near = heddle.neighbors(2) of %next in %masked
-  %rows = heddle.union positions %next, %near
-  heddle.reuse kv
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  heddle.commit random_order
-  heddle.attend dense
+  %again = cadence every(4) in block
+  %next = positions next
+  %masked = positions undecoded
+  %near = neighbors(2) of %next in %masked
+  %rows = union %next, %near
+  reuse kv
+  recompute all on %again
+  recompute %rows
+  commit random_order
+  attend dense
 }
 
 // CHECK: "positions": [

@@ -5,25 +5,25 @@
 // RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
 
 heddle.schedule @rows {
-  %phase = heddle.cadence every(32) or after eos
-  %start = heddle.cadence first(1) in block
-  %late = heddle.cadence every(4, from = 5)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %recent = heddle.positions committed(since = %phase)
-  %seen = heddle.union positions %decoded, %external
-  %window = heddle.fix %seen on %phase
-  %rows = heddle.union positions %active, %recent
-  %tiles = heddle.select blocks(keep = 0.3, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %phase
-  heddle.visible %window
-  heddle.reuse kv, output, ffn
-  heddle.recompute all on %phase
-  heddle.recompute all on %start and %late
-  heddle.recompute least_similar(keep = 0.25, among = %active) in %rows alone
-  heddle.commit best(2) on %phase stop(eos)
-  heddle.commit factor(1.5, last_alone) within(%active) passes(at_least = 3) stop(eos, narrowing)
-  heddle.attend pairs(%tiles)
+  %phase = cadence every(32) or after eos
+  %start = cadence first(1) in block
+  %late = cadence every(4, from = 5)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(since = %phase)
+  %seen = union %decoded, %external
+  %window = fix %seen on %phase
+  %rows = union %active, %recent
+  %tiles = select blocks(keep = 0.3, size = 32, rounding = floor_plus_one) by mean_probability isolating(filtered) scaled_by(heads) on %phase
+  visible %window
+  reuse kv, output, ffn
+  recompute all on %phase
+  recompute all on %start and %late
+  recompute least_similar(keep = 0.25, among = %active) in %rows alone
+  commit best(2) on %phase stop(eos)
+  commit factor(1.5, last_alone) within(%active) passes(at_least = 3) stop(eos, narrowing)
+  attend pairs(%tiles)
 }
 
 // CHECK: "selections": [

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find():

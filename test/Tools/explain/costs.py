@@ -29,7 +29,7 @@ SCHEDULES = {
     "dense": ("exact", "exact"),
     "pulsecol": ("exact", "exact"),
     "pulsecol-shared": ("exact", "exact"),
-    "sparsed-short": ("exact", "exact"),
+    "sparsed --set=keep=1/2 --set=size=32": ("exact", "exact"),
     "sparsed-no-reuse": ("at_most", "at_most"),
     "streaming-llm": ("exact", "exact"),
     "per-layer": ("exact", "exact"),
@@ -70,9 +70,10 @@ def compare(name, what, cost, counted, expected):
     return [f"{name} {what}: {problem}" for problem in problems]
 
 
-def check(name, before, after):
+def check(schedule, before, after):
+    name, *settings = schedule.split()
     bundle, log = FOLDER / f"{name}.hdl", FOLDER / f"{name}.jsonl"
-    call(HEDDLEC, EXAMPLES / f"{name}.mlir", "-o", bundle, "--dtype=f32", "--head-dim=64")
+    call(HEDDLEC, EXAMPLES / f"{name}.mlir", *settings, "-o", bundle, "--dtype=f32", "--head-dim=64")
     ids = ",".join(str(3 + (7 * i) % 500) for i in range(PROMPT))
     run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
                           "--json", "--steps-json", log, "--quiet"))

@@ -193,5 +193,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     HEDDLEC = Path(sys.argv.pop(1)).resolve()
     if not find():
-        sys.exit("page_test.py: no Chromium on this machine; install Debian's package chromium")
+        sys.exit("page_test.py: no Chromium on this machine; install Debian's package chromium-headless-shell")
     unittest.main()

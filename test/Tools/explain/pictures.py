@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     options = parser.parse_args()
     if not find():
-        sys.exit("pictures.py: no Chromium on this machine; install Debian's package chromium")
+        sys.exit("pictures.py: no Chromium on this machine; install Debian's package chromium-headless-shell")
     failed = False
     with Browser() as browser, tempfile.TemporaryDirectory() as folder:
         for name in PICTURES:

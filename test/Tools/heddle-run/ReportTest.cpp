@@ -142,6 +142,24 @@ TEST(Report, Summary) {
             0u);
 }
 
+TEST(Report, SummarySaysWhereNothingWasSaved) {
+  Fixture f;
+  f.result.isDense = false;
+  f.result.dense.pairs = 240;
+  auto has = [&](const char *what) {
+    return summary(f.result).find(what) != std::string::npos;
+  };
+  EXPECT_FALSE(has("all rows and pairs"));
+  f.result.totals.attention.pairs = 120;
+  EXPECT_TRUE(has("no step was sparse: each computed all rows and pairs\n"));
+  // Sure predictions: few steps, each of them whole.
+  f.result.lengths.steps = 8;
+  EXPECT_TRUE(has("what was saved is steps, 2 in place of 8: each computed all "
+                  "rows and pairs\n"));
+  f.result.isDense = true;
+  EXPECT_FALSE(has("all rows and pairs"));
+}
+
 TEST(Report, SummarySaysThatNothingWasPrinted) {
   Fixture f;
   EXPECT_EQ(summary(f.result).find("the text is empty"), std::string::npos);

@@ -14,18 +14,18 @@
 // WINDOW-NEXT: commits quota within undecoded(first = 16)
 // WINDOW-NEXT: ends once EOS is found and no mask stands before it
 heddle.schedule @window {
-  %phase = heddle.cadence every(32)
-  %decoded = heddle.positions decoded
-  %external = heddle.positions undecoded(first = 64)
-  %active = heddle.positions undecoded(first = 16)
-  %seen = heddle.union positions %decoded, %external
-  %fixed = heddle.fix %seen on %phase
-  heddle.visible %fixed
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %active
-  heddle.commit quota within(%active) stop(eos)
-  heddle.attend dense
+  %phase = cadence every(32)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 64)
+  %active = positions undecoded(first = 16)
+  %seen = union %decoded, %external
+  %fixed = fix %seen on %phase
+  visible %fixed
+  reuse kv
+  recompute all on %phase
+  recompute %active
+  commit quota within(%active) stop(eos)
+  attend dense
 }
 
 // Of 8 steps a block, the first computes all 96 rows, the others the block's 32.
@@ -40,13 +40,13 @@ heddle.schedule @window {
 // DUAL-NEXT: commits above(0.9)
 // DUAL-NEXT: how many steps a block takes, the run decides
 heddle.schedule @dual {
-  %start = heddle.cadence first(1) in block
-  %block = heddle.positions block
-  heddle.reuse kv
-  heddle.recompute all on %start
-  heddle.recompute %block
-  heddle.commit above(0.9)
-  heddle.attend dense
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv
+  recompute all on %start
+  recompute %block
+  commit above(0.9)
+  attend dense
 }
 
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
@@ -56,16 +56,16 @@ heddle.schedule @dual {
 // ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), 4 to 5 of 96 rows
 // ORDERED: commits in an order that is drawn before the run
 heddle.schedule @ordered {
-  %again = heddle.cadence every(2) in block
-  %next = heddle.positions next
-  %masked = heddle.positions undecoded
-  %near = heddle.neighbors(2) of %next in %masked
-  %rows = heddle.union positions %next, %near
-  heddle.reuse kv
-  heddle.recompute all on %again
-  heddle.recompute %rows
-  heddle.commit random_order
-  heddle.attend dense
+  %again = cadence every(2) in block
+  %next = positions next
+  %masked = positions undecoded
+  %near = neighbors(2) of %next in %masked
+  %rows = union %next, %near
+  reuse kv
+  recompute all on %again
+  recompute %rows
+  commit random_order
+  attend dense
 }
 
 // RUN: heddlec %s --schedule=released --compile-to=plan --explain --steps=16 --length=96 --prompt=32 | FileCheck %s --check-prefix=RELEASED
@@ -80,20 +80,20 @@ heddle.schedule @ordered {
 // RELEASED-NEXT: ends once EOS is found and no mask stands before it
 // RELEASED-NEXT: what stands behind that EOS is no longer of the text
 heddle.schedule @released {
-  %phase = heddle.cadence every(8)
-  %after = heddle.cadence every(8, from = 2)
-  %active = heddle.positions undecoded(first = 6)
-  %decoded = heddle.positions decoded
-  %seen = heddle.union positions %decoded, %active
-  %window = heddle.fix %seen on %after
-  %rows = heddle.hull %active
-  heddle.visible all on %phase then %window
-  heddle.reuse kv
-  heddle.recompute all on %phase
-  heddle.recompute %rows alone
-  heddle.commit best(1) within(%active) on %phase
-  heddle.commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
-  heddle.attend dense
+  %phase = cadence every(8)
+  %after = cadence every(8, from = 2)
+  %active = positions undecoded(first = 6)
+  %decoded = positions decoded
+  %seen = union %decoded, %active
+  %window = fix %seen on %after
+  %rows = hull %active
+  visible all on %phase then %window
+  reuse kv
+  recompute all on %phase
+  recompute %rows alone
+  commit best(1) within(%active) on %phase
+  commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
+  attend dense
 }
 
 // RUN: heddlec %s --schedule=salient --compile-to=plan --explain=json --steps=8 --length=96 --prompt=32 | FileCheck %s --check-prefix=JSON
@@ -105,12 +105,12 @@ heddle.schedule @released {
 // JSON-NEXT: "most": 64
 // JSON: "depends_on_run": true
 heddle.schedule @salient {
-  %full = heddle.cadence first(4)
-  %response = heddle.positions response
-  heddle.reuse kv, context(propagating), ffn
-  heddle.recompute all on %full
-  heddle.recompute salient(below = 0.99) in %response
-  heddle.attend dense
+  %full = cadence first(4)
+  %response = positions response
+  reuse kv, context(propagating), ffn
+  recompute all on %full
+  recompute salient(below = 0.99) in %response
+  attend dense
 }
 
 // Blocks of a span round apart: 1 of 2 and 1 of 3.
@@ -118,9 +118,9 @@ heddle.schedule @salient {
 // TILES: selection tiles: keeps 0.5 of the blocks of 32 keys (2 of 4) for each 32 rows
 // TILES: index lists (int32): 64 B a layer
 heddle.schedule @tiles {
-  %once = heddle.cadence first(1)
-  %tiles = heddle.select blocks(keep = 0.5, size = 32) by mean_probability isolating(spans) on %once
-  heddle.attend pairs(%tiles)
+  %once = cadence first(1)
+  %tiles = select blocks(keep = 0.5, size = 32) by mean_probability isolating(spans) on %once
+  attend pairs(%tiles)
 }
 
 // RUN: not heddlec %s --schedule=tiles --compile-to=plan --explain --length=10 --prompt=10 2>&1 | FileCheck %s --check-prefix=PROMPT

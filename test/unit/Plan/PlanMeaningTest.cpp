@@ -89,7 +89,7 @@ public:
       c.meaning.fraction = ratio;
       break;
     case 4:
-      is(Kind::At, "at(step " + n + ")");
+      is(Kind::At, "at(step = " + n + ")");
       c.meaning.step = number;
       break;
     case 5:
@@ -109,7 +109,7 @@ private:
   std::mt19937 random;
 };
 
-/// One `heddle.attend`.
+/// One `attend`.
 struct Attend {
   std::vector<Cadence> selections; ///< %sN on its cadence
   int firstSelection = 0;          ///< number of the first
@@ -122,21 +122,21 @@ std::string write(const Attend &attend, const std::string &layers) {
   std::string text, parts, id = std::to_string(attend.firstSelection);
   for (size_t i = 0; i < attend.selections.size(); ++i) {
     std::string n = std::to_string(attend.firstSelection + i);
-    text += "%c" + n + " = heddle.cadence " + attend.selections[i].text + "\n";
+    text += "%c" + n + " = cadence " + attend.selections[i].text + "\n";
     // Different shares, so that no two selections are one.
-    text += "%s" + n + " = heddle.select columns(keep = 1/" +
+    text += "%s" + n + " = select columns(keep = 1/" +
             std::to_string(attend.firstSelection + i + 2) +
             ", group = 32) by mean_probability on %c" + n + "\n";
     parts += "%s" + n + ", ";
   }
-  text += "%w" + id + " = heddle.window(8)\n";
-  text += "%p" + id + " = heddle.union " + parts + "%w" + id + "\n";
+  text += "%w" + id + " = window(8)\n";
+  text += "%p" + id + " = union " + parts + "%w" + id + "\n";
   if (attend.until)
-    text += "%u" + id + " = heddle.cadence " + attend.until->text + "\n";
-  text += attend.dense   ? "heddle.attend dense"
-          : attend.until ? "heddle.attend dense until(%u" + id +
-                               ") then pairs(%p" + id + ")"
-                         : "heddle.attend pairs(%p" + id + ")";
+    text += "%u" + id + " = cadence " + attend.until->text + "\n";
+  text += attend.dense ? "attend dense"
+          : attend.until
+              ? "attend dense until(%u" + id + ") then pairs(%p" + id + ")"
+              : "attend pairs(%p" + id + ")";
   return text + layers + "\n";
 }
 
@@ -217,8 +217,9 @@ TEST_F(PlanMeaning, IsTheSchedules) {
     layerZero.dense = generator.below(2);
     for (int64_t i = generator.below(2); i >= 0; --i)
       layerZero.selections.push_back(generator.cadence());
-    std::string text = "heddle.schedule @s {\n" + write(byDefault, "") +
-                       write(layerZero, " in layers(0 to 0)") + "}\n";
+    std::string text = "heddle.schedule @s {\n" +
+                       write(layerZero, " in layers(0 to 0)") +
+                       write(byDefault, "") + "}\n";
     SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text);
     std::optional<bundle::Manifest> manifest = plan(text);
     if (!manifest)

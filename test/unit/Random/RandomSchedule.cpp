@@ -17,11 +17,11 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   for (const std::string &line : lines)
     text += "  " + line + "\n";
   if (parts.empty())
-    return text + "  heddle.attend dense" + scores + "\n}\n";
-  text += "  %pairs = heddle.union ";
+    return text + "  attend dense" + scores + "\n}\n";
+  text += "  %pairs = union ";
   for (size_t i = 0; i < parts.size(); ++i)
     text += (i ? ", " : "") + parts[i];
-  text += "\n  heddle.attend ";
+  text += "\n  attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
   return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
@@ -83,7 +83,7 @@ private:
     return v;
   }
   std::string cadence(const std::string &form) {
-    return value("c", "heddle.cadence " + form);
+    return value("c", "cadence " + form);
   }
 
   /// A cadence that includes step 1, of a block or of the run.
@@ -107,7 +107,7 @@ private:
   std::string sometimes() {
     switch (below(8)) {
     case 0:
-      return cadence("at(step " + number(2, 8) + ")");
+      return cadence("at(step = " + number(2, 8) + ")");
     case 1:
       return cadence("at(" + oneOf({"0.4", "1/2"}) + ")");
     case 2:
@@ -133,29 +133,27 @@ private:
   /// Positions that hold every masked one, so that a step can commit.
   std::string masked() {
     std::string set =
-        value("p", oneOf({"heddle.positions response", "heddle.positions block",
-                          "heddle.positions undecoded",
-                          "heddle.positions from(block)",
-                          "heddle.positions undecoded(first = 9)"}));
+        value("p", oneOf({"positions response", "positions block",
+                          "positions undecoded", "positions from(block)",
+                          "positions undecoded(first = 9)"}));
     switch (below(6)) {
     case 0:
     case 1:
       return set;
     case 2:
-      return value("p", "heddle.hull " + set);
+      return value("p", "hull " + set);
     case 3:
-      return value("p", "heddle.intersect " + set + ", " +
-                            value("p", oneOf({"heddle.positions response",
-                                              "heddle.positions all",
-                                              "heddle.positions undecoded"})));
+      return value("p",
+                   "intersect " + set + ", " +
+                       value("p", oneOf({"positions response", "positions all",
+                                         "positions undecoded"})));
     default:
       break;
     }
     std::string other =
-        value("p", oneOf({"heddle.positions committed(last = 2)",
-                          "heddle.positions decoded", "heddle.positions prompt",
-                          "heddle.positions before(block)"}));
-    return value("p", "heddle.union positions " + set + ", " + other);
+        value("p", oneOf({"positions committed(last = 2)", "positions decoded",
+                          "positions prompt", "positions before(block)"}));
+    return value("p", "union " + set + ", " + other);
   }
 
   /// The commits of a schedule in which every masked position has its row.
@@ -163,15 +161,14 @@ private:
     if (below(3) == 0)
       return;
     if (below(2)) {
-      std::string first = value(
-          "p", "heddle.positions undecoded(first = " + number(1, 3) + ")");
-      add("heddle.commit best(" + number(1, 2) + ") within(" + first + ")" +
-          onSome());
+      std::string first =
+          value("p", "positions undecoded(first = " + number(1, 3) + ")");
+      add("commit best(" + number(1, 2) + ") within(" + first + ")" + onSome());
     }
-    static const char *const rules[] = {"quota",       "above(0.9)",
-                                        "factor(5/4)", "factor(1, last_alone)",
-                                        "best(2)",     "timesteps"};
-    std::string rule = "heddle.commit " + oneOf(rules);
+    static const char *const rules[] = {
+        "quota",   "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
+        "best(2)", "timesteps",  "even",        "even_above(1/2)"};
+    std::string rule = "commit " + oneOf(rules);
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
     if (below(4) == 0)
@@ -181,19 +178,19 @@ private:
 
   void fixedRows() {
     std::string start = fromStepOne();
-    add("heddle.reuse " + oneOf({"kv", "kv, ffn", "kv, context, ffn",
-                                 "kv(before_rope), output"}));
-    add("heddle.recompute all on " + start);
+    add("reuse " + oneOf({"kv", "kv, ffn", "kv, context, ffn",
+                          "kv(before_rope), output"}));
+    add("recompute all on " + start);
     if (below(2)) {
       std::string some = onSome();
-      add("heddle.recompute " + masked() + some);
+      add("recompute " + masked() + some);
     }
     std::string rows = masked();
     if (below(4) == 0)
-      rows = value("p", "heddle.predicting " + rows) + " alone";
+      rows = value("p", "predicting " + rows) + " alone";
     else if (below(4) == 0)
       rows += " alone";
-    add("heddle.recompute " + rows);
+    add("recompute " + rows);
     commits();
   }
 
@@ -201,18 +198,18 @@ private:
   /// "salient(below = 2)".
   void someExactRows(const std::string &reuse, const std::string &exact) {
     std::string start = fromStepOne();
-    add("heddle.reuse " + reuse);
-    add("heddle.recompute all on " + start);
+    add("reuse " + reuse);
+    add("recompute all on " + start);
     if (below(2)) {
       std::string whole = onSome();
-      add("heddle.recompute " + exact + " in all" + whole);
+      add("recompute " + exact + " in all" + whole);
     }
-    add("heddle.recompute " + exact + " in %response");
+    add("recompute " + exact + " in %response");
     commits();
   }
 
   void salientRows() {
-    add("%response = heddle.positions response");
+    add("%response = positions response");
     // Rounding must not decide: either nearly all rows are salient, or few.
     plainLogits = below(2);
     someExactRows(plainLogits ? "kv, context(propagating), ffn"
@@ -222,7 +219,7 @@ private:
   }
 
   void leastSimilarRows() {
-    add("%response = heddle.positions response");
+    add("%response = positions response");
     someExactRows(oneOf({"kv, output, ffn", "kv, context, ffn"}),
                   "least_similar(keep = " + oneOf({"1/4", "0.6", "1"}) +
                       ", among = %response)");
@@ -231,19 +228,18 @@ private:
   /// What comes next in a drawn order, and what stands around it.
   void orderedRows() {
     std::string start = fromStepOne();
-    std::string next = value("p", "heddle.positions next");
-    std::string near = value("p", "heddle.neighbors(" + number(1, 5) + ") of " +
-                                      next + " in " + masked());
-    std::string rows =
-        value("p", "heddle.union positions " + next + ", " + near);
+    std::string next = value("p", "positions next");
+    std::string near = value("p", "neighbors(" + number(1, 5) + ") of " + next +
+                                      " in " + masked());
+    std::string rows = value("p", "union " + next + ", " + near);
     if (below(2)) {
-      std::string recent = value("p", "heddle.positions committed(last = 1)");
-      rows = value("p", "heddle.union positions " + rows + ", " + recent);
+      std::string recent = value("p", "positions committed(last = 1)");
+      rows = value("p", "union " + rows + ", " + recent);
     }
-    add("heddle.reuse kv");
-    add("heddle.recompute all on " + start);
-    add("heddle.recompute " + rows);
-    add("heddle.commit random_order");
+    add("reuse kv");
+    add("recompute all on " + start);
+    add("recompute " + rows);
+    add("commit random_order");
   }
 
   /// What is decoded and the next masks, as they were at a phase's begin.
@@ -252,25 +248,22 @@ private:
     phase =
         cadence("every(" + number(2, 5) + ")" + (ends ? " or after eos" : ""));
     std::string active = number(2, 6);
-    std::string decoded = value("p", "heddle.positions decoded");
+    std::string decoded = value("p", "positions decoded");
     std::string next =
-        value("p", "heddle.positions undecoded(first = " + number(8, 40) + ")");
+        value("p", "positions undecoded(first = " + number(8, 40) + ")");
     std::string recent =
-        value("p", "heddle.positions committed(since = " + phase + ")");
+        value("p", "positions committed(since = " + phase + ")");
     std::string some =
-        value("p", "heddle.positions undecoded(first = " + active + ")");
-    std::string seen =
-        value("p", "heddle.union positions " + decoded + ", " + next);
-    std::string rows =
-        value("p", "heddle.union positions " + some + ", " + recent);
-    add("heddle.visible " + value("p", "heddle.fix " + seen + " on " + phase));
+        value("p", "positions undecoded(first = " + active + ")");
+    std::string seen = value("p", "union " + decoded + ", " + next);
+    std::string rows = value("p", "union " + some + ", " + recent);
+    add("visible " + value("p", "fix " + seen + " on " + phase));
     bool salient = plainLogits = below(3) == 0;
-    add(salient ? "heddle.reuse kv, context(propagating), ffn"
-                : "heddle.reuse kv");
-    add("heddle.recompute all on " + phase);
-    add(salient ? "heddle.recompute salient(below = 2) in " + rows
-                : "heddle.recompute " + rows);
-    add("heddle.commit quota within(" + some + ")" +
+    add(salient ? "reuse kv, context(propagating), ffn" : "reuse kv");
+    add("recompute all on " + phase);
+    add(salient ? "recompute salient(below = 2) in " + rows
+                : "recompute " + rows);
+    add("commit quota within(" + some + ")" +
         (ends ? " stop(eos, narrowing)" : ""));
   }
 
@@ -281,22 +274,19 @@ private:
     std::string start = cadence("every(" + period + ")");
     std::string after = cadence("every(" + period + ", from = 2)");
     std::string active =
-        value("p", "heddle.positions undecoded(first = " + number(2, 6) + ")");
+        value("p", "positions undecoded(first = " + number(2, 6) + ")");
     std::string recent =
-        value("p", "heddle.positions committed(since = " + after + ")");
+        value("p", "positions committed(since = " + after + ")");
     std::string seen =
-        value("p", "heddle.union positions " +
-                       value("p", "heddle.positions decoded") + ", " +
-                       value("p", "heddle.positions undecoded(first = 20)"));
-    add("heddle.visible all on " + start + " then " +
-        value("p", "heddle.fix " + seen + " on " + after));
-    add("heddle.reuse kv");
-    add("heddle.recompute all on " + start);
-    add("heddle.recompute " +
-        value("p", "heddle.union positions " + active + ", " + recent));
-    add("heddle.commit quota on " + start);
-    add("heddle.commit " + oneOf({"quota", "best(1)"}) + " within(" + active +
-        ")");
+        value("p", "union " + value("p", "positions decoded") + ", " +
+                       value("p", "positions undecoded(first = 20)"));
+    add("visible all on " + start + " then " +
+        value("p", "fix " + seen + " on " + after));
+    add("reuse kv");
+    add("recompute all on " + start);
+    add("recompute " + value("p", "union " + active + ", " + recent));
+    add("commit quota on " + start);
+    add("commit " + oneOf({"quota", "best(1)"}) + " within(" + active + ")");
   }
 
   /// A prefix that stays and the rows from the window's first to its last.
@@ -306,26 +296,22 @@ private:
     std::string start =
         cadence("every(" + number(3, 6) + ")" + (ends ? " or after eos" : ""));
     std::string kept =
-        value("p", "heddle.union positions " +
-                       value("p", "heddle.positions decoded") + ", " +
-                       value("p", "heddle.positions undecoded(first = 20)"));
+        value("p", "union " + value("p", "positions decoded") + ", " +
+                       value("p", "positions undecoded(first = 20)"));
     std::string prefix =
-        value("p", "heddle.fix " + value("p", "heddle.leading " + kept) +
-                       " on " + start);
-    std::string first = value("p", "heddle.positions undecoded(first = 1)");
-    std::string begin = value("p", "heddle.fix " + first + " on " + start);
+        value("p", "fix " + value("p", "leading " + kept) + " on " + start);
+    std::string first = value("p", "positions undecoded(first = 1)");
+    std::string begin = value("p", "fix " + first + " on " + start);
     std::string some =
-        value("p", "heddle.positions undecoded(first = " + number(2, 6) + ")");
+        value("p", "positions undecoded(first = " + number(2, 6) + ")");
     std::string rows =
-        value("p", "heddle.hull " + value("p", "heddle.union positions " +
-                                                   begin + ", " + some));
-    add("heddle.visible " +
-        value("p", "heddle.union positions " + prefix + ", " + rows));
-    add("heddle.reuse kv");
-    add("heddle.recompute all on " + start);
-    add("heddle.recompute " + rows + " alone");
-    add("heddle.commit best(1) within(" + first + ") on " + start);
-    add("heddle.commit best(1) within(" + rows + ")" +
+        value("p", "hull " + value("p", "union " + begin + ", " + some));
+    add("visible " + value("p", "union " + prefix + ", " + rows));
+    add("reuse kv");
+    add("recompute all on " + start);
+    add("recompute " + rows + " alone");
+    add("commit best(1) within(" + first + ") on " + start);
+    add("commit best(1) within(" + rows + ")" +
         (ends ? " stop(eos, narrowing)" : ""));
   }
 
@@ -340,15 +326,13 @@ private:
           oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
                  "isolating(filtered) "});
       plainLogits |= isolation == "isolating(filtered) ";
-      return value("s", "heddle.select blocks(keep = " + keep +
-                            ", size = " + size + rounding +
-                            ") by mean_probability " + isolation +
+      return value("s", "select blocks(keep = " + keep + ", size = " + size +
+                            rounding + ") by mean_probability " + isolation +
                             oneOf({"", "", "scaled_by(heads) "}) + "on " + on);
     }
     std::string shared = below(4) ? "" : ", per_kv_head";
-    return value("s", "heddle.select columns(keep = " + keep +
-                          ", group = " + size + rounding + shared +
-                          ") by mean_probability on " + on);
+    return value("s", "select columns(keep = " + keep + ", group = " + size +
+                          rounding + shared + ") by mean_probability on " + on);
   }
 
   void pairs() {
@@ -357,7 +341,7 @@ private:
     std::string shared;
     bool late = selects && phase.empty() && below(5) == 0;
     if (late) {
-      shared = cadence("at(" + oneOf({"0.2", "1/2", "step 3"}) + ")");
+      shared = cadence("at(" + oneOf({"0.2", "1/2", "step = 3"}) + ")");
       schedule.until = shared;
     }
     for (int64_t count = selects ? below(3) : 0; count > 0; --count)
@@ -367,14 +351,13 @@ private:
     schedule.atOnce = !schedule.terms.empty() && below(4) == 0;
     if (below(2)) {
       schedule.window = true;
-      schedule.terms.push_back(
-          value("w", "heddle.window(" + number(1, 60) + ")"));
+      schedule.terms.push_back(value("w", "window(" + number(1, 60) + ")"));
     }
     if (below(3) == 0) {
       schedule.sinks = true;
       schedule.terms.push_back(value(
           "k",
-          "heddle.sinks(" +
+          "sinks(" +
               (below(2) ? number(1, 20) : oneOf({"10 percent", "1/3", "1.0"})) +
               ")"));
     }
@@ -393,16 +376,16 @@ private:
       return;
     std::string where = oneOf({"(0 to 0)", "(-1 to -1)", "(0 to 1)"});
     if (below(2)) {
-      add("heddle.attend dense in layers" + where);
+      add("attend dense in layers" + where);
       return;
     }
     if (below(4) == 0) {
-      std::string all = value("d", "heddle.dense");
-      add("heddle.attend pairs(" + all + ") in layers" + where);
+      std::string all = value("d", "dense");
+      add("attend pairs(" + all + ") in layers" + where);
       return;
     }
-    std::string window = value("w", "heddle.window(" + number(1, 40) + ")");
-    add("heddle.attend pairs(" + window + ") in layers" + where);
+    std::string window = value("w", "window(" + number(1, 40) + ")");
+    add("attend pairs(" + window + ") in layers" + where);
   }
 
   std::mt19937 &random;

@@ -305,7 +305,7 @@ TEST_F(RandomSchedules, UnionsCommuteAndTakeNoTermTwice) {
 TEST_F(RandomSchedules, DenseAbsorbs) {
   int absorbed = forEach(
       [](RandomSchedule &schedule, std::mt19937 &random) {
-        schedule.lines.push_back("%everything = heddle.dense");
+        schedule.lines.push_back("%everything = dense");
         std::vector<std::string> parts = schedule.terms;
         auto at = static_cast<long>(random() % (parts.size() + 1));
         parts.insert(parts.begin() + at, "%everything");
@@ -330,8 +330,8 @@ TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
           parts.clear();
         if (parts.empty()) // dense, or both kinds of term there already
           return parts;
-        schedule.lines.push_back(schedule.window ? "%more = heddle.sinks(7)"
-                                                 : "%more = heddle.window(20)");
+        schedule.lines.push_back(schedule.window ? "%more = sinks(7)"
+                                                 : "%more = window(20)");
         parts.push_back("%more");
         return parts;
       },

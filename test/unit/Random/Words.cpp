@@ -104,8 +104,8 @@ static void countCadence(CadenceAttr cadence,
 
 /// The value of an enumeration, the parts of a cadence, or what isn't known.
 static void countValue(Attribute value, std::map<std::string, int> &words) {
-  bool known = isa<RatioAttr, LayerRangeAttr>(value) ||
-               value.getDialect().getNamespace() == "builtin";
+  bool known =
+      isa<RatioAttr>(value) || value.getDialect().getNamespace() == "builtin";
   if (auto cadence = dyn_cast<CadenceAttr>(value)) {
     known = true;
     countCadence(cadence, words);

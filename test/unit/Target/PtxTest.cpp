@@ -29,7 +29,7 @@ constexpr const char *chips[] = {"sm_80",  "sm_86",  "sm_89",
 /// Two kernels that use the block's shared memory, each with a function of the
 /// same name of its own making.
 constexpr const char *twoKernels = R"mlir(
-llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 llvm.func internal @twice(%x: f32) -> f32 attributes {no_inline} {
   %y = arith.addf %x, %x : f32
   llvm.return %y : f32
@@ -143,7 +143,7 @@ TEST_F(Ptx, JoinsKernelsThatWereCompiledApart) {
   EXPECT_EQ(count(text, ".visible .entry first("), 1);
   EXPECT_EQ(count(text, ".visible .entry second("), 1);
   EXPECT_LT(text.find("first("), text.find("second("));
-  EXPECT_EQ(count(text, ".extern .shared .align 128 .b8 heddle_shared[];"), 1);
+  EXPECT_EQ(count(text, ".extern .shared .align 1024 .b8 heddle_shared[];"), 1);
   EXPECT_EQ(count(text, ".maxntid 128"), 1);
   EXPECT_EQ(count(text, ".minnctapersm 2"), 1);
   EXPECT_EQ(count(text, "ex2.approx.ftz.f32"), 1);

@@ -92,6 +92,8 @@ uint64_t PtxMachine::read(Warp &warp, const PtxOperand &operand, int lane,
       return static_cast<uint64_t>(warp.number * lanes + lane);
     if (operand.value == 4)
       return static_cast<uint64_t>(sharedStart);
+    if (operand.value == 5)
+      return grid[0];
     return block[operand.value - 1] +
            static_cast<uint64_t>(operand.value == 1 ? warp.block : 0);
   }
@@ -141,6 +143,8 @@ int64_t PtxMachine::placeOf(const Warp &warp, uint64_t address,
   if (other > program.cluster || local < sharedStart ||
       local + bytes > sharedStart + sharedBytes || local % bytes)
     throw PtxError("an access outside of shared memory, or not aligned");
+  if (other && other - 1 != warp.block && ended(other - 1))
+    throw PtxError("an access to a block that has ended");
   return (other ? other - 1 : warp.block) * window + local;
 }
 
@@ -259,6 +263,17 @@ void PtxMachine::fetch(Warp &warp, const PtxInstruction &op, int lane) {
   }
 }
 
+/// Whether all threads that have not ended have arrived; then the next phase
+/// begins.
+bool PtxMachine::clusterHasMet() {
+  for (const Warp &warp : warps)
+    for (int lane = 0; lane < lanes; ++lane)
+      if (!warp.done[lane] && warp.atCluster[lane] <= clusterPhase)
+        return false;
+  ++clusterPhase;
+  return true;
+}
+
 /// barrier.cluster: whether the threads may go on.
 bool PtxMachine::meetCluster(Warp &warp, const PtxInstruction &op,
                              uint32_t mask) {
@@ -266,16 +281,12 @@ bool PtxMachine::meetCluster(Warp &warp, const PtxInstruction &op,
     if (!(mask >> lane & 1))
       continue;
     if (!op.has("arrive")) {
-      if (clusterPhase < warp.atCluster[lane])
+      if (clusterPhase < warp.atCluster[lane] && !clusterHasMet())
         return false;
       continue;
     }
     if (++warp.atCluster[lane] != clusterPhase + 1)
       throw PtxError("a second arrival at the cluster's barrier");
-    if (++atCluster == program.threads * program.cluster) {
-      atCluster = 0;
-      ++clusterPhase;
-    }
   }
   return true;
 }
@@ -443,6 +454,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     word(in(1) ^ in(2));
   else if (name == "not")
     word(~in(1));
+  else if (name == "popc")
+    out(static_cast<uint64_t>(std::popcount(static_cast<uint32_t>(in(1)))));
   else if (name == "shl")
     word(in(1) << in(2));
   else if (name == "shr" && op.has("u32"))
@@ -513,7 +526,8 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
     return true;
   }
   if (op.word == "ld" || op.word == "st") {
-    const bool loads = op.word == "ld", isShared = op.has("shared");
+    const bool loads = op.word == "ld",
+               isShared = op.has("shared") || op.has("shared::cluster");
     const PtxOperand &value = op.operands[loads ? 0 : 1];
     const PtxOperand &place = op.operands[loads ? 1 : 0];
     std::vector<int64_t> all =
@@ -543,6 +557,22 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   if (op.word == "prefetch")
     return true;
+  if (op.word == "atom") {
+    if (!op.has("shared") || !op.has("add") || op.has("f32"))
+      return false;
+    eachLane([&](int lane) {
+      const int64_t place =
+          placeOf(warp, addressOf(warp, op.operands[1], lane), 4);
+      uint32_t old;
+      std::memcpy(&old, shared.data() + place, 4);
+      const auto sum =
+          old + static_cast<uint32_t>(read(warp, op.operands[2], lane));
+      std::memcpy(shared.data() + place, &sum, 4);
+      touch(warp, place, 4);
+      write(warp, op.operands[0], lane, old);
+    });
+    return true;
+  }
   if (op.word != "cp")
     return false;
   if (op.has("bulk")) {
@@ -607,7 +637,12 @@ bool PtxMachine::executeWarp(Warp &warp, const PtxInstruction &op,
     std::array<uint64_t, lanes> values;
     for (int lane = 0; lane < lanes; ++lane) {
       int64_t which = static_cast<int64_t>(read(warp, op.operands[2], lane));
-      int from = static_cast<int>(op.has("bfly") ? lane ^ which : which);
+      int from =
+          static_cast<int>(op.has("bfly") ? lane ^ which
+                           : op.has("up") ? std::max<int64_t>(lane - which, 0)
+                                          : which);
+      if (op.has("up") && lane < which)
+        from = lane;
       values[lane] = read(warp, op.operands[1], from);
     }
     for (int lane = 0; lane < lanes; ++lane)
@@ -615,7 +650,8 @@ bool PtxMachine::executeWarp(Warp &warp, const PtxInstruction &op,
   } else if (op.word == "vote") {
     uint64_t any = 0;
     for (int lane = 0; lane < lanes; ++lane)
-      any |= read(warp, op.operands[1], lane) & 1;
+      any |= (read(warp, op.operands[1], lane) & 1)
+             << (op.has("ballot") ? lane : 0);
     for (int lane = 0; lane < lanes; ++lane)
       write(warp, op.operands[0], lane, any);
   } else if (op.has("mma_async")) {
@@ -769,7 +805,7 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
   barriers.clear();
   landings.clear();
   arrived.assign(static_cast<size_t>(program.cluster), {});
-  atCluster = clusterPhase = 0;
+  clusterPhase = 0;
   acquired.clear();
   time = 1;
   std::fill(shared.begin(), shared.end(), 0xff);
@@ -783,6 +819,9 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
     // What was never written is a NaN of any type.
     warp.values.assign(static_cast<size_t>(program.registers) * lanes,
                        0x7fffffff7fffffff);
+    for (auto [number, value] : program.constants)
+      std::fill_n(warp.values.begin() + number * lanes, lanes,
+                  static_cast<uint64_t>(value));
     warp.flying.assign(static_cast<size_t>(program.registers), 0);
     warp.held.assign(static_cast<size_t>(program.registers), 0);
   }

@@ -74,6 +74,7 @@ struct PtxProgram {
 
   std::vector<PtxInstruction> instructions;
   int64_t registers = 0;
+  std::map<int64_t, int64_t> constants; ///< in lists, by register
   int64_t threads = 0;
   int64_t cluster = 1; ///< blocks that run together
 };
@@ -95,6 +96,9 @@ class PtxMachine {
 public:
   PtxMachine(const PtxProgram &program, int64_t sharedBytes, uint64_t seed);
 
+  /// How many blocks the grid has.
+  std::array<uint32_t, 3> grid = {1, 1, 1};
+
   /// Announces an array that the kernel may read and write.
   void allow(const void *from, int64_t bytes) {
     ranges.push_back(
@@ -109,8 +113,8 @@ public:
 
 private:
   static constexpr int lanes = 32;
-  /// Where shared memory begins: no multiple of what tiles want.
-  static constexpr int64_t sharedStart = 1280;
+  /// Where shared memory begins: aligned as PTX asks, and no more.
+  static constexpr int64_t sharedStart = 3072;
 
   struct Range {
     uint64_t from, end;
@@ -166,6 +170,7 @@ private:
   void arrive(int64_t place);
   static void complete(Barrier &barrier);
   void fetch(Warp &warp, const PtxInstruction &op, int lane);
+  bool clusterHasMet();
   bool meetCluster(Warp &warp, const PtxInstruction &op, uint32_t mask);
 
   uint64_t read(Warp &warp, const PtxOperand &operand, int lane,
@@ -197,7 +202,7 @@ private:
   std::vector<Landing> landings;
   std::map<int64_t, Barrier> barriers;          ///< by place
   std::vector<std::array<int64_t, 16>> arrived; ///< at a block's named barriers
-  int64_t atCluster = 0, clusterPhase = 0;
+  int64_t clusterPhase = 0;                     ///< of the cluster's barrier
   std::map<std::pair<const Warp *, int>, std::vector<uint64_t>> acquired;
   std::array<uint32_t, 3> block = {};
   std::vector<uint64_t> parameters;

@@ -83,18 +83,18 @@ int64_t Parser::registerOf(std::string_view name) {
 PtxOperand Parser::operand(std::string_view text) {
   using Kind = PtxOperand::Kind;
   static const std::map<std::string_view, int64_t> specials = {
-      {"%tid.x", 0},
-      {"%ctaid.x", 1},
-      {"%ctaid.y", 2},
-      {"%ctaid.z", 3},
-      {"heddle_shared", 4}};
+      {"%tid.x", 0},   {"%ctaid.x", 1},      {"%ctaid.y", 2},
+      {"%ctaid.z", 3}, {"heddle_shared", 4}, {"%nctaid.x", 5}};
   if (auto found = specials.find(text); found != specials.end())
     return {Kind::Special, found->second, -1, {}};
   if (text.front() == '{') {
     PtxOperand result{Kind::List, 0, -1, {}};
     for (const std::string &each :
-         splitOutside(text.substr(1, text.size() - 2), ','))
+         splitOutside(text.substr(1, text.size() - 2), ',')) {
       result.list.push_back(registerOf(each));
+      if (std::isdigit(static_cast<unsigned char>(each.front())))
+        program.constants[result.list.back()] = operand(each).value;
+    }
     return result;
   }
   if (text.front() == '[') {

@@ -104,11 +104,15 @@ namespace heddle::test {
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::vector<KeySet> &passes,
                  const std::string &encoding, const std::string &scores) {
-  std::string text = kernelOf(type, headDim, tiling, passes, encoding, scores);
+  return compileText(kernelOf(type, headDim, tiling, passes, encoding, scores));
+}
+
+Compiled compileText(const std::string &text) {
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
   MLIRContext context(registry);
-  context.loadDialect<shed::ShedDialect>();
+  context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                      shed::ShedDialect, warp::WarpDialect>();
   auto module = parseSourceString<ModuleOp>(text, &context);
   PassManager pm(&context);
   pm.addPass(mlir::heddle::createConvertShedToWarp());
@@ -124,8 +128,13 @@ Compiled compile(const std::string &type, int headDim,
       mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
   if (failed(ptx))
     return {};
-  return {*ptx, records[0].sharedBytes, records[0].queryRows,
-          records[0].mapRows, records[0].cluster};
+  return {*ptx,
+          records[0].sharedBytes,
+          records[0].queryRows,
+          records[0].mapRows,
+          records[0].cluster,
+          records[0].scratchBytes,
+          records[0].scratchBytesPerKey};
 }
 
 Compiled compile(const std::string &type, int headDim,

@@ -27,6 +27,7 @@ namespace heddle::test {
 struct Compiled {
   std::string ptx;
   int64_t sharedBytes = 0, queryRows = 0, mapRows = 0, cluster = 1;
+  int64_t scratchBytes = 0, scratchBytesPerKey = 0;
 };
 
 /// A pass over keys: what its `shed.for_keys` is to have, and `shed.mask`, if
@@ -40,6 +41,8 @@ Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::vector<KeySet> &passes,
                  const std::string &encoding = "",
                  const std::string &scores = "");
+/// A kernel of `shed` or of the warp level. Without PTX where it has no form.
+Compiled compileText(const std::string &text);
 /// Over one set of keys.
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::string &over = "all",

@@ -166,6 +166,31 @@ TEST(Explain, AddsUpARun) {
   EXPECT_EQ(json["rules"][0]["phases"][0]["steps"].size(), 16u);
 }
 
+/// Few rows wait for tiles of keys, one after the other; a block of a list is a
+/// tile of its own.
+TEST(Explain, FewRowsTakeATimeByTiles) {
+  Result<Machine> machine = machineNamed("h200");
+  ASSERT_TRUE(machine);
+  auto attention = [&](LayerStep::Pattern pattern, int64_t group, int64_t rows,
+                       int64_t keys) {
+    LayerStep step;
+    step.pattern = pattern;
+    step.group = group;
+    step.rows = step.attended = rows;
+    step.visible = keys;
+    step.work.pairs = ModelShape().heads * rows * keys;
+    return secondsOfLayer(*machine, ModelShape(), step)
+        .parts[static_cast<size_t>(Part::Attention)];
+  };
+  using Pattern = LayerStep::Pattern;
+  const double dense = attention(Pattern::Dense, 0, 32, 4096);
+  EXPECT_DOUBLE_EQ(dense, 64 * machine->tileSeconds);
+  EXPECT_DOUBLE_EQ(attention(Pattern::Blocks, 128, 32, 4096), dense);
+  EXPECT_DOUBLE_EQ(attention(Pattern::Blocks, 32, 32, 4096), 2 * dense);
+  EXPECT_DOUBLE_EQ(attention(Pattern::Dense, 0, 64, 4096), dense);
+  EXPECT_DOUBLE_EQ(attention(Pattern::Dense, 0, 65, 4096), 3 * dense);
+}
+
 TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
   Manifest manifest = testManifest();
   Cadence at;

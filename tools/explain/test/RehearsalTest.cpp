@@ -102,6 +102,28 @@ TEST(Rehearsal, ThresholdsMayEndEarlyButEnd) {
 }
 
 // The worked example of SequencePicture.h.
+TEST(Rehearsal, LogsOfNoRunAreRefused) {
+  ASSERT_TRUE(explain::readRunLog(
+      R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
+  for (const char *text :
+       {"", R"({"done":true})", "[]", R"({"commits":3})",
+        R"({"commits":[{"sequence":"a","position":4}]})",
+        R"({"commits":[{"sequence":1,"position":4}]})",
+        R"({"commits":[{"sequence":0,"position":"x"}]})",
+        R"({"commits":[{"sequence":0,"position":1e300}]})",
+        R"({"commits":[{"sequence":0,"position":4294967296}]})",
+        R"({"commits":[{"sequence":0,"position":4,"token":-1}]})",
+        R"({"commits":[],"salient_rows":[-5]})",
+        R"({"commits":[],"salient_rows":[99999999999]})",
+        R"({"commits":[],"salient_rows":["x"]})"}) {
+    Result<explain::RunLog> log = explain::readRunLog(text);
+    ASSERT_FALSE(log) << text;
+    EXPECT_NE(log.error().text().find("what heddle-run --steps-json writes"),
+              std::string::npos)
+        << log.error().text();
+  }
+}
+
 TEST(SequencePicture, GathersPositionsInBins) {
   SequencePicture picture({.steps = 2, .length = 6, .prompt = 2}, 3);
   ASSERT_EQ(picture.bins, 3);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "Parameters.h"
 #include "bundle/Manifest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -44,10 +45,10 @@ LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, StringRef what,
                                      int64_t &value) {
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseInteger(value))
+  NumberPlace place(parser);
+  if (place.parseInteger(value))
     return failure();
-  return checkCount([&] { return parser.emitError(loc); }, what, value);
+  return checkCount([&] { return place.error(); }, what, value);
 }
 
 /// A decimal literal has at most this many digits, so that the double that the
@@ -95,24 +96,37 @@ LogicalResult mlir::heddle::checkRatio(EmitError emitError, StringRef what,
                      << ", found " << ratio.getNum() << '/' << ratio.getDen();
 }
 
+static constexpr StringLiteral aRatio =
+    "a ratio, such as 1/5, 0.2 or 20 percent";
+
 /// `1/5`, `0.2`, `20 percent`; a bare integer, too, which `bare` takes
-/// instead of `ratio` unless it is null.
-static ParseResult parseRatioOrInteger(AsmParser &parser, RatioAttr &ratio,
+/// instead of `ratio` unless it is null. Or a parameter that is one of these.
+static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
+                                       StringRef what, RatioAttr &ratio,
                                        int64_t most,
                                        std::optional<int64_t> *bare) {
-  SMLoc loc = parser.getCurrentLocation();
-  char next = *loc.getPointer();
-  if (next == '-')
-    return parser.emitError(loc) << "a ratio must be more than 0 and at most "
-                                 << most << ", found a minus sign";
-  if (!llvm::isDigit(next))
-    return parser.emitError(loc, "expected a ratio, such as 1/5, 0.2 or 20 "
-                                 "percent");
+  if (place.checkPercent())
+    return failure();
+  Attribute named;
+  OptionalParseResult found = place.parseParameter(named, aRatio);
+  if (found.has_value() && failed(*found))
+    return failure();
+  if (!named && *place.text() == '-')
+    return place.error() << what << " must be more than 0 and at most " << most
+                         << ", found a minus sign";
+  if (!named && !llvm::isDigit(*place.text()))
+    return place.error("expected " + aRatio);
 
   int64_t num = 0, den = 1;
   bool whole = false;
-  OptionalParseResult integer = parser.parseOptionalInteger(num);
-  if (integer.has_value()) {
+  OptionalParseResult integer;
+  if (auto share = dyn_cast_or_null<RatioAttr>(named)) {
+    num = share.getNum();
+    den = share.getDen();
+  } else if (named) {
+    num = cast<IntegerAttr>(named).getInt();
+    whole = true;
+  } else if (integer = parser.parseOptionalInteger(num); integer.has_value()) {
     if (failed(*integer))
       return failure();
     whole = failed(parser.parseOptionalSlash());
@@ -124,36 +138,55 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, RatioAttr &ratio,
       return failure();
     auto fraction = decimalFraction(value);
     if (!fraction)
-      return parser.emitError(loc)
-             << "a decimal ratio has at most " << maxDecimalDigits
-             << " digits and lies in (0, " << most
-             << "]; write a fraction, such as 1/3";
+      return place.error() << "a decimal ratio has at most " << maxDecimalDigits
+                           << " digits and lies in (0, " << most
+                           << "]; write a fraction, such as 1/3";
     std::tie(num, den) = *fraction;
   }
-  const bool percent = succeeded(parser.parseOptionalKeyword("percent"));
+  const bool percent =
+      !named && succeeded(parser.parseOptionalKeyword("percent"));
   if (whole && !percent && bare) {
     *bare = num;
     return success();
   }
   if (percent && llvm::MulOverflow(den, int64_t(100), den))
-    return parser.emitError(loc, "this percentage is too fine to be held");
+    return place.error("this percentage is too fine to be held");
 
   if (int64_t divisor = std::gcd(num, den); divisor > 1) {
     num /= divisor;
     den /= divisor;
   }
-  if (num == 0 && den != 0)
-    return parser.emitError(loc) << "a ratio must be more than 0 and at most "
-                                 << most << ", found 0/" << den;
-  ratio = parser.getChecked<RatioAttr>(loc, parser.getContext(), num, den);
-  return success(ratio &&
-                 succeeded(checkRatio([&] { return parser.emitError(loc); },
-                                      "a ratio", ratio, most)));
+  if (num <= 0 && den != 0)
+    return place.error() << what << " must be more than 0 and at most " << most
+                         << ", found " << num << '/' << den;
+  if (whole && !percent && most == 1 && num > 1 && num <= 100 && den == 1)
+    return place.error() << what << " must be more than 0 and at most 1, found "
+                         << num << "; write " << num << " percent";
+  auto error = [&] { return place.error(); };
+  ratio = RatioAttr::getChecked(error, parser.getContext(), num, den);
+  return success(ratio && succeeded(checkRatio(error, what, ratio, most)));
 }
 
-ParseResult mlir::heddle::parseRatio(AsmParser &parser, RatioAttr &ratio,
-                                     int64_t most) {
-  return parseRatioOrInteger(parser, ratio, most, nullptr);
+ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
+  std::optional<int64_t> integer;
+  RatioAttr ratio;
+  if (*parser.getCurrentLocation().getPointer() == '-') {
+    if (parser.parseInteger(integer.emplace()))
+      return failure();
+  } else if (NumberPlace place(parser);
+             parseRatioOrInteger(parser, place, "a parameter", ratio,
+                                 ::heddle::bundle::maxFactor, &integer)) {
+    return failure();
+  }
+  value = integer ? Attribute(parser.getBuilder().getI64IntegerAttr(*integer))
+                  : ratio;
+  return success();
+}
+
+ParseResult mlir::heddle::parseRatio(AsmParser &parser, StringRef what,
+                                     RatioAttr &ratio, int64_t most) {
+  NumberPlace place(parser);
+  return parseRatioOrInteger(parser, place, what, ratio, most, nullptr);
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
@@ -181,22 +214,22 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
 /// `what` names the count in messages: "the size of sinks".
 static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
                                      int64_t &count, RatioAttr &share) {
-  SMLoc loc = parser.getCurrentLocation();
+  NumberPlace place(parser);
   // Of a negative number the count's message says most.
-  if (*loc.getPointer() == '-')
+  if (*place.text() == '-')
     return parseCount(parser, what, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, share, 1, &bare))
+  if (parseRatioOrInteger(parser, place, "the share of sinks", share, 1, &bare))
     return failure();
   if (!bare)
     return success();
   count = *bare;
-  return checkCount([&] { return parser.emitError(loc); }, what, count);
+  return checkCount([&] { return place.error(); }, what, count);
 }
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, IntegerAttr &count) {
   int64_t value = 0;
-  if (parser.parseInteger(value))
+  if (NumberPlace(parser).parseInteger(value))
     return failure();
   count = parser.getBuilder().getI64IntegerAttr(value);
   return success();
@@ -258,8 +291,12 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
     NamedArgument *argument = llvm::find_if(
         wanted, [&](const NamedArgument &a) { return a.name == name; });
     if (argument == wanted.end())
-      return parser.emitError(loc) << owner << " has no argument '" << name
-                                   << "'; it takes " << names();
+      return suggesting(
+          parser.emitError(loc) << owner << " has no argument '" << name
+                                << "'; it takes " << names(),
+          name, llvm::map_to_vector(wanted, [](const auto &argument) {
+            return argument.name;
+          }));
     if (argument->seen)
       return parser.emitError(loc)
              << "argument '" << name << "' is given twice";
@@ -281,6 +318,25 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
 // Cadences
 //===----------------------------------------------------------------------===//
 
+/// What stands in `at(...)` in place of a step: a share of the run.
+static ParseResult parsePlaceInRun(AsmParser &parser, RatioAttr &fraction) {
+  NumberPlace place(parser);
+  std::optional<int64_t> bare;
+  if (parseRatioOrInteger(parser, place, "the share of at", fraction, 1, &bare))
+    return failure();
+  if (!bare)
+    return success();
+  if (*bare == 1) {
+    fraction = RatioAttr::get(parser.getContext(), 1, 1);
+    return success();
+  }
+  InFlightDiagnostic error = place.error("at takes a share of the run, found ");
+  error << *bare << "; write at(step = " << *bare << ')';
+  if (*bare > 1 && *bare < 100)
+    error << ", or at(" << *bare << " percent)";
+  return error;
+}
+
 ParseResult mlir::heddle::parseCadence(AsmParser &parser,
                                        CadenceAttr &cadence) {
   SMLoc loc = parser.getCurrentLocation();
@@ -288,10 +344,9 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
   (void)parser.parseOptionalKeyword(&word);
   std::optional<CadenceKind> kind = symbolizeCadenceKind(word);
   if (!kind)
-    return parser.emitError(loc)
-           << (word.empty() ? "expected a cadence"
-                            : "unknown cadence '" + word.str() + "'")
-           << ": one of never, every, first, at, uniform, random, power";
+    return unknownWord(
+        parser, loc, "cadence", word,
+        {"never", "every", "first", "at", "uniform", "random", "power"});
 
   RatioAttr fraction;
   int64_t count = 0, period = 0, step = 0, seed = 0, from = 1;
@@ -317,10 +372,16 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
   case CadenceKind::At:
     if (parser.parseLParen())
       return failure();
-    if (succeeded(parser.parseOptionalKeyword("step"))) {
+    if (SMLoc place = parser.getCurrentLocation();
+        succeeded(parser.parseOptionalKeyword("step"))) {
+      if (llvm::isAlnum(*parser.getCurrentLocation().getPointer()))
+        return wasWritten(parser, place, "at(step s)", "at(step = s)",
+                          "step =");
+      if (parser.parseEqual())
+        return failure();
       if (parseCount(parser, "a step", step))
         return failure();
-    } else if (parseRatio(parser, fraction)) {
+    } else if (parsePlaceInRun(parser, fraction)) {
       return failure();
     } else if (succeeded(parser.parseOptionalComma())) {
       int64_t plus;
@@ -335,12 +396,14 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
   case CadenceKind::Uniform:
   case CadenceKind::Random:
   case CadenceKind::Power: {
-    auto window = [&] { return parseRatio(parser, fraction); };
+    auto window = [&] {
+      return parseRatio(parser, ("the window of " + word).str(), fraction);
+    };
     auto number = [&] {
       return parseCount(parser, ("the count of " + word).str(), count);
     };
     auto seedNumber = [&]() -> ParseResult {
-      return parser.parseInteger(seed);
+      return NumberPlace(parser).parseInteger(seed);
     };
     SmallVector<NamedArgument, 3> wanted = {{"window", window},
                                             {"count", number}};
@@ -382,7 +445,7 @@ static void printCadenceForm(AsmPrinter &printer, CadenceAttr cadence) {
     if (RatioAttr fraction = cadence.getFraction())
       printRatio(printer, fraction);
     else
-      printer << "step " << cadence.getStep();
+      printer << "step = " << cadence.getStep();
     if (cadence.getFrom() != 1)
       printer << ", plus = " << cadence.getFrom() - 1;
     printer << ')';
@@ -435,56 +498,88 @@ void mlir::heddle::printWhen(AsmPrinter &printer, Operation *,
 // Layers
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseLayers(AsmParser &parser,
-                                      LayerRangeAttr &layers) {
-  int64_t first, last;
-  if (parser.parseKeyword("layers") || parser.parseLParen())
-    return failure();
+/// `5` or `0 to 3`.
+static ParseResult parseRange(AsmParser &parser, LayerRangeAttr &layers) {
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseInteger(first) || parser.parseKeyword("to") ||
-      parser.parseInteger(last) || parser.parseRParen())
+  int64_t first, last;
+  if (NumberPlace(parser).parseInteger(first))
+    return failure();
+  last = first;
+  if (succeeded(parser.parseOptionalKeyword("to")) &&
+      NumberPlace(parser).parseInteger(last))
     return failure();
   layers =
       parser.getChecked<LayerRangeAttr>(loc, parser.getContext(), first, last);
   return success(layers != nullptr);
 }
 
-void mlir::heddle::printLayers(AsmPrinter &printer, Operation *,
-                               LayerRangeAttr layers) {
-  printer << "layers(" << layers.getFirst() << " to " << layers.getLast()
-          << ')';
+static void printRange(AsmPrinter &printer, LayerRangeAttr layers) {
+  printer << layers.getFirst();
+  if (layers.getLast() != layers.getFirst())
+    printer << " to " << layers.getLast();
+}
+
+ParseResult mlir::heddle::parseLayerRanges(AsmParser &parser,
+                                           ArrayAttr &layers) {
+  SmallVector<Attribute> ranges;
+  auto parseOne = [&]() -> ParseResult {
+    LayerRangeAttr range;
+    if (parseRange(parser, range))
+      return failure();
+    ranges.push_back(range);
+    return success();
+  };
+  if (parser.parseKeyword("layers") || parser.parseLParen() ||
+      parser.parseCommaSeparatedList(parseOne) || parser.parseRParen())
+    return failure();
+  layers = parser.getBuilder().getArrayAttr(ranges);
+  return success();
+}
+
+void mlir::heddle::printLayerRanges(AsmPrinter &printer, Operation *,
+                                    ArrayAttr layers) {
+  printer << "layers(";
+  llvm::interleaveComma(
+      layers.getAsRange<LayerRangeAttr>(), printer.getStream(),
+      [&](LayerRangeAttr range) { printRange(printer, range); });
+  printer << ')';
 }
 
 ParseResult mlir::heddle::parseRuleLayers(AsmParser &parser,
                                           LayerRangeAttr &layers) {
   if (succeeded(parser.parseOptionalKeyword("default")))
     return success();
-  return parseLayers(parser, layers);
+  return failure(parser.parseKeyword("layers") || parser.parseLParen() ||
+                 parseRange(parser, layers) || parser.parseRParen());
 }
 
-void mlir::heddle::printRuleLayers(AsmPrinter &printer, Operation *op,
+void mlir::heddle::printRuleLayers(AsmPrinter &printer, Operation *,
                                    LayerRangeAttr layers) {
-  if (layers)
-    printLayers(printer, op, layers);
-  else
+  if (!layers) {
     printer << "default";
+    return;
+  }
+  printer << "layers(";
+  printRange(printer, layers);
+  printer << ')';
 }
 
 //===----------------------------------------------------------------------===//
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// A word that stands for a value of an enumeration.
+/// A word that stands for a value of an enumeration; `expected` says which
+/// `words` there are.
 template <typename E>
 static ParseResult
-parseWord(AsmParser &parser, StringRef expected,
+parseWord(AsmParser &parser, StringRef expected, ArrayRef<StringRef> words,
           llvm::function_ref<std::optional<E>(StringRef)> symbolize, E &value) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
   std::optional<E> found = symbolize(word);
   if (!found)
-    return parser.emitError(loc, expected);
+    return suggesting(parser.emitError(loc, expected), word, words);
   value = *found;
   return success();
 }
@@ -496,17 +591,17 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                                         UnitAttr &perKvHead) {
   SelectionKind value;
   if (parseWord<SelectionKind>(
-          parser, "expected columns(...) or blocks(...)",
+          parser, "expected columns(...) or blocks(...)", {"columns", "blocks"},
           [](StringRef word) { return symbolizeSelectionKind(word); }, value))
     return failure();
   kind = SelectionKindAttr::get(parser.getContext(), value);
   bool blocks = value == SelectionKind::Blocks;
-  auto keepRatio = [&] { return parseRatio(parser, keep); };
+  auto keepRatio = [&] { return parseRatio(parser, "keep", keep); };
   auto groupSize = [&]() -> ParseResult {
-    SMLoc loc = parser.getCurrentLocation();
+    NumberPlace place(parser);
     int64_t size;
-    if (parser.parseInteger(size) ||
-        failed(checkGroup([&] { return parser.emitError(loc); }, size, blocks)))
+    if (place.parseInteger(size) ||
+        failed(checkGroup([&] { return place.error(); }, size, blocks)))
       return failure();
     group = parser.getBuilder().getI64IntegerAttr(size);
     return success();
@@ -515,6 +610,7 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
     KeepRule rule;
     if (parseWord<KeepRule>(
             parser, "rounding is floor, ceil, round or floor_plus_one",
+            {"floor", "ceil", "round", "floor_plus_one"},
             [](StringRef word) { return symbolizeKeepRule(word); }, rule))
       return failure();
     rounding = KeepRuleAttr::get(parser.getContext(), rule);
@@ -554,10 +650,7 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
   (void)parser.parseOptionalKeyword(&word);
   std::optional<Scorer> value = symbolizeScorer(word);
   if (!value)
-    return parser.emitError(loc)
-           << (word.empty() ? "expected a scorer"
-                            : "unknown scorer '" + word.str() + "'")
-           << "; there is mean_probability";
+    return unknownWord(parser, loc, "scorer", word, {"mean_probability"});
   scorer = ScorerAttr::get(parser.getContext(), *value);
   return success();
 }
@@ -565,10 +658,16 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                             NamedAttrList &) {
   SMLoc loc = parser.getCurrentLocation();
+  if (StringRef word(parser.getNameLoc().getPointer());
+      ParameterScope::isOpen() && word.consume_front("heddle.")) {
+    word = word.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    return wasWritten(parser, parser.getNameLoc(), "heddle." + word, word,
+                      word);
+  }
   if (succeeded(parser.parseOptionalLBrace()))
     return parser.emitError(loc, "has no attributes in braces; "
                                  "write what it needs in its own words, such "
-                                 "as heddle.window(64)");
+                                 "as window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
       "after",  "alone", "and",    "at_once",     "by",
@@ -584,7 +683,21 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
     return parser.emitError(loc, "takes nothing in parentheses here");
   if (succeeded(parser.parseOptionalComma()))
     return parser.emitError(loc, "takes no list here");
-  return success();
+  // A value that is not the next op's result, in the same line.
+  const char *next = loc.getPointer();
+  if (*next != '%' || beginsLine(next))
+    return success();
+  const char *end = next + 1;
+  while (llvm::isAlnum(*end) || StringRef("_$.-").contains(*end))
+    ++end;
+  StringRef name(next, end - next);
+  while (*end == ' ')
+    ++end;
+  if (*end == '=' || *end == ',' || *end == ':')
+    return success();
+  return parser.emitError(loc)
+         << "expected the end of the op, found " << name << "; write `on "
+         << name << "` if it is a cadence";
 }
 
 ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
@@ -597,6 +710,7 @@ ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
     if (parser.parseLParen() ||
         parseWord<Isolation>(
             parser, "spans are isolated as spans, aligned or filtered",
+            {"spans", "aligned", "filtered"},
             [](StringRef word) -> std::optional<Isolation> {
               std::optional<Isolation> found = symbolizeIsolation(word);
               return found == Isolation::None ? std::nullopt : found;
@@ -611,6 +725,7 @@ ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
     if (parser.parseLParen() ||
         parseWord<Scale>(
             parser, "scores are scaled by head_dim or heads",
+            {"head_dim", "heads"},
             [](StringRef word) { return symbolizeScale(word); }, value) ||
         parser.parseRParen())
       return failure();
@@ -730,7 +845,7 @@ ParseResult mlir::heddle::parseAttended(
       [&](std::optional<OpAsmParser::UnresolvedOperand> &operand)
       -> ParseResult {
     return failure(parser.parseLParen() ||
-                   parser.parseOperand(operand.emplace()) ||
+                   parseValue(parser, operand.emplace()) ||
                    parser.parseRParen());
   };
   if (succeeded(parser.parseOptionalKeyword("dense"))) {
@@ -740,12 +855,23 @@ ParseResult mlir::heddle::parseAttended(
       return failure();
   }
   SMLoc loc = parser.getCurrentLocation();
-  if (failed(parser.parseOptionalKeyword("pairs")))
-    return parser.emitError(loc, until ? "expected pairs(%value)"
-                                       : "expected dense, pairs(%value) or "
-                                         "dense until(%cadence) then "
-                                         "pairs(%value)");
-  return parenthesised(pairs);
+  if (succeeded(parser.parseOptionalKeyword("pairs")))
+    return parenthesised(pairs);
+  InFlightDiagnostic error =
+      parser.emitError(loc, until ? "expected pairs(%value)"
+                                  : "expected dense, pairs(%value) or "
+                                    "dense until(%cadence) then pairs(%value)");
+  OpAsmParser::UnresolvedOperand value;
+  StringRef word;
+  if (OptionalParseResult bare = parser.parseOptionalOperand(value);
+      bare.has_value() && succeeded(*bare))
+    return error << "; write pairs(" << value.name << ')';
+  if (failed(parser.parseOptionalKeyword(&word)))
+    return error;
+  if (isValueOp(parser, word))
+    return error << "; give " << word << " a line of its own, %" << word
+                 << " = " << word << " ..., and write pairs(%" << word << ')';
+  return suggesting(std::move(error), word, {"dense", "pairs"});
 }
 
 void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,

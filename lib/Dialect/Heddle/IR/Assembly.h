@@ -35,8 +35,33 @@ LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value);
 LogicalResult checkRatio(EmitError emitError, StringRef what, RatioAttr ratio,
                          int64_t most = 1);
 
-/// An integer of which checkCount holds.
+/// An integer, or the name of a parameter that is one, of which checkCount
+/// holds.
 ParseResult parseCount(AsmParser &parser, StringRef what, int64_t &value);
+
+/// Whether nothing but spaces stands in front of it in its line. The name of an
+/// op does somewhere.
+bool beginsLine(const char *text);
+
+/// The error with the one of `words` that `word` was probably meant to be.
+InFlightDiagnostic suggesting(InFlightDiagnostic error, StringRef word,
+                              ArrayRef<StringRef> words);
+
+/// "unknown cadence 'evry': one of never, every, ..."; did you mean 'every'?
+InFlightDiagnostic unknownWord(AsmParser &parser, SMLoc loc, StringRef kind,
+                               StringRef word, ArrayRef<StringRef> words);
+
+/// Of a spelling that is no longer one. `instead` is what stands in place of
+/// the word at `loc`, if that is all.
+InFlightDiagnostic wasWritten(AsmParser &parser, SMLoc loc, const Twine &before,
+                              const Twine &now, StringRef instead = "");
+
+/// Whether `word` is an op of schedules that makes a value.
+bool isValueOp(AsmParser &parser, StringRef word);
+
+/// `%value`; says what to write in place of an op or of a bare name.
+ParseResult parseValue(OpAsmParser &parser,
+                       OpAsmParser::UnresolvedOperand &operand);
 
 /// One `name = value` of a parenthesised list; a bare `name` if there is no
 /// `parse`.
@@ -57,8 +82,14 @@ ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
 ParseResult parseNoAttributes(OpAsmParser &parser, NamedAttrList &attributes);
 inline void printNoAttributes(OpAsmPrinter &, Operation *, DictionaryAttr) {}
 
-/// `1/5`, `0.2`, `20 percent`.
-ParseResult parseRatio(AsmParser &parser, RatioAttr &ratio, int64_t most = 1);
+/// A number as a parameter has it: an IntegerAttr, or a RatioAttr for all that
+/// is not a bare integer.
+ParseResult parseNumber(AsmParser &parser, Attribute &value);
+
+/// `1/5`, `0.2`, `20 percent`, or a parameter's name. `what` names the ratio in
+/// messages: "keep".
+ParseResult parseRatio(AsmParser &parser, StringRef what, RatioAttr &ratio,
+                       int64_t most = 1);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
 /// An integer, of which the op's verifier says what it may be.
@@ -80,11 +111,11 @@ inline void printCadence(AsmPrinter &printer, Operation *,
   printCadence(printer, cadence);
 }
 
-/// `layers(0 to 1)`.
-ParseResult parseLayers(AsmParser &parser, LayerRangeAttr &layers);
-void printLayers(AsmPrinter &printer, Operation *, LayerRangeAttr layers);
+/// `layers(0 to 3, 28 to 31)`, `layers(5)`.
+ParseResult parseLayerRanges(AsmParser &parser, ArrayAttr &layers);
+void printLayerRanges(AsmPrinter &printer, Operation *, ArrayAttr layers);
 
-/// `default` (no attribute) or `layers(0 to 1)`.
+/// `default` (no attribute) or one range, `layers(0 to 1)`.
 ParseResult parseRuleLayers(AsmParser &parser, LayerRangeAttr &layers);
 void printRuleLayers(AsmPrinter &printer, Operation *op, LayerRangeAttr layers);
 
@@ -133,13 +164,13 @@ void printAttended(OpAsmPrinter &printer, Operation *, Value until,
 // Rows, keys, reuse, commit (ProgramAssembly.cpp)
 //===----------------------------------------------------------------------===//
 
-/// `%a, %b` for pairs, `positions %a, %b` for positions.
+/// `%a, %b`, all of pairs or all of positions: the operands decide.
 ParseResult
-parseUnionOperands(OpAsmParser &parser,
-                   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
-                   SmallVectorImpl<Type> &types, Type &result);
-void printUnionOperands(OpAsmPrinter &printer, Operation *,
-                        OperandRange operands, TypeRange types, Type result);
+parseSetOperands(OpAsmParser &parser,
+                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                 SmallVectorImpl<Type> &types, Type &result);
+void printSetOperands(OpAsmPrinter &printer, Operation *, OperandRange operands,
+                      TypeRange types, Type result);
 
 /// `undecoded(first = 16)`, `committed(since = %c)`, ...
 ParseResult
@@ -155,6 +186,11 @@ ParseResult parsePositionSet(AsmParser &parser, PositionsKindAttr &kind,
                              CadenceAttr &cadence);
 void printPositionSet(AsmPrinter &printer, Operation *, PositionsKindAttr kind,
                       IntegerAttr count, ArrayAttr of, CadenceAttr cadence);
+
+/// `on %cadence then`, behind the `all` of visible.
+ParseResult parseAllOn(OpAsmParser &parser,
+                       std::optional<OpAsmParser::UnresolvedOperand> &allOn);
+void printAllOn(OpAsmPrinter &printer, Operation *, Value allOn);
 
 /// `all on %a and %b`, `salient(below = 0.99) in %rows`, ...
 ParseResult

@@ -33,7 +33,7 @@ LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
 Attribute RatioAttr::parse(AsmParser &parser, Type) {
   RatioAttr ratio;
   if (parser.parseLess() ||
-      parseRatio(parser, ratio, ::heddle::bundle::maxFactor) ||
+      parseRatio(parser, "a ratio", ratio, ::heddle::bundle::maxFactor) ||
       parser.parseGreater())
     return {};
   return ratio;

@@ -50,7 +50,8 @@ LogicalResult PlanOp::verifyRegions() {
       fallback = rule;
       continue;
     }
-    if (failed(ranges.add(rule, "names layers that another rule has")))
+    if (failed(ranges.add(rule, rule.getLayersAttr(),
+                          "names layers that another rule has")))
       return failure();
   }
   if (!fallback)

@@ -102,6 +102,11 @@ void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult IntersectOp::verify() {
   if (getOperands().empty())
     return emitOpError("needs at least one set of positions");
+  for (Value operand : getOperands())
+    if (operand.getType() != getType())
+      return emitOpError("intersects pairs with positions");
+  if (isa<PairsType>(getType()))
+    return emitOpError("intersects sets of pairs, which can be united alone");
   return success();
 }
 

@@ -53,6 +53,8 @@ HEDDLE_SAME(ReusedAttention::Output, Reuse::Attention::Output);
 HEDDLE_SAME(CommitKind::Factor, CommitRule::Kind::Factor);
 HEDDLE_SAME(CommitKind::RandomOrder, CommitRule::Kind::RandomOrder);
 HEDDLE_SAME(CommitKind::Timesteps, CommitRule::Kind::Timesteps);
+HEDDLE_SAME(CommitKind::Even, CommitRule::Kind::Even);
+HEDDLE_SAME(CommitKind::EvenAbove, CommitRule::Kind::EvenAbove);
 #undef HEDDLE_SAME
 
 bundle::Ratio mlir::heddle::toBundle(RatioAttr ratio) {

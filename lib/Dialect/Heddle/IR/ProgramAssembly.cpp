@@ -8,6 +8,7 @@
 #include "Verify.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -19,26 +20,74 @@ using Operand = OpAsmParser::UnresolvedOperand;
 // Positions
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseUnionOperands(OpAsmParser &parser,
-                                             SmallVectorImpl<Operand> &operands,
-                                             SmallVectorImpl<Type> &types,
-                                             Type &result) {
+/// "a set of pairs", "a set of positions", "a cadence".
+static StringRef describe(Type type) {
+  return isa<PairsType>(type)       ? "a set of pairs"
+         : isa<PositionsType>(type) ? "a set of positions"
+                                    : "a cadence";
+}
+
+ParseResult mlir::heddle::parseSetOperands(OpAsmParser &parser,
+                                           SmallVectorImpl<Operand> &operands,
+                                           SmallVectorImpl<Type> &types,
+                                           Type &result) {
   MLIRContext *context = parser.getContext();
+  const Type pairs = PairsType::get(context);
+  const Type positions = PositionsType::get(context);
+  result = pairs;
+  SMLoc loc = parser.getCurrentLocation();
   if (succeeded(parser.parseOptionalKeyword("positions")))
-    result = PositionsType::get(context);
-  else
-    result = PairsType::get(context);
-  if (parser.parseOperandList(operands))
-    return failure();
+    return wasWritten(parser, loc, "union positions %a, %b", "union %a, %b");
+  // Without one, P5 says so.
+  const char *next = loc.getPointer();
+  if (*next != '}' && !beginsLine(next)) {
+    do {
+      if (parseValue(parser, operands.emplace_back()))
+        return failure();
+    } while (succeeded(parser.parseOptionalComma()));
+  }
+
+  /// The value, if its type is the one.
+  auto valueOf = [&](const Operand &operand, Type type) {
+    ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
+    SmallVector<Value, 1> value;
+    (void)parser.resolveOperand(operand, type, value);
+    return value.empty() ? Value() : value.front();
+  };
+  Value first;
+  for (const Operand &operand : operands) {
+    Value value;
+    for (Type type : {pairs, positions})
+      if (!value)
+        value = valueOf(operand, type);
+    if (!value)
+      return parser.emitError(operand.location)
+             << "expected sets of pairs or of positions, and " << operand.name
+             << " is a cadence";
+    // What stands for a value that is not made above is in no block.
+    if (Operation *op = value.getDefiningOp(); op && !op->getBlock())
+      return parser.emitError(operand.location,
+                              "use of undeclared SSA value name");
+    if (!first) {
+      first = value;
+      result = value.getType();
+    } else if (value.getType() != result) {
+      return parser.emitError(operand.location)
+                 .append(operand.name, " is ", describe(value.getType()),
+                         ", and ", operands.front().name, " is ",
+                         describe(result),
+                         "; sets that are united or intersected are all of "
+                         "pairs or all of positions")
+                 .attachNote(first.getLoc())
+             << operands.front().name << " is made here";
+    }
+  }
   types.assign(operands.size(), result);
   return success();
 }
 
-void mlir::heddle::printUnionOperands(OpAsmPrinter &printer, Operation *,
-                                      OperandRange operands, TypeRange,
-                                      Type result) {
-  if (isa<PositionsType>(result))
-    printer << "positions ";
+void mlir::heddle::printSetOperands(OpAsmPrinter &printer, Operation *,
+                                    OperandRange operands, TypeRange, Type) {
   printer << operands;
 }
 
@@ -92,12 +141,16 @@ static ParseResult parseForm(AsmParser &parser, StringRef word, SMLoc loc,
       kind = plain;
       return success();
     }
-  return parser.emitError(loc)
-         << (word.empty() ? "expected a set of positions"
-                          : "unknown set of positions '" + word.str() + "'")
-         << ": one of all, prompt, response, block, before(block), "
-            "from(block), decoded, undecoded, undecoded(first = n), "
-            "committed(last = n), committed(since ...), next";
+  return suggesting(
+      parser.emitError(loc)
+          << (word.empty() ? "expected a set of positions"
+                           : "unknown set of positions '" + word.str() + "'")
+          << ": one of all, prompt, response, block, before(block), "
+             "from(block), decoded, undecoded, undecoded(first = n), "
+             "committed(last = n), committed(since ...), next",
+      word,
+      {"all", "prompt", "response", "block", "before", "from", "decoded",
+       "undecoded", "committed", "next"});
 }
 
 /// Prints the same; `since` what follows `committed(since`.
@@ -138,7 +191,7 @@ ParseResult mlir::heddle::parsePositions(OpAsmParser &parser,
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
   auto cadence = [&] {
-    return failure(parser.parseEqual() || parser.parseOperand(since.emplace()));
+    return failure(parser.parseEqual() || parseValue(parser, since.emplace()));
   };
   PositionsKind value;
   int64_t number = 0;
@@ -244,8 +297,10 @@ static ParseResult parseExact(AsmParser &parser, ExactAttr &exact,
       kind = form;
       break;
     }
-  auto below = [&] { return parseRatio(parser, ratio, bundle::maxBelow); };
-  auto keep = [&] { return parseRatio(parser, ratio); };
+  auto below = [&] {
+    return parseRatio(parser, "below", ratio, bundle::maxBelow);
+  };
+  auto keep = [&] { return parseRatio(parser, "keep", ratio); };
   NamedArgument bound[] = {{"below", below}};
   NamedArgument share[] = {{"keep", keep}, {"among", among}};
   MutableArrayRef<NamedArgument> wanted =
@@ -290,13 +345,17 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
   auto rowSet = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
-    if (!found.has_value())
-      return parser.emitError(loc, "expected all, %rows, salient(...), "
-                                   "salient_ffn(...) or least_similar(...) "
-                                   "in rows");
-    return *found;
+    if (found.has_value())
+      return *found;
+    StringRef word;
+    (void)parser.parseOptionalKeyword(&word);
+    return suggesting(parser.emitError(loc,
+                                       "expected all, %rows, salient(...), "
+                                       "salient_ffn(...) or "
+                                       "least_similar(...) in rows"),
+                      word, {"all", "salient", "salient_ffn", "least_similar"});
   };
-  auto amongSet = [&] { return parser.parseOperand(among.emplace()); };
+  auto amongSet = [&] { return parseValue(parser, among.emplace()); };
   return failure(parseExact(parser, exact, ratio, amongSet, rowSet) ||
                  parseAlone(parser, alone));
 }
@@ -313,12 +372,23 @@ void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
     printer << " alone";
 }
 
+ParseResult mlir::heddle::parseAllOn(OpAsmParser &parser,
+                                     std::optional<Operand> &allOn) {
+  return failure(parser.parseKeyword("on") ||
+                 parseValue(parser, allOn.emplace()) ||
+                 parser.parseKeyword("then"));
+}
+
+void mlir::heddle::printAllOn(OpAsmPrinter &printer, Operation *, Value allOn) {
+  printer << "on " << allOn << " then";
+}
+
 ParseResult mlir::heddle::parseOnCadences(OpAsmParser &parser,
                                           SmallVectorImpl<Operand> &on) {
   if (failed(parser.parseOptionalKeyword("on")))
     return success();
   do {
-    if (parser.parseOperand(on.emplace_back()))
+    if (parseValue(parser, on.emplace_back()))
       return failure();
   } while (succeeded(parser.parseOptionalKeyword("and")));
   return success();
@@ -407,11 +477,16 @@ ParseResult mlir::heddle::parseCommitKind(AsmParser &parser,
   (void)parser.parseOptionalKeyword(&word);
   std::optional<CommitKind> found = symbolizeCommitKind(word);
   if (!found)
-    return parser.emitError(loc, "what is committed is said by quota, "
-                                 "above(confidence), factor(number), "
-                                 "best(number), timesteps or random_order");
+    return suggesting(
+        parser.emitError(loc, "what is committed is said by quota, "
+                              "above(confidence), factor(number), "
+                              "best(number), timesteps, even, "
+                              "even_above(confidence) or random_order"),
+        word,
+        {"quota", "above", "factor", "best", "timesteps", "even", "even_above",
+         "random_order"});
   kind = CommitKindAttr::get(parser.getContext(), *found);
-  if (isByQuota(*found))
+  if (!ruleOf(*found).hasRatio() && *found != CommitKind::Best)
     return success();
   if (parser.parseLParen())
     return failure();
@@ -420,8 +495,12 @@ ParseResult mlir::heddle::parseCommitKind(AsmParser &parser,
     if (parseCount(parser, "the number of tokens", number))
       return failure();
     count = parser.getBuilder().getI64IntegerAttr(number);
-  } else if (parseRatio(parser, ratio,
-                        *found == CommitKind::Above ? 1 : bundle::maxFactor)) {
+  } else if (parseRatio(
+                 parser,
+                 ruleOf(*found).isAbove()
+                     ? "the confidence of " + stringifyCommitKind(*found).str()
+                     : std::string("the number of factor"),
+                 ratio, ruleOf(*found).isAbove() ? 1 : bundle::maxFactor)) {
     return failure();
   }
   if (*found == CommitKind::Factor && succeeded(parser.parseOptionalComma())) {
@@ -529,8 +608,10 @@ ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,
                                : ReusedAttention::Context,
                   loc);
     }
-    return parser.emitError(loc, "what is reused is kv, context, "
-                                 "context(propagating), output or ffn");
+    return suggesting(parser.emitError(loc,
+                                       "what is reused is kv, context, "
+                                       "context(propagating), output or ffn"),
+                      word, {"kv", "context", "output", "ffn"});
   };
   return parser.parseCommaSeparatedList(part);
 }

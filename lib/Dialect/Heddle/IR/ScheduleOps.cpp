@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
+#include "Parameters.h"
 #include "Verify.h"
 #include "bundle/Abi.h"
 #include "bundle/Manifest.h"
@@ -67,6 +68,8 @@ LogicalResult SinksOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult AttendOp::verify() {
+  if (getLayersAttr() && getLayersAttr().empty())
+    return emitOpError("names no layer in layers(...)");
   if (getUntil() && !getPairs())
     return emitOpError("is dense until a cadence and needs the pairs to go on "
                        "with");
@@ -98,6 +101,54 @@ LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
 // ScheduleOp
 //===----------------------------------------------------------------------===//
 
+// Read by hand, since the parameters are known while the region is read.
+ParseResult ScheduleOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<Parameter> parameters;
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalSymbolName(
+          name, getSymNameAttrName(result.name), result.attributes))) {
+    StringRef word;
+    if (failed(parser.parseOptionalKeyword(&word)))
+      return parser.emitError(loc,
+                              "expected the schedule's name, such as @mine");
+    return parser.emitError(loc)
+           << "expected the schedule's name, found '" << word
+           << "'; names begin with @, as @" << word;
+  }
+  if (parseParameters(parser, parameters) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  Region &body = *result.addRegion();
+  {
+    ParameterScope scope(parameters);
+    loc = parser.getCurrentLocation();
+    if (*loc.getPointer() != '{')
+      return parser.emitError(loc, "expected '{' and the schedule's ops")
+                 .attachNote(parser.getEncodedSourceLoc(parser.getNameLoc()))
+             << "the schedule begins here";
+    if (parser.parseRegion(body))
+      return failure();
+  }
+  if (body.empty())
+    body.emplaceBlock();
+  for (const Parameter &parameter : parameters)
+    if (!parameter.used)
+      mlir::emitWarning(parser.getEncodedSourceLoc(parameter.loc))
+          << "parameter '" << parameter.name
+          << "' is named nowhere in the schedule";
+  return success();
+}
+
+void ScheduleOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName()});
+  printer << ' ';
+  printer.printRegion(getBodyRegion());
+}
+
 static std::string describe(CadenceAttr cadence) {
   std::string text;
   llvm::raw_string_ostream(text) << cadence;
@@ -106,28 +157,28 @@ static std::string describe(CadenceAttr cadence) {
   return body.drop_front(body.find('<') + 1).drop_back().str();
 }
 
-/// S2, L2: one default attend, and overrides that name disjoint layers.
+/// S2, L2: attends of disjoint layers, and last one of all others.
 static LogicalResult verifyLayers(ScheduleOp schedule) {
-  AttendOp fallback;
-  NamedLayers<AttendOp> overrides;
-  for (auto attend : schedule.getOps<AttendOp>()) {
-    if (!attend.getLayersAttr()) {
-      if (fallback)
-        return attend
-                   .emitOpError("is the schedule's second one that names no "
-                                "layers; give it `in layers(a to b)`")
-                   .attachNote(fallback.getLoc())
-               << "the first one is here";
-      fallback = attend;
-      continue;
-    }
-    if (failed(overrides.add(attend, "names layers that another one has")))
-      return failure();
+  SmallVector<AttendOp> attends(schedule.getOps<AttendOp>());
+  NamedLayers<AttendOp> named;
+  for (AttendOp attend : attends) {
+    const bool last = attend == attends.back();
+    if (!attend.getLayersAttr() && !last)
+      return attend
+                 .emitOpError("names no layers, so that those after it never "
+                              "come; write it last")
+                 .attachNote(attends.back().getLoc())
+             << "the last one is here";
+    if (!attend.getLayersAttr())
+      return success();
+    for (auto range : attend.getLayersAttr().getAsRange<LayerRangeAttr>())
+      if (failed(named.add(attend, range,
+                           "names layers that another one has; "
+                           "give each layer one attend")))
+        return failure();
   }
-  if (!fallback)
-    return schedule.emitOpError("needs a heddle.attend that names no layers: "
-                                "it holds for all that no other one names");
-  return success();
+  return schedule.emitOpError("needs a last attend that names no layers: "
+                              "it holds for all that no other one names");
 }
 
 /// S3, S4, S5, S10 for what one attend reads.
@@ -136,7 +187,7 @@ static LogicalResult verifyReads(AttendOp attend) {
   if (until && until.getKind() == CadenceKind::Never)
     return attend
                .emitOpError("is dense until a cadence that never comes; "
-                            "write `heddle.attend dense`")
+                            "write `attend dense`")
                .attachNote(attend.getUntil().getLoc())
            << "the cadence is here";
   PairSet set;
@@ -222,15 +273,16 @@ LogicalResult ScheduleOp::verifyRegions() {
              PositionsOp, IntersectOp, FixOp, NeighborsOp, HullOp, LeadingOp,
              PredictingOp, VisibleOp, ReuseOp, RecomputeOp, CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
-  if (failed(verifyLayers(*this)))
-    return failure();
+  // Each of these is said, whatever the others find.
+  bool good = succeeded(verifyLayers(*this));
   for (auto attend : getOps<AttendOp>())
-    if (failed(verifyReads(attend)) || failed(verifyScored(*this, attend)))
-      return failure();
+    good &= succeeded(verifyReads(attend)) &&
+            succeeded(verifyScored(*this, attend));
   // K5, U4: one of each.
-  if (failed(verifyOnlyOne<VisibleOp>(*this)) ||
-      failed(verifyOnlyOne<ReuseOp>(*this)) ||
-      failed(verifyCommits<CommitOp>(*this)))
+  good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
+  good &= succeeded(verifyOnlyOne<ReuseOp>(*this));
+  good &= succeeded(verifyCommits<CommitOp>(*this));
+  if (!good)
     return failure();
   FailureOr<Program> program = Program::of(*this);
   return failed(program) ? success() : program->check();

@@ -36,21 +36,20 @@ template <typename OpTy> class NamedLayers {
 public:
   /// Takes note of the layers of an op that names some; an error if an earlier
   /// op has named one of them.
-  LogicalResult add(OpTy op, const char *message) {
-    LayerRangeAttr layers = op.getLayersAttr();
+  LogicalResult add(OpTy op, LayerRangeAttr layers, const char *message) {
     // Ranges so far are disjoint, so they lie in the order of their ends; the
     // only one that can overlap is the first that ends where this one starts,
     // or later. Numbers from the model's end are negative, of their own.
     auto next = byLast.lower_bound(layers.getFirst());
-    if (next != byLast.end() && layers.overlaps(next->second.getLayersAttr()))
-      return op.emitOpError(message).attachNote(next->second.getLoc())
+    if (next != byLast.end() && layers.overlaps(next->second.first))
+      return op.emitOpError(message).attachNote(next->second.second.getLoc())
              << "they are named here";
-    byLast.emplace(layers.getLast(), op);
+    byLast.emplace(layers.getLast(), std::pair(layers, op));
     return success();
   }
 
 private:
-  std::map<int64_t, OpTy> byLast;
+  std::map<int64_t, std::pair<LayerRangeAttr, OpTy>> byLast;
 };
 
 /// P1, P2, P6, P8, P9 of heddle.select and heddle.selection.
@@ -90,13 +89,12 @@ template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
                           ratio, share ? 1 : ::heddle::bundle::maxBelow);
 }
 
-/// Whether the model's quota says how many tokens a step commits, and not a
-/// number of the rule's.
-inline bool isByQuota(CommitKind kind) {
+/// A rule of this kind, with nothing else in it.
+inline ::heddle::bundle::CommitRule ruleOf(CommitKind kind) {
   ::heddle::bundle::CommitRule rule;
   rule.kind = // the same in both, as Program.cpp checks
       static_cast<::heddle::bundle::CommitRule::Kind>(kind);
-  return rule.byQuota();
+  return rule;
 }
 
 /// Whether sets of this form are made of other sets.
@@ -113,7 +111,8 @@ template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
   RatioAttr ratio = op.getRatioAttr();
   const CommitKind kind = op.getKind();
   const bool counted = kind == CommitKind::Best;
-  const bool shared = kind == CommitKind::Above || kind == CommitKind::Factor;
+  const bool confidence = ruleOf(kind).isAbove();
+  const bool shared = ruleOf(kind).hasRatio();
   if (shared != static_cast<bool>(ratio) ||
       counted != static_cast<bool>(op.getCountAttr()))
     return op.emitOpError()
@@ -124,9 +123,8 @@ template <typename OpTy> LogicalResult verifyCommit(OpTy op) {
            << stringifyCommitKind(kind) << " has no last candidate; factor has";
   // M2: a confidence is at most 1.
   if (shared &&
-      failed(checkRatio(
-          error, kind == CommitKind::Above ? "a confidence" : "a factor", ratio,
-          kind == CommitKind::Above ? 1 : ::heddle::bundle::maxFactor)))
+      failed(checkRatio(error, confidence ? "a confidence" : "a factor", ratio,
+                        confidence ? 1 : ::heddle::bundle::maxFactor)))
     return failure();
   if (counted && failed(checkCount(error, "the number of tokens",
                                    static_cast<int64_t>(*op.getCount()))))

@@ -65,7 +65,7 @@ private:
                      ArrayRef<Attribute> terms, bool writesLse,
                      SelectOp select = {});
   void planProgram();
-  void planRule(AttendOp attend);
+  void planRule(AttendOp attend, LayerRangeAttr layers);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
@@ -224,12 +224,12 @@ void Planner::addRefresh(SelectOp select) {
                     FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
 }
 
-void Planner::planRule(AttendOp attend) {
+void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
   Location loc = attend.getLoc();
   PairSet pairs = pairsOf(attend);
   scores = &attend.getScores();
   builder.setInsertionPointToEnd(result.getBody());
-  auto rule = RuleOp::create(builder, loc, attend.getLayersAttr());
+  auto rule = RuleOp::create(builder, loc, layers);
   builder.createBlock(&rule.getBodyRegion());
   if (isDense(attend, pairs)) {
     addPhase(loc, WhenKind::Otherwise, {}, denseAttention());
@@ -366,8 +366,13 @@ void Planner::plan() {
     anySelection |= !isDense(attend, pairs) && !pairs.selections.empty();
   }
   planProgram();
-  for (AttendOp attend : attends)
-    planRule(attend);
+  for (AttendOp attend : attends) {
+    if (!attend.getLayersAttr())
+      planRule(attend, {});
+    else // a rule for each range
+      for (auto range : attend.getLayersAttr().getAsRange<LayerRangeAttr>())
+        planRule(attend, range);
+  }
 
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();

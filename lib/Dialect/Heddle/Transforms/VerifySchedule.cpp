@@ -34,7 +34,7 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   }
   for (auto cadence : schedule.getOps<CadenceOp>())
     if (cadence.getValue().getAfterEos() && !looks)
-      cadence.emitWarning("`or after eos` has no effect: no heddle.commit has "
+      cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
     CadenceAttr until = cadenceOf(attend.getUntil());

@@ -156,13 +156,25 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t keys, int64_t stages,
                                       int64_t parts, int64_t producerRegisters,
                                       int64_t consumerRegisters, int64_t blocks,
-                                      bool tma, int64_t cluster) {
+                                      bool tma, int64_t cluster,
+                                      int64_t keyShares, int64_t leastKeys) {
+  if (keyShares < 1 || keyShares > 8 || !llvm::isPowerOf2_64(keyShares))
+    return emitError() << "key_shares is 1, 2, 4 or 8, not " << keyShares;
+  if (leastKeys < 0 || leastKeys > ::heddle::bundle::maxLeastKeys ||
+      (leastKeys > 0 && keyShares == 1))
+    return emitError() << "least_keys is 0, or up to "
+                       << ::heddle::bundle::maxLeastKeys
+                       << " with key_shares of more than 1, not " << leastKeys;
+  if (keyShares > 1 && cluster > 1)
+    return emitError() << "blocks that share tiles (cluster = " << cluster
+                       << ") have the same keys, not key_shares = "
+                       << keyShares;
   if (cluster < 1 || cluster > 2 || (cluster > 1 && !tma))
     return emitError() << "cluster is 1, or 2 with tma, not " << cluster;
   if (blocks < 1 || blocks > 4)
     return emitError() << "blocks is from 1 to 4, not " << blocks;
-  if (consumers < 1 || consumers > 3)
-    return emitError() << "a wgmma_tiling has 1 to 3 consumers, not "
+  if (consumers < 1 || consumers > 4)
+    return emitError() << "a wgmma_tiling has 1 to 4 consumers, not "
                        << consumers;
   if (keys < 16 || keys > 256 || keys % 16)
     return emitError() << "keys is a multiple of 16 up to 256, not " << keys;

@@ -9,6 +9,8 @@
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
+#include "bundle/Manifest.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -74,10 +76,11 @@ mlir::shed::parseTuning(llvm::StringRef text) {
     size_t known = std::size(numbers) + 1;
     if (fields->get("over")) {
       std::optional<llvm::StringRef> over = fields->getString("over");
-      if (!over || !llvm::is_contained(
-                       {"all", "list", "blocks", "range", "union"}, *over))
-        return problem("'over' is \"all\", \"list\", \"blocks\", \"range\" or "
-                       "\"union\"");
+      if (!over ||
+          !llvm::is_contained(
+              {"all", "list", "blocks", "range", "union", "scores"}, *over))
+        return problem("'over' is \"all\", \"list\", \"blocks\", \"range\", "
+                       "\"union\" or \"scores\"");
       rule.over = over->str();
       ++known;
     }
@@ -96,7 +99,10 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       ++known;
     }
     std::pair<const char *, int64_t *> optional[] = {
-        {"blocks", &rule.blocks}, {"cluster", &rule.cluster}};
+        {"blocks", &rule.blocks},
+        {"cluster", &rule.cluster},
+        {"key_shares", &rule.keyShares},
+        {"least_keys", &rule.leastKeys}};
     for (auto [name, into] : optional) {
       if (!fields->get(name))
         continue;
@@ -107,10 +113,11 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       ++known;
     }
     if (fields->size() != known)
-      return problem("there are fields beside 'element', 'over', 'blocks', "
-                     "'copies', 'cluster', 'positions', 'head_dim', "
-                     "'consumers', 'keys', 'stages', 'parts', "
-                     "'producer_registers' and 'consumer_registers'");
+      return problem(
+          "there are fields beside 'element', 'over', 'blocks', "
+          "'copies', 'cluster', 'positions', 'key_shares', "
+          "'least_keys', 'head_dim', 'consumers', 'keys', 'stages', 'parts', "
+          "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);
   }
   return rules;
@@ -235,11 +242,31 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   return blocks && rule.keys > 0 && blocks.getSize() % rule.keys == 0;
 }
 
+/// The same for a kernel that selects. Those for heads that share lists or by
+/// other logits have none.
+static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
+  const auto group = static_cast<int64_t>(*kernel.getGroup());
+  return rule.over == "scores" && !kernel.getElement().isF32() &&
+         kernel.getHeadDim() % 64 == 0 && group >= 16 && group <= 128 &&
+         llvm::isPowerOf2_64(group) && !kernel.getSharedLists() && !rule.tma &&
+         rule.cluster == 1 && rule.keyShares == 1 && rule.keys % 64 == 0 &&
+         llvm::isPowerOf2_64(rule.consumers) &&
+         !kernel.getBody()
+              .walk([](ScoresOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+}
+
 /// Whether the way by warpgroups has a form for the kernel and all of its ops,
-/// with this rule. Of few rows most warpgroups would have none.
+/// with this rule.
 static bool suits(const WgmmaRule &rule, KernelOp kernel) {
-  if (kernel.getSomeRows() || kernel.getKind() != KernelKind::Attention ||
-      kernel.getElement().isF32() || kernel.getHeadDim() % 64 ||
+  if (rule.headDim != static_cast<int64_t>(kernel.getHeadDim()) ||
+      (rule.element == "bf16") != kernel.getElement().isBF16())
+    return false;
+  if (kernel.getKind() == KernelKind::Select)
+    return suitsSelection(rule, kernel);
+  if (rule.over == "scores" || kernel.getElement().isF32() ||
+      kernel.getHeadDim() % 64 ||
+      (rule.keyShares > 1 && (!kernel.getSomeRows() || kernel.hasLists())) ||
       (kernel.scoresPositions() && !rule.positions))
     return false;
   Loops loops = loopsOf(kernel);
@@ -266,6 +293,30 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
               .wasInterrupted();
 }
 
+static KernelOp formBeside(KernelOp kernel, StringRef symbol) {
+  OpBuilder b(kernel->getContext());
+  b.setInsertionPointAfter(kernel);
+  auto form = cast<KernelOp>(b.clone(*kernel));
+  form.setSymName(symbol);
+  return form;
+}
+
+/// Of few rows most warpgroups would have none: a kernel that steps of some
+/// rows run, too, gets a second form, for steps of all rows.
+static KernelOp formForAllRows(KernelOp kernel) {
+  if (!kernel.getSomeRows())
+    return kernel;
+  KernelOp all =
+      formBeside(kernel, ::heddle::bundle::allRowsSymbol(kernel.getSymName()));
+  all.setSomeRows(false);
+  return all;
+}
+
+/// Blocks that divide keys among them pay where there are many keys.
+static KernelOp formForLong(KernelOp kernel) {
+  return formBeside(kernel, ::heddle::bundle::longSymbol(kernel.getSymName()));
+}
+
 namespace {
 struct ChooseWgmmaTiles
     : shed::impl::ShedChooseWgmmaTilesBase<ChooseWgmmaTiles> {
@@ -289,30 +340,41 @@ struct ChooseWgmmaTiles
   }
 
   void runOnOperation() override {
-    WalkResult walked = getOperation()->walk([&](KernelOp kernel) {
-      if (kernel.getTilingAttr())
-        return WalkResult::advance();
-      for (const WgmmaRule &rule : rules) {
-        if (rule.headDim != static_cast<int64_t>(kernel.getHeadDim()) ||
-            (rule.element == "bf16") != kernel.getElement().isBF16() ||
-            !suits(rule, kernel))
-          continue;
-        auto tiling = WgmmaTilingAttr::getChecked(
-            [&] { return kernel.emitError("the table of tilings: "); },
-            &getContext(), rule.consumers, rule.keys, rule.stages, rule.parts,
-            rule.producerRegisters, rule.consumerRegisters, rule.blocks,
-            rule.tma, rule.cluster);
-        if (!tiling)
-          return WalkResult::interrupt();
-        kernel.setTilingAttr(tiling);
-        if (skipsLists(loopsOf(kernel)))
-          moveListsBack(kernel);
-        break;
-      }
-      return WalkResult::advance();
+    SmallVector<KernelOp> kernels;
+    getOperation()->walk([&](KernelOp kernel) {
+      if (!kernel.getTilingAttr())
+        kernels.push_back(kernel);
     });
-    if (walked.wasInterrupted())
-      signalPassFailure();
+    for (KernelOp kernel : kernels) {
+      const WgmmaRule *some = nullptr, *all = nullptr;
+      for (const WgmmaRule &rule : rules) {
+        const WgmmaRule *&chosen = rule.keyShares > 1 ? some : all;
+        if (!chosen && suits(rule, kernel))
+          chosen = &rule;
+      }
+      // Both clone the kernel as it is without a tiling.
+      if (some && failed(setTiling(formForLong(kernel), *some)))
+        return signalPassFailure();
+      if (all && failed(setTiling(formForAllRows(kernel), *all)))
+        return signalPassFailure();
+    }
+  }
+
+  LogicalResult setTiling(KernelOp kernel, const WgmmaRule &rule) {
+    auto tiling = WgmmaTilingAttr::getChecked(
+        [&] { return kernel.emitError("the table of tilings: "); },
+        &getContext(), rule.consumers, rule.keys, rule.stages, rule.parts,
+        rule.producerRegisters, rule.consumerRegisters, rule.blocks, rule.tma,
+        rule.cluster, rule.keyShares,
+        rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
+                           : rule.leastKeys);
+    if (!tiling)
+      return failure();
+    kernel.setTilingAttr(tiling);
+    if (kernel.getKind() == KernelKind::Attention &&
+        skipsLists(loopsOf(kernel)))
+      moveListsBack(kernel);
+    return success();
   }
 
   SmallVector<WgmmaRule> rules;

@@ -60,8 +60,8 @@ LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
   if (blocks < 1 || blocks > 4)
     return emitError() << "a multiprocessor holds 1 to 4 blocks, not "
                        << blocks;
-  if (consumers < 1 || consumers > 3)
-    return emitError() << "a pipeline has 1 to 3 consumers, not " << consumers;
+  if (consumers < 1 || consumers > 4)
+    return emitError() << "a pipeline has 1 to 4 consumers, not " << consumers;
   if (stages < 2 || stages > 8)
     return emitError() << "a ring has 2 to 8 stages, not " << stages;
   for (int64_t registers : {producerRegisters, consumerRegisters})

@@ -130,9 +130,13 @@ LogicalResult MultiplyOp::verify() {
   Type element;
   int64_t depth, held = 0;
   if (auto tile = dyn_cast<TileType>(getLeft().getType())) {
-    if (tile.getRows() != warpgroupRows)
-      return emitOpError() << "has a left tile of " << tile.getRows()
-                           << " rows, not " << warpgroupRows;
+    const int64_t leftFrom = getLeftFrom();
+    if (leftFrom < 0 || leftFrom % 8 ||
+        leftFrom + warpgroupRows > tile.getRows())
+      return emitOpError() << "takes rows " << leftFrom << " to "
+                           << leftFrom + warpgroupRows << " of "
+                           << tile.getRows()
+                           << " on the left; the first is a multiple of 8";
     element = tile.getElement();
     depth = tile.getColumns();
   } else {
@@ -140,6 +144,9 @@ LogicalResult MultiplyOp::verify() {
     if (!fragment.isPacked() || fragment.getColumns() % 16)
       return emitOpError("has a left fragment that is not of 16-bit elements "
                          "in a multiple of 16 columns");
+    if (getLeftFrom())
+      return emitOpError("takes rows from another than the first one on of a "
+                         "left fragment, which has 64");
     element = fragment.getElement();
     depth = fragment.getColumns();
     held = fragment.getRegisters();
@@ -213,6 +220,12 @@ LogicalResult CopyOp::verify() {
 LogicalResult ReadOp::verify() {
   if (!getIndices().getType().getElement().isInteger(32))
     return emitOpError("has indices that are not i32");
+  return success();
+}
+
+LogicalResult ReadColumnsOp::verify() {
+  if (getResult().getType().isColumn())
+    return emitOpError("has a result of one column; use warp.read");
   return success();
 }
 

@@ -39,6 +39,13 @@ public:
     return count ? arith::AddIOp::create(b, loc, induction, count).getResult()
                  : induction;
   }
+  /// Those of the turns before the one at hand, at its beginning.
+  void addTurns(OpBuilder &b, scf::ForOp turns, Value tiles) {
+    Location loc = turns.getLoc();
+    Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+    Value each = arith::MaxSIOp::create(b, loc, tiles, zero);
+    count = arith::MulIOp::create(b, loc, turns.getInductionVar(), each);
+  }
   /// Adds those of a loop, behind it.
   void add(OpBuilder &b, scf::ForOp loop) {
     Value tiles = arith::MaxSIOp::create(b, loop.getLoc(), loop.getUpperBound(),
@@ -72,6 +79,7 @@ public:
 
 private:
   LogicalResult findPasses();
+  LogicalResult verifyTurns();
   void makeRings();
   void divide();
   void fillRings();
@@ -80,6 +88,11 @@ private:
   void readRings();
   Operation *lastWait(Value tile);
   void placeTiles();
+
+  /// The op in the function's block that is, or has, the loops over tiles.
+  Operation *outermost() {
+    return turns ? turns.getOperation() : passes.front().loop.getOperation();
+  }
 
   /// Whether tiles are fetched by tensor maps, and how many blocks share them.
   int64_t cluster() {
@@ -94,16 +107,27 @@ private:
   OpBuilder b;
   RolesOp roles;
   SmallVector<Pass> passes;
+  scf::ForOp turns; ///< a loop around the loop over tiles, or null
   SmallVector<RingOp> rings;
   int64_t bytes = 0; ///< of shared memory, taken so far
 };
 
 } // namespace
 
+/// Whether the loop is around another one that loads.
+static bool isAround(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([&](LoadOp load) {
+        auto inner = load->getParentOfType<scf::ForOp>();
+        return inner == loop ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult Specializer::findPasses() {
   WalkResult walked = function.walk([&](LoadOp load) {
     auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
-    if (!loop)
+    if (!loop || isAround(loop))
       return WalkResult::advance();
     if (passes.empty() || passes.back().loop != loop)
       passes.push_back({loop, {}});
@@ -143,6 +167,29 @@ LogicalResult Specializer::findPasses() {
       return loop.emitOpError("differs from the first loop with loads in its "
                               "block, or in how many loads it has");
   }
+  return verifyTurns();
+}
+
+/// A loop around that over tiles is known by its count and that of tiles, which
+/// is the same in each turn.
+LogicalResult Specializer::verifyTurns() {
+  scf::ForOp loop = passes.front().loop;
+  turns = dyn_cast<scf::ForOp>(loop->getParentOp());
+  if (!turns)
+    return success();
+  if (passes.size() > 1 || pipeline.getCluster() > 1)
+    return turns.emitOpError(
+        "is around several loops over tiles, or tiles that "
+        "blocks share; turns have one loop of a block's "
+        "own");
+  if (!turns.getInductionVar().getType().isInteger(32) ||
+      !matchPattern(turns.getLowerBound(), m_Zero()) ||
+      !matchPattern(turns.getStep(), m_One()) || turns.getNumResults() ||
+      isa<scf::ForOp>(turns->getParentOp()))
+    return turns.emitOpError("does not count turns: it does not go from 0 by 1 "
+                             "in i32, carries values or is in another loop");
+  if (!turns.isDefinedOutsideOfLoop(loop.getUpperBound()))
+    return loop.emitOpError("has another number of tiles in each turn");
   return success();
 }
 
@@ -150,8 +197,8 @@ LogicalResult Specializer::findPasses() {
 void Specializer::makeRings() {
   Pass &pass = passes.front();
   Operation *first = nullptr;
-  for (Operation &op : *pass.loop->getBlock())
-    if (isa<WarpDialect>(op.getDialect()) || &op == pass.loop) {
+  for (Operation &op : *outermost()->getBlock())
+    if (isa<WarpDialect>(op.getDialect()) || &op == outermost()) {
       first = &op;
       break;
     }
@@ -210,12 +257,25 @@ void Specializer::fillRings() {
   llvm::SmallDenseSet<Value> maps;
   TilesBefore before;
   for (auto [pass, inLoop] : llvm::zip(passes, inLoops)) {
-    // What is outside the loop but among the consumers is computed again.
-    SetVector<Operation *> outside;
+    // What is outside the loop but among the consumers is computed again, so is
+    // what is in the turn before it.
+    SetVector<Operation *> outside, inTurn;
     auto addOutside = [&](Value value) {
-      if (Operation *op = value.getDefiningOp();
-          op && op->getBlock() == consumer)
+      Operation *op = value.getDefiningOp();
+      if (op && op->getBlock() == consumer)
         collect(op, consumer, outside);
+      if (!op || !turns || op->getBlock() != turns.getBody())
+        return;
+      SetVector<Operation *> more;
+      collect(op, turns.getBody(), more);
+      for (Operation *each : more)
+        each->walk([&](Operation *inner) {
+          for (Value operand : inner->getOperands())
+            if (Operation *source = operand.getDefiningOp();
+                source && source->getBlock() == consumer)
+              collect(source, consumer, outside);
+        });
+      inTurn.insert_range(more);
     };
     for (LoadOp load : pass.loads)
       collect(load, pass.loop.getBody(), inLoop);
@@ -227,12 +287,26 @@ void Specializer::fillRings() {
         for (Value operand : each->getOperands())
           addOutside(operand);
       });
+    if (turns)
+      addOutside(turns.getUpperBound());
     for (Operation *op : topologicalSort(outside))
       if (cloned.insert(op))
         b.clone(*op, mapping);
     for (LoadOp load : pass.loads)
       if (Value map = load.getMap(); map && maps.insert(map).second)
         AcquireMapOp::create(b, load.getLoc(), mapping.lookupOrDefault(map));
+    if (turns) {
+      auto around = scf::ForOp::create(
+          b, turns.getLoc(), mapping.lookupOrDefault(turns.getLowerBound()),
+          mapping.lookupOrDefault(turns.getUpperBound()),
+          mapping.lookupOrDefault(turns.getStep()));
+      mapping.map(turns.getInductionVar(), around.getInductionVar());
+      b.setInsertionPointToStart(around.getBody());
+      before.addTurns(b, around,
+                      mapping.lookupOrDefault(pass.loop.getUpperBound()));
+      for (Operation *op : topologicalSort(inTurn))
+        b.clone(*op, mapping);
+    }
     auto copies =
         scf::ForOp::create(b, pass.loop.getLoc(),
                            mapping.lookupOrDefault(pass.loop.getLowerBound()),
@@ -282,6 +356,10 @@ void Specializer::fillRings(Pass &pass, Value tile, IRMapping &mapping,
 /// until right after the wait for the last product that reads it.
 void Specializer::readRings() {
   TilesBefore before;
+  if (turns) {
+    b.setInsertionPointToStart(turns.getBody());
+    before.addTurns(b, turns, passes.front().loop.getUpperBound());
+  }
   for (Pass &pass : passes) {
     b.setInsertionPointToStart(pass.loop.getBody());
     Value number =
@@ -335,15 +413,21 @@ void Specializer::placeTiles() {
     load.setOffset(
         take(pipeline.getConsumers() * load.getResult().getType().getBytes()));
   });
+  int64_t overTiles = 0;
+  roles.getConsumer().walk([&](SpaceOp space) {
+    const auto size = static_cast<int64_t>(space.getBytes());
+    if (space.getOverTiles())
+      overTiles = std::max(overTiles, size);
+    space.setOffset(space.getOverTiles() ? 0 : take(size));
+  });
   for (RingOp ring : rings)
     ring.setOffset(take(ring.getType().getBytes()));
+  bytes = std::max(bytes, int64_t(llvm::alignTo(overTiles, tileAlignment)));
   for (RingOp ring : rings) {
     ring.setBarriers(bytes);
     bytes += ring.getType().getBarrierBytes();
   }
-  // Shared memory begins anywhere, tiles do not.
-  function->setAttr("heddle.shared_bytes",
-                    b.getI64IntegerAttr(bytes + tileAlignment));
+  function->setAttr("heddle.shared_bytes", b.getI64IntegerAttr(bytes));
   function->setAttr("heddle.threads", b.getI64IntegerAttr(threads()));
   function->setAttr("nvvm.maxntid",
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(threads())}));

@@ -30,6 +30,28 @@ static int64_t blocksOf(RolesOp roles) {
   return blocks ? std::max<int64_t>(blocks.getInt(), 1) : 1;
 }
 
+/// Checks that `space` comes after everything that needs tiles and lies within
+/// the `end` bytes that are taken, and not over barriers.
+static LogicalResult verifyOverTiles(SpaceOp space, RolesOp roles,
+                                     int64_t end) {
+  if (space->getBlock() != &roles.getConsumer().front())
+    return space.emitOpError("is over tiles, but not behind all loops");
+  for (Operation *op = space; op; op = op->getNextNode())
+    if (op->walk([](Operation *each) {
+            return isa<AwaitOp, LoadOp, MultiplyOp>(each)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          }).wasInterrupted())
+      return op->emitOpError("reads tiles, where a space lies over them");
+  roles->getParentOfType<LLVM::LLVMFuncOp>().walk(
+      [&](RingOp ring) { end = std::min<int64_t>(end, ring.getBarriers()); });
+  const auto last = static_cast<int64_t>(*space.getOffset() + space.getBytes());
+  if (last > end)
+    return space.emitOpError()
+           << "lies until " << last << " in shared memory, tiles until " << end;
+  return success();
+}
+
 /// Checks that nothing lies twice in shared memory, all within `limit` bytes.
 static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   struct Place {
@@ -37,6 +59,7 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
     Operation *op;
   };
   SmallVector<Place> places;
+  SmallVector<SpaceOp> over;
   auto add = [&](int64_t from, int64_t bytes, Operation *op) {
     places.push_back({from, from + bytes, op});
   };
@@ -50,6 +73,21 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
       }
       add(ring.getOffset(), ring.getType().getBytes(), op);
       add(ring.getBarriers(), ring.getType().getBarrierBytes(), op);
+    } else if (auto space = dyn_cast<SpaceOp>(op)) {
+      if (!space.getOffset()) {
+        space.emitOpError("has no place in shared memory");
+        return WalkResult::interrupt();
+      }
+      if (space.getOverTiles())
+        over.push_back(space);
+      else
+        add(*space.getOffset(), space.getBytes(), op);
+    } else if (isa<MeetOp, MeetClusterOp>(op)) {
+      if (!roles.getConsumer().isAncestor(op->getParentRegion())) {
+        op->emitOpError("is not among the warpgroups that compute, which would "
+                        "wait for each other without end");
+        return WalkResult::interrupt();
+      }
     } else if (auto load = dyn_cast<LoadOp>(op)) {
       if (!load.getOffset()) {
         load.emitOpError("has no place in shared memory");
@@ -72,13 +110,16 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
              << " in shared memory, where something else lies until " << end;
     end = place.end;
   }
+  for (SpaceOp space : over)
+    if (failed(verifyOverTiles(space, roles, end)))
+      return failure();
   // Each block of a multiprocessor has a reserve, too.
   constexpr int64_t reserve = 1024;
   const int64_t blocks = blocksOf(roles);
   const int64_t room = (limit + reserve) / blocks - reserve;
-  if (end + tileAlignment > room)
-    return roles.emitOpError() << "needs " << end + tileAlignment
-                               << " bytes of shared memory; there are " << room;
+  if (end > room)
+    return roles.emitOpError()
+           << "needs " << end << " bytes of shared memory; there are " << room;
   return success();
 }
 
@@ -138,6 +179,25 @@ static bool same(Value x, Value y, DenseMap<Value, Value> &known) {
       OperationEquivalence::IgnoreLocations);
 }
 
+/// Whether tile `number` of a loop counts on from the turns before, of a loop
+/// around it; without one, whether it is the loop's own.
+static bool countsFromTurns(scf::ForOp loop, Value number) {
+  auto turns = dyn_cast<scf::ForOp>(loop->getParentOp());
+  if (!turns)
+    return number == loop.getInductionVar();
+  auto sum = number.getDefiningOp<arith::AddIOp>();
+  auto before = sum ? sum.getRhs().getDefiningOp<arith::MulIOp>() : nullptr;
+  auto tiles =
+      before ? before.getRhs().getDefiningOp<arith::MaxSIOp>() : nullptr;
+  return tiles && sum.getLhs() == loop.getInductionVar() &&
+         before.getLhs() == turns.getInductionVar() &&
+         tiles.getLhs() == loop.getUpperBound() &&
+         matchPattern(tiles.getRhs(), m_Zero()) &&
+         turns.isDefinedOutsideOfLoop(loop.getUpperBound()) &&
+         matchPattern(turns.getLowerBound(), m_Zero()) &&
+         matchPattern(turns.getStep(), m_One());
+}
+
 /// Checks that tile `number` of `op` counts on from the loops over tiles
 /// before, by 1: the last one of these, and how many tiles there were before
 /// that, are in `last` and `before`, and what follows from this loop is
@@ -153,7 +213,7 @@ static LogicalResult verifyCount(Operation *op, Value number, scf::ForOp &last,
       !matchPattern(loop.getStep(), m_One()))
     return wrong();
   if (!last) {
-    if (number != loop.getInductionVar())
+    if (!countsFromTurns(loop, number))
       return wrong();
     last = loop;
     return success();
@@ -195,6 +255,13 @@ static LogicalResult verifyPhases(ArrayRef<Fill> fills,
     DenseMap<Value, Value> known;
     if (!same(filled.getUpperBound(), read.getUpperBound(), known))
       return await.emitOpError("is in a loop of other length than that which "
+                               "fills the ring");
+    auto fillTurns = dyn_cast<scf::ForOp>(filled->getParentOp()),
+         readTurns = dyn_cast<scf::ForOp>(read->getParentOp());
+    if (!fillTurns != !readTurns ||
+        (fillTurns &&
+         !same(fillTurns.getUpperBound(), readTurns.getUpperBound(), known)))
+      return await.emitOpError("is in a loop of other turns than that which "
                                "fills the ring");
   }
   return success();

@@ -44,7 +44,9 @@ void runUntil(const EventState &event) {
 std::map<std::string, CUfunc_st> parse(const std::string &ptx) {
   std::map<std::string, CUfunc_st> functions;
   std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\))");
-  std::regex parameter(R"(\.param\s+\.[a-z](\d+))");
+  // Arrays are aligned, and have as many elements.
+  std::regex parameter(
+      R"(\.param\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)\s+\w+(?:\[(\d+)\])?)");
   // To the end of the function, which is a brace at a line's start.
   auto waits = [&](const std::smatch &start) {
     const size_t from = start.position() + start.length();
@@ -58,7 +60,9 @@ std::map<std::string, CUfunc_st> parse(const std::string &ptx) {
     std::string list = (*at)[2];
     for (std::sregex_iterator p(list.begin(), list.end(), parameter);
          p != std::sregex_iterator(); ++p)
-      function.parameterBytes.push_back(std::stoul((*p)[1]) / 8);
+      function.parameterBytes.push_back(
+          std::stoul((*p)[1]) / 8 *
+          ((*p)[2].matched ? std::stoul((*p)[2]) : 1));
     function.waits = waits(*at) != std::string::npos;
     functions[function.name] = function;
   }

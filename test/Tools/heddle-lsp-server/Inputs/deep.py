@@ -23,6 +23,6 @@ def opened(name, text):
 message("initialize", {"processId": 1, "rootPath": "", "capabilities": {},
                        "trace": "off"}, id=0)
 opened("deep", "module {" * int(sys.argv[1]))
-opened("good", "heddle.schedule @s { heddle.attend dense }")
+opened("good", "heddle.schedule @s { attend dense }")
 message("shutdown", None, id=1)
 print(json.dumps({"jsonrpc": "2.0", "method": "exit"}))

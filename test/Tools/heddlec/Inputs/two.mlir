@@ -1,9 +1,9 @@
 // Two schedules in one file.
 heddle.schedule @first {
-  heddle.attend dense
+  attend dense
 }
 
 heddle.schedule @second {
-  %near = heddle.window(64)
-  heddle.attend pairs(%near)
+  %near = window(64)
+  attend pairs(%near)
 }

@@ -49,3 +49,20 @@ function table(caption, heads, rows, text = []) {
     element('tbody', {}, ...rows.map(row => element('tr', {}, ...row.map((cell, i) =>
       element(i ? 'td' : 'th', { scope: i ? null : 'row', class: kind(i) }, cell))))));
 }
+
+/** Fills tables when they are opened, and those that are open; a page names them in
+    `tables`. */
+function makeTables() {
+  for (const details of document.querySelectorAll('details[data-table]'))
+    details.addEventListener('toggle', () => fillTable(details));
+}
+function fillTable(details) {
+  if (!details.open) return;
+  const box = details.querySelector('.table');
+  box.replaceChildren(...tables[details.dataset.table]());
+  // What scrolls must be reachable without a mouse.
+  box.tabIndex = 0;
+  box.setAttribute('role', 'region');
+  const title = details.closest('section').querySelector('h2');
+  box.setAttribute('aria-label', `${title.textContent}: ${details.querySelector('summary').textContent}`);
+}

@@ -136,18 +136,6 @@ function makeParts() {
   update();
 }
 
-function makeTheme() {
-  const button = document.getElementById('theme'), names = ['system', 'light', 'dark'];
-  let now = 0;
-  button.addEventListener('click', () => {
-    now = (now + 1) % names.length;
-    document.documentElement.style.colorScheme = names[now] === 'system' ? '' : names[now];
-    button.textContent = `Colours: ${names[now]}`;
-    repaint();
-  });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
-}
-
 function makeHead() {
   document.getElementById('name').textContent = data.schedule;
   const blocks = run.block_length && run.block_length < run.length - run.prompt

@@ -19,6 +19,10 @@ function colour(name) {
   return resolved.get(name);
 }
 
+/** [r, g, b] of a colour as the browser says it, and one between two. */
+const channels = name => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number);
+const mixed = (a, b, share) => a.map((value, i) => value + (b[i] - value) * share);
+
 /** Colours by number and a texture each, so that no kind is told by colour alone. */
 const textures = ['solid', 'columns', 'checks', 'diagonal', 'dots', 'rows'];
 
@@ -179,3 +183,16 @@ class StepPlot {
 
 /** The least width that a single step is drawn with: none may vanish. */
 const leastWidth = context => 1.25 / (context.getTransform().a || 1);
+
+/** The button that chooses the colours. */
+function makeTheme() {
+  const button = document.getElementById('theme'), names = ['system', 'light', 'dark'];
+  let now = 0;
+  button.addEventListener('click', () => {
+    now = (now + 1) % names.length;
+    document.documentElement.style.colorScheme = names[now] === 'system' ? '' : names[now];
+    button.textContent = `Colours: ${names[now]}`;
+    repaint();
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
+}

@@ -8,9 +8,6 @@ const roleNames = ['not visible', 'read from the cache', 'recomputed in part, as
 const roleColours = ['row-a', 'row-c', 'row-p', 'row-r'];
 const roleTextures = ['solid', 'rows', 'diagonal', 'solid'];
 
-/** [r, g, b] of a colour as the browser says it. */
-const channels = name => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number);
-const mixed = (a, b, share) => a.map((value, i) => value + (b[i] - value) * share);
 
 function makeSequence() {
   const note = document.getElementById('sequence-note');

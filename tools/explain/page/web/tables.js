@@ -60,19 +60,3 @@ const tables = {
     return [table('What a query reads', ['Part', 'Keys'], rows, [1])];
   },
 };
-
-/** Fills tables when they are opened, and those that are open. */
-function makeTables() {
-  for (const details of document.querySelectorAll('details[data-table]'))
-    details.addEventListener('toggle', () => fillTable(details));
-}
-function fillTable(details) {
-  if (!details.open) return;
-  const box = details.querySelector('.table');
-  box.replaceChildren(...tables[details.dataset.table]());
-  // What scrolls must be reachable without a mouse.
-  box.tabIndex = 0;
-  box.setAttribute('role', 'region');
-  const title = details.closest('section').querySelector('h2');
-  box.setAttribute('aria-label', `${title.textContent}: ${details.querySelector('summary').textContent}`);
-}

@@ -120,6 +120,8 @@ def Heddle_CommitKind : Heddle_Enum<"CommitKind", "which predictions become toke
   I32EnumAttrCase<"RandomOrder", 3, "random_order">,
   I32EnumAttrCase<"Best", 4, "best">,
   I32EnumAttrCase<"Timesteps", 5, "timesteps">,
+  I32EnumAttrCase<"Even", 6, "even">,
+  I32EnumAttrCase<"EvenAbove", 7, "even_above">,
 ]>;
 def Heddle_CommitKindAttr : Heddle_EnumAttr<Heddle_CommitKind, "commit_kind">;
 
@@ -155,6 +157,10 @@ def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
     A share is at most 1 (P1); a bound, such as the cosine of `salient`, may be
     more.
 
+    | form | value |
+    |---|---|
+    | `n percent` | n hundredths |
+
     Held as two integers in lowest terms. It is written `1/5`, `0.2` or
     `20 percent`, all of which are the same attribute; a decimal is read as the
     fraction that its digits say, so `0.3` is 3/10 and no binary approximation
@@ -177,23 +183,26 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     | `never` | none |
     | `every(n)` | 1, 1 + n, 1 + 2n, ... |
     | `every(n, from = s)` | s, s + n, s + 2n, ... |
-    | `first(n)` | 1, ..., n |
+    | `first(n)` | 1 to min(n, T) |
     | `at(r)` | the one step max(1, floor(r T)) |
-    | `at(r, plus = k)` | the one step floor(r T) + k |
-    | `at(step s)` | the one step s; none when s > T |
-    | `uniform(window = r, count = n)` | n steps spread evenly over the first W = max(1, floor(r T)) steps, both ends included: 1 + floor((i - 1)(W - 1) / (n - 1)) for i = 1..n; just step 1 when n = 1; duplicates count once |
-    | `random(window = r, count = n, seed = s)` | min(n, W) distinct steps of 1..W drawn with the seed |
-    | `power(window = r, count = n)` | 1 + floor((i / (n - 1))^2 (W - 1)) for i = 0..n-1 |
+    | `at(r, plus = k)` | the one step floor(r T) + k, k at least 1 |
+    | `at(step = s)` | the one step s; none if s > T |
+    | `uniform(window = r, count = n)` | 1 + floor((i - 1) (W - 1) / (n - 1)) for i = 1..n; step 1 alone if n = 1 |
+    | `random(window = r, count = n, seed = s)` | min(n, W) distinct steps of 1..W, drawn with the seed |
+    | `power(window = r, count = n)` | 1 + floor((i / (n - 1))^2 (W - 1)) for i = 0..n - 1; step 1 alone if n = 1 |
+
+    | clause | meaning |
+    |---|---|
+    | `in block` | after any form but `never`: counted in each block of semi-autoregressive decoding from 1, T being the block's number of steps |
+    | `or after eos` | last: and every step after one that looked for EOS and found it |
 
     ```mlir
     #heddle.cadence<uniform(window = 0.3, count = 16)>
     ```
 
-    After any form but `never`, `in block` counts the steps of each block of
-    semi-autoregressive decoding from 1, and T is the block's number of steps:
-    `first(1) in block` is the first step of every block. `or after eos`, last,
-    adds every step after one that looked for EOS and found it (`stop(eos)` of
-    `heddle.commit`).
+    W = max(1, floor(r T)) is the window; formulas that name a step twice mean it
+    once. `first(1) in block` is the first step of every block. EOS is looked for by
+    `stop(eos)` of `commit`.
 
     Parameters that a form has no use for are zero, and `fraction` is null.
   }];
@@ -247,6 +256,9 @@ def Heddle_LayerRangeAttr : Heddle_Attr<"LayerRange", "layers"> {
     bool overlaps(LayerRangeAttr other) const;
   }];
 }
+
+def Heddle_LayerRangeArrayAttr
+    : TypedArrayAttrBase<Heddle_LayerRangeAttr, "ranges of layers">;
 
 //===----------------------------------------------------------------------===//
 // Terms of a kernel's pattern

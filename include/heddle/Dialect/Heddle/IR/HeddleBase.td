@@ -23,9 +23,9 @@ def Heddle_Dialect : Dialect {
 
     ```mlir
     heddle.schedule @columns {
-      %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-      %cols = heddle.select columns(keep = 0.2, group = 128) by mean_probability on %refresh
-      heddle.attend pairs(%cols)
+      %refresh = cadence uniform(window = 0.3, count = 16)
+      %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
+      attend pairs(%cols)
     }
     ```
 

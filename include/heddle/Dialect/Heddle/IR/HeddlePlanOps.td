@@ -103,7 +103,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     log-sum-exp of each row. A `select` kernel scores every key for each group
     of rows and keeps the best; with `blocks` the best blocks of as many keys as
     the group has rows, with `per_kv_head` for all query heads of a key/value
-    head together. Both take `scores` as `heddle.attend` does.
+    head together. Both take `scores` as `attend` does.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
@@ -255,9 +255,9 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a set of positions of a sequence";
   let description = [{
-    The forms of `heddle.positions`, and those of `heddle.union`,
-    `heddle.intersect`, `heddle.fix`, `heddle.neighbors`, `heddle.hull`,
-    `heddle.leading` and `heddle.predicting` over sets that stand before.
+    The forms of `positions`, and those of `union`,
+    `intersect`, `fix`, `neighbors`, `hull`,
+    `leading` and `predicting` over sets that stand before.
 
     ```mlir
     heddle.position_set @decoded decoded
@@ -359,14 +359,14 @@ def Heddle_ReuseOp : Heddle_Op<"reuse", [
   let description = [{
     | part | kept per layer and row | read by |
     |---|---|---|
-    | `kv` | keys (after RoPE) and values | attention of other rows |
-    | `context` | attention's output before its projection | the rest of the layer |
-    | `context(propagating)` | the same; a row that is not exact adds what changed in the exact rows' values, weighed by its probabilities | the rest of the layer |
-    | `output` | attention's output after its projection | the rest of the layer |
-    | `ffn` | the FFN's output | the residual stream |
+    | `kv` | K (after RoPE) and V | attention of other rows |
+    | `context` | attention's output, before its projection | the rest of the layer, for live rows that are not recomputed |
+    | `context(propagating)` | the same; such a row adds the sum over recomputed j of P(i, j) (V_new(j) - V_cached(j)), P with its denominator over all of the row's pairs | the same |
+    | `output` | attention's output after its projection | the same |
+    | `ffn` | the FFN's output | the residual stream of live rows whose FFN is not computed |
+    | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
 
-    One of `context` and `output` at most. `kv(before_rope)` means the same as
-    `kv`, since a position's rotation never changes.
+    One of `context` and `output` at most.
 
     ```mlir
     heddle.reuse kv, context(propagating), ffn

@@ -27,44 +27,64 @@ class Heddle_ValueOp<string mnemonic, list<Trait> traits = []>
           Pure, DeclareOpInterfaceMethods<OpAsmOpInterface,
                                           ["getAsmResultNames"]>])>;
 
+// Ops of the dialect need no `heddle.` in the op's regions.
+defvar Heddle_UnprefixedOps = [{
+  static ::llvm::StringRef getDefaultDialect() { return "heddle"; }
+}];
+
 def Heddle_ScheduleOp : Op<Heddle_Dialect, "schedule", [
-    IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol]> {
+    IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol,
+    OpAsmOpInterface]> {
   let summary = "a sparsity schedule";
   let description = [{
     What each denoising step computes: which pairs attention has in each layer
-    (`heddle.attend`), which positions exist (`heddle.visible`), which of them a
-    step computes (`heddle.recompute`) and what the others contribute
-    (`heddle.reuse`), and which predictions become tokens (`heddle.commit`).
-    Every other op in here makes a value for one of these.
+    (`attend`), which positions exist (`visible`), which of them a
+    step computes (`recompute`) and what the others contribute
+    (`reuse`), and which predictions become tokens (`commit`).
+    Every other op in here makes a value for one of these. Inside a schedule ops
+    have no `heddle.` in front.
 
     ```mlir
     heddle.schedule @pulsecol {
-      %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-      %cols = heddle.select columns(keep = 0.2, group = 128) by mean_probability on %refresh
-      heddle.attend pairs(%cols)
+      %refresh = cadence uniform(window = 0.3, count = 16)
+      %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
+      attend pairs(%cols)
+    }
+    ```
+
+    A schedule may declare parameters, each with the number that it is when
+    nothing else is set (`heddlec --set keep=1/2`), and name them wherever one
+    of its ops has a number. They are read as these numbers; the op has none.
+
+    ```mlir
+    heddle.schedule @pulsecol(keep = 20 percent, group = 128) {
+      %refresh = cadence uniform(window = 0.3, count = 16)
+      %cols = select columns(keep = keep, group = group) by mean_probability on %refresh
+      attend pairs(%cols)
     }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$bodyRegion);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $bodyRegion";
+  let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = Heddle_UnprefixedOps;
 }
 
 def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   let summary = "a set of denoising steps";
   let description = [{
-    `never`, `every(n)`, `every(n, from = s)`, `first(n)`, `at(r)`, `at(step s)`,
+    `never`, `every(n)`, `every(n, from = s)`, `first(n)`, `at(r)`, `at(step = s)`,
     `uniform(window = r, count = n)`, `random(window = r, count = n, seed = s)`
     or `power(window = r, count = n)`, of the run or, followed by `in block`, of
     each block that is decoded; the cadence attribute says which steps each of
     them is. `or after eos` adds all steps once EOS was found.
 
     ```mlir
-    %refresh = heddle.cadence uniform(window = 0.3, count = 16)
-    %once = heddle.cadence at(20 percent)
-    %start = heddle.cadence first(1) in block
-    %phase = heddle.cadence every(32) or after eos
+    %refresh = cadence uniform(window = 0.3, count = 16)
+    %once = cadence at(20 percent)
+    %start = cadence first(1) in block
+    %phase = cadence every(32) or after eos
     ```
   }];
   let arguments = (ins Heddle_CadenceAttr:$value);
@@ -92,15 +112,45 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
     among response keys alone. `scaled_by(heads)` divides logits by the root of
     the number of query heads when it scores.
 
+    | form | meaning |
+    |---|---|
+    | `columns(keep = r, group = n)` | key columns for each group of n query rows |
+    | `blocks(keep = r, size = n)` | blocks of n keys for each group of n query rows |
+
+    | argument | meaning |
+    |---|---|
+    | `keep = r` | the share of the keys that is kept, of what a group may read |
+    | `rounding = floor` | of a share of the keys the whole part, at least one |
+    | `rounding = ceil` | rounded up |
+    | `rounding = round` | rounded to the nearest |
+    | `rounding = floor_plus_one` | one more than the whole part |
+    | `per_kv_head` | one list for all query heads of a key/value head |
+
+    | then | meaning |
+    |---|---|
+    | `by mean_probability` | a key's score is its mean softmax probability over the group's rows |
+
+    | clause | meaning |
+    |---|---|
+    | `isolating(spans)` | the best share of the prompt's keys and of the response's, whose blocks start anew |
+    | `isolating(aligned)` | the same of blocks that do not start anew |
+    | `isolating(filtered)` | of the best share of all those in the prompt, and the best share of the response's by themselves |
+    | `scaled_by(head_dim)` | logits are divided by the root of the head dim, as in attention |
+    | `scaled_by(heads)` | logits are divided by the root of the number of query heads |
+
+    | then | meaning |
+    |---|---|
+    | `on %cadence` | the steps at which it is renewed |
+
     At a step of the cadence all visible rows are computed and the layer computes
     dense attention, whose output is the layer's output; the selection is then
     renewed from that step's Q and K (after RoPE). At other steps the latest
     selection is read.
 
     ```mlir
-    %cols = heddle.select columns(keep = 0.2, group = 128) by mean_probability on %refresh
-    %more = heddle.select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
-    %tiles = heddle.select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
+    %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
+    %more = select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
+    %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
@@ -131,8 +181,12 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
 def Heddle_DenseOp : Heddle_ValueOp<"dense"> {
   let summary = "all pairs";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `dense` | all pairs |
+
     ```mlir
-    %all = heddle.dense
+    %all = dense
     ```
   }];
   let results = (outs Heddle_PairsType:$result);
@@ -142,11 +196,15 @@ def Heddle_DenseOp : Heddle_ValueOp<"dense"> {
 def Heddle_WindowOp : Heddle_ValueOp<"window"> {
   let summary = "keys near the query: |i - j| <= size / 2";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `window(n)` | \|i - j\| <= n / 2, in integers: `window(4)` and `window(5)` are both two keys on either side |
+
     The division is an integer one: `window(5)` and `window(4)` are both the
     query's own key and two on either side.
 
     ```mlir
-    %near = heddle.window(256)
+    %near = window(256)
     ```
   }];
   let arguments = (ins I64Attr:$size);
@@ -158,12 +216,17 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
 def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
   let summary = "the first keys of the sequence: j < size, or a share of all n";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `sinks(n)` | j < n |
+    | `sinks(r)` | j < max(1, floor(r n)), n being the whole sequence's length, whatever is visible |
+
     A bare integer is a number of keys, any other ratio a share of the whole
     sequence (prompt and response, visible or not): j < max(1, floor(share * n)).
 
     ```mlir
-    %first = heddle.sinks(4)
-    %tenth = heddle.sinks(10 percent)
+    %first = sinks(4)
+    %tenth = sinks(10 percent)
     ```
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$size,
@@ -179,20 +242,24 @@ def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
 def Heddle_UnionOp : Heddle_ValueOp<"union"> {
   let summary = "the pairs, or the positions, that are in any operand";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `union %a, %b` | in any of them; the operands say whether it is of pairs or of positions |
+
     ```mlir
-    %pairs = heddle.union %cols, %near, %first
-    %seen = heddle.union positions %decoded, %window
+    %pairs = union %cols, %near, %first
+    %seen = union %decoded, %window
     ```
 
     Canonical form: flat and without repeats. Of pairs: selections first in the
     order written, then at most one window, at most one number of sinks and at
     most one share of them (of two alike, the larger holds the smaller); a union
-    with `heddle.dense` is dense. Of positions: one with `all` is all.
+    with `dense` is dense. Of positions: one with `all` is all.
   }];
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
   let results = (outs Heddle_SetType:$result);
   let assemblyFormat = [{
-    custom<UnionOperands>($operands, type($operands), type($result))
+    custom<SetOperands>($operands, type($operands), type($result))
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -203,15 +270,22 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
 def Heddle_IntersectOp : Heddle_ValueOp<"intersect"> {
   let summary = "the positions that are in all operands";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `intersect %a, %b` | in all of them; sets of positions |
+
     ```mlir
-    %left = heddle.intersect %block, %undecoded
+    %left = intersect %block, %undecoded
     ```
 
     Canonical form: flat, without repeats and without `all`.
   }];
-  let arguments = (ins Variadic<Heddle_PositionsType>:$operands);
-  let results = (outs Heddle_PositionsType:$result);
-  let assemblyFormat = "$operands `` custom<NoAttributes>(attr-dict)";
+  let arguments = (ins Variadic<Heddle_SetType>:$operands);
+  let results = (outs Heddle_SetType:$result);
+  let assemblyFormat = [{
+    custom<SetOperands>($operands, type($operands), type($result))
+    `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;
@@ -223,22 +297,24 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
     | form | positions |
     |---|---|
     | `all` | every position |
-    | `prompt`, `response` | that span |
-    | `block` | the block that is being decoded |
-    | `before(block)`, `from(block)` | what stands before it; it and what follows |
+    | `prompt` | the prompt |
+    | `response` | the response |
+    | `block` | the block that is being decoded; a model that decodes without blocks has one, the response |
+    | `before(block)` | what stands before the block |
+    | `from(block)` | the block and what follows |
     | `decoded` | what is not masked: the prompt and what was committed |
-    | `undecoded`, `undecoded(first = k)` | masked positions; the first k of them |
+    | `undecoded` | the masked positions |
+    | `undecoded(first = k)` | the first k masked positions |
     | `committed(last = k)` | what became a token in the last k steps |
     | `committed(since = %cadence)` | what became a token in or after the latest step of the cadence |
-    | `next` | what the step takes of the order that `heddle.commit random_order` draws |
+    | `next` | what the step takes of the order that `commit random_order` draws: of the masked positions up to the block's end the first, as many as its quota |
 
     Each is as it is before the step. `decoded`, `undecoded` and `committed` end
-    with the text (`narrowing` of `heddle.commit`). A model that decodes without blocks has one
-    block: the response.
+    with the text (`narrowing` of `commit`).
 
     ```mlir
-    %active = heddle.positions undecoded(first = 16)
-    %recent = heddle.positions committed(since = %phase)
+    %active = positions undecoded(first = 16)
+    %recent = positions committed(since = %phase)
     ```
   }];
   let arguments = (ins Heddle_PositionsKindAttr:$kind,
@@ -254,11 +330,12 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
 def Heddle_FixOp : Heddle_ValueOp<"fix"> {
   let summary = "a set as it was at the latest step of a cadence";
   let description = [{
-    The operand as it was before the latest step of the cadence, that step
-    included.
+    | form | positions |
+    |---|---|
+    | `fix %set on %cadence` | the set as it was before the latest step of the cadence, that step included |
 
     ```mlir
-    %window = heddle.fix %seen on %phase
+    %window = fix %seen on %phase
     ```
   }];
   let arguments = (ins Heddle_PositionsType:$positions,
@@ -271,15 +348,15 @@ def Heddle_FixOp : Heddle_ValueOp<"fix"> {
 def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
   let summary = "the positions of a set that are next to those of another";
   let description = [{
-    For each position of the first set `count` positions of the second one,
-    itself not among them: the nearest to its left, the nearest to its right, the
-    next to its left and so on; where a side has no more, the other side's.
+    | form | positions |
+    |---|---|
+    | `neighbors(n) of %set in %others` | for each position of `%set` n positions of `%others`, itself not among them: the nearest to its left, the nearest to its right, the next to its left and so on; where a side has no more, the other side's |
 
     Of the masked positions {2, 5, 7, 8} the two neighbors of 7 are 5 and 8, of 2
     they are 5 and 7:
 
     ```mlir
-    %near = heddle.neighbors(2) of %next in %masked
+    %near = neighbors(2) of %next in %masked
     ```
 
     Source: dKV-Cache, its greedy variant's local window.
@@ -302,10 +379,14 @@ class Heddle_SetOfSetOp<string mnemonic> : Heddle_ValueOp<mnemonic> {
 def Heddle_HullOp : Heddle_SetOfSetOp<"hull"> {
   let summary = "every position from the first to the last of a set";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `hull %set` | the bounding range: every position from the first to the last of the set |
+
     Of the positions {2, 5, 7} these are 2 to 7; of none there are none.
 
     ```mlir
-    %span = heddle.hull %active
+    %span = hull %active
     ```
   }];
 }
@@ -313,10 +394,14 @@ def Heddle_HullOp : Heddle_SetOfSetOp<"hull"> {
 def Heddle_LeadingOp : Heddle_SetOfSetOp<"leading"> {
   let summary = "as many first positions of the sequence as a set has";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `leading %set` | as many first positions of the sequence as the set has |
+
     Of the positions {2, 5, 7} these are 0, 1 and 2.
 
     ```mlir
-    %prefix = heddle.leading %seen
+    %prefix = leading %seen
     ```
 
     Source: Window-Diffusion's released code for Dream, whose refresh keeps the
@@ -327,13 +412,17 @@ def Heddle_LeadingOp : Heddle_SetOfSetOp<"leading"> {
 def Heddle_PredictingOp : Heddle_SetOfSetOp<"predicting"> {
   let summary = "the rows that predict the positions of a set";
   let description = [{
+    | form | meaning |
+    |---|---|
+    | `predicting %set` | the rows that predict the set: these positions, or with a model that predicts position i in row i - 1 the ones before them (of position 0 its own); only for `recompute ... alone` |
+
     In a model that predicts position i in row i these are the positions
     themselves, in one that predicts it in row i - 1 the ones before them. Only
-    `heddle.recompute ... alone` takes them.
+    `recompute ... alone` takes them.
 
     ```mlir
-    %rows = heddle.predicting %masked
-    heddle.recompute %rows alone
+    %rows = predicting %masked
+    recompute %rows alone
     ```
 
     Source: dKV-Cache's released code for Dream.
@@ -345,20 +434,24 @@ def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
   let description = [{
     The other positions are neither row nor key, as if they were cut out of the
     sequence; those that exist keep their position numbers. A set that changes
-    during the run is a `heddle.fix` on a cadence at whose steps all visible rows
+    during the run is a `fix` on a cadence at whose steps all visible rows
     are computed, or a union of such a set and of the rows that each step
-    computes. With `all on %cadence then`, all positions are visible at the steps
-    of that cadence. Absent: all positions.
+    computes. Absent: all positions.
+
+    | form | meaning |
+    |---|---|
+    | `%set` | these |
+    | `all on %cadence then %set` | all positions are visible at the steps of that cadence, at the others those of the set |
 
     ```mlir
-    heddle.visible %window
-    heddle.visible all on %phase then %window
+    visible %window
+    visible all on %phase then %window
     ```
   }];
   let arguments = (ins Heddle_PositionsType:$positions,
                        Optional<Heddle_CadenceType>:$all_on);
   let assemblyFormat = [{
-    (`all` `on` $all_on^ `then`)? $positions `` custom<NoAttributes>(attr-dict)
+    (`all` custom<AllOn>($all_on)^)? $positions `` custom<NoAttributes>(attr-dict)
   }];
   let hasCanonicalizeMethod = 1;
 }
@@ -372,14 +465,27 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     all visible rows.
 
     ```mlir
-    heddle.recompute all on %start
-    heddle.recompute all on %prompt and %response
-    heddle.recompute %rows
-    heddle.recompute salient(below = 0.99) in %rows on %whole
-    heddle.recompute salient_ffn(below = 0.99) in %rows
-    heddle.recompute least_similar(keep = 0.25, among = %response) in all
-    heddle.recompute %block alone
+    recompute all on %start
+    recompute all on %prompt and %response
+    recompute %rows
+    recompute salient(below = 0.99) in %rows on %whole
+    recompute salient_ffn(below = 0.99) in %rows
+    recompute least_similar(keep = 0.25, among = %response) in all
+    recompute %block alone
     ```
+
+    | form | rows |
+    |---|---|
+    | `all` | all visible ones |
+    | `%rows` | all of these |
+    | `salient(below = r) in %rows` | in layer 0 those that became tokens in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are fp32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
+    | `salient_ffn(below = r) in %rows` | all live ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
+    | `least_similar(keep = r, among = %set) in %rows` | of the live rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all live rows outside of `%set`. V is computed and cached for all of `%set`. In layer 0, where V depends on the token alone, all live rows. Source: dLLM-Cache |
+
+    | clause | meaning |
+    |---|---|
+    | `alone` | without the row before each position, by which a model that predicts position i in row i - 1 predicts it |
+    | `on %a and %b` | at the steps that all of these cadences have |
 
     With a model that predicts position i in row i - 1, the row before each of
     the positions is computed as well; not with `alone`: then a position of which
@@ -397,7 +503,7 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     whose new V, all heads together, has the lowest cosine against the cached
     one, and of the others all. Source: dLLM-Cache.
 
-    What rows that are not computed contribute is said by `heddle.reuse`.
+    What rows that are not computed contribute is said by `reuse`.
   }];
   let arguments = (ins Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$among,
@@ -422,30 +528,32 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
     | `quota` | the model's quota of each step, highest confidence first |
     | `above(r)` | all of confidence r and more, at least the best one |
     | `factor(r)` | the best m, the largest m with (m + 1)(1 - c_m) < r, at least one; c_m is the m-th largest confidence |
-    | `random_order` | the model's quota of each step, in an order that is drawn before the run |
+    | `factor(r, last_alone)` | the same; but where only the last candidate fails, it is taken too |
+    | `random_order` | the model's quota of each step, in an order that is drawn before the run or given to it, whatever the model says |
     | `best(k)` | the k most confident ones |
-    | `timesteps` | of the block's m masked positions floor(m (1 - s / t)), where t and s are the step's times on a ramp over the block's steps; all at the last planned one |
+    | `timesteps` | of the m masked positions of the block floor(m (1 - s / t)), all at the last planned step; t and s are the step's times on a ramp from 1 to 0.001 (Dream: to `--eps`) over the block's steps |
+    | `even` | the block's masked positions in equal shares over its planned steps, the first ones one more, whatever the model says |
+    | `even_above(r)` | of such a share those of confidence r and more, at least the best one; what it leaves comes to the next step's share, and the block goes on until all are taken |
 
-    With `factor(r, last_alone)` the best candidates are all taken if it is only
-    the last one of them that fails.
+    | clause | meaning |
+    |---|---|
+    | `within(%positions)` | of these positions only |
+    | `on %a and %b` | at the steps that all of these cadences have |
+    | `passes(at_least = n)` | a block takes at least n steps, also when none of its positions is masked any more, unless the sequence ends: said of the whole run by the last commit |
+    | `stop(eos)` | after these steps the response's first EOS is looked for; once it is found, the sequence ends when no masked position stands before it, and what is still masked becomes EOS |
+    | `stop(eos, narrowing)` | the same; and the text ends at the EOS that was found: positions behind it are neither `decoded`, `committed` nor `undecoded`, and none of them is committed |
 
-    `within(%positions)`: of these only. `on %cadence`: at these steps; of a
-    schedule's commits the first whose cadences all have the step is the one that
-    counts, and the last has no cadence. `stop(eos)`: after these steps EOS is
-    looked for; once it is found, the sequence ends when no masked position stands
-    before it. `stop(eos, narrowing)`: besides, positions behind that EOS are
-    neither `decoded`, `committed` nor `undecoded`, and none of them becomes a
-    token. The last commit may say of the whole run `passes(at_least = n)`: a block
-    takes at least n steps, also when it has no masked position left.
+    Of a schedule's commits the first whose cadences all have the step is the one
+    that counts, and the last has no cadence.
 
     ```mlir
-    heddle.commit above(0.9)
-    heddle.commit best(1) within(%first) on %start
-    heddle.commit quota within(%active) stop(eos)
+    commit above(0.9)
+    commit best(1) within(%first) on %start
+    commit quota within(%active) stop(eos)
     ```
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
-    passes), Window-Diffusion (within, stop), dKV-Cache (random_order).
+    even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order).
   }];
   let arguments = (ins Heddle_CommitKindAttr:$kind,
                        OptionalAttr<Heddle_RatioAttr>:$ratio,
@@ -471,21 +579,33 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     One of
 
     ```mlir
-    heddle.attend dense
-    heddle.attend pairs(%cols)
-    heddle.attend dense until(%once) then pairs(%cols)
-    heddle.attend dense until(%once) then pairs(%cols) at_once
+    attend dense
+    attend pairs(%cols)
+    attend dense until(%once) then pairs(%cols)
+    attend dense until(%once) then pairs(%cols) at_once
     ```
+
+    | form | meaning |
+    |---|---|
+    | `dense` | all pairs |
+    | `pairs(%set)` | these pairs |
+    | `dense until(%cadence) then pairs(%set)` | all pairs as long as no step of the cadence has come, then these |
+
+    | clause | meaning |
+    |---|---|
+    | `at_once` | a step that renews a selection attends over what it has just chosen |
+    | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end |
+    | `scores(%logit, %query, %key, %head)` | what becomes of a logit before the softmax, in operations of `arith` and `math` that end in `yield` |
 
     With `until`, attention is dense as long as no step of that cadence has
     come. A step that renews a selection attends densely, and what it has chosen
     is read from the next step on; with `at_once` such a step, too, attends over
-    what it has just chosen. `in layers(a to b)` makes it hold for these layers only, in place of
-    the schedule's one `heddle.attend` that names no layers:
+    what it has just chosen. `in layers(...)` makes it hold for these layers only, and of a
+    schedule's attends the first that names a layer, or names none, is the layer's:
 
     ```mlir
-    heddle.attend dense in layers(0 to 1)
-    heddle.attend dense in layers(-2 to -1)
+    attend dense in layers(5)
+    attend dense in layers(0 to 1, -2 to -1)
     ```
 
     `scores(%logit, %query, %key, %head) {...}` states what becomes of each
@@ -496,23 +616,24 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     attention renews are scored by the probabilities of the same logits.
 
     ```mlir
-    heddle.attend pairs(%cols) scores(%logit) {
+    attend pairs(%cols) scores(%logit) {
       %cap = arith.constant 30.0 : f32
       %share = arith.divf %logit, %cap : f32
       %bound = math.tanh %share : f32
       %capped = arith.mulf %bound, %cap : f32
-      heddle.yield %capped
+      yield %capped
     }
     ```
   }];
   let arguments = (ins Optional<Heddle_CadenceType>:$until,
                        Optional<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
-                       OptionalAttr<Heddle_LayerRangeAttr>:$layers);
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let regions = (region AnyRegion:$scores);
   let assemblyFormat = [{
-    custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<Layers>($layers)^)?
+    custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<LayerRanges>($layers)^)?
     `` custom<Scores>($scores) `` custom<NoAttributes>(attr-dict)
   }];
+  let extraClassDeclaration = Heddle_UnprefixedOps;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;

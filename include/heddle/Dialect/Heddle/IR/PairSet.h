@@ -36,7 +36,7 @@ private:
 };
 
 /// The cadence on which a selection is renewed; null when its operand is not
-/// made by a `heddle.cadence`.
+/// made by a `cadence`.
 CadenceAttr cadenceOf(Value cadence);
 
 /// True if two selections always hold the same pairs: all but their names and

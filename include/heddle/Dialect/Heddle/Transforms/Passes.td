@@ -15,12 +15,12 @@ def HeddleVerifySchedule : Pass<"heddle-verify-schedule", "::mlir::ModuleOp"> {
   let description = [{
     The module holds schedules and nothing else, at least one. (That each of
     them is well formed is held by the verifiers of their ops.) Warns of values
-    that no `heddle.attend` reads, and of an `until` that changes nothing.
+    that no `attend` reads, and of an `until` that changes nothing.
 
     ```mlir
     heddle.schedule @s {
-      %near = heddle.window(256)   // warning: has no effect
-      heddle.attend dense
+      %near = window(256)   // warning: has no effect
+      attend dense
     }
     ```
   }];
@@ -30,7 +30,7 @@ def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into step programs";
   let description = [{
     Each `heddle.schedule` becomes the `heddle.plan` of the same name. Of a
-    `heddle.attend` that reads selections, one phase `on` each of their cadences
+    `attend` that reads selections, one phase `on` each of their cadences
     computes dense attention and renews the selections, then one `before` the
     cadence of `until`, if it has one, is dense, and the last one, `otherwise`,
     computes the pairs. Selections, attention kernels and select kernels that
@@ -38,9 +38,9 @@ def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
 
     ```mlir
     heddle.schedule @s {
-      %refresh = heddle.cadence every(8)
-      %cols = heddle.select columns(keep = 0.2, group = 64) by mean_probability on %refresh
-      heddle.attend pairs(%cols)
+      %refresh = cadence every(8)
+      %cols = select columns(keep = 0.2, group = 64) by mean_probability on %refresh
+      attend pairs(%cols)
     }
     ```
     becomes

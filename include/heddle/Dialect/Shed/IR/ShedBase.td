@@ -232,7 +232,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
   let summary = "how a GPU with warpgroup-wide matrix products cuts a kernel";
   let description = [{
     One warpgroup brings tiles, the others compute.
-    * `consumers`: warpgroups that compute, 1 to 3, each with 64 query rows;
+    * `consumers`: warpgroups that compute, 1 to 4, each with 64 query rows, or
+      where keys are scored with a group's rows;
     * `keys`: keys of one tile, a multiple of 16 up to 256;
     * `stages`: tiles of keys and of values in shared memory, 2 to 8;
     * `parts`: in how many parts the probabilities of a tile meet its values: the
@@ -243,7 +244,10 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `tma`: whether one thread has tiles of consecutive keys brought in bulk,
       by tensor maps, or all threads of the producer copy them;
     * `cluster`: blocks, 1 or 2, with neighbouring query tiles that share the
-      tiles which tensor maps bring; over all keys only.
+      tiles which tensor maps bring; over all keys only;
+    * `key_shares`: blocks, 1, 2, 4 or 8, that divide the keys of the same query
+      tile among them, as a cluster, and add up what they found: for few rows;
+    * `least_keys`: with `key_shares`, keys of the sequences that it is for.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -251,7 +255,9 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       "int64_t":$consumer_registers,
       DefaultValuedParameter<"int64_t", "1">:$blocks,
       DefaultValuedParameter<"bool", "false">:$tma,
-      DefaultValuedParameter<"int64_t", "1">:$cluster);
+      DefaultValuedParameter<"int64_t", "1">:$cluster,
+      DefaultValuedParameter<"int64_t", "1">:$key_shares,
+      DefaultValuedParameter<"int64_t", "0">:$least_keys);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -67,10 +67,13 @@ def ShedChooseMmaTiles : Pass<"shed-choose-mma-tiles"> {
 def ShedChooseWgmmaTiles : Pass<"shed-choose-wgmma-tiles"> {
   let summary = "Give kernels the warpgroup tilings of a table";
   let description = [{
-    Writes a `wgmma_tiling` on each attention kernel over all keys or those of one
-    list, without a tiling, of whose element type, head dim and set of keys the
-    table has an entry that divides its groups: the first one counts. Others are left to `shed-choose-mma-tiles`, as are kernels with
-    `some_rows`.
+    Writes a `wgmma_tiling` on each kernel without a tiling, of whose element type,
+    head dim and set of keys (or that it scores keys) the table has an entry that
+    divides its groups: the first one counts. Others are left to
+    `shed-choose-mma-tiles`. A kernel with `some_rows` is left to it, too, and
+    gets other forms beside it: `NAME_all` without `some_rows`, for launches
+    that compute all rows, and, by an entry with `key_shares`, `NAME_long` for
+    sequences of many keys.
   }];
   let options = [
     Option<"table", "table", "std::string", "",

@@ -14,11 +14,15 @@
 //
 // "over" says which keys: "all" (as without it), "list" (one list of keys),
 // "blocks" (one list of blocks), "range" (windows, sinks, or both) or "union"
-// (several sets, of which one at least is a list); "blocks" how many blocks a
+// (several sets, of which one at least is a list), or "scores": a kernel that
+// selects, for groups of at most 128 rows; "blocks" how many blocks a
 // multiprocessor is to hold, 1 without it; "copies" who brings tiles, "threads"
 // (as without it) or "tma"; "cluster" how many blocks share what the latter
 // brings, 1 without it; "positions" whether the entry is for kernels whose
-// scores ask where rows or keys stand, too, false without it.
+// scores ask where rows or keys stand, too, false without it; "key_shares" how
+// many blocks divide the keys of a query tile, 1 without it. With more than one
+// it is for steps of some rows, of sequences of at least "least_keys" keys (1
+// without it), without for steps of all rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +41,14 @@ namespace mlir::shed {
 /// The tiling of kernels over some keys of an element type and head dim.
 struct WgmmaRule {
   std::string element;      ///< "bf16" or "f16"
-  std::string over = "all"; ///< or "list", "blocks", "range", "union"
+  std::string over = "all"; ///< "list", "blocks", "range", "union", "scores"
   int64_t headDim = 0;
   int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
   int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
   bool tma = false;
   int64_t cluster = 1;
   bool positions = false;
+  int64_t keyShares = 1, leastKeys = 0;
 
   /// Whether groups of `rows` rows are whole blocks of consumers.
   bool dividesRows(int64_t rows) const {

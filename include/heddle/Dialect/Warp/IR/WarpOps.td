@@ -118,8 +118,9 @@ def Warp_MultiplyOp : Warp_Op<"multiply"> {
   let summary = "starts the product of 64 rows and a tile";
   let description = [{
     result = sums + left . right, or left . right^T with `transposed`, in f32.
-    `left` is a tile of 64 rows or a fragment. Of a tile on the right that is not
-    transposed the rows from `from` on are taken, as many as `left` has columns.
+    `left` is a fragment or a tile, of which the 64 rows from `left_from` on are
+    taken. Of a tile on the right that is not transposed the rows from `from` on
+    are taken, as many as `left` has columns.
     The product runs on its own; what it reads stays as it is until `warp.wait`.
     `sums` may be a fragment or products that are still on their way.
   }];
@@ -127,10 +128,11 @@ def Warp_MultiplyOp : Warp_Op<"multiply"> {
                        Warp_TileType:$right,
                        Optional<AnyTypeOf<[Warp_Float32Fragment, Warp_FlyingType]>>:$sums,
                        UnitAttr:$transposed,
-                       DefaultValuedAttr<I64Attr, "0">:$from);
+                       DefaultValuedAttr<I64Attr, "0">:$from,
+                       DefaultValuedAttr<I64Attr, "0">:$left_from);
   let results = (outs Warp_FlyingType:$result);
   let assemblyFormat = [{
-    $left `,` $right (`transposed` $transposed^)? (`from` $from^)?
+    $left (`from` $left_from^)? `,` $right (`transposed` $transposed^)? (`from` $from^)?
     (`plus` $sums^ `:` type($sums))? attr-dict `:` type($left) `,` type($right)
     `->` type($result)
   }];
@@ -199,6 +201,27 @@ def Warp_ReadOp : Warp_Op<"read", [
   let assemblyFormat = [{
     $list `[` $indices `]` `of` $element attr-dict `:` type($list) `,`
     type($indices)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_ReadColumnsOp : Warp_Op<"read_columns", [MemoryEffects<[MemRead]>]> {
+  let summary = "reads a number for each column, the same in all rows";
+  let description = [{
+    Element (i, j) of the result is `base`[first + j], or `fill` where first + j
+    is `limit`, at least 1, or more. A thread holds a register for each of its
+    columns.
+
+    ```mlir
+    %lse = warp.read_columns %sums[%row] limit(%n) fill(%most) : !llvm.ptr<1>, !warp.fragment<128, f32>
+    ```
+  }];
+  let arguments = (ins LLVM_AnyPointer:$base, I32:$first, I32:$limit,
+                       F32:$fill);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = [{
+    $base `[` $first `]` `limit` `(` $limit `)` `fill` `(` $fill `)` attr-dict
+    `:` type($base) `,` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -273,6 +296,68 @@ def Warp_StoreColumnOp : Warp_Op<"store_column"> {
 //===----------------------------------------------------------------------===//
 // Pipelines
 //===----------------------------------------------------------------------===//
+
+def Warp_MeetOp : Warp_Op<"meet"> {
+  let summary = "waits for the threads of all warpgroups that compute";
+  let description = [{
+    What they wrote before it, they all see after it.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_SpaceOp : Warp_Op<"space"> {
+  let summary = "shared memory that the warpgroups which compute use as they like";
+  let description = [{
+    Its address, of `bytes` bytes for all of them together; `offset`: where it
+    lies in shared memory. `over_tiles`: where tiles lay, none of which is needed
+    any more; it waits for the threads that read them.
+  }];
+  let arguments = (ins I64Attr:$bytes, UnitAttr:$over_tiles,
+                       OptionalAttr<I64Attr>:$offset);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$bytes (`over_tiles` $over_tiles^)? attr-dict";
+}
+
+def Warp_PutOp : Warp_Op<"put"> {
+  let summary = "writes a warpgroup's fragment to shared memory";
+  let description = [{
+    To `at`, as many bytes as its elements take. `warp.get` reads it again, in this
+    block or another one of the cluster; how it lies there is known to no one else.
+
+    ```mlir
+    %space = warp.space 33792 over_tiles
+    warp.put %sums, %space : !warp.fragment<128, f32>
+    warp.meet_cluster
+    %other = warp.get %space of %block from %column : !warp.fragment<32, f32>
+    warp.meet_cluster
+    ```
+  }];
+  let arguments = (ins Warp_Float32Fragment:$source, I32:$at);
+  let assemblyFormat = "$source `,` $at attr-dict `:` type($source)";
+}
+
+def Warp_GetOp : Warp_Op<"get"> {
+  let summary = "reads columns of what this warpgroup's counterpart has put";
+  let description = [{
+    The columns from `column`, a multiple of 8, on of the fragment that block
+    number `block` of the cluster put at `at`.
+  }];
+  let arguments = (ins I32:$at, I32:$block, I32:$column);
+  let results = (outs Warp_Float32Fragment:$result);
+  let assemblyFormat = [{
+    $at `of` $block `from` $column attr-dict `:` type($result)
+  }];
+}
+
+def Warp_MeetClusterOp : Warp_Op<"meet_cluster"> {
+  let summary = "waits for the threads that compute of all blocks of the cluster";
+  let description = [{
+    What they wrote before it, they all see after it. Threads that have ended, as
+    producers have, are not waited for. A block whose memory others read meets
+    them again before it ends.
+  }];
+  let assemblyFormat = "attr-dict";
+}
 
 def Warp_RolesOp : Warp_Op<"roles", [NoTerminator]> {
   let summary = "divides a block's warpgroups by what they do";

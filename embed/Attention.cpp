@@ -1,0 +1,314 @@
+//===- Attention.cpp - A bundle's attention on tensors --------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace heddle::embed {
+
+using bundle::Phase;
+using bundle::Selection;
+
+/// Buffers in the workspace begin at multiples of it, whatever that begins at.
+static constexpr int64_t alignment = 256;
+/// Lists do not, as they may be copied: they have to begin at one of these.
+static constexpr int64_t listAlignment = 64;
+
+static int64_t padded(int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+static std::byte *aligned(void *memory) {
+  auto address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<std::byte *>((address + alignment - 1) / alignment *
+                                       alignment);
+}
+
+Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
+                                                   int64_t layers, int device) {
+  if (!bundle.manifest().computesAll())
+    return Error(
+        "the schedule '" + bundle.manifest().schedule +
+        "' says which rows are computed, visible or committed, which "
+        "needs a model; attention alone takes schedules of nothing but "
+        "attend statements");
+  std::unique_ptr<Attention> made(new Attention(bundle));
+  Result<rt::StepProgram> fitted =
+      rt::StepProgram::create(made->manifest, layers);
+  if (!fitted)
+    return fitted.takeError();
+  made->fitted = std::move(*fitted);
+  for (size_t k = 0; k < made->manifest.kernels.size(); ++k)
+    made->needsLse |=
+        made->fitted.uses(k) && made->manifest.kernels[k].writesLse;
+  for (const Selection &selection : made->manifest.selections)
+    made->needsScoring |= selection.scale != Selection::Scale::HeadDim ||
+                          selection.isolation == Selection::Isolation::Filtered;
+  Result<std::unique_ptr<Machine>> machine =
+      device < 0 ? makeHost(bundle, made->manifest, made->fitted)
+                 : makeDevice(bundle, made->manifest, made->fitted, device);
+  if (!machine)
+    return machine.takeError();
+  made->machine = std::move(*machine);
+  return made;
+}
+
+Result<const rt::StepProgram *> Attention::program(int64_t steps,
+                                                   int64_t blockSteps) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto known = programs.find({steps, blockSteps});
+  if (known != programs.end())
+    return &known->second;
+  rt::StepProgram program = fitted;
+  if (Status status = program.beginRun(steps, blockSteps); !status)
+    return status.takeError();
+  return &programs.emplace(std::pair(steps, blockSteps), std::move(program))
+              .first->second;
+}
+
+Result<std::unique_ptr<Call>> Attention::prepare(const CallShape &shape) {
+  Result<std::shared_ptr<Launcher>> launcher = machine->fit(shape);
+  if (!launcher)
+    return launcher.takeError();
+  std::unique_ptr<Call> call(new Call(*this, shape));
+  call->launcher = std::move(*launcher);
+
+  rt::IndexListShape lists{
+      manifest.selections,
+      {std::vector<bool>(manifest.selections.size(), true)},
+      std::vector<int64_t>(shape.sequences, shape.length),
+      shape.queryHeads,
+      call->launcher->encoding(),
+      shape.kvHeads};
+  call->listTotal = rt::IndexLists::bytesFor(lists);
+  call->lists = rt::IndexLists::at(lists, reinterpret_cast<void *>(alignment));
+  for (int64_t s = 0; s < shape.sequences; ++s)
+    call->lists.see(s, shape.length, shape.prompt);
+
+  const int64_t rows = shape.sequences * shape.length;
+  const int64_t lse = padded(rows * shape.queryHeads * int64_t(sizeof(float)));
+  call->lseAt = padded(call->launcher->workspaceBytes());
+  call->outputAt = call->lseAt + (needsLse ? lse : 0);
+  const bool selects = !manifest.selections.empty();
+  call->scoringLseAt =
+      call->outputAt + (selects
+                            ? padded(rows * shape.queryHeads * shape.headDim *
+                                     rt::byteSize(shape.dtype))
+                            : 0);
+  const int64_t end = call->scoringLseAt + (needsScoring ? 2 * lse : 0);
+  call->bytes = end ? end + alignment : 0;
+  return call;
+}
+
+int64_t Call::listBytes(int64_t layer) const {
+  const std::vector<bool> &kept = attention.fitted.keeps()[layer];
+  bool any = std::find(kept.begin(), kept.end(), true) != kept.end();
+  return any ? listTotal : 0;
+}
+
+/// One call: its memory and the blocks of all sequences.
+struct Call::Run {
+  const Call &call;
+  const Place &place;
+  const rt::StepProgram &program;
+  CallMemory memory;
+  std::byte *lists, *workspace;
+  std::vector<abi::AttentionArgs> blocks;
+
+  const bundle::Manifest &manifest() const { return call.attention.manifest; }
+  Launcher &launcher() const { return *call.launcher; }
+
+  abi::IndexList listOf(int64_t s, int64_t selection) const {
+    abi::IndexList list = call.lists.list(0, s, selection);
+    list.indices =
+        lists + (reinterpret_cast<uintptr_t>(list.indices) - alignment);
+    return list;
+  }
+
+  void fillBlocks() {
+    const CallShape &shape = call.shape;
+    const int64_t size = rt::byteSize(shape.dtype);
+    auto in = [&](const void *base, const CallShape::Strides &strides,
+                  int64_t s) {
+      return static_cast<const std::byte *>(base) + s * strides.sequence * size;
+    };
+    auto *lse = reinterpret_cast<float *>(workspace + call.lseAt);
+    for (int64_t s = 0; s < shape.sequences; ++s) {
+      abi::AttentionArgs &args = blocks.emplace_back(abi::AttentionArgs{});
+      args.query = in(memory.query, shape.query, s);
+      args.key = in(memory.key, shape.key, s);
+      args.value = in(memory.value, shape.value, s);
+      args.output = const_cast<std::byte *>(in(memory.output, shape.output, s));
+      args.lse = lse + s * shape.length * shape.queryHeads;
+      args.n = args.rows = shape.length;
+      args.queryStride = shape.query.row;
+      args.keyStride = shape.key.row;
+      args.valueStride = shape.value.row;
+      args.outputStride = shape.output.row;
+      args.kvGroup = shape.queryHeads / shape.kvHeads;
+      args.scale =
+          static_cast<float>(1 / std::sqrt(static_cast<double>(shape.headDim)));
+      args.heads = static_cast<uint32_t>(shape.queryHeads);
+    }
+  }
+
+  /// The output of attention that runs for its log-sum-exps alone.
+  void discardOutput() {
+    const CallShape &shape = call.shape;
+    const int64_t row = shape.queryHeads * shape.headDim;
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      blocks[s].output = workspace + call.outputAt +
+                         static_cast<int64_t>(s) * shape.length * row *
+                             rt::byteSize(shape.dtype);
+      blocks[s].outputStride = row;
+    }
+  }
+
+  Status attend(size_t kernel) {
+    const bundle::Kernel &what = manifest().kernels[kernel];
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      size_t at = 0;
+      for (const bundle::Term &term : what.terms)
+        if (bundle::readsList(term))
+          blocks[s].lists[at++] =
+              listOf(static_cast<int64_t>(s), term.selection);
+      blocks[s].sinks = bundle::sinkBound(what.terms, call.shape.length);
+    }
+    return launcher().attend(kernel, blocks);
+  }
+
+  /// Attention once more, for the log-sum-exps that selections are scored by
+  /// where attention's own are not those: with another scale, or over the keys
+  /// of the second span alone.
+  Status scoringLse(const Selection &selection, size_t kernel, size_t s,
+                    abi::SelectArgs &select) {
+    if (!call.attention.needsScoring)
+      return Status::success();
+    const CallShape &shape = call.shape;
+    const int64_t start = static_cast<int64_t>(s) * shape.length;
+    const int64_t row = shape.queryHeads * shape.headDim;
+    const int64_t size = rt::byteSize(shape.dtype);
+    abi::AttentionArgs args = blocks[s];
+    args.output = workspace + call.outputAt + start * row * size;
+    args.outputStride = row;
+    args.scale = select.scale;
+    auto *lse = reinterpret_cast<float *>(workspace + call.scoringLseAt) +
+                2 * start * shape.queryHeads;
+    if (selection.scale != Selection::Scale::HeadDim) {
+      args.lse = lse;
+      select.lse = lse;
+      if (Status status = launcher().attend(kernel, std::span(&args, 1));
+          !status)
+        return status;
+    }
+    if (selection.isolation != Selection::Isolation::Filtered ||
+        select.boundary == 0)
+      return Status::success();
+    const bundle::Kernel &what = manifest().kernels[kernel];
+    if (!what.terms.empty() || what.comparesPositions())
+      return Error("selection '" + selection.name +
+                   "' is scored among the keys of the response alone, which "
+                   "takes a phase of dense attention whose scores ask for no "
+                   "positions");
+    const int64_t firstKey = select.boundary * selection.group;
+    auto from = [&](const void *base, int64_t stride) {
+      return static_cast<const std::byte *>(base) + firstKey * stride * size;
+    };
+    args.key = from(args.key, args.keyStride);
+    args.value = from(args.value, args.valueStride);
+    args.n -= firstKey;
+    args.lse = lse + args.rows * shape.queryHeads;
+    select.spanLse = args.lse;
+    return launcher().attend(kernel, std::span(&args, 1));
+  }
+
+  /// Renews the selections of a phase that are due.
+  Status refresh(const Phase &phase) {
+    for (const Phase::Refresh &due : phase.refreshes) {
+      if (!program.renews(due.selection, place.step))
+        continue;
+      const Selection &what = manifest().selections[due.selection];
+      std::vector<abi::SelectArgs> selects;
+      for (size_t s = 0; s < blocks.size(); ++s) {
+        abi::SelectArgs &args =
+            selects.emplace_back(abi::selectArgsOf(blocks[s]));
+        if (what.scale == Selection::Scale::Heads)
+          args.scale = static_cast<float>(
+              1 / std::sqrt(static_cast<double>(call.shape.queryHeads)));
+        args.list = listOf(static_cast<int64_t>(s), due.selection);
+        if (what.kind == Selection::Kind::Blocks) {
+          rt::BlockSpans spans =
+              rt::blockSpans(what, args.n, call.shape.prompt);
+          args.boundary = spans.boundary;
+          args.spanKeep = spans.spanKeep;
+        }
+        if (Status status =
+                scoringLse(what, static_cast<size_t>(phase.scorer()), s, args);
+            !status)
+          return status;
+      }
+      if (Status status =
+              launcher().select(static_cast<size_t>(due.kernel), selects);
+          !status)
+        return status;
+    }
+    return Status::success();
+  }
+
+  Status run(Part part) {
+    const Phase &phase = program.phase(place.layer, place.step);
+    const bool due =
+        part != Part::Attend &&
+        std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
+                    [&](const Phase::Refresh &each) {
+                      return program.renews(each.selection, place.step);
+                    });
+    const auto attention = static_cast<size_t>(phase.attention);
+    const bool first = phase.scoring >= 0;
+    fillBlocks();
+    if (part == Part::Select)
+      discardOutput();
+    if (due && first) {
+      Status status = attend(static_cast<size_t>(phase.scoring));
+      if (status)
+        status = refresh(phase);
+      if (!status)
+        return status;
+    }
+    if (part != Part::Select || (due && !first))
+      if (Status status = attend(attention); !status)
+        return status;
+    return due && !first ? refresh(phase) : Status::success();
+  }
+};
+
+Status Call::run(const Place &place, Part part, const CallMemory &memory) {
+  Result<const rt::StepProgram *> program =
+      attention.program(place.steps, place.blockSteps);
+  if (!program)
+    return program.takeError();
+  if (reinterpret_cast<uintptr_t>(memory.lists) % listAlignment)
+    return Error("the memory of a selection begins at no multiple of " +
+                 std::to_string(listAlignment) + " bytes: clone() it");
+  std::lock_guard<std::mutex> lock(mutex);
+  Run now{*this,
+          place,
+          **program,
+          memory,
+          static_cast<std::byte *>(memory.lists),
+          aligned(memory.workspace),
+          {}};
+  Status status = launcher->begin(now.workspace, memory.stream);
+  if (status)
+    status = now.run(part);
+  return launcher->end(std::move(status));
+}
+
+} // namespace heddle::embed

@@ -1,0 +1,363 @@
+//===- DeviceLauncher.cpp - A call's kernels on a GPU ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Work goes into the caller's stream in the device's primary context, which
+// PyTorch, CuPy and JAX use too. Argument blocks have to be in the device's
+// memory; a kernel of our own takes them there as its parameters, since those
+// are read at the launch: nothing is waited for, no memory of the host has to
+// stay, and a CUDA graph that records the call holds them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Launcher.h"
+#include "Process.h"
+
+#include "runtime/device/cuda/Context.h"
+#include "runtime/device/cuda/Module.h"
+#include "runtime/device/cuda/TileMaps.h"
+#include "runtime/engine/cuda/Address.h"
+#include "runtime/engine/cuda/Kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heddle::embed {
+
+using namespace rt::cuda;
+
+namespace {
+
+/// Bytes that one launch takes along: parameters have 4 KB in all.
+constexpr int64_t chunkBytes = 3840;
+using Chunk = std::array<std::byte, chunkBytes>;
+
+/// put(to, data, words): words of 8 bytes to the device's memory.
+constexpr char putCode[] = R"(.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry put(
+  .param .u64 to,
+  .param .align 16 .b8 data[3840],
+  .param .u32 words)
+{
+  .reg .pred %p;
+  .reg .b32 %r<5>;
+  .reg .b64 %d<6>;
+  ld.param.u32 %r0, [words];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mad.lo.u32 %r4, %r2, %r3, %r1;
+  setp.ge.u32 %p, %r4, %r0;
+  @%p ret;
+  ld.param.u64 %d0, [to];
+  mov.b64 %d1, data;
+  mul.wide.u32 %d2, %r4, 8;
+  add.s64 %d3, %d1, %d2;
+  ld.param.u64 %d4, [%d3];
+  add.s64 %d5, %d0, %d2;
+  st.global.u64 [%d5], %d4;
+  ret;
+}
+)";
+constexpr int64_t putThreads = 128;
+
+/// A GPU in use by this process; never closed, as its context is shared.
+struct Gpu {
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Module> code; ///< putCode
+  pid_t process = 0;
+
+  Status checkProcess() const {
+    if (process == processNumber())
+      return Status::success();
+    return Error("this process (" + std::to_string(processNumber()) +
+                 ") was forked from one that uses the GPU (" +
+                 std::to_string(process) +
+                 "), and CUDA does not survive a fork; start processes anew "
+                 "instead (in Python: multiprocessing.get_context(\"spawn\"))");
+  }
+};
+
+/// Gives the thread the context back that it had: another library's idea of
+/// its current device.
+class ContextGuard {
+public:
+  explicit ContextGuard(const Driver &driver) : driver(driver) {
+    if (auto get = driver.entryPoints().ctxGetCurrent.function)
+      (void)get(&before);
+  }
+  ~ContextGuard() {
+    if (before)
+      (void)driver.entryPoints().ctxSetCurrent.function(before);
+  }
+  ContextGuard(const ContextGuard &) = delete;
+  ContextGuard &operator=(const ContextGuard &) = delete;
+
+private:
+  const Driver &driver;
+  api::CUcontext before = nullptr;
+};
+
+std::string &driverFile() {
+  static std::string path;
+  return path;
+}
+
+Result<Gpu *> gpuOf(int ordinal) {
+  static std::mutex &mutex = *new std::mutex;
+  static auto &all = *new std::map<int, Gpu>;
+  std::lock_guard<std::mutex> lock(mutex);
+  Gpu &gpu = all[ordinal];
+  if (!gpu.context) {
+    Result<std::shared_ptr<const Driver>> driver =
+        driverFile().empty() ? Driver::open() : Driver::open(driverFile());
+    if (!driver)
+      return driver.takeError();
+    ContextGuard guard(**driver);
+    Result<std::unique_ptr<Context>> context = Context::open(*driver, ordinal);
+    if (!context)
+      return context.takeError();
+    Result<std::unique_ptr<Module>> code = Module::load(
+        **context, putCode, {{"put", putThreads, 0, /*parameters=*/3, 1}});
+    if (!code)
+      return code.takeError();
+    gpu.context = std::move(*context);
+    gpu.code = std::move(*code);
+    gpu.process = processNumber();
+  }
+  if (Status status = gpu.checkProcess(); !status)
+    return status.takeError();
+  return &gpu;
+}
+
+class DeviceLauncher final : public Launcher {
+public:
+  DeviceLauncher(const Gpu &gpu, ScheduleKernels kernels, int64_t sequences,
+                 int64_t selections)
+      : gpu(gpu), kernels(std::move(kernels)),
+        scratchAt(argumentBytes(sequences, selections)),
+        total(scratchAt + this->kernels.scratchBytes(sequences)) {}
+
+  bundle::Encoding encoding() const override { return kernels.encoding(); }
+  int64_t workspaceBytes() const override { return total; }
+
+  Status begin(void *workspace, uintptr_t queue) override {
+    base = addressOf(workspace);
+    stream =
+        Stream::borrow(*gpu.context, reinterpret_cast<api::CUstream>(queue));
+    guard = std::make_unique<ContextGuard>(gpu.context->driver());
+    arguments.clear();
+    launches.clear();
+    return gpu.checkProcess();
+  }
+
+  Status attend(size_t kernel,
+                std::span<const abi::AttentionArgs> blocks) override {
+    const DeviceKernel &bound = kernels[kernel];
+    const abi::AttentionArgs &first = blocks.front(); // all are of one shape
+    const KernelForm &form = first.rows == first.n ? bound.all : bound.any;
+    const bundle::KernelVariant &variant = *form.variant;
+    int64_t rows = 1;
+    mapsAt.clear();
+    for (const abi::AttentionArgs &args : blocks) {
+      for (const void *tensor :
+           {args.query, args.key, args.value, (const void *)args.output})
+        if (addressOf(tensor) % 16)
+          return Error(
+              "on a GPU, q, k and v begin at multiples of 16 bytes; one "
+              "of these does not: make it contiguous, or clone() it");
+      rows = std::max(rows, args.rows);
+      if (!variant.mapRows)
+        continue;
+      Result<abi::TileMaps> maps = encodeTileMaps(*gpu.context, variant, args);
+      if (!maps)
+        return maps.takeError();
+      mapsAt.push_back(append(&*maps, sizeof(*maps), alignof(abi::TileMaps)));
+    }
+    int64_t at = static_cast<int64_t>(arguments.size());
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      abi::AttentionArgs args = blocks[s];
+      if (variant.mapRows)
+        args.tileMaps = rt::cuda::at<const abi::TileMaps>(base + mapsAt[s]);
+      append(&args, sizeof(args), alignof(abi::AttentionArgs));
+    }
+    launches.push_back({kernel, &form, at, static_cast<int64_t>(blocks.size()),
+                        (rows + variant.queryRows - 1) / variant.queryRows});
+    return Status::success();
+  }
+
+  Status select(size_t kernel,
+                std::span<const abi::SelectArgs> blocks) override {
+    int64_t at = static_cast<int64_t>(arguments.size());
+    for (const abi::SelectArgs &args : blocks)
+      append(&args, sizeof(args), alignof(abi::SelectArgs));
+    launches.push_back(
+        {kernel, nullptr, at, static_cast<int64_t>(blocks.size()), 0});
+    return Status::success();
+  }
+
+  Status end(Status status) override {
+    if (status)
+      status = put();
+    for (const Launch &each : launches) {
+      if (!status)
+        break;
+      status = each.form ? kernels.attend(stream, *each.form, base + each.at,
+                                          each.sequences, each.tiles)
+                         : kernels.select(stream, each.kernel, base + each.at,
+                                          each.sequences, base + scratchAt);
+    }
+    guard.reset();
+    return status;
+  }
+
+private:
+  struct Launch {
+    size_t kernel;
+    const KernelForm *form; ///< null: of a select kernel
+    int64_t at;             ///< of its blocks in the arguments
+    int64_t sequences;
+    int64_t tiles;
+  };
+
+  /// Attention twice; of each selection its kernel and attention at most twice
+  /// more, for log-sum-exps.
+  static int64_t argumentBytes(int64_t sequences, int64_t selections) {
+    constexpr int64_t block = sizeof(abi::AttentionArgs) +
+                              sizeof(abi::TileMaps) + alignof(abi::TileMaps);
+    static_assert(sizeof(abi::SelectArgs) <= block);
+    int64_t most = (2 + 3 * selections) * sequences * block;
+    return (most + 255) / 256 * 256;
+  }
+
+  int64_t append(const void *from, size_t size, size_t alignment) {
+    size_t at = (arguments.size() + alignment - 1) / alignment * alignment;
+    arguments.resize(at + size);
+    std::memcpy(arguments.data() + at, from, size);
+    return static_cast<int64_t>(at);
+  }
+
+  Status put() {
+    static_assert(sizeof(abi::AttentionArgs) % 8 == 0 &&
+                  sizeof(abi::SelectArgs) % 8 == 0);
+    const auto size = static_cast<int64_t>(arguments.size());
+    arguments.resize((size + chunkBytes - 1) / chunkBytes * chunkBytes);
+    for (int64_t at = 0; at < size; at += chunkBytes) {
+      const auto words =
+          static_cast<uint32_t>(std::min(chunkBytes, size - at) / 8);
+      const DevicePtr to = base + at;
+      const void *values[] = {&to, arguments.data() + at, &words, nullptr};
+      const int64_t sizes[] = {sizeof(to), chunkBytes, sizeof(words), 0};
+      Status status = (*gpu.code)["put"].launchWith(
+          stream, {.x = (words + putThreads - 1) / putThreads}, values, sizes,
+          3);
+      if (!status)
+        return status;
+    }
+    return Status::success();
+  }
+
+  const Gpu &gpu;
+  const ScheduleKernels kernels;
+  const int64_t scratchAt;
+  const int64_t total;
+
+  // The call.
+  DevicePtr base = 0;
+  Stream stream;
+  std::unique_ptr<ContextGuard> guard;
+  std::vector<std::byte> arguments;
+  std::vector<int64_t> mapsAt;
+  std::vector<Launch> launches;
+};
+
+class Device final : public Machine {
+public:
+  Device(const Gpu &gpu, std::unique_ptr<Module> module,
+         const bundle::Manifest &manifest, const rt::StepProgram &program)
+      : gpu(gpu), module(std::move(module)), manifest(manifest),
+        program(program) {}
+
+  Result<std::shared_ptr<Launcher>> fit(const CallShape &shape) override {
+    if (Status status = gpu.checkProcess(); !status)
+      return status.takeError();
+    constexpr int64_t mostSequences = 65535; // of a grid
+    if (shape.sequences > mostSequences || shape.length > longestSequence)
+      return Error("a batch of " + std::to_string(shape.sequences) + " x " +
+                   std::to_string(shape.length) + " tokens; at most " +
+                   std::to_string(mostSequences) + " x " +
+                   std::to_string(longestSequence) + " go to a GPU together");
+    for (const CallShape::Strides &strides :
+         {shape.query, shape.key, shape.value, shape.output})
+      if (strides.row * rt::byteSize(shape.dtype) % 16 ||
+          strides.sequence * rt::byteSize(shape.dtype) % 16)
+        return Error("on a GPU, rows and sequences begin at multiples of 16 "
+                     "bytes; here they are " +
+                     std::to_string(strides.row) + " and " +
+                     std::to_string(strides.sequence) +
+                     " elements apart: make it contiguous");
+    rt::ModelConfig config;
+    config.layers = program.layers();
+    config.queryHeads = shape.queryHeads;
+    config.kvHeads = shape.kvHeads;
+    config.headDim = shape.headDim;
+    Result<ScheduleKernels> kernels = ScheduleKernels::bind(
+        *gpu.context, *module, manifest, program, config, shape.dtype);
+    if (!kernels)
+      return kernels.takeError();
+    if (Status status = kernels->fit(shape.length); !status)
+      return status.takeError();
+    return std::shared_ptr<Launcher>(std::make_shared<DeviceLauncher>(
+        gpu, std::move(*kernels), shape.sequences,
+        static_cast<int64_t>(manifest.selections.size())));
+  }
+
+private:
+  const Gpu &gpu;
+  std::unique_ptr<Module> module;
+  const bundle::Manifest &manifest;
+  const rt::StepProgram &program;
+};
+
+} // namespace
+
+void useDriver(std::string path) { driverFile() = std::move(path); }
+
+Status synchronizeDevice(int ordinal, uintptr_t stream) {
+  Result<Gpu *> gpu = gpuOf(ordinal);
+  if (!gpu)
+    return gpu.takeError();
+  ContextGuard guard((*gpu)->context->driver());
+  return Stream::borrow(*(*gpu)->context,
+                        reinterpret_cast<api::CUstream>(stream))
+      .synchronize();
+}
+
+Result<std::unique_ptr<Machine>> makeDevice(const bundle::Bundle &bundle,
+                                            const bundle::Manifest &manifest,
+                                            const rt::StepProgram &program,
+                                            int ordinal) {
+  Result<Gpu *> gpu = gpuOf(ordinal);
+  if (!gpu)
+    return gpu.takeError();
+  ContextGuard guard((*gpu)->context->driver());
+  Result<std::unique_ptr<Module>> module =
+      Module::load(*(*gpu)->context, bundle);
+  if (!module)
+    return module.takeError();
+  return std::unique_ptr<Machine>(
+      std::make_unique<Device>(**gpu, std::move(*module), manifest, program));
+}
+
+} // namespace heddle::embed

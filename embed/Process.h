@@ -1,0 +1,35 @@
+//===- Process.h - What calls of one process share --------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_EMBED_PROCESS_H
+#define HEDDLE_EMBED_PROCESS_H
+
+#include "bundle/Result.h"
+
+#include <mutex>
+
+#include <sys/types.h>
+
+namespace heddle::embed {
+
+/// This process's; after a fork the new one's.
+pid_t processNumber();
+
+/// Refuses a fork of the process in which the runtime's threads were started,
+/// which has none of them and would wait for them forever.
+Status checkProcess();
+
+/// Held by who computes on the host: each step uses all cores.
+std::mutex &hostSteps();
+
+/// Threads of all models on the host, 0 for one a core. Refused once a model
+/// was loaded: its memory was laid out for the threads that there were.
+Status setThreads(int threads);
+
+} // namespace heddle::embed
+
+#endif // HEDDLE_EMBED_PROCESS_H

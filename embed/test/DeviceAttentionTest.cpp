@@ -1,0 +1,274 @@
+//===- DeviceAttentionTest.cpp - Attention in a GPU's stream --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/IndexLayout.h"
+#include "bundle/Program.h"
+#include "embed/Attention.h"
+#include "runtime/reference/Reference.h"
+#include "runtime/test/device/cuda/Fixture.h"
+#include "runtime/test/engine/HostKernels.h"
+#include "runtime/test/engine/TestBundle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <set>
+#include <vector>
+
+using namespace heddle;
+using namespace heddle::embed;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+/// Memory of the fake device, which is malloc's, on a boundary as a GPU has.
+class Memory {
+public:
+  explicit Memory(int64_t bytes) : bytes(static_cast<size_t>(bytes) + 256) {}
+  void *at() {
+    void *address = bytes.data();
+    size_t room = bytes.size();
+    return std::align(256, 1, address, room);
+  }
+  template <typename T> T *as() { return static_cast<T *>(at()); }
+
+private:
+  std::vector<std::byte> bytes;
+};
+
+class DeviceAttention : public testing::Test {
+protected:
+  static constexpr int64_t heads = 4, kvHeads = 2, dim = 64;
+  static constexpr int64_t width = (heads + 2 * kvHeads) * dim;
+
+  void SetUp() override {
+    static const bool once = [] {
+      fakeDriver() = FakeDriver();
+      useDriver(fakeDriverFile());
+      return true;
+    }();
+    (void)once;
+    fakeDriver().kernels["put"] = [](const FakeDriver::Launch &launch) {
+      const auto words = launch.parameter<uint32_t>(2);
+      ASSERT_LE(int64_t(words), launch.grid[0] * launch.threads);
+      std::memcpy(reinterpret_cast<void *>(launch.parameter<uint64_t>(0)),
+                  launch.parameters[1].data(), size_t(words) * 8);
+    };
+  }
+
+  /// Calls on `sequences` of `length` rows, of a fused product's q, k and v.
+  void start(const bundle::Manifest &manifest, int64_t sequences,
+             int64_t length, rt::DType dtype = rt::DType::F32) {
+    installKernels(manifest);
+    program = manifest;
+    auto made = Attention::make(gpuBundle(manifest), 2, 0);
+    ASSERT_OK(made);
+    attention = std::move(*made);
+    shape = {.sequences = sequences,
+             .length = length,
+             .prompt = 0,
+             .queryHeads = heads,
+             .kvHeads = kvHeads,
+             .headDim = dim,
+             .dtype = dtype,
+             .query = {length * width, width},
+             .key = {length * width, width},
+             .value = {length * width, width},
+             .output = {length * heads * dim, heads * dim}};
+    auto prepared = attention->prepare(shape);
+    ASSERT_OK(prepared);
+    call = std::move(*prepared);
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    fused.resize(sequences * length * width);
+    for (float &x : fused)
+      x = rounded(normal(random));
+  }
+
+  float rounded(float x) const {
+    // By the reference's store: GCC 12 drops a mask of the low half between two
+    // std::bit_cast at -O1.
+    uint32_t stored = 0;
+    rt::reference::store(&stored, 0, shape.dtype, x);
+    return static_cast<float>(rt::reference::load(&stored, 0, shape.dtype));
+  }
+
+  /// The output of a layer's step.
+  std::vector<float> run(const Place &place, Part part, Memory &lists) {
+    const int64_t size = rt::byteSize(shape.dtype);
+    Memory input(std::ssize(fused) * size), workspace(call->workspaceBytes()),
+        output(shape.sequences * shape.output.sequence * size);
+    for (size_t i = 0; i < fused.size(); ++i)
+      if (shape.dtype == rt::DType::F32)
+        input.as<float>()[i] = fused[i];
+      else
+        input.as<uint16_t>()[i] =
+            static_cast<uint16_t>(std::bit_cast<uint32_t>(fused[i]) >> 16);
+    auto *base = input.as<std::byte>();
+    CallMemory memory;
+    memory.query = base;
+    memory.key = base + heads * dim * size;
+    memory.value = base + (heads + kvHeads) * dim * size;
+    memory.output = output.at();
+    memory.lists = lists.at();
+    memory.workspace = workspace.at();
+    const int waits = fakeDriver().calls["cuStreamSynchronize"];
+    const int blocks = fakeDriver().calls["cuMemAlloc_v2"];
+    EXPECT_OK(call->run(place, part, memory));
+    EXPECT_EQ(fakeDriver().calls["cuStreamSynchronize"], waits);
+    EXPECT_EQ(fakeDriver().calls["cuMemAlloc_v2"], blocks);
+    std::vector<float> result(shape.sequences * shape.output.sequence);
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i] =
+          shape.dtype == rt::DType::F32
+              ? output.as<float>()[i]
+              : std::bit_cast<float>(uint32_t(output.as<uint16_t>()[i]) << 16);
+    return result;
+  }
+
+  /// By definition, over the pairs (sequence, head, row, key) that are kept.
+  using Kept = std::function<bool(int64_t, int64_t, int64_t, int64_t)>;
+  void expectAttention(const std::vector<float> &mine, const Kept &kept,
+                       double tolerance) const {
+    const int64_t n = shape.length;
+    double worst = 0;
+    for (int64_t s = 0; s < shape.sequences; ++s)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < n; ++i) {
+          auto row = [&](int64_t r, int64_t at) {
+            return fused.data() + (s * n + r) * width + at * dim;
+          };
+          const int64_t kv = h / (heads / kvHeads);
+          std::vector<double> sum(dim);
+          double total = 0;
+          for (int64_t j = 0; j < n; ++j) {
+            if (!kept(s, h, i, j))
+              continue;
+            double logit = 0;
+            for (int64_t d = 0; d < dim; ++d)
+              logit += double(row(i, h)[d]) * row(j, heads + kv)[d];
+            const double p = std::exp(logit / std::sqrt(double(dim)));
+            total += p;
+            for (int64_t d = 0; d < dim; ++d)
+              sum[d] += p * row(j, heads + kvHeads + kv)[d];
+          }
+          for (int64_t d = 0; d < dim; ++d)
+            worst = std::max(
+                worst, std::abs(sum[d] / total -
+                                mine[((s * n + i) * heads + h) * dim + d]));
+        }
+    EXPECT_LT(worst, tolerance);
+  }
+
+  bundle::Manifest program;
+  std::unique_ptr<Attention> attention;
+  std::unique_ptr<Call> call;
+  CallShape shape;
+  std::vector<float> fused;
+};
+
+bool everything(int64_t, int64_t, int64_t, int64_t) { return true; }
+
+TEST_F(DeviceAttention, IsTheDefinition) {
+  start(gpuManifest(), 2, 40);
+  Memory none(0);
+  expectAttention(run({}, Part::All, none), everything, 1e-5);
+}
+
+TEST_F(DeviceAttention, TakesBatchesWhoseArgumentsTakeSeveralLaunches) {
+  bundle::Manifest manifest = gpuManifest();
+  manifest.rules.front().phases.front().attention =
+      kernelNamed(manifest, "dense_lse"); // with tensor maps
+  start(manifest, 13, 33, rt::DType::BF16);
+  Memory none(0);
+  fakeDriver().launches.clear();
+  expectAttention(run({}, Part::All, none), everything, 0.02);
+  EXPECT_GT(fakeDriver().launches["put"], 2);
+}
+
+TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  start(manifest, 2, 50);
+  ASSERT_OK(attention->check(8, 0));
+  const std::vector<int64_t> renewals =
+      bundle::plannedSteps(manifest.selections[0].cadence, 8, 0);
+  const std::set<int64_t> renewed(renewals.begin(), renewals.end());
+  ASSERT_FALSE(renewed.empty());
+  Memory lists(call->listBytes(1)), again(call->listBytes(1));
+  std::vector<bool> kept;
+  auto read = [&](Memory &memory) {
+    const rt::IndexListShape lengths{
+        manifest.selections,
+        {std::vector<bool>(manifest.selections.size(), true)},
+        {50, 50},
+        heads,
+        bundle::Encoding::Uint16,
+        kvHeads};
+    rt::IndexLists where = rt::IndexLists::at(lengths, memory.at());
+    std::vector<bool> mask(2 * heads * 50 * 50);
+    for (int64_t s = 0; s < 2; ++s) {
+      const heddle::abi::IndexList &list = where.list(0, s, 0);
+      std::vector<int32_t> keys(list.keep);
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < 50; ++i) {
+          EXPECT_TRUE(bundle::decodeList(
+              lengths.encoding, 50,
+              bundle::listRow(list, h, i / manifest.selections[0].group),
+              keys));
+          for (int32_t j : keys)
+            mask[((s * heads + h) * 50 + i) * 50 + j] = true;
+        }
+    }
+    return mask;
+  };
+  for (int64_t step = *renewed.begin(); step <= 8; ++step) {
+    const std::vector<float> mine =
+        run({.layer = 1, .step = step, .steps = 8}, Part::All, lists);
+    if (renewed.count(step)) {
+      expectAttention(mine, everything, 1e-5);
+      kept = read(lists);
+    } else {
+      expectAttention(
+          mine,
+          [&](int64_t s, int64_t h, int64_t i, int64_t j) -> bool {
+            return kept[((s * heads + h) * 50 + i) * 50 + j];
+          },
+          1e-5);
+    }
+  }
+  EXPECT_EQ(std::count(kept.begin(), kept.end(), true), 2 * heads * 50 * 25);
+  // The selection alone is the same, and writes no output.
+  const std::vector<float> nothing = run(
+      {.layer = 1, .step = *renewed.begin(), .steps = 8}, Part::Select, again);
+  EXPECT_TRUE(std::all_of(nothing.begin(), nothing.end(),
+                          [](float x) { return x == 0; }));
+  EXPECT_EQ(read(again), kept);
+}
+
+TEST_F(DeviceAttention, RefusesWhatKernelsCannotRead) {
+  start(gpuManifest(), 1, 20);
+  CallMemory memory;
+  alignas(256) std::byte byte[512];
+  memory.query = memory.key = memory.value = byte + 8;
+  memory.output = memory.workspace = byte;
+  EXPECT_ERROR(call->run({}, Part::All, memory), "multiples of 16 bytes");
+  memory.lists = byte + 8;
+  EXPECT_ERROR(call->run({}, Part::All, memory), "multiple of 64 bytes");
+  shape.key.row += 2;
+  EXPECT_ERROR(attention->prepare(shape), "make it contiguous");
+  shape.key.row -= 2;
+  shape.headDim = 80;
+  EXPECT_ERROR(attention->prepare(shape), "head dim 80");
+  EXPECT_ERROR(Attention::make(gpuBundle(gpuManifest()), 1, 3),
+               "there is no GPU 3");
+}
+
+} // namespace

@@ -1,0 +1,84 @@
+//===- Reading.h - Texts of schedules, with all their mistakes --*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What heddlec, heddle-opt and the language server say of a text, from one
+// place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PIPELINES_READING_H
+#define HEDDLE_PIPELINES_READING_H
+
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBufferRef.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <memory>
+#include <set>
+
+namespace mlir::heddle {
+
+/// The location of the character at `offset` of the text of file `name`.
+Location locationAt(MLIRContext *context, StringRef text, StringRef name,
+                    size_t offset);
+
+/// A text as far as it can be read. Each mistake is an error of the context's
+/// diagnostics, at its place, with what to write; what follows from another
+/// mistake is not said. The text must be nested no deeper than nestingProblem()
+/// allows.
+class Reading {
+public:
+  /// With `places`, where operations and values stand is kept.
+  Reading(llvm::MemoryBufferRef buffer, MLIRContext *context,
+          bool places = false);
+
+  /// Whether there was no mistake.
+  bool isGood() const { return good; }
+
+  /// What was read, without the operations that errors are about; null if not
+  /// even that could be.
+  ModuleOp module() { return result ? *result : ModuleOp(); }
+  OwningOpRef<ModuleOp> takeModule() { return std::move(result); }
+
+  /// Where what was read stands; pointers into kept(). Empty if it was not
+  /// asked for.
+  const AsmParserState &places() const { return state; }
+
+  /// The text with spaces where operations were left out.
+  StringRef kept() const;
+
+private:
+  bool parse(bool first);
+  void noteBrace(Diagnostic &error) const;
+  void noteValue(Diagnostic &error, StringRef value) const;
+  bool beginsOperation(StringRef line) const;
+  bool dropOperationAt(unsigned line);
+  LogicalResult verifyAll();
+
+  MLIRContext *context;
+  std::string name, text, blanks;
+  SmallVector<StringRef> lines; ///< of `text`, or of `blanks`
+  bool withPlaces, good = false;
+  SmallVector<unsigned> newLines;               ///< of this round's errors
+  std::set<std::pair<unsigned, unsigned>> said; ///< lines and columns
+  llvm::StringSet<> lost; ///< values of operations that were left out
+  std::unique_ptr<llvm::SourceMgr> sources;
+  AsmParserState state;
+  OwningOpRef<ModuleOp> result;
+};
+
+/// Warnings and errors that compiling the module's schedules to plans gives
+/// beyond reading them. The module stays as it is. Says nothing of a module
+/// that holds other things than schedules.
+LogicalResult checkSchedules(ModuleOp module);
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_PIPELINES_READING_H

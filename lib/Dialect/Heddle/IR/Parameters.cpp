@@ -1,0 +1,147 @@
+//===- Parameters.cpp - Numbers that a schedule names ---------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Parameters.h"
+
+#include "Assembly.h"
+#include "heddle/Support/NearestWord.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+static thread_local MutableArrayRef<Parameter> inScope;
+static thread_local bool open = false;
+
+ParameterScope::ParameterScope(MutableArrayRef<Parameter> parameters)
+    : outer(inScope), outerOpen(open) {
+  inScope = parameters;
+  open = true;
+}
+
+ParameterScope::~ParameterScope() {
+  inScope = outer;
+  open = outerOpen;
+}
+
+bool ParameterScope::isOpen() { return open; }
+
+MutableArrayRef<Parameter> ParameterScope::current() { return inScope; }
+
+static SmallVector<StringRef> namesOf(ArrayRef<Parameter> parameters) {
+  return llvm::map_to_vector(
+      parameters, [](const Parameter &parameter) { return parameter.name; });
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+ParseResult
+mlir::heddle::parseParameters(AsmParser &parser,
+                              SmallVectorImpl<Parameter> &parameters) {
+  auto parseOne = [&]() -> ParseResult {
+    Parameter parameter;
+    parameter.loc = parser.getCurrentLocation();
+    if (failed(parser.parseOptionalKeyword(&parameter.name)))
+      return parser.emitError(parameter.loc, "expected a parameter, such as "
+                                             "keep = 20 percent");
+    if (parameter.name == "step")
+      return parser.emitError(parameter.loc, "no parameter can be named "
+                                             "'step', which is a word of at");
+    auto *same = llvm::find_if(parameters, [&](const Parameter &other) {
+      return other.name == parameter.name;
+    });
+    if (same != parameters.end())
+      return parser.emitError(parameter.loc)
+                 .append("parameter '", parameter.name, "' is declared twice")
+                 .attachNote(parser.getEncodedSourceLoc(same->loc))
+             << "the first one is here";
+    SMLoc loc = parser.getCurrentLocation();
+    if (failed(parser.parseOptionalEqual()))
+      return parser.emitError(loc)
+             << "parameter '" << parameter.name
+             << "' has no value; write what it is when nothing else is set, "
+                "such as "
+             << parameter.name << " = 20 percent";
+    if (parseNumber(parser, parameter.value))
+      return failure();
+    parameters.push_back(parameter);
+    return success();
+  };
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalParen,
+                                        parseOne);
+}
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+OptionalParseResult NumberPlace::parseParameter(Attribute &value,
+                                                StringRef expected) {
+  StringRef word;
+  if (failed(parser.parseOptionalKeyword(&word)))
+    return std::nullopt;
+  for (Parameter &declared : ParameterScope::current())
+    if (declared.name == word) {
+      declared.used = true;
+      parameter = &declared;
+      value = declared.value;
+      return ParseResult::success();
+    }
+  InFlightDiagnostic error = parser.emitError(loc);
+  error << "expected " << expected << ", found '" << word << "'";
+  SmallVector<StringRef> names = namesOf(ParameterScope::current());
+  if (names.empty())
+    return ParseResult(error);
+  error << "; the schedule's parameters are " << llvm::join(names, ", ");
+  StringRef nearest = nearestOf(word, names);
+  if (!nearest.empty())
+    error.attachNote(parser.getEncodedSourceLoc(loc))
+        << "did you mean '" << nearest << "'?";
+  return ParseResult(error);
+}
+
+ParseResult NumberPlace::checkPercent() const {
+  const char *end = text();
+  while (llvm::isDigit(*end) || *end == '.' || *end == '/')
+    ++end;
+  StringRef number(text(), end - text());
+  while (*end == ' ')
+    ++end;
+  if (number.empty() || *end != '%')
+    return success();
+  return error() << "expected a number, found '" << number << "%'; write "
+                 << number << " percent";
+}
+
+ParseResult NumberPlace::parseInteger(int64_t &value) {
+  if (checkPercent())
+    return failure();
+  Attribute named;
+  OptionalParseResult found = parseParameter(named, "an integer");
+  if (!found.has_value())
+    return parser.parseInteger(value);
+  if (failed(*found))
+    return failure();
+  auto integer = dyn_cast<IntegerAttr>(named);
+  if (!integer)
+    return error() << "expected an integer, and parameter '" << parameter->name
+                   << "' is a ratio";
+  value = integer.getInt();
+  return success();
+}
+
+InFlightDiagnostic NumberPlace::error(const Twine &message) const {
+  InFlightDiagnostic error = parser.emitError(loc, message);
+  if (parameter)
+    error.attachNote(parser.getEncodedSourceLoc(parameter->loc))
+        << "parameter '" << parameter->name << "' is declared here";
+  return error;
+}

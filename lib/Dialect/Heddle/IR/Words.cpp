@@ -1,0 +1,78 @@
+//===- Words.cpp - What to write in place of a slip -----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assembly.h"
+#include "heddle/Support/NearestWord.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+bool mlir::heddle::beginsLine(const char *text) {
+  while (*--text == ' ' || *text == '\t')
+    ;
+  return *text == '\n' || *text == '\r';
+}
+
+InFlightDiagnostic mlir::heddle::suggesting(InFlightDiagnostic error,
+                                            StringRef word,
+                                            ArrayRef<StringRef> words) {
+  StringRef nearest = nearestOf(word, words);
+  if (!word.empty() && !nearest.empty())
+    error.attachNote() << "did you mean '" << nearest << "'?";
+  return error;
+}
+
+InFlightDiagnostic mlir::heddle::unknownWord(AsmParser &parser, SMLoc loc,
+                                             StringRef kind, StringRef word,
+                                             ArrayRef<StringRef> words) {
+  InFlightDiagnostic error = parser.emitError(loc);
+  if (word.empty())
+    error << "expected a " << kind;
+  else
+    error << "unknown " << kind << " '" << word << "'";
+  error << (words.size() == 1 ? ": there is " : ": one of ")
+        << llvm::join(words, ", ");
+  return suggesting(std::move(error), word, words);
+}
+
+InFlightDiagnostic mlir::heddle::wasWritten(AsmParser &parser, SMLoc loc,
+                                            const Twine &before,
+                                            const Twine &now,
+                                            StringRef instead) {
+  InFlightDiagnostic error = parser.emitError(loc)
+                             << before << " is now written " << now;
+  if (!instead.empty())
+    error.attachNote() << "write '" << instead << "'";
+  return error;
+}
+
+bool mlir::heddle::isValueOp(AsmParser &parser, StringRef word) {
+  auto name = RegisteredOperationName::lookup(("heddle." + word).str(),
+                                              parser.getContext());
+  return name && name->hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() &&
+         name->hasTrait<OpTrait::OneResult>();
+}
+
+ParseResult mlir::heddle::parseValue(OpAsmParser &parser,
+                                     OpAsmParser::UnresolvedOperand &operand) {
+  SMLoc loc = parser.getCurrentLocation();
+  OptionalParseResult found = parser.parseOptionalOperand(operand);
+  if (found.has_value())
+    return *found;
+  StringRef word;
+  if (failed(parser.parseOptionalKeyword(&word)))
+    return parser.emitError(loc, "expected a value, such as %cols");
+  if (isValueOp(parser, word))
+    return parser.emitError(loc)
+           << "expected a value, found the op " << word
+           << "; give it a line of its own, %" << word << " = " << word
+           << " ..., and write %" << word << " here";
+  return parser.emitError(loc) << "expected a value, found '" << word
+                               << "'; values begin with %, as %" << word;
+}

@@ -1,0 +1,256 @@
+//===- Reading.cpp - Texts of schedules, with all their mistakes ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Pipelines/Reading.h"
+
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Support/NearestWord.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+namespace {
+
+/// The operation of schedules whose name is most like `word`, or "".
+StringRef nearestOperation(MLIRContext *context, StringRef word) {
+  SmallVector<StringRef> names;
+  for (RegisteredOperationName op : context->getRegisteredOperations())
+    if (op.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() ||
+        op.getStringRef() == ReuseOp::getOperationName())
+      names.push_back(op.stripDialect());
+  return nearestOf(word, names);
+}
+
+/// Says what to write to errors of MLIR's own.
+void noteNearest(Diagnostic &error) {
+  const std::string text = error.str();
+  StringRef word = text;
+  if (word.contains("expected SSA operand")) {
+    error.attachNote() << "values begin with %, such as %cols; an op whose "
+                          "value is used has a line of its own";
+    return;
+  }
+  if (word.contains("expected 'on'")) {
+    error.attachNote() << "write when: 'on' and a cadence's value, such as on "
+                          "%refresh";
+    return;
+  }
+  if (word.starts_with("custom op 'schedule' is unknown")) {
+    error.attachNote() << "write 'heddle.schedule'";
+    return;
+  }
+  if (!word.consume_front("custom op '") || !word.contains("' is unknown"))
+    return;
+  word = word.take_until([](char c) { return c == '\''; });
+  word.consume_front("heddle.");
+  StringRef nearest = nearestOperation(error.getLocation()->getContext(), word);
+  if (!nearest.empty())
+    error.attachNote() << "did you mean '" << nearest << "'?";
+}
+
+} // namespace
+
+Location mlir::heddle::locationAt(MLIRContext *context, StringRef text,
+                                  StringRef name, size_t offset) {
+  StringRef before = text.take_front(offset);
+  return FileLineColLoc::get(context, name, before.count('\n') + 1,
+                             offset - (before.rfind('\n') + 1) + 1);
+}
+
+// After an error the text is parsed once more without the operations that
+// errors were about, so that several are found.
+Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context,
+                 bool places)
+    : context(context), name(buffer.getBufferIdentifier()),
+      text(buffer.getBuffer().str()), withPlaces(places) {
+  StringRef(text).split(lines, '\n');
+  size_t longest = 0;
+  for (StringRef line : lines)
+    longest = std::max(longest, line.size());
+  blanks.assign(longest, ' ');
+  const bool hasSchedules = StringRef(text).contains("schedule");
+  constexpr int mostRounds = 10;
+  for (int round = 0; round < mostRounds; ++round) {
+    newLines.clear();
+    if (parse(/*first=*/round == 0)) {
+      good = round == 0 && succeeded(verifyAll());
+      return;
+    }
+    if (!hasSchedules || newLines.empty() ||
+        !llvm::all_of(newLines,
+                      [&](unsigned line) { return dropOperationAt(line); }))
+      return;
+  }
+}
+
+StringRef Reading::kept() const {
+  return sources->getMemoryBuffer(sources->getMainFileID())->getBuffer();
+}
+
+bool Reading::parse(bool first) {
+  sources = std::make_unique<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(llvm::join(lines, "\n"), name),
+      llvm::SMLoc());
+  state = AsmParserState();
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return success(!first);
+    auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+    if (!place || place.getLine() == 0 || place.getLine() > lines.size())
+      return success(!first);
+    StringRef at = lines[place.getLine() - 1].drop_front(std::min<size_t>(
+        place.getColumn() - 1, lines[place.getLine() - 1].size()));
+    StringRef value = at.take_while([](char c) {
+      return llvm::isAlnum(c) || StringRef("%_$.-").contains(c);
+    });
+    if (!said.insert({place.getLine(), place.getColumn()}).second)
+      return success();
+    newLines.push_back(place.getLine());
+    if (lost.contains(value))
+      return success(); // it follows from another
+    noteNearest(diagnostic);
+    if (diagnostic.str() == "expected operation name in quotes")
+      noteBrace(diagnostic);
+    if (diagnostic.str() == "use of undeclared SSA value name")
+      noteValue(diagnostic, value);
+    return failure(); // the next handler prints it
+  });
+  // Verified apart, for all that is wrong.
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  if (!withPlaces) {
+    result = parseSourceFile<ModuleOp>(*sources, config);
+    return static_cast<bool>(result);
+  }
+  result = ModuleOp::create(UnknownLoc::get(context));
+  if (failed(parseAsmSourceFile(*sources, result->getBody(), config, &state))) {
+    result = nullptr;
+    return false;
+  }
+  // As parseSourceFile() has it.
+  Block &body = *result->getBody();
+  if (llvm::hasSingleElement(body))
+    if (auto only = dyn_cast<ModuleOp>(body.front())) {
+      only->remove();
+      result = only;
+    }
+  return true;
+}
+
+/// Says which brace has no other.
+void Reading::noteBrace(Diagnostic &error) const {
+  SmallVector<size_t> open;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '/' && StringRef(text).substr(at).starts_with("//"))
+      at = std::min(text.find('\n', at), text.size());
+    else if (text[at] == '{')
+      open.push_back(at);
+    else if (text[at] == '}' && open.empty())
+      return void(error.attachNote(locationAt(context, text, name, at))
+                  << "this '}' closes nothing");
+    else if (text[at] == '}')
+      open.pop_back();
+  }
+  if (!open.empty())
+    error.attachNote(locationAt(context, text, name, open.front()))
+        << "this '{' has no '}'";
+}
+
+/// Says which value was probably meant.
+void Reading::noteValue(Diagnostic &error, StringRef value) const {
+  SmallVector<StringRef> made;
+  for (StringRef line : lines)
+    if (line = line.ltrim(); line.starts_with("%"))
+      made.push_back(line.take_until(
+          [](char c) { return c == ' ' || c == '=' || c == ':'; }));
+  StringRef nearest = nearestOf(value, made);
+  if (nearest == value)
+    error.attachNote() << "a value is made in a line above its use";
+  else if (!nearest.empty())
+    error.attachNote() << "did you mean " << nearest << "?";
+}
+
+/// Whether the line is one that an operation of a schedule begins with, and
+/// not the rest of one.
+bool Reading::beginsOperation(StringRef line) const {
+  line = line.ltrim();
+  if (line.starts_with("%"))
+    return line.contains('=');
+  line.consume_front("heddle.");
+  StringRef word =
+      line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+  return word == "reuse" ||
+         llvm::any_of(
+             context->getRegisteredOperations(),
+             [&](RegisteredOperationName op) {
+               return op.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() &&
+                      op.stripDialect() == word;
+             }) ||
+         line.starts_with("}");
+}
+
+/// Empties the lines of the operation that has this one (from 1). False where
+/// the rest would not be what it is with the operation.
+bool Reading::dropOperationAt(unsigned line) {
+  size_t first = line - 1;
+  size_t end = first + 1;
+  auto isEmpty = [&](size_t i) {
+    return lines[i].split("//").first.trim().empty();
+  };
+  while (first > 0 && !beginsOperation(lines[first]) && !isEmpty(first))
+    --first;
+  while (end < lines.size() && !beginsOperation(lines[end]) && !isEmpty(end))
+    ++end;
+  for (size_t i = first; i < end; ++i) {
+    if (lines[i].contains('{') || lines[i].contains('}'))
+      return false;
+    if (StringRef made = lines[i].ltrim(); made.starts_with("%"))
+      lost.insert(made.take_until(
+          [](char c) { return c == ' ' || c == '=' || c == ':'; }));
+    lines[i] = StringRef(blanks).take_front(lines[i].size());
+  }
+  return true;
+}
+
+/// Each operation by itself, if they are not all good.
+LogicalResult Reading::verifyAll() {
+  DenseSet<Location> told;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+                   !told.insert(diagnostic.getLocation()).second);
+  });
+  if (succeeded(verify(*result)))
+    return success();
+  for (auto schedule : result->getOps<ScheduleOp>())
+    if (!schedule.getBodyRegion().empty())
+      for (Operation &op : *schedule.getBody())
+        (void)verify(&op);
+  return failure();
+}
+
+LogicalResult mlir::heddle::checkSchedules(ModuleOp module) {
+  for (Operation &op : *module.getBody())
+    if (!isa<ScheduleOp>(op))
+      return success();
+  if (module.getBody()->empty())
+    return success();
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PassManager pm(module.getContext());
+  populateSchedulePipeline(pm);
+  populatePlanPipeline(pm);
+  return pm.run(*copy);
+}

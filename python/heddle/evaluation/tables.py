@@ -1,0 +1,67 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tables of the papers in miniature: which schedules each compares."""
+
+from ..schedule import attend, schedule, window
+
+KEEP = ("1/2", "3/10", "1/5", "1/10")
+
+
+def _keeps(name, **more):
+    return [(name, {"keep": keep, **more}) for keep in KEEP]
+
+
+def _windows(length):
+    """Near keys alone, of the width at which as many pairs are computed."""
+    wide = {keep: max(2, int(length * int(keep[0]) / int(keep[2:]))) for keep in KEEP}
+    return [(schedule(f"window_{size}", attend(window(size))), {}) for size in wide.values()]
+
+
+def pulsecol(length):
+    """Accuracy by method and share of keys that is kept."""
+    return [("dense", {}), *_keeps("pulsecol"), *_keeps("sparsed"), *_windows(length),
+            ("streaming-llm", {})]
+
+
+def pulsecol_ablations(length):
+    """Rows of a group, refreshes, the refreshes' part of the run, kinds of cadence."""
+    return [("dense", {}), *[("pulsecol", {"group": n}) for n in (16, 64, 128)],
+            *[("pulsecol", {"count": n}) for n in (1, 2, 4, 8, 16)],
+            *[("pulsecol", {"window": part}) for part in ("1/10", "1/2", "1")],
+            ("pulsecol-power", {}), ("pulsecol-random", {}), ("columns-once", {})]
+
+
+def sparsed(length):
+    """Share of blocks, their size, when they are chosen, prompt and response together, at
+    every step."""
+    skips = [("sparsed", {"skip": skip}) for skip in ("1/20", "1/10", "3/10", "1/2")]
+    return [("dense", {}), *_keeps("sparsed"), *[("sparsed", {"size": n}) for n in (16, 32, 64)],
+            *skips, ("sparsed", {"keep": "1/2", "size": 32}), ("sparsed-no-isolation", {}), ("sparsed-no-reuse", {}),
+            ("sparsed-released", {})]
+
+
+def dyllm(length):
+    """The cosine below which a row is computed anew, and what becomes of the others."""
+    return [("dense", {}),
+            *[("dyllm", {"below": x}) for x in ("0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")],
+            ("dyllm-no-propagation", {}), ("dyllm-ffn-only", {}), ("dyllm", {"from": 8})]
+
+
+def window_diffusion(length):
+    """The masked positions that exist, and how often the window moves."""
+    wide = [("window-diffusion", {"external": n}) for n in (16, 32, 128)]
+    phases = [("window-diffusion", {"phase": n}) for n in (4, 8, 16)]
+    return [("dense", {}), ("window-diffusion", {}), *wide, *phases,
+            ("window-diffusion-adaptive", {}), ("window-diffusion-released", {})]
+
+
+def composed(length):
+    """Compositions beside what they are made of."""
+    return [(name, {}) for name in
+            ("dense", "pulsecol", "sparsed", "dyllm", "window-diffusion", "fast-dllm-dual",
+             "columns-window-sinks", "columns-in-window", "columns-saliency", "window-saliency",
+             "columns-window-saliency", "blocks-dual-cache", "per-layer")]
+
+
+TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
+          "dyllm": dyllm, "window": window_diffusion, "composed": composed}

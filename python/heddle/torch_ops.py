@@ -1,0 +1,73 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch.ops.heddle: attention as operations that torch.compile, torch.export and
+PyTorch's profiler know. Plans and runs go by their keys, which are words: a compiled
+program that PyTorch keeps on disk names a plan by what it computes.
+
+  attention(q, k, v, plan) -> output    select(q, k, k, plan) -> lists
+  attend(q, k, v, lists, plan) -> output    step(q, k, v, run, layer) -> output
+
+All but `step` compute from their arguments alone, so CUDA graphs may record them.
+`step` counts the steps of a run, which a recording would not."""
+
+import torch
+
+from . import kernels
+
+OPS = None
+
+
+def _attention(q, k, v, plan):
+    plan = kernels._known(plan)
+    return plan.kernels.run_torch(kernels._ALL, q, k, v, None, plan.prompt)
+
+
+def _select(q, k, v, plan):
+    plan = kernels._known(plan)
+    return plan.kernels.run_torch(kernels._SELECT, q, k, v, None, plan.prompt)
+
+
+def _attend(q, k, v, lists, plan):
+    plan = kernels._known(plan)
+    return plan.kernels.run_torch(kernels._ATTEND, q, k, v, lists, plan.prompt)
+
+
+def _step(q, k, v, run, layer):
+    return kernels._known(run)._attend(q, k, v, layer)
+
+
+def _like(q, k, v, *rest):
+    """What the kernels refuse is refused when a program is traced, too."""
+    if all(isinstance(n, int) for x in (q, k, v) for n in x.shape):
+        kernels._check_shapes([x.shape for x in (q, k, v)])
+    return q.new_empty(q.shape)
+
+
+def _lists(q, k, v, plan):
+    # How long they are is the kernels' business, and known when they run.
+    return q.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.uint8)
+
+
+def _register():
+    library = torch.library.Library("heddle", "DEF")
+    unsafe = getattr(torch.Tag, "cudagraph_unsafe", None)
+    for name, arguments, function, fake in (
+            ("attention", "Tensor q, Tensor k, Tensor v, str plan", _attention, _like),
+            ("select", "Tensor q, Tensor k, Tensor v, str plan", _select, _lists),
+            ("attend", "Tensor q, Tensor k, Tensor v, Tensor lists, str plan", _attend, _like),
+            ("step", "Tensor q, Tensor k, Tensor v, str run, int layer", _step, _like)):
+        # Bundles take tensors as they lie, so compilers must leave them so.
+        tags = [torch.Tag.needs_exact_strides] if hasattr(torch.Tag, "needs_exact_strides") else \
+            [torch.Tag.needs_fixed_stride_order]
+        if name == "step" and unsafe is not None:
+            tags.append(unsafe)
+        library.define(f"{name}({arguments}) -> Tensor", tags=tuple(tags))
+        for device in ("CPU", "CUDA"):
+            library.impl(name, function, device)
+        torch.library.register_fake(f"heddle::{name}", fake, lib=library)
+    return library
+
+
+if hasattr(torch.library, "register_fake"):
+    _LIBRARY = _register()  # the operations go with it
+    OPS = torch.ops.heddle

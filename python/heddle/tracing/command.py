@@ -1,0 +1,98 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program heddle-trace."""
+
+import argparse
+import json
+import os
+import sys
+
+from ..errors import HeddleError
+from .page import html
+from .record import TENSORS, Record
+
+EXAMPLES = """
+examples:
+  heddle-run -m models/heddle-4m -b pulsecol.hdl --record run.safetensors "Sort 52 17 90 33."
+  heddle-trace view run.safetensors -o run.html
+  heddle-trace view run.safetensors -o run.html --layers 0,15,31 --heads 0-7
+  heddle-trace info run.safetensors --json
+
+exit status: 0 done, 1 an error that the message names, 2 wrong options
+"""
+
+
+def _numbers(text):
+    """[0, 15, 31] of "0,15,31", [0, 1, 2] of "0-2"."""
+    found = []
+    try:
+        for word in text.split(","):
+            first, _, last = word.partition("-")
+            found.extend(range(int(first), int(last or first) + 1))
+    except ValueError:
+        found = []
+    if not found or len(set(found)) != len(found):
+        raise argparse.ArgumentTypeError(f"'{text}': expected different numbers and ranges, such as 0,15,31 or 0-7")
+    return found
+
+
+def _view(args):
+    page = html(Record(args.file), args.layers, args.heads)
+    part = f"{args.output}.{os.getpid()}"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(page)
+        os.replace(part, args.output)
+    except OSError as error:
+        raise HeddleError(f"{args.output}: {error.strerror}") from None
+
+
+def _info(args):
+    record = Record(args.file)
+    run = {k: v for k, v in record.run.items() if k not in ("texts", "source")}
+    tensors = {name: record.header[name]["shape"] for name in TENSORS}
+    recall = record["maps.recall"]
+    means = [round(float(r.mean()), 4) for r in recall]
+    steps = record["maps.steps"].tolist()
+    drift = record["drift"]
+    known = drift[drift >= 0]
+    about = {"run": run, "steps": len(record["seconds"]), "tokens": len(record["confidences"]),
+             "map_steps": steps, "recall": means, "drift": round(float(1 - known.mean()), 4) if len(known) else None}
+    if args.json:
+        print(json.dumps({**about, "tensors": tensors}, indent=2))
+        return
+    print(f"{run['schedule']}, {run['model']}, {run['dtype']} on {run['device']}, {run['date']}: {about['steps']} steps over "
+          f"{run['length']} tokens (prompt {run['prompt']}), {about['tokens']} committed")
+    print(f"{run['layers']} layers, {run['heads']} heads; maps of {tensors['maps.mass'][4]} cells a side")
+    for step, mean in zip(steps, means):
+        print(f"step {step}: the pairs computed hold {100 * mean:.1f}% of attention's mass, the mean of all heads")
+    if about["drift"] is not None:
+        print(f"{100 * about['drift']:.1f}% of a list's entries are new at a renewal, in the mean")
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(prog="heddle-trace", description="Shows what heddle-run --record wrote.",
+                                epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = p.add_subparsers(dest="command", required=True, metavar="view|info")
+    view = commands.add_parser("view", help="write a page to look at, which needs nothing beside it",
+                               epilog="example: heddle-trace view run.safetensors -o run.html")
+    view.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
+    view.add_argument("-o", "--output", required=True, metavar="PAGE.html", help="the page")
+    view.add_argument("--layers", type=_numbers, metavar="N,N-N", help="these alone (default: all)")
+    view.add_argument("--heads", type=_numbers, metavar="N,N-N", help="these alone (default: all)")
+    info = commands.add_parser("info", help="print the numbers", epilog="example: heddle-trace info run.safetensors --json")
+    info.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
+    info.add_argument("--json", action="store_true", help="as one JSON object")
+    args = p.parse_args(argv)
+    try:
+        _view(args) if args.command == "view" else _info(args)
+    except HeddleError as error:
+        print(f"heddle-trace: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,521 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as a function, torch.ops.heddle and patched models on a GPU.
+
+  python3 device_check.py compile FOLDER              where heddlec is: writes bundles
+  python3 device_check.py check FOLDER [--models=DIR]  where a GPU and PyTorch are
+  python3 device_check.py bench FOLDER [--lengths=4096,16384]
+
+check ends with "N passed, M failed", exit code 1 if any failed. bench prints host time a
+call, and a step of a LLaDA-8B-shaped model of random weights: as it is (SDPA), patched,
+and with FlexAttention over as many blocks."""
+
+import argparse
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+
+import heddle
+from heddle import attend, blocks, columns, dense, every, sinks, window
+
+HERE = Path(__file__).resolve().parent
+PAIRS = {
+    "dense": dense,
+    "window": window(128),
+    "near": window(64) | sinks(4),
+    "columns": columns(keep=0.2, group=128),
+    "columns32": columns(keep=0.25, group=32),
+    "mixed": columns(keep=0.1, group=64) | window(64) | sinks(4),
+    "blocks": blocks(keep=0.3, size=128),
+}
+SCHEDULES = {"dense": lambda: heddle.preset("dense"), "pulsecol": lambda: heddle.preset("pulsecol"),
+             "every": lambda: attend(columns(keep=0.2, group=128), refresh=every(4)),
+             "sparsed": lambda: heddle.preset("sparsed")}
+
+
+def compile_all(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, pairs in PAIRS.items():
+        at_once = {"refresh": every(1), "at_once": True} if pairs._unrefreshed() else {}
+        heddle.compile(heddle.schedule(name, attend(pairs, **at_once)), target="cuda:sm_90a").save(
+            folder / f"pairs-{name}.hdl")
+    for name, make in SCHEDULES.items():
+        heddle.compile(make(), target="cuda:sm_90a").save(folder / f"run-{name}.hdl")
+    print(f"{len(PAIRS) + len(SCHEDULES)} bundles in {folder}, "
+          f"{sum(f.stat().st_size for f in folder.glob('*.hdl')):,} bytes")
+
+
+def bundle(folder, name):
+    return heddle.Bundle.read(folder / f"{name}.hdl")
+
+
+class Checks:
+    def __init__(self, folder, models):
+        import torch
+        self.torch, self.folder, self.models = torch, folder, models
+        torch.manual_seed(7)
+        self.plans = {name: heddle.plan(bundle(folder, f"pairs-{name}")) for name in PAIRS}
+
+    def tensors(self, n=300, heads=8, kv=2, dim=128, batch=2, dtype="bfloat16"):
+        torch = self.torch
+        return [torch.randn(batch, n, h, dim, device="cuda", dtype=getattr(torch, dtype))
+                for h in (heads, kv, kv)]
+
+    def probabilities(self, q, k):
+        k = k.repeat_interleave(q.shape[2] // k.shape[2], 2)
+        s = self.torch.einsum("bihd,bjhd->bhij", q.float(), k.float()) / q.shape[3] ** 0.5
+        return s
+
+    def mask(self, name, q, k):
+        """[batch or 1, heads or 1, n, n], by definition in float32."""
+        torch, n = self.torch, q.shape[1]
+        i = torch.arange(n, device="cuda")
+        distance, key = (i[:, None] - i).abs()[None, None], i[None, None, None]
+        near = {"window": distance <= 64, "near": (distance <= 32) | (key < 4),
+                "mixed": (distance <= 32) | (key < 4)}.get(name)
+        selections = {"columns": (0.2, 128), "columns32": (0.25, 32), "mixed": (0.1, 64),
+                      "blocks": (0.3, 128)}
+        if name not in selections:
+            return near if near is not None else torch.ones(1, 1, n, n, dtype=bool, device="cuda")
+        keep, group = selections[name]
+        p = self.probabilities(q, k).softmax(-1)
+        mask = torch.zeros_like(p, dtype=torch.bool)
+        for start in range(0, n, group):
+            score = p[:, :, start:start + group].mean(2)
+            if name == "blocks":
+                pad = torch.nn.functional.pad(score, (0, -n % group))
+                score = pad.unflatten(-1, (-1, group)).sum(-1)
+                score = score / torch.tensor([min(group, n - b * group)
+                                              for b in range(score.shape[-1])], device="cuda")
+            count = max(1, int(keep * score.shape[-1]))
+            best = score.sort(dim=-1, descending=True, stable=True).indices[..., :count]
+            kept = torch.zeros_like(score, dtype=torch.bool).scatter_(-1, best, True)
+            if name == "blocks":
+                kept = kept.repeat_interleave(group, -1)[..., :n]
+            mask[:, :, start:start + group] = kept[:, :, None]
+        return mask if near is None else mask | near
+
+    def attended(self, q, k, v, mask):
+        torch = self.torch
+        p = self.probabilities(q, k).masked_fill(~mask, -torch.inf).softmax(-1)
+        v = v.repeat_interleave(q.shape[2] // v.shape[2], 2).float()
+        return torch.einsum("bhij,bjhd->bihd", p, v)
+
+    def near(self, mine, theirs, share=0.0, tolerance=0.02):
+        """All rows, but a `share` of them, whose scores in bf16 tie otherwise."""
+        error = (mine.float() - theirs.float()).abs().amax(-1)
+        assert mine.isfinite().all(), "not finite"
+        off = (error > tolerance).float().mean().item()
+        assert off <= share, f"{off:.2%} of rows are off, by {error.max().item():.3g}"
+
+    # Each method is a check.
+    def pairs(self):
+        for name, plan in self.plans.items():
+            for dim, dtype, n, batch, heads, kv in (
+                    (128, "bfloat16", 1024, 1, 8, 8), (128, "bfloat16", 1000, 3, 8, 2),
+                    (64, "bfloat16", 640, 2, 4, 4), (128, "float16", 777, 1, 7, 1)):
+                q, k, v = self.tensors(n, heads, kv, dim, batch, dtype)
+                try:
+                    self.near(plan(q, k, v), self.attended(q, k, v, self.mask(name, q, k)),
+                              0.05 if plan.selects and name not in ("dense", "window", "near")
+                              else 0)
+                except Exception as error:
+                    raise AssertionError(f"{name}, head dim {dim}, {dtype}, {n} x {batch}, "
+                                         f"{heads}/{kv} heads: {error}") from error
+
+    def strides(self):
+        torch = self.torch
+        wide = torch.randn(2, 300, 12, 128, device="cuda", dtype=torch.bfloat16)
+        q, k, v = wide[:, :, :8], wide[:, :, 8:10], wide[:, :, 10:]
+        for name in ("dense", "columns"):
+            plan = self.plans[name]
+            assert torch.equal(plan(q, k, v), plan(*(t.contiguous() for t in (q, k, v))))
+            one = plan(q[0], k[0], v[0])
+            assert torch.equal(one, plan(q, k, v)[0])
+
+    def refusals(self):
+        torch = self.torch
+        q, k, v = self.tensors()
+        plan = self.plans["window"]
+        flat = torch.randn(q.numel() + 1, device="cuda", dtype=torch.bfloat16)
+        for text, call in (
+                ("contiguous", lambda: plan(*(t.transpose(1, 2).contiguous().transpose(1, 2)
+                                              for t in (q, k, v)))),
+                ("not on the device", lambda: plan(q, k.cpu(), v)),
+                ("not of dtype", lambda: plan(q, k.half(), v)),
+                ("has no form|none of", lambda: plan(*(t.float() for t in (q, k, v)))),
+                ("16 bytes", lambda: plan(flat[1:].view(q.shape), k, v)),
+                ("do not go together", lambda: plan(q, k[:, :9], v)),
+                ("none of which runs on|code for", lambda: plan(q.cpu(), k.cpu(), v.cpu())),
+                ("requires a gradient", lambda: plan(q.clone().requires_grad_(), k, v)),
+                ("none of them is selected|nothing to reuse",
+                 lambda: heddle.plan(dense).select(q, k))):
+            import re
+            try:
+                call()
+            except (heddle.HeddleError, ValueError) as error:
+                assert re.search(text, str(error)), f"{text!r} is not in: {error}"
+            else:
+                raise AssertionError(f"nothing was said of {text!r}")
+        assert plan(q, k, v).isfinite().all()
+
+    def selections(self):
+        torch = self.torch
+        q, k, v = self.tensors(1000)
+        later = self.tensors(1000)
+        for name in ("columns", "columns32", "mixed", "blocks"):
+            plan = self.plans[name]
+            selection = plan.select(q, k)
+            assert torch.equal(selection.attend(q, k, v), plan(q, k, v))
+            self.near(selection.attend(*later), self.attended(*later, self.mask(name, q, k)), 0.05)
+
+    def streams(self):
+        torch = self.torch
+        q, k, v = self.tensors(2000)
+        plan = self.plans["columns"]
+        expected = plan(q, k, v)
+        torch.cuda.synchronize()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            x = torch.randn(4096, 4096, device="cuda")
+            for _ in range(20):
+                x = x @ x / 4096
+            late = q + 0 * x.sum().to(q.dtype)  # known only when all of that is done
+            mine = plan(late, k, v)
+        assert not side.query(), "the stream was waited for"
+        side.synchronize()
+        assert torch.equal(mine, expected) or x.isnan().any()
+
+    def threads(self):
+        torch = self.torch
+        q, k, v = self.tensors(500)
+        expected = {name: plan(q, k, v) for name, plan in self.plans.items()}
+        wrong = []
+
+        def work(name):
+            try:
+                with torch.cuda.stream(torch.cuda.Stream()):
+                    for _ in range(50):
+                        made = self.plans[name](q, k, v)
+                        torch.cuda.current_stream().synchronize()
+                        if not torch.equal(made, expected[name]):
+                            wrong.append(name)
+            except Exception as error:
+                wrong.append(f"{name}: {error}")
+        torch.cuda.synchronize()
+        threads = [threading.Thread(target=work, args=(name,)) for name in (*PAIRS, *PAIRS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong
+
+    def graphs(self):
+        torch = self.torch
+        for name in ("dense", "mixed"):
+            plan = self.plans[name]
+            q, k, v = self.tensors(700)
+            plan(q, k, v)
+            if name == "mixed":
+                plan.select(q, k).attend(q, k, v)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                made = plan(q, k, v)
+                if name == "mixed":
+                    made = made + plan.select(q, k).attend(q, k, v)
+            for _ in range(3):
+                for into, new in zip((q, k, v), self.tensors(700)):
+                    into.copy_(new)
+                graph.replay()
+                expected = plan(q, k, v)
+                assert torch.equal(made, expected * 2 if name == "mixed" else expected)
+
+    def captures_of_what_is_not_loaded(self):
+        torch = self.torch
+        q, k, v = self.tensors(64)
+        fresh = heddle.plan(bundle(self.folder, "pairs-window"), prompt=1)
+        try:
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                fresh(q, k, v)
+        except heddle.HeddleError as error:
+            assert "before the capture" in str(error)
+        else:
+            raise AssertionError("nothing was said")
+        torch.cuda.synchronize()
+
+    def compiled(self):
+        torch = self.torch
+        q, k, v = self.tensors(400)
+        plan, mixed = self.plans["window"], self.plans["mixed"]
+
+        def body(q, k, v):
+            return plan(q * 1, k, v) + mixed.select(q, k).attend(q, k, v)
+        with torch.no_grad():
+            for mode in ("default", "reduce-overhead"):
+                torch._dynamo.reset()
+                fast = torch.compile(body, fullgraph=True, mode=mode)
+                for _ in range(3):
+                    made = fast(q, k, v).clone()
+                self.near(made, body(q, k, v), tolerance=0.02)
+        for op, arguments in ((torch.ops.heddle.attention, (q, k, v, plan.key)),
+                              (torch.ops.heddle.select, (q, k, k, mixed.key))):
+            torch.library.opcheck(op.default, arguments)
+
+    def forks(self):
+        q, k, v = self.tensors()
+        self.plans["window"](q, k, v)
+        child = os.fork()
+        if child == 0:
+            try:
+                self.plans["window"](q, k, v)
+            except Exception:
+                os._exit(3)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3, f"status {status}"
+
+    def cupy(self):
+        import cupy
+        torch = self.torch
+        q, k, v = self.tensors(300, dtype="float16")
+        expected = self.plans["columns"](q, k, v)
+        torch.cuda.synchronize()
+        there = [cupy.from_dlpack(t) for t in (q, k, v)]
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            made = self.plans["columns"](*there)
+            stream.synchronize()
+        assert isinstance(made, cupy.ndarray)
+        assert torch.equal(torch.from_dlpack(made), expected)
+
+    def jax(self):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        import jax
+        torch = self.torch
+        q, k, v = self.tensors(300)
+        expected = self.plans["columns"](q, k, v)
+        torch.cuda.synchronize()
+        there = [jax.dlpack.from_dlpack(t) for t in (q, k, v)]
+        made = self.plans["columns"](*there)
+        assert isinstance(made, jax.Array)
+        assert torch.equal(torch.from_dlpack(made), expected)
+
+    def runs(self):
+        torch = self.torch
+        run = heddle.Attention(bundle(self.folder, "run-every"), steps=6, layers=2)
+        made, chosen = [], {}
+        for step in range(6):
+            for layer in range(2):
+                q, k, v = self.tensors(600)
+                made = run(q, k, v, layer=layer)
+                if step % 4 == 0:
+                    self.near(made, self.attended(q, k, v, self.mask("dense", q, k)))
+                    chosen[layer] = self.mask("columns", q, k)
+                else:
+                    self.near(made, self.attended(q, k, v, chosen[layer]), 0.05)
+        assert run.step == 6
+
+    def patched(self):
+        import released
+        torch = self.torch
+        for name, mask_id in (("heddle-4m", 570), ("heddle-dream-5m", 577)):
+            folder = self.models / name
+            if not folder.is_dir():
+                raise AssertionError(f"{folder}: --models= says where the trained models are")
+            model = released.load(folder, torch.bfloat16).cuda()
+            native = heddle.load(folder, device="cuda", dtype="bf16")
+            prompt = torch.tensor(native.encode("Sort 52 17 90 33."), device="cuda")[None].long()
+            options = {"steps": 64, "gen_length": 64, "block_length": 64}
+            plain = released.generate(model, prompt, mask_id=mask_id, **options)
+            for schedule in ("dense", "every", "pulsecol", "sparsed"):
+                code = bundle(self.folder, f"run-{schedule}")
+                with heddle.patch(model, code, **options):
+                    made = released.generate(model, prompt, mask_id=mask_id, **options)
+                    again = released.generate(model, prompt, mask_id=mask_id, **options)
+                    assert torch.equal(made, again)
+                    if name == "heddle-4m":
+                        fast = torch.compile(model, fullgraph=True)
+                        third = released.generate(fast, prompt, mask_id=mask_id, **options)
+                        same = (third == made).float().mean().item()
+                        assert same > 0.95, f"{schedule}: compiled, {same:.1%} of tokens"
+                if schedule == "dense":
+                    same = (made == plain).float().mean().item()
+                    assert same > 0.95, f"{name}: {same:.1%} of the unpatched model's tokens"
+                if name == "heddle-4m":  # the loop is LLaDA's
+                    theirs = native.generate("Sort 52 17 90 33.", code, **options).sequences[0]
+                    same = (made[0].cpu().numpy() == theirs).mean()
+                    print(f"   {name}, {schedule}: {same:.1%} of the runtime's tokens")
+                    assert same > 0.9, f"{schedule}: {same:.1%} of the runtime's tokens"
+            native.close()
+
+    def all(self, only):
+        names = [n for n, f in vars(Checks).items() if callable(f) and not n.startswith("_")
+                 and n not in ("tensors", "probabilities", "mask", "attended", "near", "all")]
+        failed = 0
+        for name in names:
+            if only and name not in only:
+                continue
+            started = time.perf_counter()
+            try:
+                with self.torch.no_grad() if name != "refusals" else self.torch.enable_grad():
+                    getattr(self, name)()
+                self.torch.cuda.synchronize()
+                print(f"passed  {name} ({time.perf_counter() - started:.1f} s)", flush=True)
+            except Exception as error:
+                failed += 1
+                print(f"FAILED  {name}: {type(error).__name__}: {error}", flush=True)
+                traceback.print_exc(limit=6)
+        print(f"{len(only or names) - failed} passed, {failed} failed")
+        return failed
+
+
+def host_time(torch, call, count=2000):
+    """Microseconds of this thread a call: short bursts, which do not fill the queue."""
+    for _ in range(20):
+        call()
+    torch.cuda.synchronize()
+    best = []
+    for _ in range(count // 20):
+        started = time.perf_counter()
+        for _ in range(20):
+            call()
+        best.append((time.perf_counter() - started) / 20)
+        torch.cuda.synchronize()
+    best.sort()
+    return best[len(best) // 2] * 1e6
+
+
+def device_time(torch, call, count=20):
+    """Milliseconds a call, median."""
+    for _ in range(3):
+        call()
+    times = []
+    for _ in range(count):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    times.sort()
+    return times[len(times) // 2]
+
+
+def bench(folder, lengths, layers):
+    import torch
+    torch.set_grad_enabled(False)
+    checks = Checks(folder, None)
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    print("\nhost time a call, 128 tokens, 8 heads of 128, bf16 (us)")
+    q, k, v = checks.tensors(128, 8, 8, 128, 1)
+    heads_first = [t.transpose(1, 2) for t in (q, k, v)]
+    selection = checks.plans["columns"].select(q, k)
+    native = checks.plans["window"].kernels.prepared(q, k, v, 0)
+    made, workspace = torch.empty_like(q), torch.empty(native.call.workspace_bytes, dtype=torch.uint8, device="cuda")
+    memory = [t.data_ptr() for t in (q, k, v, made)] + [0, workspace.data_ptr(), 0]
+    for name, call in (
+            ("  of it the extension's part", lambda: native.call.run(0, *memory, 0, 1, 1, 0)),
+            ("  of it finding what is prepared",
+             lambda: checks.plans["window"].kernels.prepared(q, k, v, 0)),
+            ("scaled_dot_product_attention", lambda: sdpa(*heads_first)),
+            ("an empty_like", lambda: torch.empty_like(q)),
+            ("heddle dense", lambda: checks.plans["dense"](q, k, v)),
+            ("heddle window", lambda: checks.plans["window"](q, k, v)),
+            ("heddle columns, selecting", lambda: checks.plans["columns"](q, k, v)),
+            ("heddle columns, a selection", lambda: selection.attend(q, k, v)),
+            ("torch.ops.heddle.attention",
+             lambda: heddle.kernels._ops().attention(q, k, v, checks.plans["window"].key))):
+        print(f"  {name:32}{host_time(torch, call):8.2f}")
+
+    print("\nattention alone, 32 heads of 128, bf16, batch 1 (ms)")
+    flex = None
+    try:
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        flex = torch.compile(flex_attention)
+    except ImportError:
+        pass
+    print(f"  {'tokens':>8}{'SDPA':>10}{'dense':>10}{'columns':>10}{'blocks':>10}{'window':>10}"
+          f"{'Flex 20%':>10}{'select':>10}")
+    for n in lengths:
+        q, k, v = checks.tensors(n, 32, 32, 128, 1)
+        first = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
+        row = [device_time(torch, lambda: sdpa(*first)),
+               device_time(torch, lambda: checks.plans["dense"](q, k, v))]
+        for name in ("columns", "blocks"):
+            chosen = checks.plans[name].select(q, k)
+            row.append(device_time(torch, lambda: chosen.attend(q, k, v)))
+        row.append(device_time(torch, lambda: checks.plans["window"](q, k, v)))
+        if flex:
+            count = n // 128
+            kept = torch.rand(1, 32, count, count, device="cuda").argsort(-1) < max(1, count // 5)
+            mask = create_block_mask(lambda b, h, i, j: kept[b, h, i // 128, j // 128], 1, 32, n, n)
+            row.append(device_time(torch, lambda: flex(*first, block_mask=mask)))
+        else:
+            row.append(float("nan"))
+        row.append(device_time(torch, lambda: checks.plans["columns"].select(q, k)))
+        print(f"  {n:8}" + "".join(f"{x:10.3f}" for x in row), flush=True)
+
+    import released
+    print(f"\na step of a LLaDA-8B-shaped model, {layers} layers, random weights, bf16, batch 1 (ms)")
+    config = SimpleNamespace(model_type="llada", d_model=4096, n_heads=32, n_kv_heads=32,
+                             mlp_hidden_size=12288, n_layers=layers, rms_norm_eps=1e-5,
+                             rope_theta=500000.0, embedding_size=126464)
+    with torch.device("cuda"):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.bfloat16)
+        model = released.LLaDAModel(config).eval()
+        torch.set_default_dtype(before)
+    del model.transformer["ff_out"]
+    model.transformer["ff_out"] = torch.nn.Identity()  # the LM head is left out
+    print(f"  {'tokens':>8}{'SDPA':>10}{'patched dense':>15}{'pulsecol: dense+select':>24}"
+          f"{'pulsecol':>10}{'gain':>8}")
+    for n in lengths:
+        ids = torch.randint(0, 126464, (1, n), device="cuda")
+        count = 5 if n > 20000 else 10
+        plain = device_time(torch, lambda: model(ids), count)
+        with heddle.patch(model, bundle(folder, "run-dense"), steps=1024):
+            patched = device_time(torch, lambda: model(ids), count)
+        with heddle.patch(model, bundle(folder, "run-every"), steps=4) as run:
+            renewing, reading = [], []
+            for step in range(12):
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                model(ids)
+                end.record()
+                torch.cuda.synchronize()
+                (renewing if run.step == 1 else reading).append(begin.elapsed_time(end))
+            selecting, sparse = sorted(renewing)[len(renewing) // 2], sorted(reading)[4]
+        print(f"  {n:8}{plain:10.2f}{patched:15.2f}{selecting:24.2f}{sparse:10.2f}"
+              f"{plain / sparse:7.2f}x", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("compile", "check", "bench"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", type=Path, default=HERE.parents[2] / "models"
+                        if len(HERE.parents) > 2 else Path("models"))
+    parser.add_argument("--only", help="checks, by comma", default="")
+    parser.add_argument("--lengths", default="4096,8192,16384,32768,65536")
+    parser.add_argument("--layers", type=int, default=32)
+    arguments = parser.parse_args()
+    if arguments.what == "compile":
+        compile_all(arguments.folder)
+    elif arguments.what == "check":
+        sys.path.insert(0, str(HERE))
+        only = [name for name in arguments.only.split(",") if name]
+        sys.exit(bool(Checks(arguments.folder, arguments.models).all(only)))
+    else:
+        sys.path.insert(0, str(HERE))
+        bench(arguments.folder, [int(n) for n in arguments.lengths.split(",")], arguments.layers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""heddle-eval: what it counts, what it keeps, how it ends."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import heddle
+from common import DREAM, LLADA, PROMPTS, heddle_run
+from heddle.evaluation import records, report, statistics, sweep, tables, tasks
+
+FAST = {"gen_length": 16, "steps": 4, "block_length": 8}
+FLAGS = ["--gen-length=16", "--steps=4", "--block-length=8"]
+
+
+def command(*arguments, **kwargs):
+    return subprocess.run([sys.executable, "-m", "heddle.evaluation.command", *map(str, arguments)],
+                          capture_output=True, text=True, **kwargs)
+
+
+class StatisticsTest(unittest.TestCase):
+    def test_wilson(self):
+        # Against the roots of (p - x)^2 = z^2 x (1 - x) / n.
+        for right, count in ((0, 10), (3, 10), (10, 10), (81, 263)):
+            low, high = statistics.wilson(right, count)
+            for x in (low, high):
+                p, z = right / count, statistics.Z95
+                self.assertAlmostEqual((p - x) ** 2, z * z * x * (1 - x) / count)
+            self.assertLessEqual(low, right / count)
+            self.assertGreaterEqual(high, right / count)
+        self.assertEqual(statistics.wilson(0, 10)[0], 0)
+        self.assertEqual(statistics.wilson(10, 10)[1], 1)
+        self.assertRaises(ValueError, statistics.wilson, 3, 2)
+
+
+class RecordsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "r.jsonl"
+
+    def test_a_torn_line_is_healed(self):
+        with records.Records(self.path) as file:
+            file.append({"a": 1})
+        whole = self.path.read_bytes()
+        for torn in (b'{"b": ', b"x" * 200000):
+            self.path.write_bytes(whole + torn)
+            self.assertEqual(records.read(self.path), [{"a": 1}])
+            with records.Records(self.path) as file:
+                self.assertEqual(file.records, [{"a": 1}])
+            self.assertEqual(self.path.read_bytes(), whole)
+        self.path.write_bytes(b'{"all of it')
+        with records.Records(self.path) as file:
+            file.append({"c": 2})
+        self.assertEqual(records.read(self.path), [{"c": 2}])
+
+    def test_a_line_that_is_no_record_is_an_error(self):
+        self.path.write_text('{"a": 1}\nwrong\n{"b": 1}\n')
+        with self.assertRaisesRegex(heddle.HeddleError, "r.jsonl:2: expected a record"):
+            records.Records(self.path)
+
+    def test_one_writer(self):
+        with records.Records(self.path):
+            self.assertRaisesRegex(heddle.HeddleError, "another heddle-eval", records.Records, self.path)
+
+
+class SweepTest(unittest.TestCase):
+    def test_settings(self):
+        self.assertEqual(sweep.parse_setting("keep=10,20 percent"), ("keep", ["1/10", "1/5"]))
+        self.assertEqual(sweep.parse_setting("group=32,64"), ("group", [32, 64]))
+        self.assertEqual(sweep.parse_setting("below=0.99"), ("below", ["99/100"]))
+        for wrong in ("keep", "keep=", "keep=a", "keep=1/0", "=3"):
+            self.assertRaises(heddle.HeddleError, sweep.parse_setting, wrong)
+
+    def test_each_schedule_has_its_own_parameters(self):
+        made = sweep.sweep(["dense", "pulsecol"], {"keep": ["1/2", "1/5"], "count": [4]})
+        self.assertEqual([(name, settings) for name, settings, _ in made],
+                         [("dense", {}), ("pulsecol", {"keep": "1/2", "count": 4}),
+                          ("pulsecol", {"keep": "1/5", "count": 4})])
+        self.assertIn("keep = 1/5", str(made[2][2]))
+        for wrong in ((["dense"], {"keep": ["1/2"]}), (["no-such"], {})):
+            self.assertRaises(heddle.HeddleError, sweep.sweep, *wrong)
+
+    def test_tables_compile(self):
+        for name, table in tables.TABLES.items():
+            made = sweep.sweep(table(512), {})
+            texts = [str(schedule) for _, _, schedule in made]
+            self.assertEqual(len(set(texts)), len(texts), name)
+            for text in set(texts):
+                heddle.canonical(text)
+
+
+class EvaluateTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = Path(folder.name) / "r.jsonl"
+
+    def test_figures_are_those_of_heddle_run(self):
+        rows = heddle.evaluate(LLADA, ["sort"], examples=3, batch=2, out=self.out, **FAST)
+        examples = tasks.GENERATED["sort"].draw(3, 2026, None)
+        bundle = heddle.compile(heddle.preset("dense"), model=heddle.load(LLADA))
+        pairs = right = operations = 0
+        for part in (examples[:2], examples[2:]):
+            steps, _, texts = heddle_run(LLADA, bundle, [e.prompt for e in part], *FLAGS)
+            right += sum(t == e.answer for t, e in zip(texts, part))
+            pairs += sum(s["pairs"] for s in steps)
+        (row,) = rows
+        self.assertEqual((row["right"], row["pairs"], row["count"], row["steps"], row["tokens"]),
+                         (right, pairs, 3, 4, 48))
+        self.assertGreater(row["operations"], 4 * 64 * pairs)  # attention alone
+        self.assertEqual(rows, statistics.summarize(records.read(self.out)))
+
+    def test_what_is_there_is_not_run_again(self):
+        run = dict(examples=4, batch=2, out=self.out, **FAST)
+        seen = []
+        first = heddle.evaluate(LLADA, ["sort", "add"], on_batch=lambda *a: seen.append(a[1:]), **run)
+        self.assertEqual(seen, [(2, 8), (4, 8), (6, 8), (8, 8)])
+        lines = self.out.read_text().splitlines(True)
+        self.out.write_text("".join(lines[:3]) + lines[3][:50])  # killed in the middle of the last batch
+        again = []
+        second = heddle.evaluate(LLADA, ["sort", "add"], on_batch=lambda *a: again.append(a[1:]), **run)
+        self.assertEqual(again, [(2, 2)])
+        for a, b in zip(first, second):
+            self.assertEqual({k: v for k, v in a.items() if "second" not in k},
+                             {k: v for k, v in b.items() if "second" not in k})
+        more = heddle.evaluate(LLADA, ["sort"], **{**run, "examples": 5})
+        self.assertEqual([row["count"] for row in more], [5])
+        self.assertEqual(len(self.out.read_text().splitlines()), 5)
+        other = heddle.evaluate(LLADA, ["sort"], **{**run, "steps": 8})  # another cell
+        self.assertEqual([row["count"] for row in other], [4])
+
+    def test_timesteps_and_files(self):
+        made = self.out.with_suffix(".tasks.jsonl")
+        made.write_text('{"prompt": "Sort 52 17 90 33.", "answer": "17 33 52 90"}\n')
+        (row,) = heddle.evaluate(DREAM, str(made), gen_length=32, steps=32, dtype="f32")
+        self.assertEqual((row["right"], row["count"]), (1, 1))
+        made.write_text('{"prompt": "x"}\n')
+        with self.assertRaisesRegex(heddle.HeddleError, ":1: expected an object"):
+            heddle.evaluate(DREAM, str(made))
+
+    def test_table(self):
+        rows = heddle.evaluate(LLADA, ["sort", "single"], schedules=["dense", "pulsecol"],
+                               settings={"keep": ["1/2"]}, examples=1, length=128, **FAST)
+        text = report.markdown(rows)
+        self.assertIn("| pulsecol, keep 1/2 | ", text)
+        self.assertIn("single @128", text)
+        widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
+        self.assertEqual(len(widths), 1)
+        with mock.patch.dict(sys.modules, {"matplotlib": None}):
+            self.assertRaisesRegex(heddle.HeddleError, "heddle.eval", report.plot, rows, "x.svg")
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
+    def test_plot(self):
+        rows = heddle.evaluate(LLADA, ["sort"], schedules=["dense", "pulsecol"], examples=1, **FAST)
+        path = self.out.with_suffix(".svg")
+        drawn = []
+        for over, label in (("pairs", "of dense"), ("speed", "tokens a second")):
+            report.plot(rows, path, over)
+            drawn.append(path.read_text())
+            self.assertIn("</svg>", drawn[-1])
+            self.assertIn(label, drawn[-1])
+        self.assertNotEqual(*drawn)
+        self.assertRaisesRegex(heddle.HeddleError, "pairs or speed", report.plot, rows, path, "time")
+
+
+class CommandTest(unittest.TestCase):
+    def test_runs_and_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "r.jsonl"
+            arguments = ["--model", LLADA, "--tasks=sort", "--examples=2", "--schedule=dense,pulsecol",
+                         "--set", "keep=50 percent", "--out", out, *FLAGS]
+            done = command(*arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("| pulsecol, keep 1/2 |", done.stdout)
+            self.assertIn("4 of 4 examples", done.stderr)
+            again = command(*arguments, "--json")
+            self.assertEqual(again.stderr, "")
+            self.assertEqual([r["count"] for r in json.loads(again.stdout)], [2, 2])
+            self.assertEqual(command("table", out).stdout, done.stdout)
+
+    def test_help_and_errors(self):
+        shown = command("--help")
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("examples:", shown.stdout)
+        for code, said, *arguments in (
+                (2, "--model", "--tasks=sort"),
+                (1, "no task 'nope'; there are add", "--model", LLADA, "--tasks=nope"),
+                (1, "no schedule 'nope'", "--model", LLADA, "--schedule=nope"),
+                (1, "parameter 'nope'", "--model", LLADA, "--set=nope=3"),
+                (1, "there is no such file", "table", "/nonexistent.jsonl"),
+                (2, "invalid choice", "tables", "nope"),
+                (1, "/nonexistent", "--model", "/nonexistent", "--tasks=sort")):
+            done = command(*arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_interrupts_and_kills_leave_the_file_good(self):
+        for what, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(what):
+                out = Path(folder) / "r.jsonl"
+                arguments = [sys.executable, "-m", "heddle.evaluation.command", "--model", str(LLADA),
+                             "--tasks=recall", "--examples=40", "--batch=2", "--steps=32", "--out", str(out)]
+                process = subprocess.Popen(
+                    arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                    # A shell's `&` may have these tests ignore SIGINT.
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                self.assertIn("2 of 40", process.stderr.readline())
+                process.send_signal(what)
+                process.communicate()
+                self.assertEqual(process.returncode, code)
+                with records.Records(out) as file:
+                    self.assertLess(sum(len(r["results"]) for r in file.records), 40)
+                    self.assertGreaterEqual(len(file.records), 1)
+
+
+@unittest.skipUnless(importlib.util.find_spec("lm_eval"), "needs lm-eval")
+class LmEvalTest(unittest.TestCase):
+    def test_generates(self):
+        from lm_eval.api.registry import get_model
+        from heddle.evaluation import lm_eval  # noqa: F401  registers the model
+        model = get_model("heddle")(folder=str(LLADA), schedule="pulsecol", keep="1/2", batch_size=2,
+                                    block_length=8, steps=16)
+        requests = [types.SimpleNamespace(args=(prompt, {"until": until, "max_gen_toks": 30}))
+                    for prompt, until in (("Sort 52 17 90 33.", []), ("Sort 52 17 90 33.", [" 52"]),
+                                          (PROMPTS[1], ["\n"]))]
+        self.assertEqual(model.generate_until(requests, disable_tqdm=True),
+                         ["17 33 52 90", "17 33", "5798"])
+        self.assertRaisesRegex(NotImplementedError, "generate_until", model.loglikelihood, requests)
+
+
+if __name__ == "__main__":
+    unittest.main()

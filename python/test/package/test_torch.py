@@ -1,0 +1,246 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch.ops.heddle, torch.compile and patched models, on the host. They need PyTorch 2.4 or
+later (and Transformers), which ./check does not install:
+
+  pip install torch transformers && python -m unittest discover -s python/test/package"""
+
+import unittest
+
+import heddle
+from common import DREAM, LLADA
+from heddle import Attention, attend, attention, columns, every, preset, sinks, window
+
+try:
+    import torch
+    HAVE = hasattr(torch.library, "opcheck")
+except ImportError:
+    HAVE = False
+try:
+    import transformers
+except ImportError:
+    transformers = None
+NEEDS = "PyTorch 2.4 or later is not installed"
+
+
+def tensors(length=150, heads=4, kv_heads=2, dim=64, batch=2):
+    return [torch.randn(batch, length, n, dim) for n in (heads, kv_heads, kv_heads)]
+
+
+@unittest.skipUnless(HAVE, NEEDS)
+class GenerationTest(unittest.TestCase):
+    def test_responses_are_tensors_without_a_copy(self):
+        with heddle.load(LLADA) as model:
+            made = model.generate("Sort 3 1.", heddle.compile(preset("dense"), model=model), gen_length=8)
+        for array in (*made.responses, *made.sequences):
+            tensor = torch.from_numpy(array)
+            self.assertEqual((tensor.dtype, tensor.data_ptr()), (torch.int32, array.ctypes.data))
+
+
+@unittest.skipUnless(HAVE, NEEDS)
+class OperationsTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(3)
+        torch._dynamo.reset()
+        self.q, self.k, self.v = tensors()
+        self.near, self.chosen = heddle.plan(window(20)), heddle.plan(columns(0.2, 32) | sinks(4))
+        self.selection = self.chosen.select(self.q, self.k)
+
+    def test_operations_are_what_pytorch_expects(self):
+        q, k, v = self.q, self.k, self.v
+        ops = torch.ops.heddle
+        for op, arguments in ((ops.attention, (q, k, v, self.near.key)),
+                              (ops.attention, (q[0], k[0], v[0], self.chosen.key)),
+                              (ops.select, (q, k, k, self.chosen.key)),
+                              (ops.attend, (q, k, v, self.selection.lists, self.chosen.key))):
+            with self.subTest(op=str(op)):
+                outcomes = torch.library.opcheck(op.default, arguments)
+                self.assertEqual(set(outcomes.values()), {"SUCCESS"})
+
+    def test_operations_are_the_functions(self):
+        q, k, v = self.q, self.k, self.v
+        self.assertTrue(torch.equal(torch.ops.heddle.attention(q, k, v, self.near.key),
+                                    attention(q, k, v, window(20))))
+        self.assertTrue(torch.equal(self.selection.attend(q, k, v), self.chosen(q, k, v)))
+        self.assertTrue(torch.equal(
+            torch.ops.heddle.attend(q, k, v, self.selection.lists, self.chosen.key),
+            self.chosen(q, k, v)))
+        with self.assertRaisesRegex(heddle.HeddleError, "no plan or run 'none'"):
+            torch.ops.heddle.attention(q, k, v, "none")
+
+    def test_compiled_functions(self):
+        pairs, near, chosen = columns(0.2, 32) | sinks(4), self.near, self.chosen
+
+        def by_plans(q, k, v):
+            return near(q * 2, k, v) + chosen(q, k, v)
+
+        def by_pairs(q, k, v):
+            return attention(q, k, v, pairs) * 2
+
+        def by_selections(q, k, v):
+            selection = heddle.select(q, k, pairs)
+            return selection.attend(q, k, v) + chosen.select(q, k).attend(q, k + 1, v)
+        for function in (by_plans, by_pairs, by_selections):
+            for dynamic in (False, True):
+                with self.subTest(function.__name__, dynamic=dynamic):
+                    torch._dynamo.reset()
+                    fast = torch.compile(function, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+                    for length in (150, 64):
+                        given = tensors(length)
+                        torch.testing.assert_close(fast(*given), function(*given))
+
+    def test_compiled_runs_count_their_steps(self):
+        expected, mine = (Attention(attend(columns(0.2, 32), refresh=every(2)), steps=4, layers=2)
+                          for _ in range(2))
+
+        def body(q, k, v, layer):
+            return mine(q, k, v, layer=layer) * 2
+        fast = torch.compile(body, fullgraph=True, backend="aot_eager")
+        for _ in range(4):
+            for layer in range(2):
+                q, k, v = tensors()
+                torch.testing.assert_close(fast(q, k, v, layer), expected(q, k, v, layer=layer) * 2)
+        with self.assertRaisesRegex(Exception, "all 4 steps are done"):
+            fast(*tensors(), 0)
+
+    def test_meta_tensors_are_refused(self):
+        with self.assertRaisesRegex(heddle.HeddleError, "q is on meta"):
+            self.near.kernels.run_torch(0, *(t.to("meta") for t in (self.q, self.k, self.v)), None, 0)
+        with self.assertRaisesRegex(TypeError, "k: expected a torch.Tensor"):
+            attention(self.q, self.k.numpy(), self.v)
+        with self.assertRaisesRegex(ValueError, "the selection is of"):
+            self.selection.attend(self.q[:1], self.k[:1], self.v[:1])
+        with self.assertRaisesRegex(ValueError, "nothing to reuse"):
+            self.near.select(self.q, self.k)
+        with self.assertRaisesRegex(heddle.HeddleError, "multiple of 64 bytes"):
+            lists = torch.zeros(len(self.selection.lists) + 1, dtype=torch.uint8)[1:]
+            torch.ops.heddle.attend(self.q, self.k, self.v, lists, self.chosen.key)
+
+
+@unittest.skipUnless(HAVE, NEEDS)
+class PatchTest(unittest.TestCase):
+    OPTIONS = {"steps": 32, "gen_length": 64, "block_length": 32}
+
+    @classmethod
+    def setUpClass(cls):
+        import released
+        cls.released = released
+        torch.set_grad_enabled(False)
+
+    @classmethod
+    def tearDownClass(cls):
+        torch.set_grad_enabled(True)
+
+    def test_llada_gives_the_tokens_of_its_own_attention_and_of_the_runtime(self):
+        model = self.released.load(LLADA)
+        native = heddle.load(LLADA, dtype="f32")
+        prompts = [native.encode(text) for text in ("Sort 52 17 90 33.", "Sort 88 17 12 95.")]
+        given = torch.stack([torch.from_numpy(ids) for ids in prompts]).long()
+
+        def generate():
+            return self.released.generate(model, given, mask_id=570, **self.OPTIONS)
+        plain = generate()
+        differ = 0
+        for name, schedule in (
+                ("dense", preset("dense")), ("pulsecol", preset("pulsecol")),
+                ("sparsed", preset("sparsed")),
+                ("unions", attend(columns(0.1, 32) | window(16) | sinks(2), refresh=every(8)))):
+            with self.subTest(name):
+                theirs = native.generate(prompts, heddle.compile(schedule, model=native),
+                                         **self.OPTIONS).sequences
+                with heddle.patch(model, schedule, **self.OPTIONS) as patch:
+                    for _ in range(2):  # the second run begins by itself
+                        made = generate()
+                        self.assertEqual(patch.step, 32)
+                        for mine, other in zip(made, theirs):
+                            self.assertEqual(mine.tolist(), other.tolist())
+                if name == "dense":
+                    self.assertTrue(torch.equal(made, plain))
+                differ += not torch.equal(made, plain)
+        self.assertGreater(differ, 0, "no schedule had any effect")
+        self.assertTrue(torch.equal(generate(), plain), "the patch was not removed")
+
+    def test_dream_gives_what_its_own_attention_gives(self):
+        model = self.released.load(DREAM)
+        ids = torch.randint(0, 500, (2, 100))
+        plain = model(ids).logits
+        with heddle.patch(model, preset("dense"), steps=4):
+            torch.testing.assert_close(model(ids).logits, plain, atol=2e-4, rtol=1e-4)
+        with heddle.patch(model, attend(columns(0.3, 32), refresh=every(4)), steps=4) as patch:
+            torch.testing.assert_close(model(ids).logits, plain, atol=2e-4, rtol=1e-4)
+            self.assertGreater((model(ids).logits - plain).abs().max(), 0.01)
+            self.assertEqual(patch.step, 2)
+            model(ids[:, :50])
+            self.assertEqual(patch.step, 1, "sequences of another shape are another run")
+            patch.restart()
+            with self.assertRaisesRegex(heddle.HeddleError, "an attention mask"):
+                model(ids, attention_mask=torch.ones(2, 1, 100, 100, dtype=torch.bool))
+
+    def test_dream_is_the_runtime(self):
+        """The tokens of single steps, whose loop is the runtime's own."""
+        model, native = self.released.load(DREAM), heddle.load(DREAM, dtype="f32")
+        schedule = attend(columns(0.3, 32), refresh=every(1), at_once=True)
+        prompt = native.encode("Sort 52 17 90 33.")
+        made = native.generate([prompt], heddle.compile(schedule, model=native), gen_length=16,
+                               steps=1, alg="maskgit_plus").sequences[0]
+        ids = torch.full((1, len(prompt) + 16), 577)
+        ids[0, :len(prompt)] = torch.from_numpy(prompt)
+        with heddle.patch(model, schedule, steps=1):
+            best = model(ids).logits.argmax(-1)
+        self.assertEqual(best[0, len(prompt) - 1:-1].tolist(), made[len(prompt):].tolist())
+
+    def test_compiled_models(self):
+        model = self.released.load(LLADA)
+        ids = torch.randint(0, 500, (1, 96))
+        schedule = attend(columns(0.3, 32), refresh=every(2))
+        with heddle.patch(model, schedule, steps=2):
+            expected = [model(ids).logits for _ in range(2)]
+            fast = torch.compile(model.model, fullgraph=True)
+            for each in expected:
+                torch.testing.assert_close(fast(ids), each, atol=2e-4, rtol=1e-4)
+        self.assertGreater((expected[0] - expected[1]).abs().max(), 0.01)
+
+    def test_what_cannot_be_patched_is_said(self):
+        model = self.released.load(LLADA)
+        with self.assertRaisesRegex(heddle.HeddleError, "no attention that can be patched"):
+            heddle.patch(torch.nn.Linear(3, 3), preset("dense"), steps=4)
+        with self.assertRaisesRegex(ValueError, "gen_length that is a multiple"):
+            heddle.patch(model, preset("dense"), steps=4, gen_length=30, block_length=8)
+        with heddle.patch(model, preset("dyllm"), steps=4):
+            with self.assertRaisesRegex(heddle.HeddleError, "needs a model"):
+                model(torch.zeros(1, 40, dtype=torch.long))
+        with heddle.patch(model, preset("dense"), steps=4, gen_length=64):
+            with self.assertRaisesRegex(heddle.HeddleError, "gen_length: 64 is more"):
+                model(torch.zeros(1, 40, dtype=torch.long))
+
+    @unittest.skipUnless(transformers, "Transformers is not installed")
+    def test_models_of_transformers(self):
+        import heddle.transformers  # registers the name
+        torch.manual_seed(0)
+        config = transformers.BertConfig(vocab_size=100, hidden_size=128, num_hidden_layers=3,
+                                         num_attention_heads=2, intermediate_size=128)
+        model = transformers.BertModel(config).eval()
+        ids = torch.randint(0, 99, (2, 70))
+        plain = model(ids).last_hidden_state
+        model.set_attn_implementation("heddle")
+        for mask in (None, torch.ones_like(ids)):
+            torch.testing.assert_close(model(ids, attention_mask=mask).last_hidden_state, plain,
+                                       atol=1e-4, rtol=1e-4)
+        padded = torch.ones_like(ids)
+        padded[0, :3] = 0
+        with self.assertRaisesRegex(heddle.HeddleError, "without padding"):
+            model(ids, attention_mask=padded)
+        model.set_attn_implementation("sdpa")
+        with heddle.patch(model, attend(columns(0.2, 32), refresh=every(2)), steps=2):
+            torch.testing.assert_close(model(ids).last_hidden_state, plain, atol=1e-4, rtol=1e-4)
+            self.assertGreater((model(ids).last_hidden_state - plain).abs().max(), 1e-3)
+        self.assertTrue(torch.equal(model(ids).last_hidden_state, plain))
+        causal = transformers.LlamaModel(transformers.LlamaConfig(
+            vocab_size=100, hidden_size=128, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=128, attn_implementation="heddle"))
+        with self.assertRaisesRegex(heddle.HeddleError, "attends causally"):
+            causal(ids)
+
+
+if __name__ == "__main__":
+    unittest.main()

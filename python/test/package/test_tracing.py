@@ -1,0 +1,277 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""heddle-run --record and heddle-trace: what is recorded, against the traces and an independent model; the page, in a
+browser."""
+
+import importlib.util
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import heddle
+import numpy as np
+from common import BIN, LLADA, ROOT
+from heddle.tracing import Record, html
+from heddle.tracing.record import TENSORS
+
+sys.path += [str(ROOT / "python"), str(ROOT / "test" / "Tools" / "explain")]  # behind the installed package
+import browser  # noqa: E402
+
+PROMPT = "Sort 52 17 90 33."
+LENGTHS = ["--gen-length", "24", "--steps", "12", "--block-length", "12"]
+
+
+def write(path, run, tensors):
+    """A record of these arrays."""
+    header, data = {"__metadata__": {"format": "heddle-run record 1", "run": json.dumps(run)}}, b""
+    for name, values in tensors.items():
+        dtype = {"i": "I32", "f": "F32", "u": "U8"}[values.dtype.kind]
+        header[name] = {"dtype": dtype, "shape": values.shape, "data_offsets": [len(data), len(data) + values.nbytes]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "heddle.tracing.command", *map(str, arguments)],
+                          capture_output=True, text=True)
+
+
+class Recorded(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+
+    @classmethod
+    def record(cls, schedule, *options):
+        """(the record, the lines of --trace) of a run in fp32."""
+        bundle, out, trace = (cls.folder / f"{schedule.name}.{end}" for end in ("hdl", "safetensors", "jsonl"))
+        heddle.compile(schedule, head_dim=64, dtype="f32").save(bundle)
+        subprocess.run([BIN / "heddle-run", "-q", "-m", LLADA, "-b", bundle, "--dtype=fp32", "--record", out, "--trace", trace,
+                        *LENGTHS, *options, PROMPT], check=True, capture_output=True)
+        return Record(out), [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+class RecordTest(Recorded):
+    def test_what_it_says_is_what_the_trace_says(self):
+        for name in ("pulsecol", "columns-window-saliency", "fast-dllm-dual", "sparsed"):
+            record, steps = self.record(heddle.preset(name))
+            n, layers = record.run["length"], record.run["layers"]
+            with self.subTest(name):
+                self.assertEqual(len(record["seconds"]), len(steps))
+                commits = [[s["step"], p, t] for s in steps for p, t, _ in s["committed"]]
+                self.assertEqual(record["commits"].tolist(), commits)
+                every = list(range(n))
+                bins = lambda rows: np.bincount([p * record["shares"].shape[1] // n for p in rows],
+                                                minlength=record["shares"].shape[1])
+                for i, step in enumerate(steps):
+                    self.assertEqual(record["shares"][record["visible"][i]].astype(bool).tolist(),
+                                     bins(step["visible"] or every).astype(bool).tolist())
+                    for layer, said in enumerate(step["layers"]):
+                        rows = every if said["queries"] is None else said["queries"]
+                        exact = rows if "exact" not in said else every if said["exact"] is None else said["exact"]
+                        ffn = every if said["ffn"] is None else said["ffn"]
+                        self.assertEqual(record["counts"][i, layer].tolist(), [len(rows), len(exact), len(ffn)])
+                        self.assertEqual(record["shares"][record["exact"][i, layer]].astype(bool).tolist(),
+                                         bins(exact).astype(bool).tolist() if exact else [False] * len(bins(every)))
+                before, drift = {}, []
+                for step in steps:
+                    for one in step["renewed"]:
+                        lists = [set(x) | {("response", y) for y in z} for x, z in
+                                 zip(one["lists"], one.get("response", [[]] * len(one["lists"])))]
+                        last = before.get((one["layer"], one["head"]))
+                        size = sum(map(len, lists))
+                        drift.append(-1 if last is None else sum(len(a & b) for a, b in zip(lists, last)) / size)
+                        before[one["layer"], one["head"]] = lists
+                np.testing.assert_allclose(record["drift"], drift, atol=1e-6)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    def test_maps_are_those_of_an_independent_model(self):
+        import torch
+        from heddle_reference import weights
+        from heddle_reference.model import make, probabilities
+        from heddle_reference.tokenizer import Tokenizer
+        record, steps = self.record(heddle.schedule("two", heddle.attend(
+            heddle.columns("1/5", 16) | heddle.window(6) | heddle.sinks(2), refresh=heddle.every(4))), "--record-every=3",
+            "--record-cells=256")
+        model, tokens = make(*weights.load(str(LLADA))), Tokenizer(str(LLADA)).encode(PROMPT)
+        n = len(tokens) + 24
+        self.assertEqual(record["maps.mass"].shape, (4, 6, 4, n, n))
+        self.assertEqual(record["maps.steps"].tolist(), [1, 4, 7, 10])
+        seen = []
+
+        def attend(layer, q, k, v):
+            seen.append(probabilities(q, k.repeat_interleave(q.shape[0] // k.shape[0], 0)))
+            return seen[-1] @ v.repeat_interleave(q.shape[0] // v.shape[0], 0)
+        with torch.no_grad():
+            model.forward(tokens + [model.config["mask_token_id"]] * 24, attend)
+        lists = {(one["layer"], one["head"]): one["lists"] for one in steps[0]["renewed"]}
+        for layer, p in enumerate(seen):
+            p = p.numpy()
+            codes = np.where(p <= 1e-5, 0, np.clip(np.round(51 * (np.log10(np.maximum(p, 1e-9)) + 5)), 0, 255))
+            self.assertLessEqual(np.abs(record["maps.mass"][0, layer] - codes).max(), 1)
+            for head in range(4):
+                kept = np.zeros((n, n), bool)
+                for q in range(n):
+                    kept[q, lists[layer, head][q // 16]] = True
+                # Step 1 is dense and makes the lists: these alone are drawn.
+                self.assertEqual((record["maps.kept"][0, layer, head] > 0).tolist(), kept.tolist())
+                self.assertAlmostEqual(record["maps.recall"][0, layer, head], (p[head] * kept).sum(-1).mean(), places=4)
+                # Step 4 reads them, with the window and the sinks.
+                near = np.abs(np.subtract.outer(range(n), range(n))) <= 3
+                kept |= near
+                kept[:, :2] = True
+                self.assertEqual((record["maps.kept"][1, layer, head] > 0).tolist(), kept.tolist())
+
+    def test_cells_of_several_positions(self):
+        record, _ = self.record(heddle.preset("dense"), "--record-cells=8")
+        mass = record.mass()
+        self.assertEqual(mass.shape[-2:], (8, 8))
+        np.testing.assert_allclose(mass.sum(-1), 1, atol=0.05)
+        self.assertTrue((record["maps.kept"] == 255).all())
+        np.testing.assert_allclose(record["maps.recall"], 1, atol=1e-5)
+        self.assertLessEqual(record["maps.rows"].max(), 4)
+
+    def test_flags(self):
+        bundle = self.folder / "d.hdl"
+        heddle.compile(heddle.preset("dense"), head_dim=64, dtype="f32").save(bundle)
+        for said, *options in (("--record is empty", "--record", ""), ("of --record", "--record-cells=16"), ("give it a name", "--record=-"),
+                               ("--record-cells", "--record=x", "--record-cells=4"), ("could not be written", f"--record={self.folder}/no/x")):
+            done = subprocess.run([BIN / "heddle-run", "-m", LLADA, "-b", bundle, "--dtype=fp32", "--gen-length=8", *options, PROMPT],
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+
+    def test_command(self):
+        self.record(heddle.preset("pulsecol"))
+        file, page = self.folder / "pulsecol.safetensors", self.folder / "p.html"
+        self.assertEqual(command("view", file, "-o", page, "--layers=0,5", "--heads=1-2").returncode, 0)
+        self.assertIn('"layers": 2', page.read_text())
+        told = json.loads(command("info", file, "--json").stdout)
+        self.assertEqual((told["steps"], told["tokens"], told["run"]["schedule"]), (12, 24, "pulsecol"))
+        self.assertIn("entries are new", command("info", file).stdout)
+        self.assertIn("examples:", command("--help").stdout)
+        torn = self.folder / "torn.safetensors"
+        torn.write_bytes(file.read_bytes()[:-100])
+        for code, said, *arguments in (
+                (1, "does not lie in the file", "info", torn), (1, "No such file", "info", "/nonexistent"),
+                (1, "expected a file that heddle-run", "info", LLADA / "model.safetensors"),
+                (1, "expected a file that heddle-run", "info", LLADA / "config.json"),
+                (1, "--layers: 6", "view", file, "-o", page, "--layers=6"),
+                (1, "No such file", "view", file, "-o", "/nonexistent/x.html"),
+                (2, "expected different numbers", "view", file, "-o", page, "--heads=1,1"), (2, "required", "view", file)):
+            done = command(*arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+@unittest.skipUnless(browser.find(), "needs Chromium")
+class PageTest(Recorded):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.record(heddle.preset("columns-window-saliency"))
+        cls.page = cls.folder / "page.html"
+        cls.page.write_text(html(Record(cls.folder / "columns_window_saliency.safetensors")))
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.__exit__)
+
+    def open(self, page, place="", **more):
+        self.browser.open(f"file://{page}{place}", **more)
+        self.browser.run("new Promise(done => { const look = () => document.documentElement.dataset.ready ? "
+                         "requestAnimationFrame(() => requestAnimationFrame(() => done(0))) : setTimeout(look, 20); look(); })")
+
+    def place(self):
+        return self.browser.run("['step', 'layer', 'head'].map(name => document.getElementById(name).valueAsNumber)")
+
+    def test_says_what_the_record_says(self):
+        record = Record(self.folder / "columns_window_saliency.safetensors")
+        for step, layer, head in ((1, 0, 0), (7, 3, 2), (12, 5, 3)):
+            self.open(self.page, f"#step={step}&layer={layer}&head={head}")
+            self.assertEqual(self.place(), [step, layer, head])
+            facts = self.browser.run("Object.fromEntries([...document.querySelectorAll('#facts dt')]"
+                                     ".map(dt => [dt.textContent, dt.nextSibling.textContent]))")
+            at = np.searchsorted(record["maps.steps"], step, "right") - 1
+            self.assertAlmostEqual(float(facts["Mass on the computed pairs"][:-1]), 100 * record["maps.recall"][at, layer, head], delta=0.06)
+            masked = 24 - int((record["commits"][:, 0] <= step).sum())
+            self.assertEqual(facts["Masked after the step"], str(masked))
+            self.assertEqual(facts["Rows with attention"], f"{record['counts'][step - 1, layer, 1]} of {record.run['length']}")
+            self.assertEqual(self.browser.run("document.querySelectorAll('#text .masked').length"), masked)
+        self.assertEqual(self.browser.problems(), [])
+        # The picture has the colours of the map: its darkest cell is that of the largest mass.
+        self.open(self.page, "#step=1&layer=2&head=1")
+        mass = record["maps.mass"][0, 2, 1].astype(int)
+        self.browser.run("(() => { const o = document.getElementById('overlay'); o.value = 'none'; o.dispatchEvent(new Event('change')); })()")
+        seen = self.browser.run(f"""(() => {{
+          const canvas = document.getElementById('pattern'), n = {mass.shape[0]}, context = canvas.getContext('2d');
+          return Array.from({{length: n * n}}, (_, i) => context.getImageData(
+            Math.floor((i % n + 0.5) / n * canvas.width), Math.floor((Math.floor(i / n) + 0.5) / n * canvas.height), 1, 1).data[0]);
+        }})()""")
+        self.assertLess(np.corrcoef(seen, mass.ravel())[0, 1], -0.99)
+
+    def test_keyboard(self):
+        self.open(self.page)
+        self.browser.run("document.getElementById('timeline').focus()")
+        for key, there in (("ArrowRight", [2, 0, 0]), ("ArrowDown", [2, 1, 0]), ("h", [2, 1, 1]), ("H", [2, 1, 0]), ("H", [2, 1, 3]),
+                           ("End", [12, 1, 3]), ("ArrowRight", [12, 1, 3]), ("PageUp", [11, 1, 3]), ("Home", [1, 1, 3]),
+                           ("m", [2, 1, 3]), ("ArrowUp", [2, 0, 3]), ("ArrowUp", [2, 0, 3])):
+            self.browser.key(key)
+            self.assertEqual(self.place(), there, key)
+        self.assertIn("Step 2 of 12, layer 0, head 3", self.browser.run("document.getElementById('timeline').getAttribute('aria-valuetext')"))
+
+    def test_accessible(self):
+        import accessibility
+        for dark, width in ((False, 1280), (True, 390)):
+            self.open(self.page, "#step=3", dark=dark, width=width)
+            self.browser.run("for (const d of document.querySelectorAll('details')) d.open = true")
+            self.browser.run("new Promise(done => setTimeout(done, 100))")
+            found, order = accessibility.check(self.browser)
+            self.assertEqual(found, [])
+            for control in ("theme", "timeline", "step", "layer", "head", "overlay", "text"):
+                self.assertIn(control, order)
+            self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+
+    def test_a_record_of_65536_tokens(self):
+        record, draw = Record(self.folder / "columns_window_saliency.safetensors"), np.random.default_rng(1)
+        n, steps, layers, heads, cells, maps = 65536, 1024, 32, 8, 32, 4
+        run = {**record.run, "length": n, "prompt": n - 1024, "layers": layers, "heads": heads, "texts": ["word "] * 1024,
+               "planned_steps": steps}
+        i32 = lambda *a: np.array(*a, dtype="<i4")
+        sizes = {"commits": np.stack([np.arange(1, 1025), n - 1024 + draw.permutation(1024), np.arange(1024)], 1).astype("<i4"),
+                 "confidences": np.ones(1024, "<f4"), "seconds": np.ones(steps, "<f4"), "visible": np.zeros(steps, "<i4"),
+                 "queries": np.zeros((steps, layers), "<i4"), "exact": np.zeros((steps, layers), "<i4"),
+                 "counts": np.full((steps, layers, 3), n, "<i4"),
+                 "drift.at": i32([[s, l, h, 0] for s in range(1, 257, 16) for l in range(layers) for h in range(heads)]),
+                 "drift": np.full(16 * layers * heads, 0.9, "<f4"), "maps.steps": i32([1, 257, 513, 769]),
+                 "maps.recall": np.full((maps, layers, heads), 0.9, "<f4"), "shares": np.full((1, 128), 255, "u1"),
+                 "maps.rows": np.full((maps, layers, cells), 4, "u1"),
+                 "maps.mass": draw.integers(0, 256, (maps, layers, heads, cells, cells), "u1"),
+                 "maps.kept": draw.integers(0, 2, (maps, layers, heads, cells, cells), "u1") * np.uint8(255)}
+        self.assertEqual(set(sizes), set(TENSORS))
+        file, page = self.folder / "large.safetensors", self.folder / "large.html"
+        write(file, run, sizes)
+        page.write_text(html(Record(file)))
+        self.open(page)
+        took = self.browser.run("""(async () => {
+          const begin = performance.now();
+          document.getElementById('timeline').focus();
+          for (let i = 0; i < 10; ++i) {
+            document.getElementById('timeline').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));
+            await new Promise(requestAnimationFrame);
+          }
+          return performance.now() - begin;
+        })()""")
+        print(f"65,536 tokens: {page.stat().st_size / 1e6:.1f} MB, {took / 10:.0f} ms a key", file=sys.stderr)
+        self.assertEqual(self.place(), [11, 0, 0])
+        self.assertEqual(self.browser.problems(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,223 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""heddle-tune: what it proposes, what it keeps, what it writes."""
+
+import importlib.util
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import heddle
+from common import LLADA
+from heddle.evaluation import records
+from heddle.tuning import Space, front, tune
+from heddle.tuning.search import parse_floor
+
+SMALL = dict(examples=8, batch=8, gen_length=16, steps=4, block_length=8)
+FLAGS = ["--model", LLADA, "--tasks=sort", "--examples=8", "--batch=8", "--gen-length=16", "--steps=4",
+         "--block-length=8"]
+
+
+def small(out=None, **more):
+    options = {name: SMALL[name] for name in ("gen_length", "steps", "block_length")}
+    return tune(LLADA, "sort", out=out, examples=8, batch=8, options=options, **more)
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "heddle.tuning.command", *map(str, arguments)],
+                          capture_output=True, text=True)
+
+
+def made(trials):
+    """What of trials does not depend on the clock."""
+    def cleaned(value):
+        if isinstance(value, dict):
+            return {k: cleaned(v) for k, v in value.items() if k not in ("seconds", "date")}
+        return [cleaned(v) for v in value] if isinstance(value, list) else value
+    return json.loads(json.dumps(cleaned(trials)))
+
+
+class SpaceTest(unittest.TestCase):
+    def test_every_draw_is_a_schedule_and_has_its_distributions(self):
+        draw = random.Random(5)
+        for layers, parts in ((1, 3), (4, 3), (6, 2), (32, 5)):
+            space = Space(layers, parts)
+            seen = set()
+            for _ in range(12):
+                params = space.draw(lambda name, options: draw.randrange(len(options)))
+                text = str(space.schedule(params))
+                heddle.canonical(text)  # the compiler takes it
+                seen.add(space.about(params))
+                if importlib.util.find_spec("optuna"):
+                    self.assertEqual(set(space.distributions(params)), set(params))
+            self.assertGreater(len(seen), 8)
+
+    def test_layers_are_covered_once(self):
+        space = Space(6, 3, ("keep", "layers"))
+        for keeps, ranges in (((0, 0, 0), []), ((0, 3, 3), [(0, 1)]), ((0, 3, 0), [(2, 3), (4, 5)]), ((1, 2, 3), [(2, 3), (4, 5)])):
+            text = str(space.schedule({f"keep{i}": k for i, k in enumerate(keeps)}))
+            found = [tuple(map(int, r)) for r in re.findall(r"layers\((\d+) to (\d+)\)", text)]
+            self.assertEqual(found, ranges, text)
+            self.assertEqual(text.count("attend") - len(found), 1)
+
+    def test_what_is_not_searched_stays(self):
+        space = Space(4, 3, ("group",))
+        params = space.draw(lambda name, options: len(options) - 1)
+        self.assertEqual(set(params), {"group"})
+        self.assertIn("group = 128", str(space.schedule(params)))
+        for wrong in (("nope",), ()):
+            self.assertRaises(heddle.HeddleError, Space, 4, 3, wrong)
+
+    def test_floor(self):
+        self.assertEqual(parse_floor("dense-2"), ("dense", 0.02))
+        self.assertEqual(parse_floor("95"), ("share", 0.95))
+        for wrong in ("", "dense", "200", "-1", "nan", "dense-x"):
+            self.assertRaises(heddle.HeddleError, parse_floor, wrong)
+
+    def test_front(self):
+        trial = lambda number, cost, accuracy, state="complete": {"number": number, "cost": cost, "accuracy": accuracy, "state": state}
+        kept = front([trial(0, 3, .9), trial(1, 1, .5), trial(2, 2, .9), trial(3, 2, .9), trial(4, 1, .4),
+                      trial(5, .5, 1, "stopped"), trial(6, 4, .95)])
+        self.assertEqual([t["number"] for t in kept], [1, 2, 6])
+
+
+@unittest.skipUnless(importlib.util.find_spec("optuna"), "needs Optuna")
+class SearchTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.out = self.folder / "s.jsonl"
+
+    def test_a_search_that_was_ended_goes_on_as_if_it_had_not(self):
+        run = dict(trials=14, axes=("keep", "group"))  # the last two are TPE's
+        whole = small(self.folder / "whole.jsonl", **run)
+        self.assertEqual(len(whole.trials), 14)
+        lines = (self.folder / "whole.jsonl").read_text().splitlines(True)
+        # Killed in the middle of a batch of a trial.
+        places = [i for i, line in enumerate(lines) if '"kind":"trial"' in line]
+        cut = places[6] + 1
+        self.out.write_text("".join(lines[:cut]) + (lines[cut] if '"kind":"batch"' in lines[cut] else "") + '{"kind":"ba')
+        kept = self.out.read_text().splitlines()[:-1]
+        again = small(self.out, **run)
+        self.assertEqual(made(again.trials), made(whole.trials))
+        # What was there stands as it stood, and no batch is there twice.
+        text = self.out.read_text().splitlines()
+        self.assertEqual(text[:len(kept)], kept)
+        done = [(r["cell"], one["id"]) for r in map(json.loads, text) if r["kind"] == "batch" for one in r["results"]]
+        self.assertEqual(len(done), len(set(done)))
+        # Nothing is left to do.
+        small(self.out, **run)
+        self.assertEqual(self.out.read_text().splitlines(), text)
+
+    def test_another_search_is_refused(self):
+        small(self.out, trials=1)
+        with self.assertRaisesRegex(heddle.HeddleError, "has seed 2026, this one 7"):
+            small(self.out, trials=1, seed=7)
+        self.assertRaises(heddle.HeddleError, small)  # without an end
+        for wrong in ({"cost": "estimate"}, {"cost": "estimate:nope"}, {"rungs": ("short",)}, {"rungs": ("x", "full")}):
+            self.assertRaises(heddle.HeddleError, small, trials=1, **wrong)
+
+    def test_rungs_stop_what_is_surely_worse(self):
+        # Near keys alone answer nothing: a twentieth of the columns, chosen once.
+        search = small(trials=6, cost="measured", axes=("keep",), floor="dense-0")
+        for trial in search.trials:
+            rungs = [r["rung"] for r in trial["rungs"]]
+            self.assertEqual(rungs, ["short", "part", "full"][:len(rungs)])
+            self.assertEqual(trial["state"] == "complete" and not trial["why"].startswith("the same"),
+                             len(rungs) == 3 and not trial["why"])
+        self.assertEqual(search.best()["number"], min(
+            (t for t in search.trials if search.passes(t)), key=lambda t: (t["cost"], -t["accuracy"]))["number"])
+        self.assertAlmostEqual(search.trials[0]["cost"], search.trials[0]["rungs"][-1]["seconds"] / 8)
+
+    def test_the_command_writes_what_it_states(self):
+        spec, bundle = self.folder / "t.mlir", self.folder / "t.hdl"
+        arguments = [*FLAGS, "--trials=8", "--out", self.out, "--cost=estimate:cpu"]
+        done = command(*arguments, "-o", spec)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| trial | schedule |", done.stdout)
+        self.assertIn("heddle-tune: trial 7:", done.stderr)
+        text = spec.read_text()
+        right, count = map(int, re.search(r"right +(\d+) of (\d+)", text).groups())
+        other = float(re.search(r"others +([\d.]+)%", text)[1])
+        # heddle-eval of the file gives the score, on the examples and on the others.
+        run = dict(examples=8, schedules=[str(spec)], gen_length=16, steps=4, block_length=8)
+        (row,) = heddle.evaluate(LLADA, ["sort"], **run)
+        self.assertEqual((row["right"], row["count"]), (right, count))
+        (row,) = heddle.evaluate(LLADA, ["sort"], seed=2027, **run)
+        self.assertAlmostEqual(100 * row["accuracy"], other, delta=0.05)
+        # Again, compiled: nothing is run anew but the file of the bundle.
+        before = self.out.read_bytes()
+        again = command(*arguments, "-o", bundle, "--json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(self.out.read_bytes(), before)
+        self.assertEqual(json.loads(again.stdout)["trials"], 8)
+        compiled = heddle.Bundle.read(bundle)
+        self.assertEqual(compiled.schedule, "tuned")
+        # A trial of the front, and the plot.
+        self.assertEqual(command("front", self.out).stdout, done.stdout)
+        written = command("front", self.out, "--trial=1")
+        self.assertIn("heddle.schedule @tuned", written.stdout)
+        heddle.canonical(written.stdout)
+        if importlib.util.find_spec("matplotlib"):
+            plot = self.folder / "p.svg"
+            self.assertEqual(command("plot", self.out, "-o", plot).returncode, 0)
+            self.assertIn("</svg>", plot.read_text())
+
+    def test_help_and_errors(self):
+        shown = command("--help")
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("examples:", shown.stdout)
+        self.out.write_text('{"kind": "batch"}\n')
+        for code, said, *arguments in (
+                (2, "--model", "--tasks=sort"),
+                (2, "ends in neither", *FLAGS, "-o", "x.txt"),
+                (2, "more than 0", *FLAGS, "--trials=0"),
+                (1, "no task 'nope'", "--model", LLADA, "--tasks=nope"),
+                (1, "no axis 'nope'", *FLAGS, "--axes=nope", "--trials=1"),
+                (1, "floor: 'x'", *FLAGS, "--floor=x"),
+                (1, "expected 'measured'", *FLAGS, "--cost=slow"),
+                (1, "no search in it", "front", self.out),
+                (1, "and no search", *FLAGS, "--trials=1", "--out", self.out),
+                (1, "there is no such file", "front", "/nonexistent.jsonl")):
+            done = command(*arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_no_schedule_reaches_the_floor(self):
+        done = command("--model", LLADA, "--tasks=sort", "--examples=4", "--gen-length=8", "--steps=1", "--block-length=8",
+                       "--trials=1", "--floor=100", "--cost=measured")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("no schedule reached the floor", done.stderr)
+
+    def test_without_optuna(self):
+        with mock.patch.dict(sys.modules, {"optuna": None}):
+            self.assertRaisesRegex(heddle.HeddleError, "heddle.tune", small, trials=20, axes=("group",))
+
+    def test_interrupts_and_kills_leave_the_file_good(self):
+        for what, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+            with self.subTest(what):
+                out = self.folder / f"{what}.jsonl"
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "heddle.tuning.command", *map(str, FLAGS), "--trials=500", "--out", str(out)],
+                    stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                self.assertIn("trial 0", process.stderr.readline())
+                process.send_signal(what)
+                process.communicate()
+                self.assertEqual(process.returncode, code)
+                with records.Records(out) as file:
+                    trials = [r for r in file.records if r["kind"] == "trial"]
+                    self.assertTrue(1 <= len(trials) < 500)
+
+
+if __name__ == "__main__":
+    unittest.main()

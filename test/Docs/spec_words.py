@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The Spec's grammar and tables of words, from what TableGen says of the dialect.
+
+A description's tables are the op's words: of `form` (or of an attribute that the op has) one is
+written, of `part` some with commas between; `argument` stands in a form's parentheses; each row of
+`then` follows, of `clause` may follow, in this order, rows that begin with one word in each other's
+place. Between `<!-- generated: OP... -->` and `<!-- end -->` a page of docs/Spec holds the tables of
+these ops, and for `grammar` the grammar of all.
+
+  spec_words.py --write             writes the pages
+  spec_words.py --opt heddle-opt    fails if a page says otherwise, the parser refuses a form, or a
+                                    word of an enumeration is in no table
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/heddle-lsp-server"))
+
+from reference import described, tables_of  # noqa: E402
+
+PAGES = sorted((ROOT / "docs/Spec").glob("*.md"))
+BLOCK = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.S)
+# Cases of enumerations that are spelled otherwise.
+SPELLED = {"before_block": "before", "from_block": "from", "fixed": "fix",
+           "propagated": "propagating", "none": None}
+
+
+def load(tblgen):
+    llvm = Path(tblgen).resolve().parents[1] / "include"
+    run = subprocess.run(
+        [tblgen, "--dump-json", "-I", ROOT / "include", "-I", llvm,
+         ROOT / "include/heddle/Dialect/Heddle/IR/HeddleOps.td"],
+        capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def is_of_schedules(record, records):
+    """Whether a trait names the schedule as a parent."""
+    return any("heddle::ScheduleOp" in json.dumps(records.get(trait["def"], {}))
+               for trait in record["traits"])
+
+
+class Language:
+    def __init__(self, records):
+        self.records = records
+        self.entries = described(records)
+        self.ops = {}
+        for name, (record, description) in self.entries.items():
+            if "opName" not in record or not is_of_schedules(record, records):
+                continue
+            tables = tables_of(description)
+            for argument in record["arguments"]["args"]:
+                attribute = self.entries.get(argument[0]["def"])
+                if attribute and not any(head in ("form", "part") for head, _ in tables):
+                    tables = tables_of(attribute[1]) + tables
+            self.ops[name] = (bool(record["results"]["args"]), tables)
+        # Ops that belong to scores or to plans as well.
+        self.ops = {name: op for name, op in self.ops.items() if op[1]}
+
+    def rows(self, names):
+        lines = ["| form | meaning |", "|---|---|"]
+        for name in names:
+            for head, rows in self.ops[name][1]:
+                for form, meaning in rows:
+                    own = form.split("(")[0].split()[0] == name
+                    prefix = {"form": f"{name} ", "part": f"{name} "}.get(head, "... ")
+                    if head == "argument":
+                        prefix = ""
+                    lines.append(f"| `{'' if own else prefix}{form}` | {meaning} |")
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def groups(rows):
+        """Forms that begin with one word, in each other's place."""
+        found = {}
+        for form, _ in rows:
+            found.setdefault(re.split(r"[ (]", form)[0], []).append(form)
+        return list(found.values())
+
+    def grammar(self):
+        lines = ["```text",
+                 "schedule = heddle.schedule @name [(name = number, ...)] { op ... }",
+                 "number   = integer | integer/integer | decimal | number percent | parameter",
+                 ""]
+        for name, (makes, tables) in sorted(self.ops.items(), key=lambda op: not op[1][0]):
+            start = f"%name = {name}" if makes else name
+            for head, rows in tables:
+                forms = [form for form, _ in rows]
+                if head in ("form", "part"):
+                    own = [form for form in forms if re.split(r"[ (]", form)[0] == name]
+                    if own == forms:
+                        start = start.removesuffix(name) + "\n     | ".join(forms)
+                        continue
+                    start += "\n       " + "\n     | ".join(forms)
+                    if head == "part":
+                        start += "\n       , ..."
+                elif head == "then":
+                    for group in self.groups(rows):
+                        start += "\n       " + " | ".join(group)
+                elif head == "clause":
+                    for group in self.groups(rows):
+                        start += "\n       [" + " | ".join(group) + "]"
+                elif head == "argument":
+                    start += "\n       with the arguments " + ", ".join(forms)
+            lines += [start, ""]
+        return "\n".join(lines[:-1] + ["```", ""])
+
+    def page(self, text):
+        def block(found):
+            names = found[2].split()
+            return found[1] + (self.grammar() if names == ["grammar"] else self.rows(names)) + found[3]
+        return BLOCK.sub(block, text)
+
+    # Sentences
+
+    @staticmethod
+    def example(form):
+        """The form with numbers and values."""
+        form = re.sub(r"(?<=\bon )%\w+|(?<=and )%\w+|(?<=until\()%\w+|(?<=since = )%\w+", "%c", form)
+        form = re.sub(r"(?<=pairs\()%\w+", "%w", form)
+        if form.startswith("scores"):
+            return form + " { yield %logit }"
+        form = re.sub(r"%(?!c\b|w\b)\w+", "%p", form)
+        form = re.sub(r"\br\b", "0.5", form)
+        return re.sub(r"\b[nksm]\b", "32", form)
+
+    def sentences(self):
+        """(what it is of, [sentences of which one must be read])."""
+        for name, (makes, tables) in self.ops.items():
+            def of(forms, name=name, makes=makes):
+                return [("%x = " if makes else "") +
+                        (form if re.split(r"[ (]", form)[0] == name else f"{name} {form}")
+                        for form in forms]
+            heads = [form for head, rows in tables if head in ("form", "part") for form, _ in rows]
+            needed = " ".join(self.example(group[0]) for head, rows in tables if head == "then"
+                              for group in self.groups(rows))
+            for form in heads:
+                yield f"{name}: {form}", of([f"{self.example(form)} {needed}"])
+            required = []
+            for head, rows in tables:
+                for form, _ in rows:
+                    here = self.example(form)
+                    if head == "argument":
+                        bare = [re.sub(rf"{here.split(' = ')[0]} = [\w.]+, ", "",
+                                       self.example(each)) for each in heads]
+                        yield f"{name}: {form}", of(
+                            [f"{each.removesuffix(')')}, {here}) {needed}" for each in bare])
+                    elif head in ("then", "clause"):
+                        word = re.split(r"[ (]", form)[0]
+                        rest = [self.example(group[0]) for other, others in tables
+                                if other == "then" for group in self.groups(others)]
+                        before = [each for each in rest if each.split()[0] in required]
+                        after = [each for each in rest
+                                 if each not in before and each.split()[0] != word]
+                        yield f"{name}: {form}", of(
+                            [" ".join([self.example(each), *before, here, *after])
+                             for each in heads])
+                if head == "then":
+                    required += [re.split(r"[ (]", form)[0] for form, _ in rows]
+
+    def words(self):
+        return {word for _, tables in self.ops.values() for _, rows in tables for form, _ in rows
+                for word in re.findall(r"(?<![%\w])[a-z_]{2,}", form)} | set(self.ops)
+
+    def cases(self):
+        """The cases of the enumerations that ops and attributes of schedules have."""
+        for name in self.records["!instanceof"].get("EnumInfo", []):
+            record = self.records[name]
+            # Those of plans alone.
+            if record.get("className") in ("KernelKind", "WhenKind"):
+                continue
+            if str(name).startswith("Heddle_"):
+                for case in record["enumerants"]:
+                    yield name, self.records[case["def"]]["str"]
+
+
+def is_read(opt, sentence):
+    text = ("heddle.schedule @s {\n  %c = cadence first(1)\n  %w = window(4)\n"
+            f"  %p = positions block\n  {sentence}\n  attend dense\n}}\n")
+    run = subprocess.run([opt, "-", "-o", "-"], input=text, capture_output=True, text=True)
+    wrong = re.findall(r":5:\d+: error: (?!'heddle)(.*)", run.stderr)
+    return wrong[0] if wrong else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tblgen", help="llvm-tblgen",
+                        default=shutil.which("llvm-tblgen") or shutil.which("llvm-tblgen-22"))
+    parser.add_argument("--opt", help="heddle-opt, which must read every form")
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    language = Language(load(args.tblgen))
+    errors = []
+    for path in PAGES:
+        text = path.read_text()
+        if (made := language.page(text)) == text:
+            continue
+        if args.write:
+            path.write_text(made)
+        else:
+            errors.append(f"{path.relative_to(ROOT)} is not what TableGen says; run "
+                          "test/Docs/spec_words.py --write")
+    count = 0
+    if args.opt:
+        for what, sentences in language.sentences():
+            count += 1
+            why = [is_read(args.opt, sentence) for sentence in sentences]
+            if all(why):
+                errors.append(f"{what}: the parser refuses {sentences}: {why}")
+    words = language.words()
+    for enum, case in language.cases():
+        if SPELLED.get(case, case) not in words | {None}:
+            errors.append(f"{enum}: the word {case} is in no table of a description")
+    print("\n".join(errors) or f"{len(language.ops)} ops, {len(words)} words, {count} forms are read")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -83,8 +83,9 @@ class DkvDecode(Cached):
     `period`. In a shifted model, the rows that predict those positions besides.
 
     shift "un", as in the code for Dream: there row p is recomputed if p + 1 was
-    masked one pass ago, whether or not p was; the last row takes the flag of
-    position 0. prompt_once: prompt rows that predict no response are computed in
+    masked one pass ago, whether or not p was. The last row has no next position:
+    in the run's second pass it takes its own flag, so that it is computed, later
+    that of position 0, which is no mask. prompt_once: prompt rows that predict no response are computed in
     the first pass alone.
     """
 
@@ -97,7 +98,9 @@ class DkvDecode(Cached):
             rows = everything(run)
         elif self.shift == "un":
             before = set(masked_before(run))
-            rows = [p for p in range(run.n) if (p + 1) % run.n in before]
+            beyond = run.n - 1 if run.step == 2 else 0
+            follows = [*range(1, run.n), beyond]
+            rows = [p for p in range(run.n) if follows[p] in before]
         else:
             rows = run.predicting(masked_before(run))
         if self.prompt_once and run.step > 1:

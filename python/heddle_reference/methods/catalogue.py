@@ -199,6 +199,10 @@ def greedy(steps, block, family):
     return cached.DkvGreedy(rule, 4, 2), rule
 
 
+# The second pass also computes the last row, which predicts nothing.
+UN = ("%second = cadence at(step = 2)", "%response = positions response",
+      "%before = predicting %rows")
+UN_ROWS = ("recompute %response on %second", "recompute %before alone")
 UNCOMMITTED = ("%masked = positions undecoded", "%new = positions committed(last = 1)",
                "%rows = union %masked, %new", "reuse kv(before_rope)")
 
@@ -226,8 +230,7 @@ CACHES = [
                     "attend dense"), DREAM, WHOLE),
     Method("dkv-decode-dream.code", with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un")),
            schedule("dkv_decode_code", "%whole = cadence every(4)", *UNCOMMITTED,
-                    "%before = predicting %rows", "recompute all on %whole",
-                    "recompute %before alone", "attend dense"), DREAM, WHOLE),
+                    *UN, "recompute all on %whole", *UN_ROWS, "attend dense"), DREAM, WHOLE),
     Method("dkv-prefill", with_own_rule(cached.DkvPrefill),
            schedule("dkv_prefill", "%once = cadence first(1)",
                     "%rows = positions response", "reuse kv(before_rope)",
@@ -239,6 +242,11 @@ CACHES = [
                     *UNCOMMITTED, "recompute all on %once",
                     "recompute %response on %each", "recompute %rows",
                     "attend dense"), DREAM, WHOLE),
+    Method("dkv-prefill-decode.code",
+           with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un", prompt_once=True)),
+           schedule("dkv_prefill_decode_code", "%once = cadence first(1)",
+                    "%each = cadence every(4)", *UNCOMMITTED, *UN, "recompute all on %once",
+                    "recompute %response on %each", *UN_ROWS, "attend dense"), DREAM, WHOLE),
     Method("dkv-greedy", greedy,
            schedule("dkv_greedy", "%again = cadence every(4) in block",
                     "%next = positions next", "%masked = positions undecoded",

@@ -4,7 +4,9 @@
 """Runs the commands that the docs print and compares what they print with the docs.
 
 In a ```console block a line that begins with "$ " is a command (one that ends in a backslash goes on
-in the next line); the lines up to the next command are its whole output, of both streams. A line
+in the next line, one with <<WORD up to the line WORD); the lines up to the next command are its whole
+output, of both streams. A command that has not ended after --timeout seconds is ended, and its page with
+it. A line
 `...` stands for any lines, `...` within a line for any text. Times, rates, checksums, paths, names
 of CPUs and the like are masked (MASKS). The blocks of a file run in order, in one shell and one
 temporary folder with links to what the checkout has. A block of ```mlir that begins with
@@ -27,9 +29,11 @@ import difflib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +41,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 DATA = {"text", "json", "mlir", "lua", "elisp", "cmake", "cpp", "c",
         "python"}  # run by python/test/package/test_examples.py
+HERE_DOCUMENT = re.compile(r"(?<!<)<<-?\s*(['\"]?)([A-Za-z_]\w*)\1")  # and no <<< (a string)
 COMMAND = re.compile(r"\s*(\$ |heddle|\./|python3 |cmake |ctest |ninja |pip |apt|export |git |hf )")
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 MASKS = [(re.compile(pattern), mask) for pattern, mask in (
@@ -129,6 +134,10 @@ def commands_of(block):
         first = i
         while block.lines[i].endswith("\\") and i + 1 < len(block.lines):
             i += 1
+        if here := HERE_DOCUMENT.search(" ".join(block.lines[first:i + 1])):
+            # Without its end the shell would wait for more: the timeout says so.
+            ends = [k for k in range(i + 1, len(block.lines)) if block.lines[k].strip() == here[2]]
+            i = ends[0] if ends else i
         text = "\n".join([block.lines[first][2:], *block.lines[first + 1:i + 1]])
         end = i + 1
         while end < len(block.lines) and not block.lines[end].startswith("$ "):
@@ -187,22 +196,40 @@ def rewritten(expected, actual):
 class Shell:
     """One bash in a folder of its own, which is told one command after the other."""
 
-    def __init__(self, folder, bin_dir):
+    def __init__(self, folder, bin_dir, timeout):
         for name in ("examples", "models", "python", "docs", "cmake", "test"):
             (folder / name).symlink_to(ROOT / name)
         for preset in ("release", "dev"):  # what the docs call the folder of programs
             (folder / "build" / preset).mkdir(parents=True)
             (folder / "build" / preset / "bin").symlink_to(bin_dir)
         self.folder = folder
+        self.timeout = timeout
+        self.ended = False
         environment = dict(os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
         environment["PKG_CONFIG_PATH"] = str(bin_dir.parent / "lib/pkgconfig")
         environment.setdefault("HEDDLE_CACHE_DIR", str(ROOT / "build/test-cache"))
         self.bash = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environment, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+            start_new_session=True)
+
+    def end(self):
+        """Ends the shell and whatever it runs."""
+        self.ended = True
+        os.killpg(self.bash.pid, signal.SIGKILL)
 
     def run(self, text):
-        """(status, lines) of a command."""
+        """(status, lines) of a command; status None: it was ended after `timeout` seconds."""
+        timer = threading.Timer(self.timeout, self.end)
+        timer.start()
+        try:
+            status, lines = self.answer(text)
+        finally:
+            timer.cancel()
+            timer.join()
+        return (None if self.ended else status), lines
+
+    def answer(self, text):
         end = "-- end of a command --"
         self.bash.stdin.write(f"{{ {text}\n}} </dev/null\nprintf '\\n%s %d\\n' '{end}' $?\n")
         self.bash.stdin.flush()
@@ -245,8 +272,10 @@ def check_file(path, blocks, args):
     lines = (ROOT / path).read_text().splitlines()
     ran, errors, changes = 0, [], []
     with tempfile.TemporaryDirectory() as folder:
-        shell = Shell(Path(folder), args.bin)
+        shell = Shell(Path(folder), args.bin, args.timeout)
         for block in blocks:
+            if shell.ended:
+                break
             if block.language == "mlir":
                 errors += check_schedule(shell, block)
             if block.language == "c":
@@ -260,6 +289,10 @@ def check_file(path, blocks, args):
                 start = time.monotonic()
                 status, actual = shell.run(command.text)
                 ran += 1
+                if status is None:
+                    errors += [f"{path}:{at}: did not end in {args.timeout:g} s; the page's other "
+                               f"commands were not run: {command.text}", *actual]
+                    break
                 if args.verbose:
                     print(f"{time.monotonic() - start:6.2f} s  {path}: {command.text}", flush=True)
                 failed = status != 0 and not any("error" in line for line in command.output)
@@ -293,6 +326,8 @@ def main():
                         help="the folder of the programs (default: build/dev/bin)")
     parser.add_argument("--gpu", action="store_true", help="runs the blocks that need a GPU, too")
     parser.add_argument("--update", action="store_true", help="writes what is printed into the docs")
+    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
+                        help="how long a command may take (default: 300)")
     parser.add_argument("--verbose", action="store_true", help="prints each command and its time")
     args = parser.parse_args()
     args.bin = args.bin.resolve()

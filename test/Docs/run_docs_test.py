@@ -11,14 +11,15 @@ from pathlib import Path
 import run_docs
 
 
-def run_page(text, gpu=False):
+def run_page(text, gpu=False, timeout=60):
     """(commands run, errors, lines with --update) of a page."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.md"
         page.write_text(text)
         blocks, wrong = run_docs.fenced_blocks(page, text)
         ran, errors, lines = run_docs.check_file(
-            page, blocks, argparse.Namespace(bin=Path(folder), gpu=gpu, verbose=False))
+            page, blocks, argparse.Namespace(bin=Path(folder), gpu=gpu, verbose=False,
+                                                   timeout=timeout))
         return ran, wrong + errors, "\n".join(lines) + "\n"
 
 
@@ -45,6 +46,24 @@ class RunDocs(unittest.TestCase):
 
     def test_long_commands_go_on(self):
         self.assertEqual(run_page("```console\n$ echo a \\\n    b\na b\n```\n")[:2], (1, []))
+
+    def test_here_documents_go_on_to_their_end(self):
+        for word in ("END", "'END'", '"END"', " END"):
+            with self.subTest(word):
+                page = f"```console\n$ cat <<{word} | tr a b\n$ a\nEND\n$ b\n$ echo c\nc\n```\n"
+                blocks, _ = run_docs.fenced_blocks(Path("page.md"), page)
+                self.assertEqual([c.text for c in run_docs.commands_of(blocks[0])],
+                                 [f"cat <<{word} | tr a b\n$ a\nEND", "b", "echo c"])
+        page = "```console\n$ cat <<END | tr a b\na $((1 + 1))\nEND\nb 2\n$ cat <<< a\na\n```\n"
+        self.assertEqual(run_page(page)[:2], (2, []))
+
+    def test_what_does_not_end_is_ended_and_said(self):
+        for command in ("sleep 1000", "sleep 1000 | cat", "cat <<END"):
+            with self.subTest(command):
+                page = f"```console\n$ echo a\na\n$ {command}\n$ echo b\nb\n```\n"
+                ran, errors, _ = run_page(page + page, timeout=0.5)
+                self.assertEqual(ran, 2)
+                self.assertIn("page.md:4: did not end in 0.5 s", errors[0])
 
     def test_dots_stand_for_lines_and_for_text(self):
         self.assertTrue(run_docs.same(["a", "...", "d"], list("abcd")))

@@ -173,9 +173,6 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
 /// Fills in what a rehearsal of the run costs.
 Status countCost(Explanation &result) {
   const ExplainRequest &request = result.request;
-  result.machine = machineOf(result.manifest);
-  if (!request.machine.empty())
-    result.machine = *machineNamed(request.machine);
   RunCostRequest run{.run = {.steps = request.steps,
                              .length = request.length,
                              .prompt = request.prompt,
@@ -208,7 +205,8 @@ Status countCost(Explanation &result) {
 
 SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                                       const std::vector<size_t> &rules,
-                                      const ExplainRequest &request) {
+                                      const ExplainRequest &request,
+                                      const Machine &machine) {
   const Selection &selection = manifest.selections[index];
   SelectionExplanation result;
   result.name = selection.name;
@@ -233,6 +231,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                         : kept(prompt);
     result.keys = first + kept(result.of - prompt);
   }
+  result.fasterBelow = fasterBelow(machine, blocks, selection.group);
   int64_t lists = selection.perKvHead ? request.kvHeads : request.heads;
   result.groups = (request.length - 1) / selection.group + 1;
   for (size_t rule : rules) {
@@ -353,13 +352,16 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   Explanation result;
   result.request = request;
   result.manifest = manifest;
+  result.machine = request.machine.empty() ? machineOf(manifest)
+                                           : *machineNamed(request.machine);
   result.densePairs = request.length * request.length;
   for (const Rule &rule : manifest.rules)
     result.rules.push_back({{}, explainRule(manifest, rule, request)});
   for (size_t layer = 0; layer < rules->size(); ++layer)
     result.rules[(*rules)[layer]].layers.push_back(static_cast<int64_t>(layer));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
-    result.selections.push_back(explainSelection(manifest, i, *rules, request));
+    result.selections.push_back(
+        explainSelection(manifest, i, *rules, request, result.machine));
 
   if (Status status = countCost(result); !status)
     return status.takeError();

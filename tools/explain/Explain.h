@@ -117,6 +117,12 @@ struct SelectionExplanation {
   int64_t of = 0;     ///< of so many
   int64_t groups = 0; ///< lists a head
   int64_t layers = 0; ///< in which it is renewed
+  /// On the estimate's machine: attention over a list of fewer than this share
+  /// of what there is takes less time than dense attention.
+  double fasterBelow = 1;
+  bool faster() const {
+    return static_cast<double>(keys) < fasterBelow * static_cast<double>(of);
+  }
   /// What the index lists of all heads cost on one target.
   struct Lists {
     /// What the target writes lists in at this length; none if its kernels come

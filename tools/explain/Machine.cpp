@@ -108,6 +108,13 @@ const Machine &heddle::explain::machineOf(const bundle::Manifest &manifest) {
   return machines[gpu ? 0 : 1];
 }
 
+double heddle::explain::fasterBelow(const Machine &machine, bool blocks,
+                                    int64_t group) {
+  const Machine::Attention &rates = machine.whole;
+  return std::min(
+      rateOf(blocks ? rates.blocks : rates.columns, group) / rates.dense, 1.0);
+}
+
 double Seconds::sum() const {
   return std::accumulate(parts.begin(), parts.end(), between);
 }

@@ -59,6 +59,12 @@ Result<Machine> machineNamed(std::string_view name);
 /// That of a bundle's targets: a GPU if it has code for one.
 const Machine &machineOf(const bundle::Manifest &manifest);
 
+/// The share of a sequence's keys below which attention over one list of keys
+/// (or of blocks, of `group` keys) for each `group` rows takes less time than
+/// dense attention, where all rows are computed: 0 to 1, for any number of keys
+/// (below some 1,000 both wait for their launches).
+double fasterBelow(const Machine &machine, bool blocks, int64_t group);
+
 /// Seconds of each part of a layer; the sum also holds what stands between
 /// them.
 struct Seconds {

@@ -172,7 +172,9 @@ std::string rowsText(const Explanation &explanation) {
 
 std::string selectionText(const Selection &selection,
                           const SelectionExplanation &cost,
-                          const Manifest &manifest, int64_t length) {
+                          const Explanation &explanation) {
+  const Manifest &manifest = explanation.manifest;
+  const int64_t length = explanation.request.length;
   std::string text =
       "selection " + selection.name + ": keeps " +
       detail::toString(selection.keep) +
@@ -182,6 +184,15 @@ std::string selectionText(const Selection &selection,
       std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
       ") for each " + counted(selection.group, "row") + ", scored by " +
       selection.scorer + ", renewed " + toString(selection.cadence) + "\n";
+  if (!cost.faster()) {
+    const bool longer = selection.group < 128;
+    char share[32];
+    std::snprintf(share, sizeof(share), "%.0f%%", 100 * cost.fasterBelow);
+    text += "  dense attention takes less time: on " +
+            std::string(explanation.machine.label) + ", lists for " +
+            counted(selection.group, "row") + " gain below " + share +
+            (longer ? ", lists for more rows below a larger share\n" : "\n");
+  }
   for (size_t i = 0; i < cost.lists.size(); ++i) {
     const SelectionExplanation::Lists &lists = cost.lists[i];
     text += "  index lists";
@@ -408,7 +419,7 @@ std::string heddle::explain::toText(const Explanation &explanation,
   text += explanation.selections.empty() ? "" : "\n";
   for (size_t i = 0; i < explanation.selections.size(); ++i)
     text += selectionText(manifest.selections[i], explanation.selections[i],
-                          manifest, request.length);
+                          explanation);
   text = Spelling(request.source).apply(text);
   if (!kernels)
     return text;
@@ -544,6 +555,7 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     item["keys"] = selection.keys;
     item["groups"] = selection.groups;
     item["layers"] = selection.layers;
+    item["faster_below"] = selection.fasterBelow;
     item["lists"] = ordered_json::array();
     for (size_t i = 0; i < selection.lists.size(); ++i) {
       const SelectionExplanation::Lists &lists = selection.lists[i];

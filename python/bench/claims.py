@@ -32,7 +32,8 @@ try:
     import torch
     from torch.nn.attention import sdpa_kernel
 
-    from gpu import BACKENDS, EagerModel, milliseconds
+    from eager import random_model
+    from gpu import BACKENDS, milliseconds
 except ImportError:  # compiling and --help need none of it
     torch = None
 
@@ -105,7 +106,7 @@ def compile_all(args):
 
 def eager_seconds(folder, batch, n, repetitions):
     """{attention: seconds of a step's layers}."""
-    model, results = EagerModel(config_of(folder)), {}
+    model, results = random_model(config_of(folder)), {}
     with torch.inference_mode():
         x = torch.randn(batch, n, model.weights[0]["q"].shape[0], device="cuda",
                         dtype=torch.bfloat16)

@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from eager import random_model
 from runs import config_of, run_steps, seconds_by_kind
 
 BACKENDS = {"FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
@@ -85,68 +86,10 @@ def time_flex(tensors, n, density, repetitions):
             count / blocks)
 
 
-class EagerModel:
-    """LLaDA's or Dream's layers, as the released code writes them, without biases; no LM head.
-
-    Source: Nie et al. 2025, Ye et al. 2025, released modelling code.
-    """
-
-    def __init__(self, config):
-        self.layers, hidden = config["n_layers"], config["d_model"]
-        self.heads = config["n_heads"]
-        self.kv_heads = config.get("n_kv_heads") or self.heads
-        self.head_dim = hidden // self.heads
-        self.eps, self.theta = config["rms_norm_eps"], config["rope_theta"]
-        mlp, kv = config["mlp_hidden_size"], self.kv_heads * self.head_dim
-
-        def weight(rows, columns):
-            return torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16) * 0.02
-        self.weights = [dict(q=weight(hidden, hidden), k=weight(kv, hidden), v=weight(kv, hidden),
-                             o=weight(hidden, hidden), gate=weight(mlp, hidden),
-                             up=weight(mlp, hidden), down=weight(hidden, mlp))
-                        for _ in range(self.layers)]
-        self.norm = torch.ones(hidden, device="cuda", dtype=torch.bfloat16)
-
-    def rms_norm(self, x):
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.norm * wide.to(x.dtype)
-
-    def tables(self, n):
-        steps = torch.arange(0, self.head_dim, 2, device="cuda", dtype=torch.float)
-        angles = torch.outer(torch.arange(n, device="cuda", dtype=torch.float),
-                             1.0 / self.theta ** (steps / self.head_dim))
-        angles = torch.cat((angles, angles), -1)
-        return angles.cos(), angles.sin()
-
-    @staticmethod
-    def rotate(x, cos, sin):
-        wide = x.float()
-        first, second = wide.chunk(2, -1)
-        return (wide * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)
-
-    def step(self, x, cos, sin):
-        batch, n, hidden = x.shape
-        for w in self.weights:
-            h = self.rms_norm(x)
-            q = F.linear(h, w["q"]).view(batch, n, self.heads, -1).transpose(1, 2)
-            k = F.linear(h, w["k"]).view(batch, n, self.kv_heads, -1).transpose(1, 2)
-            v = F.linear(h, w["v"]).view(batch, n, self.kv_heads, -1).transpose(1, 2)
-            q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
-            if self.kv_heads != self.heads:
-                k = k.repeat_interleave(self.heads // self.kv_heads, 1)
-                v = v.repeat_interleave(self.heads // self.kv_heads, 1)
-            attended = F.scaled_dot_product_attention(q, k, v)
-            x = x + F.linear(attended.transpose(1, 2).reshape(batch, n, hidden), w["o"])
-            h = self.rms_norm(x)
-            x = x + F.linear(F.silu(F.linear(h, w["gate"])) * F.linear(h, w["up"]), w["down"])
-        return x
-
-
 def time_steps(folder, lengths, repetitions):
     """{(rival, length): milliseconds of a step without the LM head}."""
     config = config_of(folder)
-    model, results = EagerModel(config), {}
+    model, results = random_model(config), {}
     with torch.inference_mode():
         for n in lengths:
             x = torch.randn(1, n, config["d_model"], device="cuda", dtype=torch.bfloat16)

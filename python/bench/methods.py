@@ -33,7 +33,8 @@ try:
     import torch
     from torch.nn.attention import sdpa_kernel
 
-    from gpu import BACKENDS, EagerModel, milliseconds
+    from eager import random_model
+    from gpu import BACKENDS, milliseconds
 except ImportError:  # --help needs none of it
     torch = None
 
@@ -67,7 +68,7 @@ def parse_case(text):
 def time_eager(folder, shapes):
     """Milliseconds of eager layers by (batch, length)."""
     config = config_of(folder)
-    model, results = EagerModel(config), {}
+    model, results = random_model(config), {}
     with torch.inference_mode():
         for batch, n in shapes:
             x = torch.randn(batch, n, config["d_model"], device="cuda", dtype=torch.bfloat16)

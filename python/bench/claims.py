@@ -82,6 +82,13 @@ CLAIMS = {
 
 def compile_all(args):
     """One bundle a claim, dense.hdl, and the models' shapes."""
+    compile_examples(args, {"dense": ("dense", ()),
+                            **{name: claim[2:4] for name, claim in CLAIMS.items()}})
+
+
+def compile_examples(args, sources):
+    """Writes NAME.mlir and NAME.hdl for {NAME: (example, ((text, other text), ..))} into args.folder,
+    and the models' shapes."""
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in SHAPES.items():
@@ -91,7 +98,6 @@ def compile_all(args):
                 config[field] = LONGEST
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    sources = {"dense": ("dense", ()), **{name: claim[2:4] for name, claim in CLAIMS.items()}}
     for name, (example, replace) in sources.items():
         text = (ROOT / f"examples/{example}.mlir").read_text()
         for old, new in replace:

@@ -29,6 +29,7 @@ class EagerModel:
         self.head_dim = config["d_model"] // self.heads
         self.eps, self.theta = config["rms_norm_eps"], config["rope_theta"]
         self.device, self.dtype = layers[0]["q"].device, layers[0]["q"].dtype
+        self.attention = attention  # of q, k, v with as many heads each; may be replaced
 
     def rms_norm(self, x, weight):
         wide = x.float()
@@ -65,7 +66,7 @@ class EagerModel:
         if self.kv_heads != self.heads:
             k = k.repeat_interleave(self.heads // self.kv_heads, 1)
             v = v.repeat_interleave(self.heads // self.kv_heads, 1)
-        return attention(q, k, v).transpose(1, 2).flatten(2)
+        return self.attention(q, k, v).transpose(1, 2).flatten(2)
 
     def attention_norm(self, layer, x):
         return self.rms_norm(x, self.weights[layer]["attention_norm"])

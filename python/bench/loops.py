@@ -302,6 +302,15 @@ class Clock:
         return time.perf_counter()
 
 
+def kinds(loop, blocks, steps):
+    """The kinds of a run's steps, in order, without running it."""
+    found = []
+    for number in range(steps):
+        loop.step, loop.inner = number + 1, number % (steps // blocks)
+        found.append(loop.kind())
+    return found
+
+
 def generate(loop, model, prompt, response, block, steps, mask, measured=0):
     """(tokens [n], [Step]) of a prompt, int64 [prompt], completed by `response` tokens in `steps`
     passes over blocks of `block`; after `measured` passes it ends, if that is not 0. Raises

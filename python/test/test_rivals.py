@@ -22,10 +22,21 @@ except ImportError:
 else:
     import eager
     import loops
+    import rivals
     from heddle_reference.methods import cached, commit, dllm_cache, dyllm, pairs, run
     from test_methods import prompt_of, tiny_dream, tiny_llada
 
 GEN, BLOCK, PROMPT = 12, 4, 9
+
+# A heddle-run whose steps take 2 s, and 1 s from step 3 on.
+FAKE_RUN = """#!/usr/bin/env python3
+import json, sys
+options = dict(zip(sys.argv[1:-1], sys.argv[2:]))
+assert options["--block-length"] == "4" and options["--gen-length"] == "8"
+for step in range(1, int(options["--steps"]) + 1):
+    print(json.dumps({"step": step, "seconds": 2 if step < 3 else 1, "query_rows": 26,
+                      "value_rows": 26, "ffn_rows": 13}), flush=True)
+"""
 
 
 def eager_of(pieces):
@@ -150,6 +161,68 @@ class Loops(unittest.TestCase):
                      loops.DyLLM()):
             tokens, records = loops.generate(loop, model, torch.tensor([1, 2, 3]), 8, 4, 8, 39, 6)
             self.assertEqual((len(records), len(tokens)), (6, 11))
+
+    def test_kinds_are_known_before_the_run(self):
+        for loop in (loops.FastDllm(), loops.DllmCache(8, 3, 0.25), loops.DyLLM(0.99)):
+            found, _ = self.records(loop)
+            self.assertEqual([r.kind for r in found], loops.kinds(loop, GEN // BLOCK, GEN))
+
+    def records(self, loop):
+        pieces = tiny_llada()
+        tokens, found = loops.generate(loop, eager_of(pieces), torch.tensor(prompt_of(0, PROMPT)), GEN,
+                                       BLOCK, GEN, pieces.mask)
+        return found, tokens
+
+
+@unittest.skipIf(torch is None, "needs PyTorch")
+class Rivals(unittest.TestCase):
+    def test_steps_that_were_not_measured_count_as_their_kind(self):
+        self.assertEqual(rivals.whole([9, 1, 2, 3], ["a", "b", "b", "b", "a", "b"]), 15 + 9 + 2.5)
+        with self.assertRaisesRegex(ValueError, "no step of the kind 'b'"):
+            rivals.whole([9], ["a", "b"])
+        self.assertEqual(rivals.enough(["a", "b", "b", "c", "b"], 2), 4)
+        self.assertEqual(rivals.enough(["a", "b", "b", "c", "b"], 0), 0)
+
+    def test_both_are_measured_alike(self):
+        config = dict(n_layers=2, d_model=32, n_heads=4, n_kv_heads=4, mlp_hidden_size=48,
+                      rms_norm_eps=1e-5, rope_theta=1e4, vocab_size=40)
+        model = eager.random_model(config, "cpu", torch.float32, vocabulary=True)
+        with tempfile.TemporaryDirectory() as folder:
+            tool = Path(folder) / "heddle-run"
+            tool.write_text(FAKE_RUN)
+            tool.chmod(0o755)
+            (Path(folder) / rivals.MODEL).mkdir()
+            (Path(folder) / rivals.MODEL / "config.json").write_text(json.dumps(config))
+            args = mock.Mock(heddle_run=str(tool), folder=folder, response=8, block=4, rounds=2)
+            results = {name: rivals.measure(args, name, model, 5, 39) for name in rivals.RIVALS}
+        dual = results["fast-dllm-dual"]
+        self.assertEqual(dual["heddle_s"], 10)
+        self.assertEqual(dual["rival_rows"], dict.fromkeys(("query", "value", "ffn"),
+                                                           (2 * 13 + 6 * 4) / 8))
+        self.assertEqual(dual["heddle_rows"], dict(query=13, value=13, ffn=6.5))
+        self.assertIn("| 5 + 8 | 8 of 8 |", rivals.row_of(dual))
+        self.assertIn("(differ) |", rivals.row_of(dual))
+        self.assertIn("| 6 of 8 |", rivals.row_of(results["dense"]))
+        self.assertEqual(results["dense"]["rival_rows"]["ffn"], 13)
+        self.assertEqual(rivals.HEAD.splitlines()[0].count("|"), rivals.row_of(dual).count("|"))
+
+    def test_schedules_hold_what_is_replaced(self):
+        for name, rival in rivals.RIVALS.items():
+            with self.subTest(name):
+                text = (HERE.parents[1] / f"examples/{rival.example}.mlir").read_text()
+                for old, _ in rival.replace:
+                    self.assertIn(old, text)
+
+    def test_errors(self):
+        for arguments, words in (
+                (["run", "--heddle-run", "none", "--folder", "none"], "there is no file none"),
+                (["run", "--heddle-run", __file__, "--folder", ".", "--prompts", "0"], "such as 4096"),
+                (["run", "--heddle-run", __file__, "--folder", ".", "--block", "1,2"], "one number")):
+            with mock.patch("sys.argv", ["rivals.py", *arguments]), \
+                    contextlib.redirect_stderr(io.StringIO()) as said, \
+                    self.assertRaises(SystemExit) as end:
+                rivals.main()
+            self.assertIn(words, said.getvalue() + str(end.exception))
 
 
 if __name__ == "__main__":

@@ -147,10 +147,8 @@ class DllmCache(Loop):
         m, x = self.model, self.model.embed(self.tokens)
         for layer in range(m.layers):
             renew = [layer == 0 or (self.step - 1) % interval == 0 for interval in self.intervals]
-            h = m.attention_norm(layer, x)
-            rows, valued = self.rows(layer, h, renew)
-            if len(rows):
-                self.layer(layer, x, h, rows)
+            start = 0 if renew[0] else self.prompt
+            rows, valued = self.refresh(layer, m.attention_norm(layer, x[:, start:]), start, renew)
             x = x + self.outputs[layer]
             if len(rows):
                 self.ffns[layer][:, rows] = m.ffn(layer, x[:, rows])
@@ -158,33 +156,38 @@ class DllmCache(Loop):
             self.count(len(rows), len(rows), len(rows), valued)
         return 0, x
 
-    def rows(self, layer, h, renew):
-        """Rows to compute, ascending int64, and how many went through V; writes V."""
+    def refresh(self, layer, h, start, renew):
+        """Renews K, V and attention outputs from normed rows h [1, n - start, hidden]; (the rows,
+        ascending int64, how many went through V)."""
         m, (prompt, response) = self.model, self.spans
-        rows = [prompt] if renew[0] else []
-        if renew[1]:
-            rows.append(response)
-        elif self.ratio > 0:
-            new = m.project(layer, "v", h[:, self.prompt:])
-            cached = self.values[layer][:, :, self.prompt:]
-            same = torch.cosine_similarity(new.transpose(1, 2).flatten(2)[0],
-                                           cached.transpose(1, 2).flatten(2)[0], -1)
-            picked = same.topk(int(self.ratio * len(response)), largest=False).indices
-            rows.append(picked.sort().values + self.prompt)
+        rows, valued = [], 0
+        if renew[0]:
+            self.values[layer][:, :, :self.prompt] = m.project(layer, "v", h[:, :self.prompt])
+            rows.append(prompt)
+            valued += len(prompt)
+        if renew[1] or self.ratio > 0:
+            new = m.project(layer, "v", h[:, self.prompt - start:])
+            rows.append(response if renew[1] else self.least_similar(layer, new))
             self.values[layer][:, :, self.prompt:] = new
-        for span in (prompt, response)[:1 if renew[0] else 0] + ((response,) if renew[1] else ()):
-            self.values[layer][:, :, span] = m.project(layer, "v", h[:, span])
-        valued = (len(prompt) if renew[0] else 0) + (
-            len(response) if renew[1] or self.ratio > 0 else 0)
-        return (torch.cat(rows) if rows else response[:0]), valued
-
-    def layer(self, layer, x, h, rows):
-        """K and the attention output of `rows`."""
-        m, h = self.model, h[:, rows]
+            valued += len(response)
+        if not rows:
+            return response[:0], 0
+        rows = torch.cat(rows)
+        h = h[:, rows - start]
         self.keys[layer][:, :, rows] = m.project(layer, "k", h)
         context = m.attend(self.rotate(m.project(layer, "q", h), rows),
                            self.rotate(self.keys[layer], slice(self.n)), self.values[layer])
         self.outputs[layer][:, rows] = m.output(layer, context)
+        return rows, valued
+
+    def least_similar(self, layer, new):
+        """Positions of the response whose V, of `new` [1, kv_heads, response, head_dim], is least
+        like the cached one, over all heads together."""
+        new, cached = (v.transpose(1, 2).flatten(2)[0]
+                       for v in (new, self.values[layer][:, :, self.prompt:]))
+        same = torch.cosine_similarity(new, cached, -1)
+        picked = same.topk(int(self.ratio * len(same)), largest=False).indices
+        return picked.sort().values + self.prompt
 
 
 class DyLLM(Loop):

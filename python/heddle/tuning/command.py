@@ -14,7 +14,7 @@ from ..evaluation.command import names, run_options
 from ..evaluation.records import Records, read
 from ..evaluation.tasks import find
 from . import report
-from .search import RUNGS, Search, front, parse_floor
+from .search import DEFAULT_RUNGS, Search, front, parse_floor
 from .cost import parse_cost
 from .space import AXES
 
@@ -90,9 +90,9 @@ def _parser():
     p.add_argument("--axes", type=names, default=list(AXES), metavar="NAME,...",
                    help=f"what is searched: {', '.join(AXES)} (default: all)")
     p.add_argument("--parts", type=int, default=3, metavar="N", help="parts of consecutive layers with a keep ratio each (default: 3)")
-    p.add_argument("--rungs", type=names, default=list(RUNGS), metavar="NAME,...",
-                   help="what a trial passes: short (an eighth of the examples at a quarter of the length and half the "
-                        "steps), part (a quarter of the examples), full (default: all three)")
+    p.add_argument("--rungs", type=names, default=list(DEFAULT_RUNGS), metavar="NAME,...",
+                   help="what a trial passes: recall (the attention mass on computed pairs of one recorded run a task), short (an eighth of the examples at a quarter of the length and half the "
+                        "steps), part (a quarter of the examples), full (default: short,part,full)")
     p.add_argument("--no-confirm", action="store_true", help="do not run the schedule on other examples at the end")
     p.add_argument("-o", "--output", metavar="FILE", help="the schedule: .mlir, with its evidence as comments, or .hdl, compiled")
     return p

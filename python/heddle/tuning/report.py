@@ -38,7 +38,8 @@ def spec(trial, records, trials, confirmed=None, evidence=None) -> str:
     lines = [f"Found by heddle-tune, {first['date']}, {first['machine']}: {trial['about']}.", "",
              f"model      {next((r['model'] for r in records if r.get('kind') == 'batch'), '')}, {s['dtype']}, digest {s['model']}",
              f"tasks      {', '.join(s['tasks'])}; {s['examples']} examples a task, seed {s['seed']}, length {s['length']}",
-             f"right      {full['right']} of {full['count']}, {_percent(trial)} with the 95% interval (Wilson)",
+             f"right      {full['right']} of {full['count']}, {_percent(trial)} with the 95% interval (Wilson)" if "right" in full else
+             f"right      not known: {trial['why']}",
              f"dense      {_percent(told['dense'])}"]
     if confirmed:
         lines.append(f"others     {_percent(confirmed['trial'])} of examples that the search has not seen (seed {s['seed'] + 1}); "

@@ -13,16 +13,19 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-from .. import model as models
+from .. import compiler, model as models
 from ..errors import HeddleError
 from ..evaluation.records import Records
 from ..evaluation.runner import Plan, digest, fingerprint
 from ..evaluation.statistics import wilson
 from ..evaluation.tasks import find
 from .cost import Estimate, parse_cost
+from .recall import hopeless, recall
 from .space import AXES, Space
 
-RUNGS = ("short", "part", "full")
+#: By price; "recall" runs no task to its answers and is taken on request.
+RUNGS = ("recall", "short", "part", "full")
+DEFAULT_RUNGS = RUNGS[1:]
 
 
 class OutOfTime(Exception):
@@ -77,7 +80,7 @@ class Search:
     seed: int = 2026
     parts: int = 3
     axes: tuple = tuple(AXES)
-    rungs: tuple = RUNGS
+    rungs: tuple = DEFAULT_RUNGS
     options: dict = field(default_factory=dict)
     on_trial: Optional[Callable] = None
     on_batch: Optional[Callable] = None
@@ -88,6 +91,9 @@ class Search:
                 raise HeddleError(f"no rung '{rung}'; there are {', '.join(RUNGS)}")
         if "full" not in self.rungs:
             raise HeddleError("rungs: 'full' must be among them: it is what is written")
+        self.rungs = tuple(name for name in RUNGS if name in self.rungs)
+        if "recall" in self.rungs and self.cost == "measured":
+            raise HeddleError("rungs: 'recall' has no seconds that could be measured; search by an estimate, or leave it out")
         self.floor_kind, self.floor_value = parse_floor(self.floor)
         self.cost_kind, machine = parse_cost(self.cost)
         self.space = Space(self.model.config["layers"], self.parts, self.axes)
@@ -178,6 +184,16 @@ class Search:
         low, high = wilson(sums["right"], sums["count"])
         return {"rung": rung, **sums, "accuracy": sums["right"] / sums["count"], "low": low, "high": high}
 
+    def recall_of(self, schedule) -> float:
+        """The recall of attention mass (recall.py), the mean over the tasks, of the first example of each at the full
+        length."""
+        bundle, found = compiler.compile(schedule, model=self.model), []
+        for cell in self._plan(schedule, "full").cells:
+            found.append(recall(bundle, self.model, self.model.encode(cell.examples[0].prompt), cell.options))
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise OutOfTime
+        return sum(found) / len(found)
+
     # ---- the trials
 
     def floor_of(self, rung) -> float:
@@ -211,6 +227,17 @@ class Search:
         runs = self._runs("full") if estimates else None
         rungs, cost, is_dense = [], None, not self.trials
         for name in self.rungs:
+            if name == "recall":
+                share = self.recall_of(schedule)
+                rungs.append({"rung": name, "recall": share})
+                against = [] if is_dense else hopeless(share, self.trials, self.passes)
+                if against:  # no answers yet: theirs at best
+                    likely = max(against, key=lambda t: t["accuracy"])
+                    return {"state": "stopped", "why": f"recall: {share:.3f} of the mass, and {len(against)} trials with as much "
+                                                       "were too inaccurate",
+                            "rungs": rungs, "cost": self.estimate(schedule, runs),
+                            **{k: likely[k] for k in ("accuracy", "low", "high")}}
+                continue
             score = self._score(schedule, name)
             rungs.append(score)
             if estimates:
@@ -222,7 +249,7 @@ class Search:
                 continue
             if score["high"] < self.floor_of(name):
                 return {"state": "stopped", "why": f"{name}: at most {score['high']:.3f} right, the floor is "
-                                                   f"{self.floor_of(name):.3f}", **made}
+                                                   f"{self.floor_of(name):.3f}", "below_floor": True, **made}
             # Seconds of a short rung are no measure of the others.
             beaten = self._beaten(cost, score["high"]) if estimates or name != "short" else None
             if beaten is not None:

@@ -4,6 +4,7 @@
 
 import importlib.util
 import json
+import os
 import random
 import re
 import signal
@@ -15,9 +16,10 @@ from pathlib import Path
 from unittest import mock
 
 import heddle
-from common import LLADA
+from common import BIN, LLADA
 from heddle.evaluation import records
 from heddle.tuning import Space, front, tune
+from heddle.tuning.recall import hopeless
 from heddle.tuning.search import parse_floor
 
 SMALL = dict(examples=8, batch=8, gen_length=16, steps=4, block_length=8)
@@ -136,6 +138,36 @@ class SearchTest(unittest.TestCase):
         self.assertEqual(search.best()["number"], min(
             (t for t in search.trials if search.passes(t)), key=lambda t: (t["cost"], -t["accuracy"]))["number"])
         self.assertAlmostEqual(search.trials[0]["cost"], search.trials[0]["rungs"][-1]["seconds"] / 8)
+
+    def test_recall_speaks_for_answers(self):
+        with mock.patch.dict("os.environ", PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}"):
+            search = small(self.out, trials=3, axes=("keep",), rungs=("full", "recall"))
+            shares = [t["rungs"][0]["recall"] for t in search.trials]
+            self.assertAlmostEqual(shares[0], 1.0, places=5)  # dense
+            self.assertTrue(all(0 < share < 1 for share in shares[1:]), shares)
+            # By hand: fewer keys hold less of the mass.
+            keeps = [search.recall_of(heddle.preset("pulsecol", keep=keep)) for keep in (0.05, 0.2, 0.5)]
+            self.assertEqual(keeps, sorted(keeps))
+            self.assertLess(keeps[0] + 0.05, keeps[2])
+            again = small(self.out, trials=4, axes=("keep",), rungs=("recall", "full"))
+            self.assertEqual(made(again.trials[:3]), made(search.trials))
+        with mock.patch("heddle.tuning.recall.shutil.which", return_value=None):
+            with self.assertRaisesRegex(heddle.HeddleError, "heddle-run records the runs"):
+                small(trials=1, rungs=("recall", "full"))
+        with self.assertRaisesRegex(heddle.HeddleError, "no seconds"):
+            small(trials=1, cost="measured", rungs=("recall", "full"))
+
+    def test_three_trials_speak_against_one(self):
+        trial = lambda recall, state, accuracy, rungs=2: {
+            "state": state, "accuracy": accuracy, "below_floor": state == "stopped",
+            "rungs": [{"rung": "recall", "recall": recall}, {"rung": "full"}][:rungs]}
+        good = lambda t: t["state"] == "complete" and t["accuracy"] >= .9
+        bad = [trial(.8, "stopped", .1), trial(.7, "stopped", .3), trial(.75, "stopped", .2)]
+        self.assertEqual(hopeless(.7, bad, good), bad)
+        self.assertEqual(hopeless(.71, bad, good), [])  # two
+        self.assertEqual(hopeless(.6, [*bad, trial(.6, "complete", .95)], good), [])  # one that was good
+        self.assertEqual(len(hopeless(.6, [*bad, trial(.6, "complete", .5)], good)), 3)
+        self.assertEqual(hopeless(.6, [*bad[:2], trial(.9, "stopped", .1, 1)], good), [])  # that one was never run
 
     def test_the_command_writes_what_it_states(self):
         spec, bundle = self.folder / "t.mlir", self.folder / "t.hdl"

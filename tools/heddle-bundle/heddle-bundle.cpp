@@ -300,8 +300,14 @@ int main(int argc, char **argv) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? finish(Good) : BadUsage;
+  } catch (const CLI::Success &success) { // --help, --version
+    return app.exit(success) == 0 ? finish(Good) : BadUsage;
+  } catch (const CLI::Error &error) {
+    std::fprintf(stderr,
+                 "heddle-bundle: error: %s\nTry 'heddle-bundle --help' for all "
+                 "commands.\n",
+                 error.what());
+    return BadUsage;
   }
   if (rebuildCommand->parsed())
     return rebuild(source, rebuilt);

@@ -7,15 +7,13 @@
 
 #include "RunRecord.h"
 
+#include "bundle/File.h"
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace heddle::run {
 
@@ -248,25 +246,11 @@ Status RunRecord::finish(const std::string &path,
   std::string header = file.header.dump();
   header.resize((header.size() + 7) / 8 * 8, ' ');
   uint64_t size = header.size();
-  const std::string part = path + "." + std::to_string(getpid());
-  {
-    std::ofstream out(part, std::ios::binary);
-    out.write(reinterpret_cast<const char *>(&size), sizeof(size));
-    out << header << file.data;
-    out.close();
-    if (!out) {
-      std::remove(part.c_str());
-      return Error("--record: " + path +
-                   " could not be written: " + std::strerror(errno));
-    }
-  }
-  std::error_code failed;
-  std::filesystem::rename(part, path, failed);
-  if (failed) {
-    std::remove(part.c_str());
-    return Error("--record: " + path +
-                 " could not be written: " + failed.message());
-  }
+  std::string bytes(reinterpret_cast<const char *>(&size), sizeof(size));
+  bytes += header;
+  bytes += file.data;
+  if (Status status = bundle::writeFileAtomically(path, bytes); !status)
+    return status.takeError().withContext("--record");
   return Status::success();
 }
 

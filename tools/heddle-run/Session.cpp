@@ -300,7 +300,7 @@ Result<bundle::Bundle> Session::readBundle(const std::string &path) const {
   return bundle::Bundle::parse(std::move(*bytes), path);
 }
 
-/// A bundle without sparse kernels.
+/// A bundle whose steps compute all pairs of all rows; commits as it may.
 Result<bundle::Bundle> Session::readDense(const std::string &path) const {
   Result<bundle::Bundle> read = readBundle(path);
   if (!read)
@@ -310,6 +310,9 @@ Result<bundle::Bundle> Session::readDense(const std::string &path) const {
       return Error(path + ": --compare-dense takes a dense schedule, but '" +
                    read->manifest().schedule + "' has the sparse kernel '" +
                    kernel.name + "'");
+  if (read->manifest().visible >= 0 || !read->manifest().passes.empty())
+    return Error(path + ": --compare-dense takes a dense schedule, but '" +
+                 read->manifest().schedule + "' does not compute all rows");
   return read;
 }
 

@@ -226,7 +226,7 @@ struct Flags {
 };
 
 constexpr const char *overview =
-    "Compiles a sparsity schedule to a bundle that heddle-run plays.\n\n"
+    "Compiles a sparsity schedule to a bundle for heddle-run.\n\n"
     "EXAMPLES:\n"
     "  heddlec examples/pulsecol.mlir                    writes pulsecol.hdl\n"
     "  heddlec examples/pulsecol.mlir -o /tmp/p.hdl --target=x86-64-v3\n"

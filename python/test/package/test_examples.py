@@ -11,7 +11,8 @@ import unittest
 import heddle
 from common import ROOT
 
-PAGES = ["README.md", "docs/HowTo/Python.md", "docs/HowTo/Evaluate.md", "docs/HowTo/Tune.md",
+PAGES = ["README.md", "docs/HowTo/Python.md", "docs/HowTo/Attention.md",
+         "docs/HowTo/Evaluate.md", "docs/HowTo/Tune.md",
          "docs/Tutorials/FirstRun.md", "docs/Tutorials/YourSchedule.md",
          "docs/Tutorials/HonestBenchmarks.md"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF

@@ -75,7 +75,11 @@ class Browser:
         self.process.wait(10)
         os.close(self.out)
         os.close(self.into)
-        shutil.rmtree(self.profile, ignore_errors=True)
+        for _ in range(50):  # its children may still write there
+            shutil.rmtree(self.profile, ignore_errors=True)
+            if not os.path.exists(self.profile):
+                break
+            time.sleep(0.1)
 
     def _receive(self, deadline):
         while b"\0" not in self.buffer:

@@ -307,17 +307,6 @@ int64_t heddle::bundle::keepCount(Ratio ratio, KeepRule rule, int64_t n) {
   return count < Wide(n) ? static_cast<int64_t>(count) : n;
 }
 
-int64_t heddle::bundle::sinkBound(std::span<const Term> terms, int64_t length) {
-  int64_t bound = 0;
-  for (const Term &term : terms)
-    if (term.kind == Term::Kind::Sinks)
-      bound =
-          std::max(bound, isShareOfSinks(term)
-                              ? keepCount(term.share, KeepRule::Floor, length)
-                              : term.size);
-  return bound;
-}
-
 static std::string textOf(const Cadence &cadence) {
   std::string count = std::to_string(cadence.count);
   switch (cadence.kind) {

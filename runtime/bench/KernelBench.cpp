@@ -113,7 +113,7 @@ public:
     std::vector<abi::IndexList> lists;
     std::vector<int64_t> groups;
     for (const Term &term : kernel.terms)
-      if (term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks)
+      if (readsList(term))
         addList(selections[term.selection], random, lists, groups);
 
     attention.lse = lse.data();

@@ -7,7 +7,7 @@
 
 #include "runtime/module/KernelProbe.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/PairSets.h"
 #include "runtime/tensor/DType.h"
 
 #include <algorithm>
@@ -140,13 +140,6 @@ int64_t listedKey(int64_t group, int64_t which, int64_t n) {
   return which * third + group * 7 % third;
 }
 
-bool listed(int64_t key, int64_t row, int64_t group, int64_t n) {
-  for (int64_t which = 0; which < keep; ++which)
-    if (listedKey(row / group, which, n) == key)
-      return true;
-  return false;
-}
-
 /// The block that the list of a group of rows names.
 int64_t listedBlock(int64_t group, int64_t size, int64_t n) {
   return (group + 1) % bundle::blockCount(n, size, 0);
@@ -173,9 +166,9 @@ class AttentionProbe {
 public:
   AttentionProbe(const Kernel &kernel, const KernelVariant &variant,
                  const std::vector<int64_t> &groups)
-      : kernel(kernel), variant(variant), groups(groups),
-        n(keysFor(kernel, variant, groups)), query(variant, n), key(variant, n),
-        value(variant, n), output(variant, n), lse(static_cast<size_t>(n), NAN),
+      : kernel(kernel), variant(variant), n(keysFor(kernel, variant, groups)),
+        query(variant, n), key(variant, n), value(variant, n),
+        output(variant, n), lse(static_cast<size_t>(n), NAN),
         places(static_cast<size_t>(n)),
         scratch(variant.scratchBytes + variant.scratchBytesPerKey * n) {
     for (int64_t row = 0; row < n; ++row)
@@ -235,6 +228,8 @@ public:
       }
       ++list;
     }
+    attends = bundle::pairsOf(kernel.terms, 0, args.lists, groups, nullptr,
+                              args.sinks);
   }
 
   Status run(abi::AttentionKernel code) {
@@ -353,33 +348,8 @@ private:
     return Status::success();
   }
 
-  bool attends(int64_t row, int64_t k) const {
-    size_t list = 0;
-    bool result = kernel.terms.empty();
-    for (const Term &term : kernel.terms) {
-      switch (term.kind) {
-      case Term::Kind::Columns:
-        result |= listed(k, row, groups[list++], n);
-        break;
-      case Term::Kind::Blocks: {
-        int64_t size = groups[list++];
-        result |= k / size == listedBlock(row / size, size, n);
-        break;
-      }
-      case Term::Kind::Window:
-        result |= std::abs(row - k) <= term.size / 2;
-        break;
-      case Term::Kind::Sinks:
-        result |= k < (bundle::isShareOfSinks(term) ? args.sinks : term.size);
-        break;
-      }
-    }
-    return result;
-  }
-
   const Kernel &kernel;
   const KernelVariant &variant;
-  const std::vector<int64_t> &groups;
   int64_t n;
   Rows query, key, value, output;
   std::vector<float> lse;
@@ -387,6 +357,7 @@ private:
   std::vector<int32_t> lists[abi::maxIndexLists];
   Scratch scratch;
   abi::AttentionArgs args{};
+  bundle::PairPredicate attends;
 };
 
 } // namespace

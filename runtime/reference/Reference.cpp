@@ -81,58 +81,6 @@ reference::Head reference::headOf(const abi::SelectArgs &args, int64_t head,
   return headOf(same, head, headDim, dtype, scores);
 }
 
-int64_t reference::blockOf(int64_t key, int64_t size, int64_t split) {
-  if (key < split)
-    return key / size;
-  int64_t before = 0; // blocks that start before `split`
-  while (before * size < split)
-    ++before;
-  return before + (key - split) / size;
-}
-
-reference::PairPredicate
-reference::pairsOf(std::span<const Term> terms, int64_t head,
-                   std::span<const abi::IndexList> lists,
-                   std::span<const int64_t> groups, const int32_t *position,
-                   int64_t sinks) {
-  if (terms.empty())
-    return [](int64_t, int64_t) { return true; };
-  auto positionOf = [=](int64_t place) {
-    return position ? int64_t(position[place]) : place;
-  };
-  return [=](int64_t place, int64_t key) {
-    size_t next = 0;
-    for (const Term &term : terms) {
-      switch (term.kind) {
-      case Term::Kind::Window:
-        if (std::abs(positionOf(place) - positionOf(key)) <= term.size / 2)
-          return true;
-        break;
-      case Term::Kind::Sinks:
-        if (positionOf(key) <
-            (bundle::isShareOfSinks(term) ? sinks : term.size))
-          return true;
-        break;
-      case Term::Kind::Columns:
-      case Term::Kind::Blocks: {
-        const abi::IndexList &list = lists[next];
-        int64_t size = groups[next++];
-        const int32_t *entries =
-            bundle::int32Keys(list, head / list.headsPerList, place / size);
-        int64_t entry = term.kind == Term::Kind::Columns
-                            ? key
-                            : blockOf(key, size, list.split);
-        if (std::find(entries, entries + list.keep, entry) !=
-            entries + list.keep)
-          return true;
-        break;
-      }
-      }
-    }
-    return false;
-  };
-}
-
 /// Calls `f` with a function that reads an element of arrays of `dtype` as a
 /// double: what the type is is asked once, not at every element.
 template <typename F> static auto withReader(DType dtype, F f) {

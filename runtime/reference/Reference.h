@@ -15,11 +15,10 @@
 #define HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
 
 #include "bundle/Abi.h"
-#include "bundle/Manifest.h"
+#include "bundle/PairSets.h"
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -67,21 +66,9 @@ Head headOf(const abi::AttentionArgs &args, int64_t head, int64_t headDim,
 Head headOf(const abi::SelectArgs &args, int64_t head, int64_t headDim,
             DType dtype, const bundle::Scores &scores = noScores());
 
-/// Whether the query row at a place attends to a key.
-using PairPredicate = std::function<bool(int64_t place, int64_t key)>;
-
-/// The pairs that a union of terms keeps in query head `head`; no terms means
-/// all. `lists[c]` belongs to the c-th term of columns or blocks and is Int32,
-/// `groups[c]` is its group or block size; `position[j]` is where key j stands
-/// in the sequence, null: at j. `sinks`: abi::AttentionArgs::sinks, for terms
-/// that are a share. All are referred to, not copied.
-PairPredicate pairsOf(std::span<const bundle::Term> terms, int64_t head,
-                      std::span<const abi::IndexList> lists,
-                      std::span<const int64_t> groups,
-                      const int32_t *position = nullptr, int64_t sinks = 0);
-
-/// The number of the block that holds a key (abi::IndexList).
-int64_t blockOf(int64_t key, int64_t size, int64_t split);
+using bundle::blockOf;
+using bundle::PairPredicate;
+using bundle::pairsOf;
 
 struct RowResult {
   std::vector<double> output; ///< [headDim]

@@ -7,6 +7,7 @@
 
 #include "Explain.h"
 #include "bundle/ManifestNames.h"
+#include "bundle/PairSets.h"
 #include "bundle/Program.h"
 
 #include <algorithm>
@@ -34,43 +35,16 @@ std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
 
 std::string heddle::explain::patternOf(const Kernel &kernel,
                                        const Manifest &manifest) {
-  if (kernel.terms.empty())
-    return "dense";
-  std::string text;
-  for (const Term &term : kernel.terms) {
-    if (!text.empty())
-      text += " + ";
-    switch (term.kind) {
-    case Term::Kind::Columns:
-    case Term::Kind::Blocks:
-      text += (term.kind == Term::Kind::Columns ? "columns(" : "blocks(") +
-              manifest.selections[static_cast<size_t>(term.selection)].name +
-              ")";
-      break;
-    case Term::Kind::Window:
-      text += "window(" + std::to_string(term.size) + ")";
-      break;
-    case Term::Kind::Sinks:
-      text += "sinks(" +
-              (isShareOfSinks(term) ? detail::toString(term.share)
-                                    : std::to_string(term.size)) +
-              ")";
-      break;
-    }
-  }
-  return text;
+  return words(kernel.terms, manifest);
 }
 
 int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
                                  int64_t length, bool &exact) {
   if (kernel.terms.empty())
     return length * length;
-  // Windows are nested and so are sinks: only the widest of each counts.
-  const int64_t sinks = std::min(sinkBound(kernel.terms, length), length);
-  int64_t half = -1, listed = 0, lists = 0;
+  const int64_t sinks = sinkBound(kernel.terms, length);
+  int64_t listed = 0, lists = 0;
   for (const Term &term : kernel.terms) {
-    if (term.kind == Term::Kind::Window)
-      half = std::max(half, std::min(term.size / 2, length));
     if (readsList(term)) {
       const Selection &selection =
           manifest.selections[static_cast<size_t>(term.selection)];
@@ -87,19 +61,18 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
       ++lists;
     }
   }
-  bool banded = half >= 0 || sinks > 0;
+  const bool banded = lists < std::ssize(kernel.terms);
   if (lists > 1 || (lists == 1 && banded))
     exact = false;
   listed = std::min(listed, length);
-  if (half < 0)
-    return length * std::min(length, listed + sinks);
+  if (!banded)
+    return length * listed;
   int64_t pairs = 0;
   for (int64_t row = 0; row < length; ++row) {
-    int64_t low = std::max<int64_t>(0, row - half);
-    int64_t high = std::min(length - 1, row + half);
-    int64_t shared = std::max<int64_t>(0, std::min(high + 1, sinks) - low);
-    int64_t fixed = high - low + 1 + sinks - shared;
-    pairs += std::min(length, fixed + listed);
+    int64_t kept = listed;
+    forRuns(kernel.terms, row, sinks, length,
+            [&](int64_t begin, int64_t end) { kept += end - begin; });
+    pairs += std::min(length, kept);
   }
   return pairs;
 }

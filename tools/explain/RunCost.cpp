@@ -7,6 +7,7 @@
 
 #include "tools/explain/RunCost.h"
 
+#include "bundle/PairSets.h"
 #include "bundle/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/sample/Sampler.h"
@@ -155,25 +156,21 @@ int64_t Counter::listedKeys(const Selection &selection,
 /// Windows and sinks go by the position; `listed` keys may lie among them.
 Kept Counter::keptInBand(const Kernel &kernel, const RehearsedStep &step,
                          int64_t listed) const {
-  int64_t half = -1;
-  for (const Term &term : kernel.terms)
-    if (term.kind == Term::Kind::Window)
-      half = std::max(half, term.size / 2);
   const auto n = static_cast<int64_t>(step.visible.size());
   auto below = [&](int64_t position) {
     return std::lower_bound(step.visible.begin(), step.visible.end(),
                             position) -
            step.visible.begin();
   };
-  int64_t sinks = below(sinkBound(kernel.terms, request.run.length));
+  const int64_t length = request.run.length;
+  const int64_t sinks = sinkBound(kernel.terms, length);
   Kept kept{0, listed == 0};
   for (int32_t row : step.live) {
-    int64_t begin = sinks, end = sinks;
-    if (half >= 0) {
-      begin = std::max<int64_t>(sinks, below(row - half));
-      end = std::max<int64_t>(begin, below(row + half + 1));
-    }
-    kept.pairs += std::min(n, sinks + (end - begin) + listed);
+    int64_t pairs = listed;
+    forRuns(kernel.terms, row, sinks, length, [&](int64_t begin, int64_t end) {
+      pairs += below(end) - below(begin);
+    });
+    kept.pairs += std::min(n, pairs);
   }
   return kept;
 }

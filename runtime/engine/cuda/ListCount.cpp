@@ -7,6 +7,7 @@
 
 #include "runtime/engine/cuda/ListCount.h"
 
+#include "bundle/PairSets.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/cuda/Drain.h"
 
@@ -67,28 +68,6 @@ private:
   Encoding encoding;
   const std::byte *row;
   int64_t size;
-};
-
-/// What the terms without lists keep: |i - j| <= half, j < sinks.
-struct FixedKeys {
-  int64_t half = -1, sinks;
-
-  FixedKeys(std::span<const Term> terms, int64_t n)
-      : sinks(std::min(bundle::sinkBound(terms, n), n)) {
-    for (const Term &term : terms)
-      if (term.kind == Term::Kind::Window)
-        half = std::max(half, std::min(term.size / 2, n));
-  }
-
-  /// Pairs of a row with these and with listed keys, each once.
-  int64_t pairs(int64_t row, int64_t n, const Keys &keys) const {
-    int64_t total = keys.count() + sinks - keys.between(0, sinks);
-    if (half < 0)
-      return total;
-    int64_t begin = std::max(sinks, row - half);
-    int64_t end = std::max(begin, std::min(n, row + half + 1));
-    return total + (end - begin) - keys.between(begin, end);
-  }
 };
 
 /// Rows of one head whose lists are counted together, with the lists' place in
@@ -156,7 +135,7 @@ Result<int64_t> ListCounter::count(const Stream &stream,
     return stream.record(lane.copied);
   };
 
-  const FixedKeys fixed(terms, n);
+  const int64_t sinks = bundle::sinkBound(terms, n);
   std::atomic<int64_t> damaged = -1;
   /// Pairs of rows [begin, end) of a piece, which share their lists.
   auto countRun = [&](const Piece &piece, const std::byte *from, int64_t begin,
@@ -187,8 +166,12 @@ Result<int64_t> ListCounter::count(const Stream &stream,
                   static_cast<int64_t>(merged.size()));
     }
     int64_t pairs = 0;
-    for (int64_t i = begin; i < end; ++i)
-      pairs += fixed.pairs(i, n, keys);
+    for (int64_t i = begin; i < end; ++i) {
+      pairs += keys.count();
+      bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {
+        pairs += last - first - keys.between(first, last);
+      });
+    }
     return pairs;
   };
 

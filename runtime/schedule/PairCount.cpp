@@ -31,7 +31,7 @@ struct Keys {
   int64_t limit() const { return n > 0 ? positionOf(n - 1) + 1 : 0; }
   /// Places whose position is below `limit`.
   int64_t below(int64_t limit) const {
-    if (!position)
+    if (!position || limit <= 0)
       return std::clamp<int64_t>(limit, 0, n);
     return std::lower_bound(position, position + n, limit) - position;
   }
@@ -123,7 +123,7 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
     }
     for (; row < args.rows && placeOf(row) < end; ++row) {
       auto below = [&](int64_t key) {
-        return std::lower_bound(begin, last, key) - begin;
+        return key > 0 ? std::lower_bound(begin, last, key) - begin : 0;
       };
       pairs += last - begin;
       forPlaces(terms, all, placeOf(row), [&](int64_t first, int64_t to) {

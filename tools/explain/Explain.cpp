@@ -33,11 +33,6 @@ std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
   return text;
 }
 
-std::string heddle::explain::patternOf(const Kernel &kernel,
-                                       const Manifest &manifest) {
-  return words(kernel.terms, manifest);
-}
-
 int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
                                  int64_t length, bool &exact) {
   if (kernel.terms.empty())
@@ -97,7 +92,7 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
         manifest.kernels[static_cast<size_t>(phase.attention)];
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
-    here.pattern = patternOf(kernel, manifest);
+    here.pattern = words(kernel.terms, manifest);
     here.pairs = pairsOf(kernel, manifest, request.length, here.pairsExact);
     here.renewsFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)

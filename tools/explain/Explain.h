@@ -174,9 +174,6 @@ std::string toJson(const Explanation &explanation);
 /// Ascending numbers as "1,3,5,8-10"; "none" if there are none.
 std::string runLengths(const std::vector<int64_t> &numbers);
 
-/// "dense", "columns(cols)", "window(64) + sinks(4)".
-std::string patternOf(const Kernel &kernel, const Manifest &manifest);
-
 /// What a pass computes exactly: "salient(below = 0.99) in response".
 std::string passText(const Manifest &manifest, const bundle::Pass &pass);
 

@@ -316,8 +316,8 @@ StepKind &Counter::kindOf(const RehearsedStep &step) {
       continue;
     const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
     note(patterns,
-         patternOf(manifest.kernels[static_cast<size_t>(phase.attention)],
-                   manifest));
+         words(manifest.kernels[static_cast<size_t>(phase.attention)].terms,
+               manifest));
     for (const Phase::Refresh &refresh : phase.refreshes)
       if (renews(refresh.selection, step.place))
         note(renewed,

@@ -9,6 +9,7 @@
 #include "tools/explain/Spelling.h"
 
 #include "bundle/ManifestNames.h"
+#include "bundle/PairSets.h"
 #include "bundle/Program.h"
 #include "bundle/ScheduleText.h"
 
@@ -248,7 +249,7 @@ std::string kernelText(const Kernel &kernel, const Manifest &manifest) {
   if (kernel.kind == Kernel::Kind::Select)
     text += "scores and selects for groups of " + counted(kernel.group, "row");
   else
-    text += patternOf(kernel, manifest) + " attention" +
+    text += words(kernel.terms, manifest) + " attention" +
             (kernel.writesLse ? ", writes the log-sum-exp" : "");
   text += "\n";
   for (const KernelVariant &variant : kernel.variants)
@@ -575,7 +576,7 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     item["name"] = kernel.name;
     item["kind"] = kernel.kind == Kernel::Kind::Select ? "select" : "attention";
     if (kernel.kind == Kernel::Kind::Attention)
-      item["pattern"] = patternOf(kernel, explanation.manifest);
+      item["pattern"] = words(kernel.terms, explanation.manifest);
     item["variants"] = ordered_json::array();
     for (const KernelVariant &variant : kernel.variants)
       item["variants"].push_back(variant.symbol);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/explain/Explain.h"
+#include "bundle/PairSets.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"
@@ -73,7 +74,7 @@ TEST(Explain, SharesOfSinksMatchACount) {
   kernel.terms = {{Term::Kind::Window, 64, -1},
                   {Term::Kind::Sinks, 4, -1},
                   {Term::Kind::Sinks, 0, -1, {1, 10}}};
-  EXPECT_EQ(patternOf(kernel, Manifest()),
+  EXPECT_EQ(bundle::words(kernel.terms, Manifest()),
             "window(64) + sinks(4) + sinks(1/10)");
 }
 

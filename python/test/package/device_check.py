@@ -436,7 +436,7 @@ def bench(folder, lengths, layers):
     print("\nattention alone, 32 heads of 128, bf16, batch 1 (ms)")
     flex = None
     try:
-        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        from torch.nn.attention.flex_attention import BlockMask, flex_attention
         flex = torch.compile(flex_attention)
     except ImportError:
         pass
@@ -453,8 +453,13 @@ def bench(folder, lengths, layers):
         row.append(device_time(torch, lambda: checks.plans["window"](q, k, v)))
         if flex:
             count = n // 128
-            kept = torch.rand(1, 32, count, count, device="cuda").argsort(-1) < max(1, count // 5)
-            mask = create_block_mask(lambda b, h, i, j: kept[b, h, i // 128, j // 128], 1, 32, n, n)
+            kept, of = max(1, count // 5), torch.rand(1, 32, count, count, device="cuda")
+            indices = of.argsort(-1).to(torch.int32)
+            indices[..., :kept] = indices[..., :kept].sort(-1).values
+            counts = torch.full((1, 32, count), kept, device="cuda", dtype=torch.int32)
+            # Whole blocks, so that none is masked element by element.
+            mask = BlockMask.from_kv_blocks(torch.zeros_like(counts), indices, counts, indices,
+                                            BLOCK_SIZE=128)
             row.append(device_time(torch, lambda: flex(*first, block_mask=mask)))
         else:
             row.append(float("nan"))

@@ -30,7 +30,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <limits>
+#include <span>
+#include <string>
 #include <type_traits>
 
 namespace heddle::bundle {

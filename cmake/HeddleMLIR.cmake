@@ -13,6 +13,11 @@ endif()
 # The package does not say that its MLIR is one shared library. Linking the
 # static archives beside it would put two MLIRs into one process.
 set(MLIR_LINK_MLIR_DYLIB ON)
+if(HEDDLE_STATIC_LLVM)
+  include(HeddleStaticLLVM)
+  set(MLIR_LINK_MLIR_DYLIB OFF)
+  set(LLVM_LINK_LLVM_DYLIB OFF)
+endif()
 # add_mlir_library would install every static library of lib/.
 set(LLVM_INSTALL_TOOLCHAIN_ONLY ON)
 # Where add_mlir_doc writes; unset, it would be /docs.
@@ -37,5 +42,7 @@ add_definitions(${HEDDLE_LLVM_DEFINITIONS})
 
 set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)
 set(LLVM_LIBRARY_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/lib)
-set(CMAKE_BUILD_RPATH ${LLVM_LIBRARY_DIRS})
-set(CMAKE_INSTALL_RPATH ${LLVM_LIBRARY_DIRS})
+if(NOT HEDDLE_STATIC_LLVM)
+  set(CMAKE_BUILD_RPATH ${LLVM_LIBRARY_DIRS})
+  set(CMAKE_INSTALL_RPATH ${LLVM_LIBRARY_DIRS})
+endif()

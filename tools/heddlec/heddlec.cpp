@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BuiltinLinker.h"
 #include "Options.h"
 
 #include "bundle/File.h"
@@ -245,6 +246,8 @@ void endOutOfMemory(void *, const char *, bool) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (std::optional<int> linked = linkIfAsked(argc, argv))
+    return *linked;
   ::heddle::bundle::startProgram("heddlec");
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(endOutOfMemory);

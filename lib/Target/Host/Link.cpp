@@ -9,11 +9,21 @@
 
 #include "heddle/Support/TemporaryFiles.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 
 using namespace llvm;
 
+// A program that holds lld is its own linker, started by this first argument.
+#ifdef HEDDLE_BUILTIN_LINKER
+static constexpr bool holdsLinker = true;
+#else
+static constexpr bool holdsLinker = false;
+#endif
+
 std::string mlir::heddle::findLinker() {
+  if (holdsLinker)
+    return sys::fs::getMainExecutable(nullptr, nullptr);
   for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
     if (ErrorOr<std::string> path = sys::findProgramByName(name))
       return *path;
@@ -38,8 +48,11 @@ mlir::heddle::linkSharedObject(ArrayRef<std::string> objects) {
       return input.takeError();
     inputs.push_back(std::move(*input));
   }
-  SmallVector<StringRef> arguments = {
-      "-shared", "-s", "-z", "noexecstack", "--hash-style=gnu", "-o", *output};
+  SmallVector<StringRef> arguments;
+  if (holdsLinker)
+    arguments.push_back(linkerArgument);
+  arguments.append({"-shared", "-s", "-z", "noexecstack", "--hash-style=gnu",
+                    "-o", *output});
   arguments.append(inputs.begin(), inputs.end());
   Expected<::heddle::ProgramResult> result =
       ::heddle::runProgram(linker, arguments, /*seconds=*/60);

@@ -8,6 +8,8 @@
 #ifndef HEDDLE_LIB_TARGET_HOST_LINK_H
 #define HEDDLE_LIB_TARGET_HOST_LINK_H
 
+#include "heddle/Target/Host/HostCodegen.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -15,7 +17,9 @@
 
 namespace mlir::heddle {
 
-/// The path of the first of ld.lld-22, ld.lld and ld that is on PATH, or "".
+/// The path of the first of ld.lld-22, ld.lld and ld that is on PATH, or "". A
+/// build with HEDDLE_STATIC_LLVM: of this program, which links when started
+/// with linkerArgument.
 std::string findLinker();
 
 /// Links ELF objects to a shared object with findLinker(). Returns its bytes.

@@ -4,6 +4,7 @@
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -199,6 +200,7 @@ class ImportTest(unittest.TestCase):
             check=True, capture_output=True, text=True, cwd=os.sep)
         self.assertEqual(done.stdout.strip(), "[]")
 
+    @unittest.skipUnless(shutil.which("readelf"), "needs readelf (binutils)")
     def test_the_extension_links_neither_llvm_nor_cuda(self):
         from heddle import _heddle
         done = subprocess.run(["readelf", "-d", _heddle.__file__], check=True,

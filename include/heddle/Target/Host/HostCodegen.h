@@ -29,6 +29,10 @@ FailureOr<std::string> emitHostSharedObject(ModuleOp module,
                                             const ::heddle::HostTarget &target,
                                             const KernelCache &kept = {});
 
+/// With this first argument a program that holds lld (HEDDLE_STATIC_LLVM) is
+/// the linker: it starts itself to link.
+inline constexpr llvm::StringLiteral linkerArgument = "--act-as-ld.lld";
+
 /// The back end that makes such shared objects.
 std::unique_ptr<Backend> createHostBackend(::heddle::HostTarget target);
 

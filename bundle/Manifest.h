@@ -176,9 +176,11 @@ struct Positions {
     Leading,    ///< as many first positions of the sequence as of[0] has
     Predicting, ///< the rows that predict the positions of of[0]: these
                 ///< themselves, or the ones before them
+    Except,     ///< what is in of[0] and not in of[1]
+    Last,       ///< the last `count` positions of of[0]
   };
   Kind kind = Kind::All;
-  int64_t count = 0;       ///< Undecoded, Committed, Neighbors
+  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Last
   Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   bool operator==(const Positions &) const = default;

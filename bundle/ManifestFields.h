@@ -148,6 +148,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   case Set::Hull:
   case Set::Leading:
   case Set::Predicting:
+  case Set::Except:
     v("of", x.of, ofEarlier);
     break;
   case Set::Fixed:
@@ -155,6 +156,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
     v("cadence", x.cadence);
     break;
   case Set::Neighbors:
+  case Set::Last:
     v("of", x.of, ofEarlier);
     v("count", x.count, counted);
     break;

@@ -28,10 +28,11 @@ constexpr auto namesOf(KeepRule) {
   return std::to_array<Name>({"floor", "ceil", "round", "floor_plus_one"});
 }
 constexpr auto namesOf(Positions::Kind) {
-  return std::to_array<Name>(
-      {"all", "prompt", "response", "block", "before_block", "from_block",
-       "decoded", "undecoded", "committed", "next", "union", "intersect",
-       "fixed", "neighbors", "hull", "leading", "predicting"});
+  return std::to_array<Name>({"all", "prompt", "response", "block",
+                              "before_block", "from_block", "decoded",
+                              "undecoded", "committed", "next", "union",
+                              "intersect", "fixed", "neighbors", "hull",
+                              "leading", "predicting", "except", "last"});
 }
 constexpr auto namesOf(Selection::Kind) {
   return std::to_array<Name>({"columns", "blocks"});

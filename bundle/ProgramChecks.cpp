@@ -162,6 +162,7 @@ struct SetFacts {
   /// that does not compute all rows anyway.
   bool recent = false;
   Holding decoded;       ///< every position of the text that is not masked
+  bool filled = false;   ///< none of its positions is masked
   bool late = false;     ///< there is none before step 2
   bool ofRows = false;   ///< it is of rows, not of what they predict
   bool ofPrompt = false; ///< it may hold positions of the prompt
@@ -316,7 +317,7 @@ void Checker::checkPositions(size_t index) {
     own.ofPrompt = false;
     break;
   case Kind::Prompt:
-    own.ofPrompt = true;
+    own.ofPrompt = own.filled = true;
     break;
   case Kind::Block:
     own.first = own.next = {Holding::Fresh, Holding::Always};
@@ -332,11 +333,11 @@ void Checker::checkPositions(size_t index) {
     own.varies = own.ofPrompt = true;
     break;
   case Kind::Decoded:
-    own.varies = own.recent = own.ofPrompt = true;
+    own.varies = own.recent = own.ofPrompt = own.filled = true;
     own.decoded = Holding::of(Holding::Fresh);
     break;
   case Kind::Committed:
-    own.varies = true;
+    own.varies = own.filled = true;
     own.recent = set.count > 0 || wholeOn(set.cadence);
     break;
   case Kind::Undecoded:
@@ -361,10 +362,28 @@ void Checker::checkPositions(size_t index) {
                   "needs two sets: whose neighbors, and among which positions");
     addParts(set, own);
     own.ofPrompt = facts[size_t(set.of.back())].ofPrompt;
+    own.filled = facts[size_t(set.of.back())].filled;
     break;
+  case Kind::Except: {
+    // R14: positions, and those that are not.
+    if (set.of.size() != 2)
+      return fail(At::Positions, index,
+                  "needs two sets: of which positions, and without which");
+    const SetFacts &of = facts[size_t(set.of.front())];
+    // What takes no masked position away leaves the first one.
+    if (facts[size_t(set.of.back())].filled) {
+      own.first = of.first;
+      own.next = of.next;
+    }
+    own.filled = of.filled;
+    own.ofPrompt = of.ofPrompt;
+    addParts(set, own);
+    break;
+  }
   case Kind::Hull:
   case Kind::Leading:
-  case Kind::Predicting: {
+  case Kind::Predicting:
+  case Kind::Last: {
     if (set.of.size() != 1)
       return fail(At::Positions, index, "is made of exactly one set");
     const SetFacts &other = facts[size_t(set.of.front())];
@@ -374,7 +393,9 @@ void Checker::checkPositions(size_t index) {
     // all that stands before it.
     if (set.kind == Kind::Leading)
       own.first = other.first & other.decoded;
-    own.ofPrompt = set.kind != Kind::Hull || other.ofPrompt;
+    own.ofPrompt = other.ofPrompt || set.kind == Kind::Leading ||
+                   set.kind == Kind::Predicting;
+    own.filled = other.filled && set.kind == Kind::Last;
     own.ofRows = set.kind == Kind::Predicting;
     addParts(set, own);
     break;
@@ -387,6 +408,7 @@ void Checker::checkPositions(size_t index) {
     bool both = set.kind == Kind::Intersect;
     if (both)
       own = SetFacts::all();
+    own.filled = !both;
     for (int64_t part : set.of) {
       const SetFacts &other = facts[size_t(part)];
       own.first = both ? own.first & other.first : own.first | other.first;
@@ -395,6 +417,8 @@ void Checker::checkPositions(size_t index) {
           both ? own.decoded & other.decoded : own.decoded | other.decoded;
       own.recent =
           both ? own.recent && other.recent : own.recent || other.recent;
+      own.filled =
+          both ? own.filled || other.filled : own.filled && other.filled;
       own.ofPrompt = both ? own.ofPrompt && other.ofPrompt
                           : own.ofPrompt || other.ofPrompt;
     }
@@ -417,6 +441,7 @@ void Checker::checkPositions(size_t index) {
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
     own.ofPrompt = other.ofPrompt;
+    own.filled = other.filled;
     break;
   }
   }

@@ -196,6 +196,8 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.positions.push_back({Kind::Hull, 0, {}, {4}});
   manifest.positions.push_back({Kind::Leading, 0, {}, {2}});
   manifest.positions.push_back({Kind::Predicting, 0, {}, {7}});
+  manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}});
+  manifest.positions.push_back({Kind::Last, 2, {}, {7}});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
   manifest.passes[1].alone = true;

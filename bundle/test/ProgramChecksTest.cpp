@@ -323,6 +323,12 @@ private:
       return p < static_cast<int64_t>(at(set.of[0]).size());
     case Kind::Predicting:
       return at(set.of[0]).count(p + shifted);
+    case Kind::Except:
+      return has(set.of[0], p) && !has(set.of[1], p);
+    case Kind::Last: {
+      const Set &of = at(set.of[0]);
+      return of.count(p) && std::distance(of.find(p), of.end()) <= set.count;
+    }
     case Kind::Committed: // by evaluate()
     case Kind::Fixed:
       return false;
@@ -385,7 +391,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     };
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
-      auto kind = static_cast<Positions::Kind>(below(17));
+      auto kind = static_cast<Positions::Kind>(below(19));
       Positions set = setOf(kind);
       if (kind == Positions::Kind::Undecoded)
         set.count = below(4);
@@ -396,11 +402,12 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
         set.cadence = paired ? after : someCadence();
       bool made = kind >= Positions::Kind::Union;
       int64_t parts =
-          kind == Positions::Kind::Neighbors ? 2
+          kind == Positions::Kind::Neighbors || kind == Positions::Kind::Except
+              ? 2
           : kind == Positions::Kind::Union || kind == Positions::Kind::Intersect
               ? 1 + below(2)
               : 1;
-      if (kind == Positions::Kind::Neighbors)
+      if (kind == Positions::Kind::Neighbors || kind == Positions::Kind::Last)
         set.count = 1 + below(3);
       if (made && i == 0)
         set = setOf(Positions::Kind::Undecoded, 1);

@@ -10,7 +10,7 @@ from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Sele
                        _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
-           "fix", "neighbors", "hull", "leading", "predicting"}
+           "except", "fix", "neighbors", "last", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")

@@ -4,8 +4,8 @@
 that use them, as docs/Spec has them.
 
 Values are immutable and compare by what they say. Pairs and positions are united
-with `|`, positions intersected with `&`; statements are put together with `+`,
-in the order in which they count. `str(schedule)` is the MLIR text. Kinds of
+with `|`, positions intersected with `&` and taken away with `-`; statements are
+put together with `+`, in the order in which they count. `str(schedule)` is the MLIR text. Kinds of
 arguments are checked here (TypeError), everything that the Spec numbers by the
 compiler (ScheduleError), so that there is one set of rules.
 
@@ -305,6 +305,11 @@ class Positions(_Set):
         return _PositionSet("intersect {}", self._parts_of("&") + other._parts_of("&"),
                             (), "both", "&")
 
+    def __sub__(self, other):
+        if not isinstance(other, Positions):
+            return NotImplemented
+        return _PositionSet("except {}, {}", (self, other), (), "rest", "")
+
     def fixed(self, on: Cadence) -> Positions:
         """The set as it was before the latest step of the cadence."""
         _kind(on, Cadence, "on", "a cadence")
@@ -313,6 +318,10 @@ class Positions(_Set):
     def hull(self) -> Positions:
         """Every position from the first to the last."""
         return _PositionSet("hull {}", (self,), (), "hull", "")
+
+    def last(self, count: int = 1) -> Positions:
+        """The last `count` positions of the set."""
+        return _PositionSet(f"last({_count(count, 'count')}) of {{}}", (self,), (), "end", "")
 
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""

@@ -35,7 +35,10 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
   case Positions::Kind::Fixed:
   case Positions::Kind::Leading:
   case Positions::Kind::Predicting:
+  case Positions::Kind::Except:
     return bounds[what.of.front()];
+  case Positions::Kind::Last:
+    return std::min(what.count, bounds[what.of.front()]);
   case Positions::Kind::Neighbors:
     return std::min(std::min(what.count, of.length) * bounds[what.of[0]],
                     bounds[what.of[1]]);
@@ -182,6 +185,22 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     const Value &self = values[what.of[0]], &among = values[what.of[1]];
     value.known = self.known && among.known;
     findNeighbors(self.positions, among.positions, what.count, out);
+    return;
+  }
+  case Positions::Kind::Except: {
+    const Value &of = values[what.of[0]], &without = values[what.of[1]];
+    value.known = of.known && without.known;
+    std::set_difference(of.positions.begin(), of.positions.end(),
+                        without.positions.begin(), without.positions.end(),
+                        std::back_inserter(out));
+    return;
+  }
+  case Positions::Kind::Last: {
+    const Value &of = values[what.of.front()];
+    value.known = of.known;
+    auto size = static_cast<int64_t>(of.positions.size());
+    out.assign(of.positions.end() - std::min(what.count, size),
+               of.positions.end());
     return;
   }
   case Positions::Kind::Hull:

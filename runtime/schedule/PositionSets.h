@@ -13,6 +13,8 @@
 //   decoded fixed on every(2): as before step 3, {0,1,2,4,6}; the same at step
 //   4, whatever step 3 commits
 //   neighbors(2) of prompt in undecoded: of 0, 1 and 2 they are 3 and 5
+//   except of undecoded and undecoded(first = 2): {7}
+//   last(2) of {3,5,7}: {5,7}
 //   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}
 //   predicting of {3,5}: {3,5}, or {2,4} in a model that predicts in the row
 //   before

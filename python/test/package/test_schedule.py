@@ -47,6 +47,15 @@ class TextTest(unittest.TestCase):
 }
 """)
 
+    def test_positions_without_others(self):
+        rest = undecoded(first=6) - undecoded(first=5)
+        made = schedule("mine", reuse("kv") + recompute(all_positions, on=every(4)) +
+                        recompute(undecoded(first=6) | rest.last(2)) + attend())
+        for line in (" = except %", " = last(2) of %"):
+            self.assertIn(line, str(made))
+        self.assertEqual(str(heddle.parse(str(made))), str(made))
+        self.assertEqual(rest, undecoded(first=6) - undecoded(first=5))
+
     def test_what_is_written_means_what_the_examples_do(self):
         once, start = at(0.2), first(1).in_block()
         for name, made in {
@@ -165,7 +174,8 @@ class WrongTest(unittest.TestCase):
         for make in (lambda: window(128) | steps, lambda: window(1.5), lambda: window(True),
                      lambda: columns(keep=0.2, on=window(3)), lambda: attend(steps),
                      lambda: attend(window(3)) + window(3), lambda: recompute(window(3)),
-                     lambda: decoded & dense, lambda: committed(), lambda: commit("above"),
+                     lambda: decoded & dense, lambda: decoded - dense, lambda: committed(),
+                     lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
                      lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
                      lambda: schedule("a", heddle.Source("x"))):

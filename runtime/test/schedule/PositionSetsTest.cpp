@@ -56,7 +56,12 @@ TEST(PositionSets, WorkedExample) {
                         make(Kind::Committed, 1),
                         make(Kind::Committed, 2),
                         make(Kind::Union, 0, {1, 5}),
-                        make(Kind::Intersect, 0, {2, 3})};
+                        make(Kind::Intersect, 0, {2, 3}),
+                        make(Kind::Except, 0, {4, 5}),
+                        make(Kind::Except, 0, {5, 4}),
+                        make(Kind::Last, 2, {4}),
+                        make(Kind::Last, 9, {5}),
+                        make(Kind::Last, 1, {11})};
   PositionSets sets(manifest);
   test::States states({{8, 3}});
   sets.beginRun(states.shapes[0]);
@@ -73,6 +78,14 @@ TEST(PositionSets, WorkedExample) {
   EXPECT_EQ(at(sets, 7), (List{4, 6}));
   EXPECT_EQ(at(sets, 8), (List{0, 1, 2, 3, 5}));
   EXPECT_EQ(at(sets, 9), (List{4, 6}));
+  EXPECT_EQ(at(sets, 10), (List{7}));
+  EXPECT_EQ(at(sets, 11), List{});
+  EXPECT_EQ(at(sets, 12), (List{5, 7}));
+  EXPECT_EQ(at(sets, 13), (List{3, 5}));
+  EXPECT_EQ(at(sets, 14), List{});
+  EXPECT_EQ(sets.bound(11, {100, 20}), 2);
+  EXPECT_EQ(sets.bound(12, {100, 20}), 2);
+  EXPECT_EQ(sets.bound(13, {100, 20}), 2);
   EXPECT_TRUE(sets.holds(9, 6));
   EXPECT_FALSE(sets.holds(9, 5));
 }

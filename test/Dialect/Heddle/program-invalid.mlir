@@ -522,6 +522,53 @@ heddle.schedule @M4 {
 
 // -----
 
+// What is taken away may be the first masked position.
+heddle.schedule @R6 {
+  %c = cadence every(4)
+  %u = positions undecoded
+  %b = positions before(block)
+  %rows = except %u, %b
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  recompute %rows
+  attend dense
+}
+
+// -----
+
+// So may be what stands before the last positions.
+heddle.schedule @R6 {
+  %c = cadence every(4)
+  %u = positions undecoded
+  %rows = last(8) of %u
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  recompute %rows
+  attend dense
+}
+
+// -----
+
+heddle.schedule @C1 {
+  %u = positions undecoded
+  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  %p = last(0) of %u
+  attend dense
+}
+
+// -----
+
+heddle.schedule @form {
+  %u = positions undecoded
+  // expected-error@+1 {{expected ','}}
+  %p = except %u
+  attend dense
+}
+
+// -----
+
 heddle.schedule @R13 {
   %c = cadence every(4)
   %u = positions undecoded

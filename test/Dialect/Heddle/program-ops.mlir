@@ -41,6 +41,10 @@ heddle.schedule @forms {
   %seen = union %decoded, %few
   // CHECK: intersect %[[SEEN]], %[[RESPONSE]]
   %both = intersect %seen, %response
+  // CHECK: %[[REST:.*]] = except %[[RESPONSE]], %[[SEEN]]
+  %rest = except %response, %seen
+  // CHECK: last(2) of %[[REST]]
+  %end = last(2) of %rest
   // CHECK: %[[WINDOW:.*]] = fix %[[SEEN]] on %
   %window = fix %seen on %often
   // CHECK: visible %[[WINDOW]]
@@ -175,6 +179,10 @@ heddle.plan @plan {
   heddle.position_set @span hull(@near)
   // CHECK: heddle.position_set @front leading(@near)
   heddle.position_set @front leading(@near)
+  // CHECK: heddle.position_set @rest except(@response, @near)
+  heddle.position_set @rest except(@response, @near)
+  // CHECK: heddle.position_set @end last(2) of @rest
+  heddle.position_set @end last(2) of @rest
   // CHECK: heddle.position_set @before predicting(@near)
   heddle.position_set @before predicting(@near)
   // CHECK: heddle.visible_set all on every(8) then @seen

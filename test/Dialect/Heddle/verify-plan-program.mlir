@@ -27,6 +27,30 @@ heddle.plan @N11 {
 
 heddle.plan @N11 {
   heddle.position_set @a block
+  // expected-error@+1 {{needs two sets: of which positions, and without which}}
+  heddle.position_set @p except(@a, @a, @a)
+}
+
+// -----
+
+heddle.plan @N11 {
+  heddle.position_set @a block
+  // expected-error@+1 {{last has no count, or one out of range: 0}}
+  "heddle.position_set"() <{sym_name = "p", kind = #heddle<positions_kind last>, of = [@a]}> : () -> ()
+}
+
+// -----
+
+heddle.plan @N11 {
+  heddle.position_set @a block
+  // expected-error@+1 {{is made of exactly one set}}
+  "heddle.position_set"() <{sym_name = "p", kind = #heddle<positions_kind last>, count = 2, of = [@a, @a]}> : () -> ()
+}
+
+// -----
+
+heddle.plan @N11 {
+  heddle.position_set @a block
   // expected-error@+1 {{neighbors has no count, or one out of range: 0}}
   "heddle.position_set"() <{sym_name = "p", kind = #heddle<positions_kind neighbors>, of = [@a, @a]}> : () -> ()
 }

@@ -136,7 +136,7 @@ private:
         value("p", oneOf({"positions response", "positions block",
                           "positions undecoded", "positions from(block)",
                           "positions undecoded(first = 9)"}));
-    switch (below(6)) {
+    switch (below(8)) {
     case 0:
     case 1:
       return set;
@@ -147,12 +147,19 @@ private:
                    "intersect " + set + ", " +
                        value("p", oneOf({"positions response", "positions all",
                                          "positions undecoded"})));
+    case 4:
+      return value("p", "except " + set + ", " +
+                            value("p", oneOf({"positions committed(last = 2)",
+                                              "positions decoded",
+                                              "positions prompt"})));
     default:
       break;
     }
     std::string other =
         value("p", oneOf({"positions committed(last = 2)", "positions decoded",
                           "positions prompt", "positions before(block)"}));
+    if (below(3) == 0)
+      other = value("p", "last(" + number(1, 4) + ") of " + other);
     return value("p", "union " + set + ", " + other);
   }
 

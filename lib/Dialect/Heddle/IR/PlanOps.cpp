@@ -312,17 +312,20 @@ LogicalResult PositionSetOp::verify() {
   if (kind == PositionsKind::Fixed && getOf().size() != 1)
     return emitOpError("fixes exactly one set");
   if ((kind == PositionsKind::Hull || kind == PositionsKind::Leading ||
-       kind == PositionsKind::Predicting) &&
+       kind == PositionsKind::Predicting || kind == PositionsKind::Last) &&
       getOf().size() != 1)
     return emitOpError("is made of exactly one set");
   bool neighbors = kind == PositionsKind::Neighbors;
   if (neighbors && getOf().size() != 2)
     return emitOpError(
         "needs two sets: whose neighbors, and among which positions");
+  if (kind == PositionsKind::Except && getOf().size() != 2)
+    return emitOpError("needs two sets: of which positions, and without which");
+  bool counted = neighbors || kind == PositionsKind::Last;
   bool counts = kind == PositionsKind::Undecoded ||
-                kind == PositionsKind::Committed || neighbors;
+                kind == PositionsKind::Committed || counted;
   int64_t count = static_cast<int64_t>(getCount());
-  if (count < (neighbors ? 1 : 0) || (!counts && count > 0) ||
+  if (count < (counted ? 1 : 0) || (!counts && count > 0) ||
       count > ::heddle::bundle::maxCount)
     return emitOpError() << name
                          << " has no count, or one out of range: " << count;

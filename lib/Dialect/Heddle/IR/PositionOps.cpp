@@ -123,6 +123,10 @@ LogicalResult IntersectOp::canonicalize(IntersectOp op,
   return setParts(op, parts, rewriter);
 }
 
+void ExceptOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "positions");
+}
+
 void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), stringifyPositionsKind(getKind()));
 }
@@ -171,6 +175,10 @@ void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "neighbors");
 }
 
+void LastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "last");
+}
+
 void HullOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "hull");
 }
@@ -185,6 +193,11 @@ void PredictingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult NeighborsOp::verify() {
   return checkCount([&] { return emitOpError(); }, "the number of neighbors",
+                    static_cast<int64_t>(getCount()));
+}
+
+LogicalResult LastOp::verify() {
+  return checkCount([&] { return emitOpError(); }, "the number of positions",
                     static_cast<int64_t>(getCount()));
 }
 

@@ -45,6 +45,8 @@ HEDDLE_SAME(PositionsKind::Next, Positions::Kind::Next);
 HEDDLE_SAME(PositionsKind::Fixed, Positions::Kind::Fixed);
 HEDDLE_SAME(PositionsKind::Neighbors, Positions::Kind::Neighbors);
 HEDDLE_SAME(PositionsKind::Predicting, Positions::Kind::Predicting);
+HEDDLE_SAME(PositionsKind::Except, Positions::Kind::Except);
+HEDDLE_SAME(PositionsKind::Last, Positions::Kind::Last);
 HEDDLE_SAME(Exact::Salient, Pass::Exact::Salient);
 HEDDLE_SAME(Exact::LeastSimilar, Pass::Exact::LeastSimilar);
 HEDDLE_SAME(Exact::SalientFfn, Pass::Exact::SalientFfn);
@@ -226,13 +228,17 @@ LogicalResult Reader::addSet(Operation *op) {
     set.kind = llvm::TypeSwitch<Operation *, Kind>(op)
                    .Case([](UnionOp) { return Kind::Union; })
                    .Case([](IntersectOp) { return Kind::Intersect; })
+                   .Case([](ExceptOp) { return Kind::Except; })
                    .Case([](FixOp) { return Kind::Fixed; })
                    .Case([](NeighborsOp) { return Kind::Neighbors; })
+                   .Case([](LastOp) { return Kind::Last; })
                    .Case([](HullOp) { return Kind::Hull; })
                    .Case([](LeadingOp) { return Kind::Leading; })
                    .Case([](PredictingOp) { return Kind::Predicting; });
     if (auto neighbors = dyn_cast<NeighborsOp>(op))
       set.count = static_cast<int64_t>(neighbors.getCount());
+    if (auto last = dyn_cast<LastOp>(op))
+      set.count = static_cast<int64_t>(last.getCount());
     for (Value operand : op->getOperands()) {
       if (!isa<PositionsType>(operand.getType())) {
         cadence = operand;
@@ -349,8 +355,8 @@ void Reader::addSelections() {
 FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : *schedule.getBody())
-    if (isa<PositionsOp, UnionOp, IntersectOp, FixOp, NeighborsOp, HullOp,
-            LeadingOp, PredictingOp>(op) &&
+    if (isa<PositionsOp, UnionOp, IntersectOp, ExceptOp, FixOp, NeighborsOp,
+            LastOp, HullOp, LeadingOp, PredictingOp>(op) &&
         used.contains(&op))
       if (failed(addSet(&op)))
         return failure();

@@ -227,12 +227,16 @@ ParseResult mlir::heddle::parsePositionSet(AsmParser &parser,
     parts.push_back(FlatSymbolRefAttr::get(name));
     return success();
   };
-  if (made == PositionsKind::Neighbors) {
+  bool neighbors = made == PositionsKind::Neighbors;
+  if (neighbors || made == PositionsKind::Last) {
     value = *made;
     if (parser.parseLParen() ||
-        parseCount(parser, "the number of neighbors", number) ||
+        parseCount(parser,
+                   neighbors ? "the number of neighbors"
+                             : "the number of positions",
+                   number) ||
         parser.parseRParen() || parser.parseKeyword("of") || part() ||
-        parser.parseKeyword("in") || part())
+        (neighbors && (parser.parseKeyword("in") || part())))
       return failure();
   } else if (made && isMadeOfSets(*made)) {
     value = *made;
@@ -262,11 +266,12 @@ void mlir::heddle::printPositionSet(AsmPrinter &printer, Operation *,
   });
   if (!isMadeOfSets(value))
     return;
-  if (value == PositionsKind::Neighbors && of.size() == 2) {
+  if (value == PositionsKind::Neighbors || value == PositionsKind::Last) {
     printer << '(' << count.getInt() << ") of ";
-    printer.printAttributeWithoutType(of[0]);
-    printer << " in ";
-    printer.printAttributeWithoutType(of[1]);
+    llvm::interleave(
+        of, printer.getStream(),
+        [&](Attribute part) { printer.printAttributeWithoutType(part); },
+        " in ");
     return;
   }
   printer << '(';

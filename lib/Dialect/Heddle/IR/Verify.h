@@ -102,7 +102,8 @@ inline bool isMadeOfSets(PositionsKind kind) {
   return kind == PositionsKind::Union || kind == PositionsKind::Intersect ||
          kind == PositionsKind::Fixed || kind == PositionsKind::Neighbors ||
          kind == PositionsKind::Hull || kind == PositionsKind::Leading ||
-         kind == PositionsKind::Predicting;
+         kind == PositionsKind::Predicting || kind == PositionsKind::Except ||
+         kind == PositionsKind::Last;
 }
 
 /// heddle.commit and heddle.commit_rule.

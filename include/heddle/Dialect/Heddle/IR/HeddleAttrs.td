@@ -91,6 +91,8 @@ def Heddle_PositionsKind : Heddle_Enum<"PositionsKind", "a form of a position se
   I32EnumAttrCase<"Hull", 14, "hull">,
   I32EnumAttrCase<"Leading", 15, "leading">,
   I32EnumAttrCase<"Predicting", 16, "predicting">,
+  I32EnumAttrCase<"Except", 17, "except">,
+  I32EnumAttrCase<"Last", 18, "last">,
 ]>;
 def Heddle_PositionsKindAttr
     : Heddle_EnumAttr<Heddle_PositionsKind, "positions_kind">;

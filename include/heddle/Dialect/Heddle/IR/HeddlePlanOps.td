@@ -256,8 +256,8 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
   let summary = "a set of positions of a sequence";
   let description = [{
     The forms of `positions`, and those of `union`,
-    `intersect`, `fix`, `neighbors`, `hull`,
-    `leading` and `predicting` over sets that stand before.
+    `intersect`, `except`, `fix`, `neighbors`, `last`,
+    `hull`, `leading` and `predicting` over sets that stand before.
 
     ```mlir
     heddle.position_set @decoded decoded
@@ -267,6 +267,7 @@ def Heddle_PositionSetOp : Heddle_Op<"position_set", [
     heddle.position_set @recent committed(since every(32))
     heddle.position_set @close neighbors(2) of @near in @seen
     heddle.position_set @span hull(@close)
+    heddle.position_set @end last(1) of @span
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,

@@ -291,6 +291,23 @@ def Heddle_IntersectOp : Heddle_ValueOp<"intersect"> {
   let hasCanonicalizeMethod = 1;
 }
 
+def Heddle_ExceptOp : Heddle_ValueOp<"except"> {
+  let summary = "the positions of a set that are not in another";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `except %a, %b` | in `%a` and not in `%b`; sets of positions |
+
+    ```mlir
+    %second = except %two, %one
+    ```
+  }];
+  let arguments = (ins Heddle_PositionsType:$positions,
+                       Heddle_PositionsType:$without);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = "$positions `,` $without `` custom<NoAttributes>(attr-dict)";
+}
+
 def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
   let summary = "a set of positions of a sequence";
   let description = [{
@@ -366,6 +383,30 @@ def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
   let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = [{
     `` `(` custom<Count>($count) `)` `of` $of `in` $among `` custom<NoAttributes>(attr-dict)
+  }];
+  let hasVerifier = 1;
+}
+
+def Heddle_LastOp : Heddle_ValueOp<"last"> {
+  let summary = "the last positions of a set";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `last(n) of %set` | the last n positions of the set, or all of them if it has no more |
+
+    Of the positions {2, 5, 7} the last two are 5 and 7.
+
+    ```mlir
+    %end = last(1) of %kept
+    ```
+
+    Source: Window-Diffusion's and dKV-Cache's released code for Dream, whose
+    rows go by the end of the sequence.
+  }];
+  let arguments = (ins I64Attr:$count, Heddle_PositionsType:$positions);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = [{
+    `` `(` custom<Count>($count) `)` `of` $positions `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }

@@ -14,7 +14,14 @@ heddle.schedule @window_diffusion_adaptive_released_dream {
   %front = leading %kept
   %prefix = fix %front on %phase
   %begin = fix %first on %phase
-  %ends = union %begin, %active
+  %fifteen = positions undecoded(first = 15)
+  %sixteenth = except %active, %fifteen
+  %masked = positions undecoded
+  %text = union %decoded, %masked
+  %last = last(1) of %text
+  %near = neighbors(1) of %sixteenth in %last
+  %open = except %last, %near
+  %ends = union %begin, %active, %open
   %rows = hull %ends
   %seen = union %prefix, %rows
   visible %seen

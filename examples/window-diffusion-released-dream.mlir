@@ -3,7 +3,8 @@
 // Source: vhicrgit/Window-Diffusion. The first step of a phase computes as many
 // first positions as are decoded or among the first 127 masked ones, and commits
 // the first masked one alone. The others compute the stretch from there to the
-// 16th masked position, which is visible even where it leaves that front.
+// 16th masked position, or to the sequence's end where there is none; it is
+// visible even where it leaves that front.
 
 heddle.schedule @window_diffusion_released_dream {
   %phase = cadence every(32)
@@ -15,7 +16,14 @@ heddle.schedule @window_diffusion_released_dream {
   %front = leading %kept
   %prefix = fix %front on %phase
   %begin = fix %first on %phase
-  %ends = union %begin, %active
+  %fifteen = positions undecoded(first = 15)
+  %sixteenth = except %active, %fifteen
+  %masked = positions undecoded
+  %text = union %decoded, %masked
+  %last = last(1) of %text
+  %near = neighbors(1) of %sixteenth in %last
+  %open = except %last, %near
+  %ends = union %begin, %active, %open
   %rows = hull %ends
   %seen = union %prefix, %rows
   visible %seen

@@ -123,6 +123,18 @@ class DkvTest(unittest.TestCase):
             last = [] if before else [12]
             self.assertEqual(rows_of(r), sorted(p - 1 for p in masked) + last)
 
+    def test_right_flag_of_the_released_code(self):
+        _, records = run.generate(tiny_dream(), prompt_of(1, 7), 6,
+                                  cached.DkvDecode(99, 1, shift="un_right"),
+                                  commit.Ordered(6, None, [1, 5, 0, 3, 2, 4]))
+        masked, alone = set(range(7, 13)), 0
+        for r, before in zip(records[1:], [None, *records[:-1]]):
+            masked -= set(committed(before)) if before else set()
+            rows = {p for p in range(12) if {p, p + 1} & masked}
+            self.assertEqual(rows_of(r), sorted(rows | {12} if 11 in rows else rows))
+            alone += 11 in masked and 12 not in masked
+        self.assertGreater(alone, 0)
+
     def test_unshifted_flag_after_a_refresh(self):
         for prompt_once in (False, True):
             _, records = run.generate(tiny_dream(), prompt_of(1, 7), 6,
@@ -207,20 +219,24 @@ class WindowDiffusionTest(unittest.TestCase):
     def test_released_dream(self):
         pieces = tiny_dream()
         method = cached.WindowDiffusionDream(6, 3, 4)
-        _, records = run.generate(pieces, prompt_of(1, 7), 20, method,
+        _, records = run.generate(pieces, prompt_of(3, 7), 20, method,
                                   commit.WindowTimesteps(20, method), "entropy")
-        masked = list(range(7, 27))
+        masked, beyond = list(range(7, 27)), 0
         for number, r in enumerate(records):
             if number % 4 == 0:
                 start, prefix = masked[0], 27 - len(masked) + min(5, len(masked))
                 self.assertEqual(rows_of(r), list(range(prefix)))
                 self.assertEqual(committed(r), [start])
             else:
-                self.assertEqual(rows_of(r), list(range(start, masked[:3][-1] + 1)))
+                # Once fewer masks are left than the inner window holds, to the end.
+                end = masked[2] + 1 if len(masked) >= 3 else 27
+                beyond += end > masked[:3][-1] + 1
+                self.assertEqual(rows_of(r), list(range(start, end)))
                 seen = sorted({*range(prefix), *rows_of(r)})
                 self.assertEqual(r["visible"], None if len(seen) == 27 else seen)
             masked = [p for p in masked if p not in committed(r)]
         self.assertEqual(masked, [])
+        self.assertGreater(beyond, 0)
 
     def test_released_dream_stops_early(self):
         pieces = tiny_dream()

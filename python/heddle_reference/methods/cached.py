@@ -85,7 +85,8 @@ class DkvDecode(Cached):
     shift "un", as in the code for Dream: there row p is recomputed if p + 1 was
     masked one pass ago, whether or not p was. The last row has no next position:
     in the run's second pass it takes its own flag, so that it is computed, later
-    that of position 0, which is no mask. prompt_once: prompt rows that predict no response are computed in
+    that of position 0, which is no mask. shift "un_right", of the same code: row p
+    if p or p + 1 was, and the last row if the one before it is. prompt_once: prompt rows that predict no response are computed in
     the first pass alone.
     """
 
@@ -101,6 +102,10 @@ class DkvDecode(Cached):
             beyond = run.n - 1 if run.step == 2 else 0
             follows = [*range(1, run.n), beyond]
             rows = [p for p in range(run.n) if follows[p] in before]
+        elif self.shift == "un_right":
+            before = set(masked_before(run))
+            flags = [p in before or p + 1 in before for p in range(run.n - 1)]
+            rows = [p for p, flag in enumerate([*flags, flags[-1]]) if flag]
         else:
             rows = run.predicting(masked_before(run))
         if self.prompt_once and run.step > 1:
@@ -210,7 +215,8 @@ class WindowDiffusionDream(Cached):
     """Window-Diffusion as released for Dream (with slide_window). The refresh
     computes a prefix of as many positions as are decoded or among the first
     external - 1 masks, and commits the leftmost mask. A normal step computes all
-    from that mask to the internal window's end, over the prefix and these.
+    from that mask that have at most `internal` masks up to them, themselves
+    included, over the prefix and these: to the sequence's end once no more are left.
     early_stop: one token a step; after a normal step EOS anywhere, also in the
     prompt, ends the sequence there, and every later step is a refresh."""
 
@@ -245,5 +251,6 @@ class WindowDiffusionDream(Cached):
             self.start, self.prefix = masked[0], decoded + min(len(masked), self.external - 1)
             self.rows = list(range(self.prefix))
             return self.rows, self.rows
-        self.rows = list(range(self.start, masked[:self.internal][-1] + 1))
+        end = masked[self.internal] if len(masked) > self.internal else run.n
+        self.rows = list(range(self.start, end))
         return self.rows, sorted({*range(self.prefix), *self.rows})

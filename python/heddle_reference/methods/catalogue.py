@@ -203,6 +203,10 @@ def greedy(steps, block, family):
 UN = ("%second = cadence at(step = 2)", "%response = positions response",
       "%before = predicting %rows")
 UN_ROWS = ("recompute %response on %second", "recompute %before alone")
+# The last row, if the one before it is one of the rows.
+WITH_LAST = ("%all = positions all", "%two = last(2) of %all", "%last = last(1) of %all",
+             "%but_one = except %two, %last", "%flag = intersect %rows, %but_one",
+             "%behind = neighbors(1) of %flag in %last", "%live = union %rows, %behind")
 UNCOMMITTED = ("%masked = positions undecoded", "%new = positions committed(last = 1)",
                "%rows = union %masked, %new", "reuse kv(before_rope)")
 
@@ -231,6 +235,10 @@ CACHES = [
     Method("dkv-decode-dream.code", with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un")),
            schedule("dkv_decode_code", "%whole = cadence every(4)", *UNCOMMITTED,
                     *UN, "recompute all on %whole", *UN_ROWS, "attend dense"), DREAM, WHOLE),
+    Method("dkv-decode-right-dream.code",
+           with_own_rule(lambda: cached.DkvDecode(4, warm=1, shift="un_right")),
+           schedule("dkv_decode_right_code", "%whole = cadence every(4)", *UNCOMMITTED, *WITH_LAST,
+                    "recompute all on %whole", "recompute %live", "attend dense"), DREAM, WHOLE),
     Method("dkv-prefill", with_own_rule(cached.DkvPrefill),
            schedule("dkv_prefill", "%once = cadence first(1)",
                     "%rows = positions response", "reuse kv(before_rope)",
@@ -305,13 +313,18 @@ def window_diffusion(external, internal, phase, stop=""):
         f"commit quota within(%active){stop}"))
 
 
+# The text's last position, unless there is a sixth mask: then it is that one's neighbour.
+OPEN_END = ("%five = positions undecoded(first = 5)", "%sixth = except %active, %five",
+            "%masked = positions undecoded", "%text = union %decoded, %masked",
+            "%last = last(1) of %text",
+            "%near = neighbors(1) of %sixth in %last", "%open = except %last, %near")
 DREAM_STRETCH = [
     "%decoded = positions decoded", "%external = positions undecoded(first = 19)",
     "%active = positions undecoded(first = 6)",
     "%first = positions undecoded(first = 1)",
     "%kept = union %decoded, %external",
     "%front = leading %kept", "%prefix = fix %front on %phase",
-    "%begin = fix %first on %phase", "%ends = union %begin, %active",
+    "%begin = fix %first on %phase", *OPEN_END, "%ends = union %begin, %active, %open",
     "%rows = hull %ends", "%seen = union %prefix, %rows",
     "visible %seen", "reuse kv", "recompute all on %phase",
     "recompute %rows alone", "attend dense",

@@ -78,7 +78,8 @@ class _Reader:
         if operator:
             form = "{}"
         cadences = tuple(v for v in found if isinstance(v, Cadence))
-        return _PositionSet(f"{op} {form}", found[:len(found) - len(cadences)], cadences,
+        between = "" if form.startswith("(") else " "
+        return _PositionSet(f"{op}{between}{form}", found[:len(found) - len(cadences)], cadences,
                             name, operator)
 
     def statement(self, op, words):

@@ -142,7 +142,7 @@ class RecordTest(Recorded):
         bundle = self.folder / "d.hdl"
         heddle.compile(heddle.preset("dense"), head_dim=64, dtype="f32").save(bundle)
         for said, *options in (("--record is empty", "--record", ""), ("of --record", "--record-cells=16"), ("give it a name", "--record=-"),
-                               ("--record-cells", "--record=x", "--record-cells=4"), ("could not be written", f"--record={self.folder}/no/x")):
+                               ("--record-cells", "--record=x", "--record-cells=4"), ("cannot write", f"--record={self.folder}/no/x")):
             done = subprocess.run([BIN / "heddle-run", "-m", LLADA, "-b", bundle, "--dtype=fp32", "--gen-length=8", *options, PROMPT],
                                   capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)

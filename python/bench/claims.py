@@ -18,7 +18,6 @@ head, draws and commits; those of eager PyTorch (python/bench/gpu.py) are of the
 runs that would take long the first steps are measured, and the others counted as the last ones.
 """
 
-import argparse
 import json
 import pathlib
 import statistics
@@ -26,7 +25,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from runs import config_of, run_steps, seconds_of
+from runs import compile_or_run, config_of, run_steps, seconds_of
 
 try:
     import torch
@@ -176,21 +175,9 @@ def run_all(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True, metavar="compile|run")
-    compiling = commands.add_parser("compile", help="compiles what the claims need")
-    compiling.add_argument("--heddlec", required=True)
-    compiling.add_argument("--target", default="cuda:sm_90a", help="(default: %(default)s)")
-    compiling.set_defaults(do=compile_all)
-    running = commands.add_parser("run", help="measures and prints the ratios")
-    running.add_argument("--heddle-run", required=True)
+    parser, running = compile_or_run(__doc__, compile_all, run_all)
     running.add_argument("--claim", action="append", choices=list(CLAIMS),
                          help="may be repeated; all by default")
-    running.add_argument("--json", help="writes all figures there, too")
-    running.set_defaults(do=run_all)
-    for each in (compiling, running):
-        each.add_argument("--folder", required=True, help="of the bundles and the models' shapes")
     args = parser.parse_args()
     args.do(args)
 

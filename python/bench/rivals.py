@@ -33,7 +33,7 @@ import sys
 from typing import Callable, NamedTuple
 
 from claims import compile_examples, salient
-from runs import config_of, run_steps
+from runs import compile_or_run, config_of, run_steps
 
 try:
     import torch
@@ -261,15 +261,7 @@ def count(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True, metavar="compile|run")
-    compiling = commands.add_parser("compile", help="compiles what the runs need")
-    compiling.add_argument("--heddlec", required=True)
-    compiling.add_argument("--target", default="cuda:sm_90a", help="(default: %(default)s)")
-    compiling.set_defaults(do=compile_all)
-    running = commands.add_parser("run", help="measures and prints the table")
-    running.add_argument("--heddle-run", required=True)
+    parser, running = compile_or_run(__doc__, compile_all, run_all)
     running.add_argument("--method", action="append", choices=list(RIVALS),
                          help="may be repeated; all by default")
     running.add_argument("--prompts", type=lengths, help="prompt lengths (default: 4096,16384; of "
@@ -278,10 +270,6 @@ def main():
     running.add_argument("--block", type=count, default=32, help="block length (default: %(default)s)")
     running.add_argument("--rounds", type=count, default=1,
                          help="turns of both, of which medians are printed (default: %(default)s)")
-    running.add_argument("--json", help="writes all figures there, too")
-    running.set_defaults(do=run_all)
-    for each in (compiling, running):
-        each.add_argument("--folder", required=True, help="of the bundles and the model's shape")
     args = parser.parse_args()
     args.do(args)
 

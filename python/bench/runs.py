@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Timed runs of heddle-run with random bf16 weights of a model's shape on a GPU."""
 
+import argparse
 import json
 import pathlib
 import random
@@ -73,3 +74,22 @@ def seconds_by_kind(records):
         share = round(record["pairs"] / record["dense_pairs"], 2)
         kinds.setdefault((share, record["refreshes"] > 0), []).append(record["seconds"])
     return {kind: statistics.median(times[1:] or times) for kind, times in kinds.items()}
+
+
+def compile_or_run(doc, compile_all, run_all):
+    """(parser, the parser of "run", for more options): a command in two parts, since where the GPU is there may be
+    no compiler. Parsed arguments have `do`, the function to call with them."""
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="compile|run")
+    compiling = commands.add_parser("compile", help="compiles what is run; needs no GPU")
+    compiling.add_argument("--heddlec", required=True)
+    compiling.add_argument("--target", default="cuda:sm_90a", help="(default: %(default)s)")
+    compiling.set_defaults(do=compile_all)
+    running = commands.add_parser("run", help="measures and prints")
+    running.add_argument("--heddle-run", required=True)
+    running.add_argument("--json", help="writes all figures there, too")
+    running.set_defaults(do=run_all)
+    for each in (compiling, running):
+        each.add_argument("--folder", required=True, help="of the bundles and the models' shapes")
+    return parser, running

@@ -91,8 +91,8 @@ def _parser():
                    help=f"what is searched: {', '.join(AXES)} (default: all)")
     p.add_argument("--parts", type=int, default=3, metavar="N", help="parts of consecutive layers with a keep ratio each (default: 3)")
     p.add_argument("--rungs", type=names, default=list(DEFAULT_RUNGS), metavar="NAME,...",
-                   help="what a trial passes: recall (the attention mass on computed pairs of one recorded run a task), short (an eighth of the examples at a quarter of the length and half the "
-                        "steps), part (a quarter of the examples), full (default: short,part,full)")
+                   help="what a trial passes: recall (the attention mass on computed pairs, of one recorded run a task), short (an "
+                        "eighth of the examples at a quarter of the length and half the steps), part (a quarter of the examples), full (default: short,part,full)")
     p.add_argument("--no-confirm", action="store_true", help="do not run the schedule on other examples at the end")
     p.add_argument("-o", "--output", metavar="FILE", help="the schedule: .mlir, with its evidence as comments, or .hdl, compiled")
     return p

@@ -6,6 +6,7 @@ run of a prompt says it (heddle-run --record), long before answers do."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -17,14 +18,20 @@ DTYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 FLAGS = {"gen_length": "--gen-length", "steps": "--steps", "block_length": "--block-length"}
 
 
+def heddle_run() -> str:
+    """The program's path. HeddleError if it is not on PATH."""
+    program = shutil.which("heddle-run")
+    if program is None:
+        raise HeddleError("rung 'recall': heddle-run records the runs, and it is not on PATH; add its folder, or leave the rung out")
+    return program
+
+
 def recall(bundle, model, prompt_ids, options) -> float:
     """The mean over maps, layers and heads of the share of attention's mass on computed pairs, 0 to 1, of a run of one
     prompt. bundle: compiled for the model. model: a loaded heddle.Model, whose folder, device and dtype are taken.
     prompt_ids: token ids. options: of Model.generate, of which lengths and steps count.
     Raises HeddleError where there is no heddle-run, or it fails."""
-    program = shutil.which("heddle-run")
-    if program is None:
-        raise HeddleError("rung 'recall': heddle-run records the runs, and it is not on PATH; add its folder, or leave the rung out")
+    program = heddle_run()
     with tempfile.TemporaryDirectory(prefix="heddle-tune-") as folder:
         record, compiled = os.path.join(folder, "run.safetensors"), os.path.join(folder, "schedule.hdl")
         prompts = os.path.join(folder, "prompt.jsonl")
@@ -37,7 +44,7 @@ def recall(bundle, model, prompt_ids, options) -> float:
             [program, "--model", str(model.folder), "--bundle", compiled, "--prompts-file", prompts, "--record", record,
              "--record-cells", "8", f"--device={model.device}", f"--dtype={DTYPES[model.dtype]}", "--quiet", *flags],
             capture_output=True, text=True)
-        if done.returncode < 0:  # Ctrl-C reaches both
+        if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):  # Ctrl-C reaches both
             raise KeyboardInterrupt
         if done.returncode:
             raise HeddleError(f"heddle-run ended with status {done.returncode}: {done.stderr.strip()}")

@@ -20,7 +20,7 @@ from ..evaluation.runner import Plan, digest, fingerprint
 from ..evaluation.statistics import wilson
 from ..evaluation.tasks import find
 from .cost import Estimate, parse_cost
-from .recall import hopeless, recall
+from .recall import heddle_run, hopeless, recall
 from .space import AXES, Space
 
 #: By price; "recall" runs no task to its answers and is taken on request.
@@ -92,8 +92,10 @@ class Search:
         if "full" not in self.rungs:
             raise HeddleError("rungs: 'full' must be among them: it is what is written")
         self.rungs = tuple(name for name in RUNGS if name in self.rungs)
-        if "recall" in self.rungs and self.cost == "measured":
-            raise HeddleError("rungs: 'recall' has no seconds that could be measured; search by an estimate, or leave it out")
+        if "recall" in self.rungs:
+            if self.cost == "measured":
+                raise HeddleError("rungs: 'recall' has no seconds that could be measured; search by an estimate, or leave it out")
+            heddle_run()  # not there: no schedule is to blame for it
         self.floor_kind, self.floor_value = parse_floor(self.floor)
         self.cost_kind, machine = parse_cost(self.cost)
         self.space = Space(self.model.config["layers"], self.parts, self.axes)

@@ -153,7 +153,7 @@ class SearchTest(unittest.TestCase):
             self.assertEqual(made(again.trials[:3]), made(search.trials))
         with mock.patch("heddle.tuning.recall.shutil.which", return_value=None):
             with self.assertRaisesRegex(heddle.HeddleError, "heddle-run records the runs"):
-                small(trials=1, rungs=("recall", "full"))
+                small(self.out, trials=5, axes=("keep",), rungs=("recall", "full"))  # nor is a trial refused for it
         with self.assertRaisesRegex(heddle.HeddleError, "no seconds"):
             small(trials=1, cost="measured", rungs=("recall", "full"))
 

@@ -5,7 +5,7 @@ include_guard()
 include(CMakePackageConfigHelpers)
 
 set(HEDDLE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Heddle)
-# Headers are included by their path from the root ("bundle/Bundle.h",
+# Headers are included by their path from the root ("bundle/format/Bundle.h",
 # "heddle/Pipelines/Compiler.h"), so they get a root of their own.
 set(HEDDLE_HEADERS_DIR ${CMAKE_INSTALL_INCLUDEDIR}/heddle)
 

@@ -49,7 +49,7 @@ if(HEDDLE_BUILD_FUZZERS)
 endif()
 
 # heddle_add_library(name SOURCES... LINK ...): a plain static library of bundle/ or
-# runtime/. Headers are included by their path from the root ("bundle/Abi.h").
+# runtime/. Headers are included by their path from the root ("bundle/abi/Abi.h").
 function(heddle_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})

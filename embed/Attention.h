@@ -17,8 +17,8 @@
 
 #include "Launcher.h"
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/schedule/StepProgram.h"
 

@@ -8,9 +8,9 @@
 #ifndef HEDDLE_EMBED_LAUNCHER_H
 #define HEDDLE_EMBED_LAUNCHER_H
 
-#include "bundle/Abi.h"
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/schedule/StepProgram.h"
 #include "runtime/tensor/DType.h"
 

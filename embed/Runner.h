@@ -13,8 +13,8 @@
 #ifndef HEDDLE_EMBED_RUNNER_H
 #define HEDDLE_EMBED_RUNNER_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/denoise/Denoise.h"
 #include "runtime/engine/Device.h"
 #include "runtime/text/Tokenizer.h"

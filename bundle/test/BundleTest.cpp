@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Bundle.h"
-#include "bundle/Abi.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/abi/Abi.h"
 #include "bundle/test/TestManifest.h"
 
 #define XXH_INLINE_ALL

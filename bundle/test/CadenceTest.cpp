@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include <gtest/gtest.h>
 

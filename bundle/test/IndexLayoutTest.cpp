@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Manifest.h"
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/format/ManifestJson.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"

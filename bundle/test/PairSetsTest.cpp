@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/PairSets.h"
+#include "bundle/program/PairSets.h"
 
 #include <gtest/gtest.h>
 

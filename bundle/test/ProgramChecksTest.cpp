@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/ProgramChecks.h"
-#include "bundle/Program.h"
+#include "bundle/program/ProgramChecks.h"
+#include "bundle/program/Program.h"
 
 #include <gtest/gtest.h>
 

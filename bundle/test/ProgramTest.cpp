@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 #include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>

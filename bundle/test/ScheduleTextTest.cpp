@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/ScheduleText.h"
+#include "bundle/format/ScheduleText.h"
 
 #include "gtest/gtest.h"
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Scores.h"
-#include "bundle/ManifestScores.h"
+#include "bundle/program/Scores.h"
+#include "bundle/format/ManifestScores.h"
 
 #include "nlohmann/json.hpp"
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/test/TestManifest.h"
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 using namespace heddle;
 using namespace heddle::bundle;

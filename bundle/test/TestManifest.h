@@ -8,7 +8,7 @@
 #ifndef HEDDLE_BUNDLE_TEST_TESTMANIFEST_H
 #define HEDDLE_BUNDLE_TEST_TESTMANIFEST_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 namespace heddle::bundle {
 

@@ -8,7 +8,7 @@
 #include "Compiler.h"
 #include "Support.h"
 
-#include "bundle/File.h"
+#include "bundle/format/File.h"
 
 #include <string_view>
 

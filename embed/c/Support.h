@@ -10,8 +10,8 @@
 
 #include "heddle/heddle.h"
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "embed/Attention.h"
 #include "embed/Options.h"
 #include "embed/Runner.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/IndexLayout.h"
-#include "bundle/Program.h"
+#include "bundle/abi/IndexLayout.h"
+#include "bundle/program/Program.h"
 #include "embed/Attention.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/test/device/cuda/Fixture.h"

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/File.h"
+#include "bundle/format/File.h"
 #include "heddle/Pipelines/Compiler.h"
 
 #include "mlir/IR/Diagnostics.h"

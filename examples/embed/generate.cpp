@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/denoise/Denoise.h"
 #include "runtime/engine/Device.h"
 #include "runtime/text/Tokenizer.h"

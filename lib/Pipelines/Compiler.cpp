@@ -10,7 +10,7 @@
 #include "CodeEntry.h"
 #include "Targets.h"
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Pipelines.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/ScheduleText.h"
+#include "bundle/format/ScheduleText.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"

@@ -365,7 +365,7 @@ class Plan:
 
 class Selection:
     """Which keys each group of rows attends to, for as long as it is used: made by
-    select(). `lists`: an array of bytes, as bundle/IndexLayout.h says, to be handed
+    select(). `lists`: an array of bytes, as bundle/abi/IndexLayout.h says, to be handed
     through CUDA graphs and compiled programs. `key`: the plan's."""
 
     def __init__(self, key, lists, q_shape, k_shape, plan=None):

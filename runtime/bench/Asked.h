@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_BENCH_ASKED_H
 #define HEDDLE_RUNTIME_BENCH_ASKED_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "runtime/bench/CudaSubjects.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
 #include "runtime/device/cuda/Module.h"

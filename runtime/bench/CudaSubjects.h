@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_BENCH_CUDASUBJECTS_H
 #define HEDDLE_RUNTIME_BENCH_CUDASUBJECTS_H
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/bench/CudaBench.h"
 #include "runtime/device/cuda/Context.h"
 #include "runtime/device/cuda/Module.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/bench/KernelBench.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"

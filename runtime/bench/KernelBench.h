@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_BENCH_KERNELBENCH_H
 #define HEDDLE_RUNTIME_BENCH_KERNELBENCH_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/module/HostModule.h"
 
 #include <cstdint>

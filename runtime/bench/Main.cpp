@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/File.h"
 #include "bundle/Process.h"
+#include "bundle/format/File.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaBench.h"

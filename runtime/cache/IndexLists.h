@@ -8,7 +8,7 @@
 // One block of memory holds, in the order [layer][sequence][selection], an
 // abi::IndexList for every selection that the layer keeps. Each list starts on
 // a 64-byte boundary; inside it are queryHeads x groups rows as
-// bundle/IndexLayout.h lays them out, all lists of a run in one encoding.
+// bundle/abi/IndexLayout.h lays them out, all lists of a run in one encoding.
 //
 // Worked example: 2 query heads; selection A keeps 1/2 of the keys for groups
 // of 4 rows, selection B one key for groups of 8 rows; layer 0 keeps A and B,
@@ -37,10 +37,10 @@
 #ifndef HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
 #define HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/base/Buffer.h"
 
 #include <cstdint>

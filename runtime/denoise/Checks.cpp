@@ -7,7 +7,7 @@
 
 #include "runtime/denoise/Denoise.h"
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_DENOISE_COMMITRULE_H
 #define HEDDLE_RUNTIME_DENOISE_COMMITRULE_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <span>

@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_DENOISE_DENOISE_H
 #define HEDDLE_RUNTIME_DENOISE_DENOISE_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/denoise/StepEngine.h"
 
 #include <cstdint>

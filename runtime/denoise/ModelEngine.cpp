@@ -7,8 +7,8 @@
 
 #include "runtime/denoise/ModelEngine.h"
 
-#include "bundle/Program.h"
-#include "bundle/ProgramChecks.h"
+#include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/Denoise.h"

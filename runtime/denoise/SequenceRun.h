@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H
 #define HEDDLE_RUNTIME_DENOISE_SEQUENCERUN_H
 
-#include "bundle/Manifest.h"
-#include "bundle/Program.h"
+#include "bundle/program/Manifest.h"
+#include "bundle/program/Program.h"
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
 

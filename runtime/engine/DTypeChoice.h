@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_DTYPECHOICE_H
 #define HEDDLE_RUNTIME_ENGINE_DTYPECHOICE_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>

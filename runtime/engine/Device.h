@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_DEVICE_H
 #define HEDDLE_RUNTIME_ENGINE_DEVICE_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
 #include "runtime/model/Model.h"

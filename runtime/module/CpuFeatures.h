@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_MODULE_CPUFEATURES_H
 #define HEDDLE_RUNTIME_MODULE_CPUFEATURES_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 
 #include <string>
 #include <string_view>

@@ -7,7 +7,7 @@
 
 #include "runtime/module/HostModule.h"
 
-#include "bundle/NativeCode.h"
+#include "bundle/format/NativeCode.h"
 #include "runtime/module/CpuFeatures.h"
 #include "runtime/module/KernelProbe.h"
 

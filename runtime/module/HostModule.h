@@ -8,9 +8,9 @@
 #ifndef HEDDLE_RUNTIME_MODULE_HOSTMODULE_H
 #define HEDDLE_RUNTIME_MODULE_HOSTMODULE_H
 
-#include "bundle/Abi.h"
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/format/Bundle.h"
 
 #include <cstdint>
 #include <memory>

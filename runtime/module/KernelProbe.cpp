@@ -7,7 +7,7 @@
 
 #include "runtime/module/KernelProbe.h"
 
-#include "bundle/PairSets.h"
+#include "bundle/program/PairSets.h"
 #include "runtime/tensor/DType.h"
 
 #include <algorithm>

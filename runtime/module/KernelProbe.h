@@ -17,9 +17,9 @@
 #ifndef HEDDLE_RUNTIME_MODULE_KERNELPROBE_H
 #define HEDDLE_RUNTIME_MODULE_KERNELPROBE_H
 
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 
 namespace heddle::rt {
 

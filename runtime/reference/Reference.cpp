@@ -7,7 +7,7 @@
 
 #include "runtime/reference/Reference.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/tensor/Convert.h"
 
 #include <algorithm>

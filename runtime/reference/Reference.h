@@ -14,8 +14,8 @@
 #ifndef HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
 #define HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
 
-#include "bundle/Abi.h"
-#include "bundle/PairSets.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/PairSets.h"
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_REFERENCE_REFERENCEEXECUTOR_H
 #define HEDDLE_RUNTIME_REFERENCE_REFERENCEEXECUTOR_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/reference/ReferenceKernels.h"
 #include "runtime/schedule/Player.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/reference/ReferenceKernels.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/reference/Reference.h"
 

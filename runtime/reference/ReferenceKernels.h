@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_REFERENCE_REFERENCEKERNELS_H
 #define HEDDLE_RUNTIME_REFERENCE_REFERENCEKERNELS_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/schedule/KernelRunner.h"
 #include "runtime/tensor/DType.h"
 

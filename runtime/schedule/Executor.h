@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_EXECUTOR_H
 #define HEDDLE_RUNTIME_SCHEDULE_EXECUTOR_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/model/Attention.h"
 #include "runtime/model/Config.h"
 #include "runtime/schedule/Sequence.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/PairCount.h"
 
-#include "bundle/PairSets.h"
+#include "bundle/program/PairSets.h"
 
 #include <algorithm>
 #include <cassert>

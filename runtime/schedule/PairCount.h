@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_PAIRCOUNT_H
 #define HEDDLE_RUNTIME_SCHEDULE_PAIRCOUNT_H
 
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <span>

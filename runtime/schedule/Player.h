@@ -22,7 +22,7 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
 #define HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/cache/RowStore.h"
 #include "runtime/schedule/Executor.h"

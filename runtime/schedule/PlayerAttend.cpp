@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/schedule/PairCount.h"
 #include "runtime/schedule/Player.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Program.h"
-#include "bundle/ProgramChecks.h"
+#include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/base/Machine.h"
 #include "runtime/schedule/Player.h"
 

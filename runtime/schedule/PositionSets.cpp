@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/PositionSets.h"
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 
 #include <algorithm>
 #include <cassert>

@@ -24,8 +24,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_POSITIONSETS_H
 #define HEDDLE_RUNTIME_SCHEDULE_POSITIONSETS_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/schedule/Sequence.h"
 
 #include <cstdint>

@@ -15,8 +15,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_SEQUENCEROWS_H
 #define HEDDLE_RUNTIME_SCHEDULE_SEQUENCEROWS_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/schedule/PositionSets.h"
 #include "runtime/schedule/Sequence.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/StepProgram.h"
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 
 #include <string>
 

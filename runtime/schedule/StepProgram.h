@@ -13,8 +13,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_STEPPROGRAM_H
 #define HEDDLE_RUNTIME_SCHEDULE_STEPPROGRAM_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <vector>

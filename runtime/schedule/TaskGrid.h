@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
 #define HEDDLE_RUNTIME_SCHEDULE_TASKGRID_H
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include <cstdint>
 #include <vector>

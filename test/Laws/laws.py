@@ -83,7 +83,7 @@ class Includes(unittest.TestCase):
         room_of = lambda path: next(
             (name for name in order if str(path).startswith(rooms[name])), None)
         bad = []
-        for p in sources("include", "lib", "runtime"):
+        for p in sources("bundle", "include", "lib", "runtime"):
             if (here := room_of(p)) is None:
                 continue
             for n, inc in includes(p):
@@ -105,6 +105,10 @@ class Includes(unittest.TestCase):
             for room in ("Support", "Dialect/Heddle", "Dialect/Shed", "Dialect/Warp", "Conversion",
                          "Target/Codegen", "Target/Host", "Target/NVPTX", "Target/Bundle",
                          "Pipelines")}), [])
+
+    def test_bundle_is_abi_then_program_then_format(self):
+        self.assertEqual(self.offenders_of_order(
+            {r: f"bundle/{r}/" for r in ("abi", "program", "format")}), [])
 
     def test_abi_offsets_are_known_in_one_place(self):
         # Only bundle/ defines the argument blocks.

@@ -14,8 +14,8 @@
 #include "test/fuzz/ManifestUse.h"
 #include "test/fuzz/Mutators.h"
 
-#include "bundle/Bundle.h"
-#include "bundle/NativeCode.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/NativeCode.h"
 
 #include <algorithm>
 #include <cstdint>

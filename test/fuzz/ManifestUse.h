@@ -8,7 +8,7 @@
 #ifndef HEDDLE_TEST_FUZZ_MANIFESTUSE_H
 #define HEDDLE_TEST_FUZZ_MANIFESTUSE_H
 
-#include "bundle/Manifest.h"
+#include "bundle/format/ManifestJson.h"
 
 namespace heddle::fuzz {
 

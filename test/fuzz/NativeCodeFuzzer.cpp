@@ -7,7 +7,7 @@
 
 #include "test/fuzz/ElfMutator.h"
 
-#include "bundle/NativeCode.h"
+#include "bundle/format/NativeCode.h"
 
 using namespace heddle;
 

@@ -14,7 +14,7 @@
 #include "test/fuzz/Mutators.h"
 #include "test/unit/Random/RandomSchedule.h"
 
-#include "bundle/Manifest.h"
+#include "bundle/format/ManifestJson.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Pipelines.h"

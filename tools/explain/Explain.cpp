@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
-#include "bundle/ManifestNames.h"
-#include "bundle/PairSets.h"
-#include "bundle/Program.h"
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/PairSets.h"
+#include "bundle/program/Program.h"
 
 #include <algorithm>
 #include <set>

@@ -8,8 +8,8 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
 #define HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
 #include "tools/explain/Rehearsal.h"

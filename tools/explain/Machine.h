@@ -13,8 +13,8 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_MACHINE_H
 #define HEDDLE_TOOLS_EXPLAIN_MACHINE_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 
 #include <array>

@@ -15,8 +15,8 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
 #define HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <functional>

@@ -7,7 +7,7 @@
 
 #include "tools/explain/RequestOptions.h"
 
-#include "bundle/File.h"
+#include "bundle/format/File.h"
 #include "runtime/model/Config.h"
 #include "runtime/sample/Timesteps.h"
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
-#include "bundle/ManifestNames.h"
-#include "bundle/Program.h"
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/Program.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 
 #include "tools/explain/RunCost.h"
 
-#include "bundle/PairSets.h"
-#include "bundle/Program.h"
+#include "bundle/program/PairSets.h"
+#include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/sample/Timesteps.h"

@@ -19,8 +19,8 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_RUNCOST_H
 #define HEDDLE_TOOLS_EXPLAIN_RUNCOST_H
 
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
 #include "tools/explain/Rehearsal.h"

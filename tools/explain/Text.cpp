@@ -8,10 +8,10 @@
 #include "Explain.h"
 #include "tools/explain/Spelling.h"
 
-#include "bundle/ManifestNames.h"
-#include "bundle/PairSets.h"
-#include "bundle/Program.h"
-#include "bundle/ScheduleText.h"
+#include "bundle/format/ScheduleText.h"
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/PairSets.h"
+#include "bundle/program/Program.h"
 
 #include "nlohmann/json.hpp"
 

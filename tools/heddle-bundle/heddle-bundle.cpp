@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Bundle.h"
-#include "bundle/File.h"
-#include "bundle/NativeCode.h"
 #include "bundle/Process.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/File.h"
+#include "bundle/format/NativeCode.h"
 #include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/Page.h"
 #include "tools/trust/Digest.h"

@@ -8,7 +8,7 @@
 #include "Completion.h"
 
 #include "Reference.h"
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"

@@ -7,7 +7,7 @@
 
 #include "Info.h"
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/Explain.h"
 

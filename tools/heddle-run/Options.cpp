@@ -11,9 +11,9 @@
 #include "runtime/engine/Device.h"
 #include "tools/explain/RunLengths.h"
 
-#include "bundle/Abi.h"
-#include "bundle/Bundle.h"
-#include "bundle/File.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/File.h"
 #include "tools/trust/Digest.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include "RunRecord.h"
 
-#include "bundle/File.h"
+#include "bundle/format/File.h"
 
 #include <algorithm>
 #include <cmath>

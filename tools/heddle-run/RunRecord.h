@@ -8,7 +8,7 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_RUN_RUNRECORD_H
 #define HEDDLE_TOOLS_HEDDLE_RUN_RUNRECORD_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/denoise/Denoise.h"
 #include "runtime/model/Config.h"
 

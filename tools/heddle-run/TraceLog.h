@@ -9,7 +9,7 @@
 #define HEDDLE_TOOLS_HEDDLE_RUN_TRACELOG_H
 
 #include "LineFile.h"
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/denoise/Denoise.h"
 #include "runtime/model/Config.h"
 

@@ -7,8 +7,8 @@
 
 #include "Options.h"
 
-#include "bundle/Bundle.h"
-#include "bundle/File.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/File.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 

@@ -8,8 +8,8 @@
 #include "BuiltinLinker.h"
 #include "Options.h"
 
-#include "bundle/File.h"
 #include "bundle/Process.h"
+#include "bundle/format/File.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "tools/explain/page/Page.h"
 

@@ -7,7 +7,7 @@
 
 #include "tools/trust/Digest.h"
 
-#include "bundle/File.h"
+#include "bundle/format/File.h"
 
 #include <algorithm>
 #include <cctype>

@@ -8,8 +8,8 @@
 #ifndef HEDDLE_TOOLS_TRUST_REBUILD_H
 #define HEDDLE_TOOLS_TRUST_REBUILD_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 
 #include <functional>
 #include <string>

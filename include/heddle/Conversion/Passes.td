@@ -61,7 +61,7 @@ def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
 def ConvertShedRowsToNVVM : Pass<"convert-shed-rows-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Lower row kernels to CUDA kernels";
   let description = [{
-    Replaces every `shed.row_kernel` by a kernel function of `bundle/RowAbi.h`
+    Replaces every `shed.row_kernel` by a kernel function of `bundle/abi/RowAbi.h`
     in the llvm, nvvm, scf and arith dialects, as its tiling says. The function
     has the attributes `heddle.threads` and `heddle.shared_bytes` (dynamic shared
     memory: none) for the bundle's record.

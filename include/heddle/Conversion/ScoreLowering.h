@@ -13,7 +13,7 @@
 #ifndef HEDDLE_CONVERSION_SCORELOWERING_H
 #define HEDDLE_CONVERSION_SCORELOWERING_H
 
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 

@@ -13,7 +13,7 @@
 #ifndef HEDDLE_PIPELINES_COMPILER_H
 #define HEDDLE_PIPELINES_COMPILER_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Target/Backend.h"
 
 #include "mlir/IR/BuiltinOps.h"

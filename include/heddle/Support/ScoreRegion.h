@@ -17,14 +17,14 @@
 // from the scaled logit (f32), the positions of query and key in the sequence
 // and the query head (i32) to the logit that the softmax gets. In text the last
 // arguments may be left out. Which operations there are is said in
-// bundle/Scores.h.
+// bundle/program/Scores.h.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_SUPPORT_SCOREREGION_H
 #define HEDDLE_SUPPORT_SCOREREGION_H
 
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 #include "mlir/IR/OpImplementation.h"
 
@@ -41,8 +41,8 @@ void printScoreRegion(OpAsmPrinter &printer, Region &region);
 void nameScoreArguments(Region &region, OpAsmSetValueNameFn setName);
 
 /// What the region says, which ends in a terminator of one operand. Fails, with
-/// an error on the operation at fault, for whatever bundle/Scores.h does not
-/// know. No nodes for an empty region.
+/// an error on the operation at fault, for whatever bundle/program/Scores.h
+/// does not know. No nodes for an empty region.
 FailureOr<::heddle::bundle::Scores> readScores(Region &region);
 
 /// The same of a region that has been verified.

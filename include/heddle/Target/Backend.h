@@ -14,7 +14,7 @@
 #ifndef HEDDLE_TARGET_BACKEND_H
 #define HEDDLE_TARGET_BACKEND_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Support/CodeCache.h"
 
 #include "mlir/IR/BuiltinOps.h"

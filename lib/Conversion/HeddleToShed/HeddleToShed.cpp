@@ -10,7 +10,7 @@
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Support/ScoreRegion.h"
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

@@ -7,7 +7,7 @@
 
 #include "AttentionLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

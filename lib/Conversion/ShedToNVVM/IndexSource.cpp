@@ -7,7 +7,7 @@
 
 #include "IndexSource.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

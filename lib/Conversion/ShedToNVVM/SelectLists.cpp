@@ -7,7 +7,7 @@
 
 #include "SelectLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 using namespace mlir;
 using namespace mlir::heddle;

@@ -8,7 +8,7 @@
 #include "SelectLowering.h"
 
 #include "ThreadScores.h"
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

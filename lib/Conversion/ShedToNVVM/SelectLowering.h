@@ -34,7 +34,7 @@
 #define HEDDLE_LIB_CONVERSION_SHEDTONVVM_SELECTLOWERING_H
 
 #include "TopK.h"
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 namespace mlir::heddle {
 

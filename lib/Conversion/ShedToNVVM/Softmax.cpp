@@ -15,7 +15,7 @@
 
 #include "AttentionLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include <limits>
 

@@ -7,7 +7,7 @@
 
 #include "KernelLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

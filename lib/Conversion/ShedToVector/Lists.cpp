@@ -7,7 +7,7 @@
 
 #include "KernelLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 
 #include "KernelLowering.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 using namespace mlir;
 using namespace mlir::heddle;

@@ -8,7 +8,7 @@
 #include "AttentionWriter.h"
 #include "MapScores.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Support/ScoreRegion.h"
 
 #include "llvm/ADT/TypeSwitch.h"

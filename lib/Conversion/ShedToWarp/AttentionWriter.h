@@ -11,7 +11,7 @@
 #include "../ShedToNVVM/IndexSource.h"
 #include "WarpBuilder.h"
 
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 namespace mlir::heddle {
 

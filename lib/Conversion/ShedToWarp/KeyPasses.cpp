@@ -7,7 +7,7 @@
 
 #include "AttentionWriter.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -85,7 +85,7 @@ KeyPass AttentionWriter::keyPass(shed::ForKeysOp loop) {
 }
 
 /// A tile has the next keys in order, the next ones of a list of keys, or a
-/// part of a block. Source of the last: bundle/Abi.h, IndexList.
+/// part of a block. Source of the last: bundle/abi/Abi.h, IndexList.
 TileKeys AttentionWriter::keysOf(const KeyPass &pass, Value tile) {
   const int64_t keys = tiling.getKeys();
   if (!pass.list || !pass.list->blockKeys) {

@@ -8,7 +8,7 @@
 #include "SelectWriter.h"
 
 #include "../ShedToNVVM/TopK.h"
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -7,7 +7,7 @@
 
 #include "heddle/Target/Bundle/ExportManifest.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Support/ScoreRegion.h"
 

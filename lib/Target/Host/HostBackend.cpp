@@ -9,7 +9,7 @@
 
 #include "Link.h"
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 

@@ -7,7 +7,7 @@
 
 #include "heddle/Target/NVPTX/NVPTXBackend.h"
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 #include "heddle/Dialect/Warp/Transforms/Passes.h"

@@ -9,7 +9,7 @@
 
 #include "PtxText.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Target/Codegen/CompileApart.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

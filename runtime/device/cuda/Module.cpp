@@ -7,8 +7,8 @@
 
 #include "runtime/device/cuda/Module.h"
 
-#include "bundle/Abi.h"
-#include "bundle/RowAbi.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/RowAbi.h"
 
 #include "runtime/base/Machine.h"
 

@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_DEVICE_CUDA_MODULE_H
 #define HEDDLE_RUNTIME_DEVICE_CUDA_MODULE_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/device/cuda/Context.h"
 #include "runtime/device/cuda/Stream.h"
 

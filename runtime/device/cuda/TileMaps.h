@@ -8,9 +8,9 @@
 #ifndef HEDDLE_RUNTIME_DEVICE_CUDA_TILEMAPS_H
 #define HEDDLE_RUNTIME_DEVICE_CUDA_TILEMAPS_H
 
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
 #include "bundle/Result.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/device/cuda/Context.h"
 
 namespace heddle::rt::cuda {

@@ -14,8 +14,8 @@
 
 namespace heddle::rt::cuda {
 
-/// A device address as the pointer that argument blocks (bundle/Abi.h,
-/// bundle/RowAbi.h) have; never to be read through on the host.
+/// A device address as the pointer that argument blocks (bundle/abi/Abi.h,
+/// bundle/abi/RowAbi.h) have; never to be read through on the host.
 template <typename T> T *at(DevicePtr address) {
   return reinterpret_cast<T *>(static_cast<uintptr_t>(address));
 }

@@ -7,8 +7,8 @@
 
 #include "runtime/engine/cuda/Kernels.h"
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/schedule/PairCount.h"
 
 #include <algorithm>

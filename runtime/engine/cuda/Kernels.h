@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_KERNELS_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_KERNELS_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/model/Config.h"
 #include "runtime/schedule/StepProgram.h"

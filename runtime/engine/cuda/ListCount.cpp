@@ -7,7 +7,7 @@
 
 #include "runtime/engine/cuda/ListCount.h"
 
-#include "bundle/PairSets.h"
+#include "bundle/program/PairSets.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/cuda/Drain.h"
 

@@ -8,9 +8,9 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_LISTCOUNT_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_LISTCOUNT_H
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
-#include "bundle/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/device/cuda/Pinned.h"
 #include "runtime/device/cuda/Stream.h"
 

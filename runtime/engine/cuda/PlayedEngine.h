@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_PLAYEDENGINE_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_PLAYEDENGINE_H
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/engine/cuda/Weights.h"
 #include "runtime/tensor/DType.h"

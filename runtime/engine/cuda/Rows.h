@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_ROWS_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_ROWS_H
 
-#include "bundle/Manifest.h"
-#include "bundle/RowAbi.h"
+#include "bundle/abi/RowAbi.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/model/Config.h"
 #include "runtime/tensor/DType.h"
@@ -34,7 +34,7 @@ public:
                                  const Module &module, DType dtype);
 
   /// Puts a launch of `blocks` blocks into the stream; none for no blocks.
-  /// `Args` is one of the structs of bundle/RowAbi.h, which says shapes and
+  /// `Args` is one of the structs of bundle/abi/RowAbi.h, which says shapes and
   /// meaning.
   template <typename Args>
   Status operator()(const Stream &stream, int64_t blocks,

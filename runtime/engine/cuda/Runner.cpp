@@ -7,7 +7,7 @@
 
 #include "runtime/engine/cuda/Runner.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"

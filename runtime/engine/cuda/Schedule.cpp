@@ -7,8 +7,8 @@
 
 #include "runtime/engine/cuda/Schedule.h"
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"
 #include "runtime/engine/cuda/Drain.h"

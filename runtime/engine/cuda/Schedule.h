@@ -14,7 +14,7 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_SCHEDULE_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_SCHEDULE_H
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"

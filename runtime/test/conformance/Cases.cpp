@@ -7,7 +7,7 @@
 
 #include "runtime/test/conformance/Cases.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 
 #include <algorithm>
 

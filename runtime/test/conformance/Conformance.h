@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_TEST_CONFORMANCE_CONFORMANCE_H
 #define HEDDLE_RUNTIME_TEST_CONFORMANCE_CONFORMANCE_H
 
-#include "bundle/Bundle.h"
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
 #include "runtime/module/HostModule.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/test/conformance/Problem.h"

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Bundle.h"
-#include "bundle/File.h"
 #include "bundle/Process.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/File.h"
 #include "runtime/test/conformance/Conformance.h"
 #include "runtime/test/conformance/CudaCheck.h"
 

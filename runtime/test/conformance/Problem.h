@@ -8,8 +8,8 @@
 #ifndef HEDDLE_RUNTIME_TEST_CONFORMANCE_PROBLEM_H
 #define HEDDLE_RUNTIME_TEST_CONFORMANCE_PROBLEM_H
 
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/tensor/DType.h"
 #include "runtime/test/conformance/GuardedBuffer.h"
 

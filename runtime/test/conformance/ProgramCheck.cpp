@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/test/conformance/Conformance.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/test/engine/HostKernels.h"
 
-#include "bundle/RowAbi.h"
+#include "bundle/abi/RowAbi.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/schedule/Similarity.h"

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_ENGINE_HOSTKERNELS_H
 #define HEDDLE_RUNTIME_TEST_ENGINE_HOSTKERNELS_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 namespace heddle::rt::cuda::test {
 

@@ -7,8 +7,8 @@
 
 #include "runtime/test/engine/TestBundle.h"
 
-#include "bundle/Abi.h"
-#include "bundle/RowAbi.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/RowAbi.h"
 
 #include <cstdio>
 #include <cstdlib>

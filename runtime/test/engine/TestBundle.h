@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_ENGINE_TESTBUNDLE_H
 #define HEDDLE_RUNTIME_TEST_ENGINE_TESTBUNDLE_H
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 
 #include <cstdint>
 #include <string>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/NativeCode.h"
+#include "bundle/format/NativeCode.h"
 
 #include "runtime/module/HostModule.h"
 #include "runtime/test/schedule/HandBundle.h"

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H
 #define HEDDLE_RUNTIME_TEST_ROWS_ROWMACHINE_H
 
-#include "bundle/RowAbi.h"
+#include "bundle/abi/RowAbi.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/tensor/DType.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/test/schedule/HandBundle.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "runtime/module/CpuFeatures.h"
 
 #include <cstdio>

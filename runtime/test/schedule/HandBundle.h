@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_SCHEDULE_HANDBUNDLE_H
 #define HEDDLE_RUNTIME_TEST_SCHEDULE_HANDBUNDLE_H
 
-#include "bundle/Bundle.h"
+#include "bundle/format/Bundle.h"
 
 #include <cstdint>
 #include <string>

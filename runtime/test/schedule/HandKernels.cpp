@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/tensor/DType.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/PairCount.h"
 
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/IndexLayout.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/reference/ReferenceKernels.h"
 

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_SCHEDULE_TENSORS_H
 #define HEDDLE_RUNTIME_TEST_SCHEDULE_TENSORS_H
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 #include "runtime/model/Attention.h"
 #include "runtime/model/Config.h"
 #include "runtime/reference/Reference.h"

@@ -15,7 +15,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_SCHEDULE_TOY_H
 #define HEDDLE_RUNTIME_TEST_SCHEDULE_TOY_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "runtime/model/Attention.h"
 #include "runtime/model/Config.h"
 

@@ -7,15 +7,15 @@
 //
 // Compiles kernels in process for a target, runs them on random sequences and
 // holds the results against a float64 evaluation written here, from the
-// definitions in bundle/Abi.h alone.
+// definitions in bundle/abi/Abi.h alone.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_TEST_UNIT_KERNELS_KERNELHARNESS_H
 #define HEDDLE_TEST_UNIT_KERNELS_KERNELHARNESS_H
 
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <functional>

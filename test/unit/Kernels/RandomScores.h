@@ -8,7 +8,7 @@
 #ifndef HEDDLE_TEST_UNIT_KERNELS_RANDOMSCORES_H
 #define HEDDLE_TEST_UNIT_KERNELS_RANDOMSCORES_H
 
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 #include <random>
 #include <string>

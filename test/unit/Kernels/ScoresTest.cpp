@@ -8,7 +8,7 @@
 #include "KernelHarness.h"
 
 #include "RandomScores.h"
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/Program.h"
+#include "bundle/program/Program.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"

@@ -15,8 +15,8 @@
 #include "RandomSchedule.h"
 #include "Words.h"
 
-#include "bundle/Bundle.h"
-#include "bundle/Program.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/program/Program.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "runtime/test/conformance/Conformance.h"
 #include "tools/explain/Explain.h"

@@ -7,7 +7,7 @@
 
 #include "Words.h"
 
-#include "bundle/Scores.h"
+#include "bundle/program/Scores.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
 #include "mlir/IR/MLIRContext.h"

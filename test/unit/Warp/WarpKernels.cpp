@@ -9,7 +9,7 @@
 
 #include "PtxMachine.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Warp/Transforms/Passes.h"

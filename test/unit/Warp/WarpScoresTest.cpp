@@ -13,8 +13,8 @@
 #include "PtxMachine.h"
 #include "WarpKernels.h"
 
-#include "bundle/Abi.h"
-#include "bundle/IndexLayout.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
 #include "heddle/Target/NVPTX/Ptxas.h"
 #include "runtime/reference/Reference.h"
 

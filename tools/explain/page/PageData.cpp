@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/ManifestNames.h"
-#include "bundle/Program.h"
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/Program.h"
 #include "tools/explain/Spelling.h"
 #include "tools/explain/page/Page.h"
 #include "tools/explain/page/SequencePicture.h"

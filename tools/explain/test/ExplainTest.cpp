@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/explain/Explain.h"
-#include "bundle/PairSets.h"
+#include "bundle/program/PairSets.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_TARGET_BUNDLE_EXPORTMANIFEST_H
 #define HEDDLE_TARGET_BUNDLE_EXPORTMANIFEST_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Target/Backend.h"
 

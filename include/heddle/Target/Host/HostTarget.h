@@ -8,7 +8,7 @@
 #ifndef HEDDLE_TARGET_HOST_HOSTTARGET_H
 #define HEDDLE_TARGET_HOST_HOSTTARGET_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Support/TargetInfo.h"
 
 #include "llvm/ADT/StringRef.h"

@@ -7,7 +7,7 @@
 
 #include "Assembly.h"
 #include "Parameters.h"
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

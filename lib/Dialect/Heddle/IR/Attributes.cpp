@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
-#include "bundle/ProgramChecks.h"
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include <numeric>

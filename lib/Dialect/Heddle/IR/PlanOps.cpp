@@ -8,7 +8,7 @@
 #include "Assembly.h"
 #include "Verify.h"
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -7,7 +7,7 @@
 
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
-#include "bundle/ProgramChecks.h"
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -8,8 +8,8 @@
 #include "Assembly.h"
 #include "Parameters.h"
 #include "Verify.h"
-#include "bundle/Abi.h"
-#include "bundle/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 

@@ -9,8 +9,8 @@
 #define HEDDLE_LIB_DIALECT_HEDDLE_IR_VERIFY_H
 
 #include "Assembly.h"
-#include "bundle/Manifest.h"
-#include "bundle/Program.h"
+#include "bundle/program/Manifest.h"
+#include "bundle/program/Program.h"
 
 #include <map>
 

@@ -7,7 +7,7 @@
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
-#include "bundle/RowAbi.h"
+#include "bundle/abi/RowAbi.h"
 
 #include "llvm/Support/MathExtras.h"
 

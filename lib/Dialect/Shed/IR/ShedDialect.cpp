@@ -8,7 +8,7 @@
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

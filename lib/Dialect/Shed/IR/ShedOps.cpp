@@ -10,7 +10,7 @@
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
 #include "heddle/Support/ScoreRegion.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 
 #include <numeric>
 

@@ -14,7 +14,7 @@
 
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 
-#include "bundle/RowOps.h"
+#include "bundle/abi/RowOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

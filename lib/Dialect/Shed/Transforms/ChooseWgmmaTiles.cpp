@@ -9,7 +9,7 @@
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/device/cuda/Graph.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/test/device/cuda/Fixture.h"

@@ -8,7 +8,7 @@
 
 #include "runtime/device/cuda/Module.h"
 
-#include "bundle/Abi.h"
+#include "bundle/abi/Abi.h"
 #include "bundle/test/TestManifest.h"
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/test/device/cuda/Fixture.h"

@@ -6,15 +6,16 @@
 //===----------------------------------------------------------------------===//
 //
 // What a schedule or a plan says beside attention, in the bundle's own form:
-// the rules that it must keep are the bundle's (bundle/ProgramChecks.h), so
-// that compiler and runtime hold to the same ones.
+// the rules that it must keep are the bundle's
+// (bundle/program/ProgramChecks.h), so that compiler and runtime hold to the
+// same ones.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_PROGRAM_H
 #define HEDDLE_DIALECT_HEDDLE_IR_PROGRAM_H
 
-#include "bundle/Manifest.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
 namespace mlir::heddle {

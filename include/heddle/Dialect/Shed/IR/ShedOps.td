@@ -23,10 +23,10 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     `element` is the type of Q, K, V and the output: f32, bf16 or f16. Sums are f32.
     An `attention` kernel ends in `shed.store`, a `select` kernel (with `group`,
     the rows that share a list) in `shed.top_k`. The argument blocks are those of
-    `bundle/Abi.h`. With `shared_lists` query heads share the index lists that
+    `bundle/abi/Abi.h`. With `shared_lists` query heads share the index lists that
     the kernel reads or writes (`IndexList::headsPerList`); the tasks of such a
     select kernel are lists, not heads. `encoding` says how the index lists that the kernel reads or
-    writes are laid out (`bundle/IndexLayout.h`): int32 when absent. `some_rows`:
+    writes are laid out (`bundle/abi/IndexLayout.h`): int32 when absent. `some_rows`:
     there are steps in which it computes some of the rows, often few.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
@@ -169,7 +169,7 @@ def Shed_ScoresOp : Shed_Op<"scores", [
     The region gets a pair's logit (natural: scale * Q . K, not times log2(e)),
     the positions of its query and its key in the sequence, and the query head.
     It yields the natural logit that takes its place: minus infinity masks the
-    pair. bundle/Scores.h has the operations that it may use. Comes before any
+    pair. bundle/program/Scores.h has the operations that it may use. Comes before any
     `shed.mask`, since a function of minus infinity may be anything.
 
     ```mlir

@@ -101,7 +101,7 @@ def Shed_RowKernelOp : Shed_Op<"row_kernel", [
   let summary = "the work on one row";
   let description = [{
     The block's arguments are the fields of the operation's argument block in
-    `bundle/RowAbi.h`, in order; arrays of T have the element type `element`.
+    `bundle/abi/RowAbi.h`, in order; arrays of T have the element type `element`.
     Code outside of passes over columns runs once, in order. A kernel never
     reads what it has written, except through `shed.recall`; its passes may
     read what they themselves overwrite in the same column.

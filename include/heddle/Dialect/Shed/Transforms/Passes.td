@@ -99,7 +99,7 @@ def ShedVerifyMmaKernels : Pass<"shed-verify-mma-kernels"> {
 def ShedAddRowKernels : Pass<"shed-add-row-kernels", "::mlir::ModuleOp"> {
   let summary = "Add the row kernels of a model and its sampler";
   let description = [{
-    Adds one `shed.row_kernel` for each operation of `bundle/RowOps.h` and each
+    Adds one `shed.row_kernel` for each operation of `bundle/abi/RowOps.h` and each
     dtype, named row_OPERATION_DTYPE, at the end of the module. A machine whose
     loop stays on it needs all of them, whatever the plan. Those that the module
     has already are left as they are.

@@ -1,0 +1,335 @@
+//===- ManifestFields.h - The fields of a manifest, stated once -*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// fields(v, x) says to `v` the name of each field of `x` in the order of the
+// file, where its value lies and what it may be. What writes and what reads a
+// manifest both go by it, so neither knows a field that the other does not:
+//
+//   v("group", x.group, Group{})     a field and what holds of it
+//   v("kind", x.kind, Kind{})        the same; what follows depends on it
+//   v.has("step", x.step > 0)        whether it is there: the writer's answer
+//                                    is the second argument, the reader's the
+//                                    file's
+//   v.word("layers", "default", x.b) a word in the place of an object
+//   v.object("exact", [&](auto &v))  an object that is no struct of its own
+//
+// A list's rule is that of its elements.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_FORMAT_MANIFESTFIELDS_H
+#define HEDDLE_BUNDLE_FORMAT_MANIFESTFIELDS_H
+
+#include "bundle/program/Manifest.h"
+#include "bundle/program/Program.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace heddle::bundle::detail {
+
+/// A value that only its type restricts.
+struct Any {};
+/// An enumerator that says which other fields there are.
+struct Kind {};
+/// An integer of the file from `low` to `high`; the value is `base` more.
+struct Range {
+  int64_t low, high, base = 0;
+};
+inline constexpr Range counted = {1, maxCount};
+/// Rows that share an index list (P2).
+struct Group {};
+/// A ratio above 0.
+struct UpTo {
+  int64_t most = 1;
+};
+/// A string, and what is said of one that is not.
+struct Text {
+  bool (*holds)(const std::string &text);
+  const char *otherwise;
+};
+/// An index into what has been read of a list so far, or -1 if that is allowed.
+template <typename T> struct Index {
+  std::vector<T> Manifest::*list;
+  const char *what;
+  bool orNone = false;
+};
+inline constexpr Index<Target> ofTargets = {&Manifest::targets, "target"};
+inline constexpr Index<Selection> ofSelections = {&Manifest::selections,
+                                                  "selection"};
+inline constexpr Index<Kernel> ofKernels = {&Manifest::kernels, "kernel"};
+inline constexpr Index<Positions> ofPositions = {&Manifest::positions,
+                                                 "position set"};
+inline constexpr Index<Positions> ofPositionsOrAll = {&Manifest::positions,
+                                                      "position set", true};
+inline constexpr Index<Positions> ofEarlier = {&Manifest::positions,
+                                               "earlier position set"};
+
+/// Kernels are named after what the user called a selection, so anything that
+/// prints goes.
+inline constexpr Text symbolName = {
+    [](const std::string &text) {
+      return !text.empty() && text.size() <= 255 &&
+             std::all_of(text.begin(), text.end(),
+                         [](char c) { return c > 0x20 && c < 0x7f; });
+    },
+    "is no symbol name (1 to 255 printable characters, no spaces)"};
+inline constexpr Text elementType = {[](const std::string &text) {
+                                       return text == "f32" || text == "bf16" ||
+                                              text == "f16";
+                                     },
+                                     "is unknown, expected f32, bf16 or f16"};
+inline constexpr Text scorerName = {
+    [](const std::string &text) { return text == "mean_probability"; },
+    "is unknown, expected mean_probability"};
+
+/// What `v` does with a T: the writer only looks at it.
+template <typename V, typename T>
+using In = std::conditional_t<V::writes, const T, T>;
+
+template <typename V> void fields(V &v, In<V, Cadence> &x) {
+  v("kind", x.kind, Kind{});
+  switch (x.kind) {
+  case Cadence::Kind::Never:
+    return;
+  case Cadence::Kind::Every:
+    v("period", x.period, counted);
+    v("from", x.from, counted);
+    break;
+  case Cadence::Kind::First:
+    v("count", x.count, counted);
+    break;
+  case Cadence::Kind::At:
+    if (v.has("step", x.step > 0)) {
+      v("step", x.step, counted);
+    } else {
+      v("fraction", x.fraction, UpTo{});
+      v("plus", x.from, Range{0, maxCount - 1, 1});
+    }
+    break;
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Random:
+  case Cadence::Kind::Power:
+    v("window", x.fraction, UpTo{});
+    v("count", x.count, counted);
+    if (x.kind == Cadence::Kind::Random)
+      v("seed", x.seed, Range{INT64_MIN, INT64_MAX});
+    break;
+  }
+  v("in_block", x.inBlock);
+  v("after_eos", x.afterEos);
+}
+
+template <typename V> void fields(V &v, In<V, When> &x) {
+  v("kind", x.kind, Kind{});
+  if (x.kind != When::Kind::Otherwise)
+    v("cadence", x.cadence);
+}
+
+template <typename V> void fields(V &v, In<V, Positions> &x) {
+  using Set = Positions::Kind;
+  v("kind", x.kind, Kind{});
+  switch (x.kind) {
+  case Set::Undecoded:
+    v("count", x.count, Range{0, maxCount});
+    break;
+  case Set::Committed:
+    if (v.has("cadence", x.count == 0))
+      v("cadence", x.cadence);
+    else
+      v("count", x.count, counted);
+    break;
+  case Set::Union:
+  case Set::Intersect:
+  case Set::Hull:
+  case Set::Leading:
+  case Set::Predicting:
+  case Set::Except:
+    v("of", x.of, ofEarlier);
+    break;
+  case Set::Fixed:
+    v("of", x.of, ofEarlier);
+    v("cadence", x.cadence);
+    break;
+  case Set::Neighbors:
+  case Set::Last:
+    v("of", x.of, ofEarlier);
+    v("count", x.count, counted);
+    break;
+  default:
+    break;
+  }
+}
+
+template <typename V> void fields(V &v, In<V, Term> &x) {
+  v("kind", x.kind, Kind{});
+  if (readsList(x))
+    v("selection", x.selection, ofSelections);
+  else if (x.kind == Term::Kind::Sinks && v.has("share", isShareOfSinks(x)))
+    v("share", x.share, UpTo{});
+  else
+    v("size", x.size, counted);
+}
+
+template <typename V> void fields(V &v, In<V, Selection> &x) {
+  v("name", x.name);
+  v("kind", x.kind);
+  v("keep", x.keep, UpTo{});
+  v("rounding", x.rule);
+  v("group", x.group, Group{});
+  v("isolation", x.isolation);
+  v("scale", x.scale);
+  v("per_kv_head", x.perKvHead);
+  v("scorer", x.scorer, scorerName);
+  v("cadence", x.cadence);
+}
+
+template <typename V> void fields(V &v, In<V, Target> &x) {
+  v("kind", x.kind);
+  v("triple", x.triple);
+  v("cpu", x.cpu);
+  v("features", x.features);
+  v("encodings", x.encodings);
+}
+
+template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
+  v("symbol", x.symbol, symbolName);
+  v("dtype", x.dtype, elementType);
+  v("head_dim", x.headDim, Range{1, 65536});
+  v("query_rows", x.queryRows, Range{1, maxQueryRows});
+  v("scratch_bytes", x.scratchBytes, Range{0, maxScratchBytes});
+  v("scratch_bytes_per_key", x.scratchBytesPerKey, Range{0, 1 << 20});
+  v("target", x.target, ofTargets);
+  v("encoding", x.encoding);
+  v("threads", x.threads, Range{0, maxThreads});
+  v("shared_bytes", x.sharedBytes, Range{0, maxSharedBytes});
+  v("map_rows", x.mapRows, Range{0, maxMapRows});
+  v("cluster", x.cluster, Range{1, maxCluster});
+  if (v.has("all_rows", x.allRows))
+    v("all_rows", x.allRows);
+  if (v.has("least_keys", x.leastKeys > 0))
+    v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
+}
+
+template <typename V> void fields(V &v, In<V, Kernel> &x) {
+  v("name", x.name);
+  v("kind", x.kind, Kind{});
+  if (x.kind == Kernel::Kind::Select) {
+    v("group", x.group, Group{});
+    v("blocks", x.blocks);
+    v("per_kv_head", x.perKvHead);
+  } else {
+    v("writes_lse", x.writesLse);
+    v("terms", x.terms);
+  }
+  if (v.has("scores", !x.scores.empty()))
+    v("scores", x.scores);
+  v("variants", x.variants);
+}
+
+template <typename V> void fields(V &v, In<V, RowVariant> &x) {
+  v("target", x.target, ofTargets);
+  v("symbol", x.symbol, symbolName);
+  v("dtype", x.dtype, elementType);
+  v("threads", x.threads, Range{0, maxThreads});
+  v("shared_bytes", x.sharedBytes, Range{0, maxSharedBytes});
+}
+
+template <typename V> void fields(V &v, In<V, RowKernel> &x) {
+  v("op", x.op);
+  v("variants", x.variants);
+}
+
+template <typename V> void fields(V &v, In<V, Phase::Refresh> &x) {
+  v("selection", x.selection, ofSelections);
+  v("kernel", x.kernel, ofKernels);
+}
+
+template <typename V> void fields(V &v, In<V, Phase> &x) {
+  v("when", x.when);
+  v("attention", x.attention, ofKernels);
+  if (v.has("scoring", x.scoring >= 0))
+    v("scoring", x.scoring, ofKernels);
+  v("refreshes", x.refreshes);
+}
+
+template <typename V> void fields(V &v, In<V, Rule> &x) {
+  if (!v.word("layers", "default", x.isDefault))
+    v.object("layers", [&](auto &v) {
+      v("first", x.firstLayer, Range{-maxCount, maxCount});
+      v("last", x.lastLayer, Range{-maxCount, maxCount});
+    });
+  v("phases", x.phases);
+}
+
+template <typename V> void fields(V &v, In<V, Pass> &x) {
+  v("when", x.when);
+  v("rows", x.rows, ofPositionsOrAll);
+  v("alone", x.alone);
+  v.object("exact", [&](auto &v) {
+    v("kind", x.exact, Kind{});
+    if (x.comparesContexts()) {
+      v("below", x.below, UpTo{maxBelow});
+    } else if (x.exact == Pass::Exact::LeastSimilar) {
+      v("keep", x.keep, UpTo{});
+      v("among", x.among, ofPositions);
+    }
+  });
+}
+
+template <typename V> void fields(V &v, In<V, Reuse> &x) {
+  v("kv", x.kv);
+  v("attention", x.attention);
+  v("ffn", x.ffn);
+}
+
+/// All but `leastPasses`, which the manifest's own rule alone has.
+template <typename V> void fields(V &v, In<V, CommitRule> &x) {
+  v("kind", x.kind, Kind{});
+  if (x.hasRatio())
+    v("ratio", x.ratio, UpTo{x.isAbove() ? 1 : maxFactor});
+  if (x.kind == CommitRule::Kind::Factor)
+    v("last_alone", x.lastAlone);
+  if (x.kind == CommitRule::Kind::Best)
+    v("count", x.count, counted);
+  v("within", x.within, ofPositionsOrAll);
+  v("stop_at_eos", x.stopAtEos);
+  v("narrows", x.narrows);
+}
+
+template <typename V> void fields(V &v, In<V, DatedCommit> &x) {
+  fields(v, x.rule);
+  v("when", x.when);
+}
+
+template <typename V> void fields(V &v, In<V, Manifest> &x) {
+  v("producer", x.producer);
+  v("schedule", x.schedule);
+  v("abi", x.abi, Range{0, UINT32_MAX});
+  v("targets", x.targets);
+  v("selections", x.selections);
+  v("kernels", x.kernels);
+  v("row_kernels", x.rowKernels);
+  v("rules", x.rules);
+  v("positions", x.positions);
+  v("visible", x.visible, ofPositionsOrAll);
+  v("all_visible", x.allVisible);
+  v("passes", x.passes);
+  v("reuse", x.reuse);
+  v("dated_commits", x.datedCommits);
+  v.object("commit", [&](auto &v) {
+    fields(v, x.commit);
+    v("least_passes", x.commit.leastPasses, Range{1, maxSteps});
+  });
+}
+
+template <typename T> inline constexpr bool isList = false;
+template <typename T> inline constexpr bool isList<std::vector<T>> = true;
+
+} // namespace heddle::bundle::detail
+
+#endif // HEDDLE_BUNDLE_FORMAT_MANIFESTFIELDS_H

@@ -1,0 +1,100 @@
+//===- ScheduleText.cpp - A schedule's text without the compiler ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/format/ScheduleText.h"
+
+#include <algorithm>
+
+using namespace heddle::bundle;
+
+namespace {
+
+/// Goes over the tokens of MLIR's textual form, as far as heads need it.
+class Tokens {
+public:
+  explicit Tokens(std::string_view text) : text(text) {}
+
+  /// The next token, a word, a string or a single character; "" at the end.
+  std::string_view next() {
+    while (at < text.size() && (isSpace(text[at]) || isComment()))
+      at = isComment() ? std::min(text.find('\n', at), text.size()) : at + 1;
+    start = at;
+    if (at == text.size())
+      return {};
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        at += text[at] == '\\';
+      at = std::min(at + 1, text.size());
+    } else if (isWord(text[at])) {
+      while (at < text.size() && isWord(text[at]))
+        ++at;
+    } else {
+      ++at;
+    }
+    return text.substr(start, at - start);
+  }
+
+  std::size_t begin() const { return start; } ///< of the latest token
+  std::size_t end() const { return at; }
+
+private:
+  static bool isSpace(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  }
+  static bool isWord(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '$';
+  }
+  bool isComment() const { return text.substr(at, 2) == "//"; }
+
+  std::string_view text;
+  std::size_t at = 0, start = 0;
+};
+
+} // namespace
+
+static std::vector<TextParameter> parametersAt(Tokens &tokens,
+                                               std::string_view source) {
+  std::vector<TextParameter> found;
+  while (true) {
+    TextParameter parameter;
+    parameter.name = tokens.next();
+    parameter.nameAt = tokens.begin();
+    if (tokens.next() != "=")
+      return found;
+    std::string_view token = tokens.next();
+    parameter.valueAt = tokens.begin();
+    std::size_t end = parameter.valueAt;
+    for (; token != "," && token != ")"; token = tokens.next()) {
+      if (token.empty())
+        return found;
+      end = tokens.end();
+    }
+    parameter.value = source.substr(parameter.valueAt, end - parameter.valueAt);
+    found.push_back(std::move(parameter));
+    if (token == ")")
+      return found;
+  }
+}
+
+std::vector<TextParameter>
+heddle::bundle::parametersOf(std::string_view source,
+                             std::string_view schedule) {
+  Tokens tokens(source);
+  for (auto token = tokens.next(); !token.empty(); token = tokens.next()) {
+    if (token != "heddle.schedule" || tokens.next() != "@")
+      continue;
+    std::string_view name = tokens.next();
+    if (name.size() > 1 && name.front() == '"')
+      name = name.substr(1, name.size() - 2);
+    if (name != schedule)
+      continue;
+    return tokens.next() == "(" ? parametersAt(tokens, source)
+                                : std::vector<TextParameter>();
+  }
+  return {};
+}

@@ -1,0 +1,624 @@
+//===- Manifest.h - What a bundle says about itself -------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The step program of a compiled schedule and the kernels that it runs, as
+// plain data: written by the compiler, stored as JSON in the bundle's
+// "manifest" section, played by the runtime. Steps are 1-based; T is the total
+// number of denoising steps of the run; every ratio is an exact fraction.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_PROGRAM_MANIFEST_H
+#define HEDDLE_BUNDLE_PROGRAM_MANIFEST_H
+
+#include "bundle/Result.h"
+#include "bundle/abi/IndexLayout.h"
+#include "bundle/abi/RowOps.h"
+#include "bundle/program/Scores.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::bundle {
+
+/// The largest count, period, step, size and layer number of a schedule: far
+/// above anything sensible and low enough that the runtime's products (bytes,
+/// pairs) stay within 64 bits.
+inline constexpr int64_t maxCount = INT32_MAX;
+
+/// Rows that share an index list: a power of two in this range (P2).
+inline constexpr int64_t minGroup = 16;
+inline constexpr int64_t maxGroup = 1024;
+
+/// The largest block of keys (P6).
+inline constexpr int64_t maxBlock = 128;
+
+/// The most sets of positions and passes of a schedule: far above anything
+/// sensible.
+inline constexpr size_t maxPositions = 256;
+inline constexpr size_t maxPasses = 256;
+
+/// The largest ratio that is a bound and no share: `below` of a pass (a cosine
+/// is at most 1, so above that all rows are), `ratio` of a commit rule.
+inline constexpr int64_t maxBelow = 2;
+inline constexpr int64_t maxFactor = 1024;
+
+/// The most rows of one task of a kernel.
+inline constexpr int64_t maxQueryRows = 1024;
+
+/// The most scratch memory of one task of a kernel that is not by key.
+inline constexpr int64_t maxScratchBytes = int64_t(1) << 30;
+
+/// Threads of a block of a CUDA kernel are a multiple of a warp.
+inline constexpr int64_t warpThreads = 32;
+inline constexpr int64_t maxThreads = 1024;
+
+/// The most dynamic shared memory of a block on any GPU: 227 KiB.
+/// Source: CUDA C++ Programming Guide, compute capabilities 9.0 and 10.0.
+inline constexpr int64_t maxSharedBytes = 232448;
+inline constexpr int64_t maxMapRows = 256;
+inline constexpr int64_t maxLeastKeys = int64_t(1) << 31;
+inline constexpr int64_t maxCluster = 8;
+
+/// True if `text` has no control characters (C0, C1, DEL, UTF-8 marks that turn
+/// the direction of writing or end a line): names and CPUs are printed to
+/// terminals.
+inline bool isPlainText(std::string_view text) {
+  for (std::string_view mark :
+       {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b",
+        "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"})
+    if (text.find(mark) != std::string_view::npos)
+      return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char c = static_cast<unsigned char>(text[i]);
+    // C1 controls are 0xC2 0x80 to 0xC2 0x9F in UTF-8.
+    bool c1 = c == 0xC2 && i + 1 < text.size() &&
+              static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (c < 0x20 || c == 0x7F || c1)
+      return false;
+  }
+  return true;
+}
+
+/// An exact fraction, 0 <= num, 0 < den, in lowest terms.
+struct Ratio {
+  int64_t num = 0;
+  int64_t den = 1;
+  bool operator==(const Ratio &) const = default;
+};
+
+/// How keep * n is made a whole number of keys; at least one key is kept, at
+/// most n.
+enum class KeepRule { Floor, Ceil, Round, FloorPlusOne };
+
+/// max(1, min(n, rule(ratio * n))) in integers. Floor is the default
+/// everywhere (Source: PulseCol, equation 6, which leaves it open).
+int64_t keepCount(Ratio ratio, KeepRule rule, int64_t n);
+
+/// The steps at which something is renewed, as a function of T: the steps of
+/// the run, or of each block of semi-autoregressive decoding by itself.
+struct Cadence {
+  enum class Kind {
+    Never,   ///< no step
+    Every,   ///< from, from + period, from + 2 * period, ...
+    First,   ///< 1 .. count
+    At,      ///< the one step max(1, floor(fraction * T) + plus), or `step`
+    Uniform, ///< count steps of a window of floor(fraction * T).
+             ///< Source: PulseCol, equation 8
+    Random,  ///< count distinct steps of the window, drawn with `seed`
+    Power,   ///< 1 + floor((i / (count-1))^2 * (window - 1)), i = 0..count-1
+  };
+  Kind kind = Kind::Never;
+  Ratio fraction;     ///< Uniform, Random, Power: window; At: where
+  int64_t count = 0;  ///< Uniform, Random, Power, First
+  int64_t period = 0; ///< Every
+  int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
+  int64_t seed = 0;   ///< Random
+  int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
+  /// Steps are counted from 1 in each block, and T is the block's number of
+  /// steps (StepPlace).
+  bool inBlock = false;
+  bool afterEos = false; ///< and every step once EOS was found
+  bool operator==(const Cadence &) const = default;
+};
+
+/// Where a step stands in the run of one sequence. Sequences of a batch whose
+/// blocks end by confidence are at different places.
+struct StepPlace {
+  int64_t step = 1;        ///< 1-based, over the whole run
+  int64_t totalSteps = 1;  ///< T: planned steps of the run
+  int64_t block = 0;       ///< 0-based
+  int64_t stepInBlock = 1; ///< 1-based
+  int64_t blockSteps = 1;  ///< planned steps of each block
+  bool afterEos = false;   ///< an earlier step looked for EOS and found it
+  bool operator==(const StepPlace &) const = default;
+};
+
+/// The refresh steps in [1, T], ascending, without repeats.
+std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
+
+/// A set of positions of one sequence, from what is known before a step's
+/// forward pass: spans, the block being decoded, which positions are masked and
+/// when the others became tokens. The text is the sequence as far as
+/// CommitRule::narrows says.
+struct Positions {
+  enum class Kind {
+    All,         ///< every position
+    Prompt,      ///< [0, prompt length)
+    Response,    ///< what follows the prompt
+    Block,       ///< the block being decoded
+    BeforeBlock, ///< what stands before it, the prompt included
+    FromBlock,   ///< the block and what follows it
+    Decoded,     ///< what of the text is not masked
+    Undecoded,   ///< its first `count` masked positions; 0: all of them
+    Committed,   ///< positions of it that became tokens in the last `count`
+                 ///< steps, or (count = 0) in or after the latest step of
+                 ///< `cadence`
+    Next,        ///< what the step takes of a drawn order: as many as its quota
+                 ///< of the masked positions up to the block's end, the first
+                 ///< ones in the order (CommitRule::Kind::RandomOrder)
+    Union,       ///< of the sets `of`
+    Intersect,   ///< of the sets `of`
+    Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
+    Neighbors,  ///< for each position of of[0] the `count` positions of of[1]
+                ///< next to it, itself not among them: one to its left and one
+                ///< to its right in turn, outwards; where a side has no more,
+                ///< the other's
+    Hull,       ///< every position from the first to the last of of[0]
+    Leading,    ///< as many first positions of the sequence as of[0] has
+    Predicting, ///< the rows that predict the positions of of[0]: these
+                ///< themselves, or the ones before them
+    Except,     ///< what is in of[0] and not in of[1]
+    Last,       ///< the last `count` positions of of[0]
+  };
+  Kind kind = Kind::All;
+  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Last
+  Cadence cadence;         ///< Committed, Fixed
+  std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
+  bool operator==(const Positions &) const = default;
+};
+
+/// One set of pairs (query, key); a union lists several.
+struct Term {
+  enum class Kind {
+    Columns, ///< the keys listed for the query's group by a selection
+    Blocks,  ///< the keys of the key blocks listed for the query's group
+    Window,  ///< |i - j| <= size / 2 (integer division)
+    Sinks,   ///< j < sinkBound()
+  };
+  Kind kind = Kind::Window;
+  int64_t size = 0;       ///< Window, Sinks; 0 where there is a share
+  int64_t selection = -1; ///< Columns, Blocks: index into Manifest::selections
+  Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
+  bool operator==(const Term &) const = default;
+};
+
+/// Whether the term is a share of the sequence, which its kernel gets to know
+/// at run time alone (abi::AttentionArgs::sinks).
+inline bool isShareOfSinks(const Term &term) {
+  return term.kind == Term::Kind::Sinks && term.share.num > 0;
+}
+
+/// The sinks of a union in a sequence of `length` positions, visible or not:
+/// those below the result, 0 if no term is sinks. A share is rounded down, to
+/// one position at least.
+/// Source: SparseD and PulseCol, section 4.1, which leave the rounding open.
+int64_t sinkBound(std::span<const Term> terms, int64_t length);
+
+/// Whether the term's pairs are those of a selection.
+inline bool readsList(const Term &term) {
+  return term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks;
+}
+
+/// A set of columns, or of blocks of keys, that the runtime keeps per layer and
+/// sequence.
+struct Selection {
+  enum class Kind {
+    Columns, ///< lists of keys
+    Blocks,  ///< lists of blocks of `group` consecutive keys
+  };
+  /// Blocks: how prompt and response are told apart.
+  enum class Isolation {
+    None,     ///< they are not: the best share of all blocks
+    Spans,    ///< the best share of each span's blocks, which start anew at the
+              ///< response's first key (abi::IndexList::split)
+    Aligned,  ///< the same of blocks that do not start anew: one that holds the
+              ///< boundary counts as prompt
+    Filtered, ///< as Aligned, but of the best share of all blocks those in the
+              ///< prompt, and the best share of the response's blocks by the
+              ///< probability among response keys alone
+  };
+  /// What logits are divided by when scored (attention itself always divides by
+  /// the root of the head dim).
+  enum class Scale { HeadDim, Heads };
+  std::string name;
+  Ratio keep;
+  KeepRule rule = KeepRule::Floor;
+  int64_t group = 0; ///< consecutive query rows that share a list; Blocks: also
+                     ///< the keys of a block
+  std::string scorer; ///< "mean_probability"
+  Cadence cadence;    ///< when it is renewed
+  Kind kind = Kind::Columns;
+  Isolation isolation = Isolation::None;
+  Scale scale = Scale::HeadDim;
+  /// One list for all query heads that share a key/value head, by the mean of
+  /// their scores; else each query head has its own.
+  bool perKvHead = false;
+};
+
+/// A machine that the bundle has code for.
+struct Target {
+  enum class Kind {
+    Host, ///< CPUs that the runtime itself runs on
+    Cuda, ///< NVIDIA GPUs
+  };
+  Kind kind = Kind::Host;
+  std::string triple; ///< "x86_64-unknown-linux-gnu", "nvptx64-nvidia-cuda"
+  std::string cpu;    ///< as LLVM names it: "sapphirerapids", "sm_90a"
+  /// What the machine must have, LLVM's names. Host: "avx2", "avx512f",
+  /// "amx-bf16", ... Cuda: the one PTX version that the code needs, "ptx80".
+  std::vector<std::string> features;
+  /// The encodings of lists of keys that its kernels come in (lists of blocks
+  /// are Int32 in each of them), in the order of preference:
+  /// a run takes the first that holds its longest sequence. Host: Int32.
+  std::vector<Encoding> encodings = {Encoding::Int32};
+  bool operator==(const Target &) const = default;
+};
+
+/// The encoding of a selection's lists where those of keys are `ofKeys`.
+inline Encoding listEncoding(const Selection &selection, Encoding ofKeys) {
+  return selection.kind == Selection::Kind::Blocks ? Encoding::Int32 : ofKeys;
+}
+
+/// The encoding of index lists in a run on `target` whose longest sequence has
+/// `n` tokens; none when the target's kernels come in no encoding that holds n.
+std::optional<Encoding> encodingFor(const Target &target, int64_t n);
+
+/// "x86_64-unknown-linux-gnu, x86-64-v3" or "sm_90a", for people.
+std::string toString(const Target &target);
+
+/// As manifests and the compiler's options spell it: "int32", "uint16",
+/// "bitmap".
+std::string_view nameOf(Encoding encoding);
+
+/// The symbol of a kernel's form for an element type ("f32") and head dim:
+/// "attention_dense_f32_d128". Compiler and readers ask this function, so that
+/// no manifest can send a kernel's arguments to the code of another.
+inline std::string variantSymbol(std::string_view kernel,
+                                 std::string_view dtype, int64_t headDim) {
+  return std::string(kernel) + "_" + std::string(dtype) + "_d" +
+         std::to_string(headDim);
+}
+
+/// The same for a CUDA kernel that reads or writes lists: one form for each
+/// encoding, "select_32_bf16_d128_u16" (i32, u16, bitmap).
+std::string variantSymbol(std::string_view kernel, std::string_view dtype,
+                          int64_t headDim, Encoding encoding);
+
+/// The symbol of a form for all rows, beside that of `symbol` for any rows.
+inline std::string allRowsSymbol(std::string_view symbol) {
+  return std::string(symbol) + "_all";
+}
+
+/// The symbol of a form for long sequences, beside that of `symbol`.
+inline std::string longSymbol(std::string_view symbol) {
+  return std::string(symbol) + "_long";
+}
+
+/// How the names of select kernels, and of no others, begin: by it a symbol
+/// says which argument block its code takes.
+inline constexpr std::string_view selectPrefix = "select";
+
+/// One compiled form of a kernel.
+struct KernelVariant {
+  std::string symbol;    ///< expectedSymbol(), exported by the code section
+  std::string dtype;     ///< "f32", "bf16" or, Cuda only, "f16": element type
+                         ///< of Q, K, V, O
+  int64_t headDim = 0;   ///< 64, 128, ...
+  int64_t queryRows = 0; ///< rows of one task or block
+  int64_t scratchBytes = 0;
+  int64_t scratchBytesPerKey = 0;
+  int64_t target = 0;                  ///< index into Manifest::targets
+  Encoding encoding = Encoding::Int32; ///< of the lists that it reads or
+                                       ///< writes; Int32 if it has none
+  int64_t threads = 0;                 ///< of a block; Cuda only, else 0
+  int64_t sharedBytes = 0; ///< dynamic shared memory of a block; Cuda only
+  /// Rows of the boxes of its tensor maps (abi::TileMaps); 0 if it reads none.
+  /// Attention and Cuda only.
+  int64_t mapRows = 0;
+  /// Blocks next to each other in x that run together as a cluster; Cuda only,
+  /// else 1.
+  int64_t cluster = 1;
+  /// Whether it serves launches in which every sequence computes all of its
+  /// rows, and no others; it stands beside a variant for any rows. Attention
+  /// and Cuda only.
+  bool allRows = false;
+  /// If not 0: it serves sequences of at least so many keys that compute some
+  /// of their rows, and no others; it stands beside a variant for any.
+  /// Attention and Cuda only.
+  int64_t leastKeys = 0;
+};
+
+/// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
+/// at most `longest` keys: what its record asks for, in whole lines of 128
+/// bytes, so that every block's row is aligned as Abi.h says.
+inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
+  constexpr int64_t line = 128;
+  return (variant.scratchBytes + variant.scratchBytesPerKey * longest + line -
+          1) /
+         line * line;
+}
+
+/// A kernel that the step program names. For each target it has a variant of
+/// every (dtype, headDim) that any kernel of that target has, and if it has
+/// lists, of each in every encoding of the target; beside any of these there
+/// may be one for all rows (KernelVariant::allRows) and one for long sequences
+/// (KernelVariant::leastKeys).
+struct Kernel {
+  enum class Kind { Attention, Select };
+  std::string name;
+  Kind kind = Kind::Attention;
+  bool writesLse = false;  ///< Attention
+  std::vector<Term> terms; ///< Attention; empty means dense (all pairs)
+  int64_t group = 0;       ///< Select
+  bool blocks = false;     ///< Select: blocks of keys instead of single ones
+  bool perKvHead = false;  ///< Select: Selection::perKvHead
+  Scores scores;           ///< what becomes of logits; none: nothing
+  std::vector<KernelVariant> variants;
+
+  /// Whether it reads or writes index lists.
+  bool hasLists() const;
+  /// Whether it asks where in the sequence keys and rows stand.
+  bool comparesPositions() const;
+};
+
+/// The symbol that a variant of `kernel` on `target` must have.
+std::string expectedSymbol(const Kernel &kernel, const KernelVariant &variant,
+                           const Target &target);
+
+/// One compiled form of a row kernel.
+struct RowVariant {
+  int64_t target = 0; ///< index into Manifest::targets, a Cuda one
+  std::string symbol; ///< rowSymbol(), exported by the code section
+  std::string dtype;  ///< "f32", "bf16", "f16": element type of the rows
+  int64_t threads = 0;
+  int64_t sharedBytes = 0;
+};
+
+/// A row operation of the model or sampler. For each Cuda target it has a
+/// variant of every dtype that any kernel of that target has.
+struct RowKernel {
+  RowOp op = RowOp::Embed;
+  std::vector<RowVariant> variants;
+};
+
+/// When a phase applies. The first phase of a rule whose condition holds at a
+/// step is the one that runs; the last phase of a rule is Otherwise, so the
+/// phases partition the steps.
+struct When {
+  enum class Kind {
+    On,        ///< the step is one of the cadence's
+    Before,    ///< no step of the cadence has come yet (t < first; also when
+               ///< the cadence is empty)
+    Otherwise, ///< always
+  };
+  Kind kind = Kind::Otherwise;
+  Cadence cadence; ///< On, Before
+  bool operator==(const When &) const = default;
+};
+
+/// What one phase does in a layer: one attention, then selections renewed from
+/// that same step's Q, K and log-sum-exp. A refresh happens only in the steps
+/// of its selection's cadence: a phase that serves two selections also runs at
+/// steps of one of them alone.
+struct Phase {
+  When when;
+  int64_t attention = -1; ///< index into Manifest::kernels
+  struct Refresh {
+    int64_t selection = -1; ///< index into Manifest::selections
+    int64_t kernel = -1;    ///< index into Manifest::kernels, Kind::Select
+  };
+  /// Non-empty only if `scoring`, or `attention` without one, writesLse.
+  std::vector<Refresh> refreshes;
+  /// In steps that renew a selection of the phase, this kernel runs first, for
+  /// its log-sum-exp alone, then the refreshes, then `attention`, which reads
+  /// what has just been chosen. -1: `attention` runs first.
+  int64_t scoring = -1;
+
+  /// The kernel whose log-sum-exps the refreshes read.
+  int64_t scorer() const { return scoring < 0 ? attention : scoring; }
+};
+
+/// The phases of a range of layers. The rules of a manifest cover every layer
+/// exactly once: `first`..`last` inclusive, negative counts from the last layer
+/// (-1); the rule with `isDefault` takes all layers that no other names.
+struct Rule {
+  bool isDefault = true;
+  int64_t firstLayer = 0;
+  int64_t lastLayer = -1;
+  std::vector<Phase> phases;
+};
+
+/// Which rows a step computes, for all layers. The first pass of a manifest all
+/// of whose conditions hold is the one that runs; the last one has none. A
+/// manifest without passes computes all visible rows at every step.
+struct Pass {
+  /// Of the rows that carry a hidden state through the layers, which ones a
+  /// layer computes exactly: queries, keys, values, attention and FFN. What the
+  /// others contribute is Reuse's business.
+  enum class Exact {
+    All,          ///< all of them
+    Salient,      ///< those whose attention context, all heads together, has a
+                  ///< cosine below `below` against the cached one in the layer
+                  ///< before; in layer 0 Committed(count = 1). A layer's
+                  ///< own finding also says whose FFN it computes.
+                  ///< Source: DyLLM, algorithm 1.
+    LeastSimilar, ///< of the rows in `among` the share `keep` with the lowest
+                  ///< cosine of V, all heads together, against the cached one
+                  ///< (V is computed and cached for all of them), and all rows
+                  ///< that are not in `among`; in layer 0, where V depends on
+                  ///< the token alone, all rows. Source: dLLM-Cache.
+    SalientFfn,   ///< all of them, but the FFN of those rows alone that Salient
+                  ///< would find: whose context in this layer has a cosine
+                  ///< below `below`. Source: DyLLM, table 1 ("salient token
+                  ///< selection" without approximate attention).
+  };
+  std::vector<When> when; ///< On and Before only; all must hold
+  int64_t rows =
+      -1; ///< index into Manifest::positions; -1: all visible ones.
+          ///< With a model that predicts position i in row i - 1, row
+          ///< i - 1 of each position i of the set is computed as well
+  /// That row is not: a position of the set whose predicting row the step does
+  /// not compute is predicted by its own.
+  bool alone = false;
+  Exact exact = Exact::All;
+  Ratio below;        ///< Salient, SalientFfn: in (0, 2]
+  Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
+  int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
+
+  /// Whether attention contexts are compared with cached ones.
+  bool comparesContexts() const {
+    return exact == Exact::Salient || exact == Exact::SalientFfn;
+  }
+};
+
+/// What is kept, per layer and visible row, for steps that do not compute the
+/// row. A step that computes a row renews all that is kept of it.
+struct Reuse {
+  enum class Attention {
+    None,
+    Context,    ///< attention's output, before its projection
+    Propagated, ///< the same; a row that is not exact adds sum_j P_ij (V_j new
+                ///< - V_j cached) over the exact j, P with the exact
+                ///< denominator over all of the row's pairs
+    Output,     ///< attention's output after its projection
+  };
+  bool kv = false; ///< keys (after RoPE) and values
+  Attention attention = Attention::None;
+  bool ffn = false; ///< the FFN's output
+  bool operator==(const Reuse &) const = default;
+};
+
+/// Which predictions become tokens.
+struct CommitRule {
+  enum class Kind {
+    Quota,  ///< the model's quota of each step
+    Above,  ///< all of confidence `ratio` and more, at least the best one
+    Factor, ///< the best m, the largest m with (m + 1)(1 - c_m) < ratio, at
+            ///< least one; c_m the m-th largest confidence. Source: Fast-dLLM
+    RandomOrder, ///< the model's quota of each step, in an order of the
+                 ///< response's positions that is drawn before the run
+    Best,        ///< the `count` most confident ones
+    Timesteps, ///< of the block's m masked positions floor(m (1 - s / t)), all
+               ///< at the planned last step; t and s are the step's times of a
+               ///< ramp over the block's steps. Source: Dream's schedule, in
+               ///< blocks as Fast-dLLM's code has it
+    Even, ///< the block's masked positions in equal shares over its planned
+          ///< steps, whatever the model's quota. Source: LLaDA
+    EvenAbove, ///< of an equal share those of confidence `ratio` and more, at
+               ///< least the best one; later steps make up for the others.
+               ///< Source: Fast-dLLM's released code for Dream
+  };
+  Kind kind = Kind::Quota;
+  Ratio ratio;            ///< Above, Factor, EvenAbove
+  int64_t count = 0;      ///< Best
+  bool lastAlone = false; ///< Factor: where only the last candidate fails, it
+                          ///< is taken too. Source: Fast-dLLM's released code
+  int64_t within = -1;    ///< index into Manifest::positions: of these only
+
+  bool stopAtEos = false;  ///< after a step of the rule EOS is looked for; once
+                           ///< it is found, the sequence ends when no masked
+                           ///< position stands before it
+  bool narrows = false;    ///< stopAtEos: what stands behind the EOS that was
+                           ///< found is neither Decoded, Committed nor
+                           ///< Undecoded, and not committed
+  int64_t leastPasses = 1; ///< a block takes so many steps at least; of the
+                           ///< whole run: DatedCommits leave it as it is
+
+  /// Whether steps are planned how many tokens they take, so that blocks take
+  /// the planned number of steps.
+  bool byQuota() const {
+    return kind == Kind::Quota || kind == Kind::RandomOrder ||
+           kind == Kind::Timesteps || hasEvenQuota();
+  }
+  bool hasEvenQuota() const {
+    return kind == Kind::Even || kind == Kind::EvenAbove;
+  }
+  bool hasRatio() const { return isAbove() || kind == Kind::Factor; }
+  /// Whether `ratio` is a confidence, at most 1.
+  bool isAbove() const {
+    return kind == Kind::Above || kind == Kind::EvenAbove;
+  }
+
+  /// Whether the model's own confidence orders candidates; else it is the
+  /// token's probability, which thresholds are of.
+  bool hasModelsConfidence() const {
+    return kind == Kind::Quota || kind == Kind::Best ||
+           kind == Kind::Timesteps || kind == Kind::Even;
+  }
+  bool operator==(const CommitRule &) const = default;
+};
+
+/// What some of the steps commit by instead of Manifest::commit.
+struct DatedCommit {
+  std::vector<When> when; ///< On only, at least one; all must hold
+  CommitRule rule;
+};
+
+struct Manifest {
+  std::string producer;        ///< "heddlec 0.1.0 (LLVM 22.1.8)"
+  std::string schedule;        ///< the schedule's symbol name
+  uint32_t abi = 0;            ///< abi::abiVersion of the compiler
+  std::vector<Target> targets; ///< at least one, at most one Host
+  std::vector<Selection> selections;
+  std::vector<Kernel> kernels;
+  std::vector<RowKernel> rowKernels; ///< each op once if there is a Cuda
+                                     ///< target, else none
+  std::vector<Rule> rules;
+
+  std::vector<Positions> positions; ///< what follows refers to these
+  /// The visible positions: the others are neither row nor key, as if the
+  /// sequence were shorter. Groups, blocks and lists count visible positions;
+  /// RoPE, windows and sinks go by the position in the sequence. -1: all. What
+  /// becomes visible within a run is computed at that step, or was visible and
+  /// computed at the step before.
+  int64_t visible = -1;
+  Cadence allVisible; ///< at its steps all positions are, and all rows are
+                      ///< computed
+  std::vector<Pass> passes;
+  Reuse reuse;
+  /// The first all of whose conditions hold is the rule of a step, or `commit`.
+  std::vector<DatedCommit> datedCommits;
+  CommitRule commit;
+
+  /// Whether positions that `visible` lacks are visible at some steps.
+  bool showsAll() const { return allVisible.kind != Cadence::Kind::Never; }
+
+  /// Whether every step computes every position exactly and the model's own
+  /// rule commits: nothing of rows, keys, reuse and commit is used.
+  bool computesAll() const {
+    return visible < 0 && passes.empty() && datedCommits.empty() &&
+           commit == CommitRule();
+  }
+};
+
+/// The index of the bundle's Host target, or -1.
+int64_t hostTarget(const Manifest &manifest);
+
+/// All targets, for people: "x86_64-unknown-linux-gnu, x86-64-v3; sm_90a".
+std::string toString(const std::vector<Target> &targets);
+
+/// A cadence in the schedule's own words, for people: "uniform(3/10, 16)".
+std::string toString(const Cadence &cadence);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_PROGRAM_MANIFEST_H

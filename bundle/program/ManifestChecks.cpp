@@ -1,0 +1,532 @@
+//===- ManifestChecks.cpp - What must hold between the fields -------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/abi/Abi.h"
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/ProgramChecks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+using namespace heddle;
+using namespace heddle::bundle;
+using namespace heddle::bundle::detail;
+
+namespace {
+
+/// Keeps the first failure.
+class Problem {
+public:
+  bool failed() const { return !message.empty(); }
+  void fail(const std::string &path, const std::string &what) {
+    if (message.empty())
+      message = path + ": " + what;
+  }
+  Status takeStatus() {
+    return failed() ? Status(Error(std::move(message))) : Status::success();
+  }
+
+private:
+  std::string message;
+};
+
+/// "sm_" or "ptx", two or three digits, for a GPU perhaps the 'a' or 'f' of an
+/// architecture's or family's own instructions.
+bool isNumbered(std::string_view text, std::string_view prefix,
+                std::string_view endings) {
+  if (!text.starts_with(prefix))
+    return false;
+  text.remove_prefix(prefix.size());
+  if (!text.empty() && endings.find(text.back()) != std::string_view::npos)
+    text.remove_suffix(1);
+  return (text.size() == 2 || text.size() == 3) &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c); });
+}
+
+void checkTarget(Problem &in, const Target &target, const std::string &path) {
+  if (target.encodings.empty())
+    in.fail(path + ".encodings", "kernels need one encoding of index lists");
+  std::set<Encoding> encodings;
+  for (size_t i = 0; i < target.encodings.size(); ++i)
+    if (!encodings.insert(target.encodings[i]).second)
+      in.fail(at(path + ".encodings", i), "named twice");
+  if (target.kind == Target::Kind::Host) {
+    if (target.encodings != std::vector{Encoding::Int32})
+      in.fail(path + ".encodings",
+              "host kernels have int32 lists and no others");
+    return;
+  }
+  if (target.triple != "nvptx64-nvidia-cuda")
+    in.fail(path + ".triple", "\"" + printable(target.triple) +
+                                  "\" is no triple of a cuda target, expected "
+                                  "nvptx64-nvidia-cuda");
+  if (!isNumbered(target.cpu, "sm_", "af"))
+    in.fail(path + ".cpu", "\"" + printable(target.cpu) +
+                               "\" is no name of a GPU, expected one such as "
+                               "sm_80 or sm_90a");
+  if (target.features.size() != 1 ||
+      !isNumbered(target.features.front(), "ptx", ""))
+    in.fail(path + ".features",
+            "expected the PTX version that the code needs and nothing else, "
+            "such as [\"ptx80\"]");
+}
+
+void checkTargets(Problem &in, const Manifest &manifest) {
+  if (manifest.targets.empty())
+    in.fail("targets", "there is no target, so nothing runs the schedule");
+  std::set<std::string> gpus;
+  bool haveHost = false;
+  for (size_t i = 0; i < manifest.targets.size(); ++i) {
+    const Target &target = manifest.targets[i];
+    std::string path = at("targets", i);
+    if (target.kind == Target::Kind::Host) {
+      if (haveHost)
+        in.fail(path, "a second host target");
+      haveHost = true;
+    } else if (!gpus.insert(target.cpu).second) {
+      in.fail(path, "a second target " + printable(target.cpu));
+    }
+    checkTarget(in, target, path);
+  }
+}
+
+void checkSelections(Problem &in, const Manifest &manifest) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    if (!names.insert(manifest.selections[i].name).second)
+      in.fail(at("selections", i) + ".name",
+              "a second selection is called \"" +
+                  printable(manifest.selections[i].name) + "\"");
+}
+
+/// A task reads one list of each selection, so its rows lie within a group.
+void checkRows(Problem &in, const Manifest &manifest, const Kernel &kernel,
+               const KernelVariant &variant, const std::string &path) {
+  auto check = [&](int64_t group) {
+    if (group % variant.queryRows != 0)
+      in.fail(path + ".query_rows",
+              "tasks of " + std::to_string(variant.queryRows) +
+                  " rows do not fit into groups of " + std::to_string(group));
+  };
+  if (kernel.kind == Kernel::Kind::Select)
+    check(kernel.group);
+  for (const Term &term : kernel.terms)
+    if (readsList(term))
+      check(manifest.selections[static_cast<size_t>(term.selection)].group);
+}
+
+void checkSymbol(Problem &in, const std::string &symbol,
+                 const std::string &expected, const std::string &path) {
+  if (symbol != expected)
+    in.fail(path + ".symbol", "\"" + printable(symbol) +
+                                  "\" is another kernel's code, expected \"" +
+                                  printable(expected) + "\"");
+}
+
+/// The parts of a record that only one kind of target has.
+template <typename V>
+void checkLaunch(Problem &in, const Target &target, const V &variant,
+                 const std::string &path) {
+  if (target.kind == Target::Kind::Host) {
+    if (variant.threads != 0)
+      in.fail(path + ".threads", "a host kernel has no blocks, expected 0");
+    if (variant.sharedBytes != 0)
+      in.fail(path + ".shared_bytes",
+              "a host kernel has no shared memory, expected 0");
+    if (variant.dtype == "f16")
+      in.fail(path + ".dtype", "host kernels are f32 or bf16, not f16");
+  } else if (variant.threads == 0 || variant.threads % warpThreads != 0) {
+    in.fail(path + ".threads", std::to_string(variant.threads) +
+                                   " is no number of threads of a block, "
+                                   "expected a multiple of 32 up to 1024");
+  }
+}
+
+/// Tensor maps tell GPUs of keys and values of 16 bits.
+void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
+               const KernelVariant &variant, const std::string &path) {
+  if (target.kind == Target::Kind::Host && variant.cluster != 1)
+    in.fail(path + ".cluster", "a host kernel has no blocks, expected 1");
+  if (variant.mapRows == 0)
+    return;
+  if (target.kind == Target::Kind::Host)
+    in.fail(path + ".map_rows", "a host kernel has no tensor maps, expected 0");
+  else if (kernel.kind == Kernel::Kind::Select || variant.dtype == "f32")
+    in.fail(path + ".map_rows",
+            "only attention in bf16 or f16 has tensor maps, "
+            "expected 0");
+}
+
+/// Selections are renewed from all rows anyway, and the host has one form.
+void checkForms(Problem &in, const Target &target, const Kernel &kernel,
+                const KernelVariant &variant, const std::string &path) {
+  const bool one =
+      target.kind == Target::Kind::Host || kernel.kind == Kernel::Kind::Select;
+  if (variant.allRows && one)
+    in.fail(path + ".all_rows",
+            "only attention on a GPU has a form for all rows, expected false");
+  if (variant.leastKeys && one)
+    in.fail(path + ".least_keys",
+            "only attention on a GPU has a form for long sequences");
+  if (variant.leastKeys && variant.allRows)
+    in.fail(path + ".least_keys", "a form for all rows has no least_keys");
+}
+
+void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
+                   const KernelVariant &variant, const std::string &path) {
+  const std::vector<Encoding> &known = target.encodings;
+  bool good = kernel.hasLists() ? std::find(known.begin(), known.end(),
+                                            variant.encoding) != known.end()
+                                : variant.encoding == Encoding::Int32;
+  if (!good)
+    in.fail(path + ".encoding",
+            kernel.hasLists() ? std::string(nameOf(variant.encoding)) +
+                                    " is none of the target's encodings"
+                              : "a kernel without index lists says int32");
+}
+
+void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
+                  const KernelVariant &variant, const std::string &path) {
+  const Target &target = manifest.targets[static_cast<size_t>(variant.target)];
+  checkEncoding(in, target, kernel, variant, path);
+  checkSymbol(in, variant.symbol, expectedSymbol(kernel, variant, target),
+              path);
+  checkLaunch(in, target, variant, path);
+  checkMaps(in, target, kernel, variant, path);
+  checkForms(in, target, kernel, variant, path);
+  checkRows(in, manifest, kernel, variant, path);
+}
+
+/// The (dtype, head dim) pairs that the kernels of each target come in.
+using Form = std::pair<std::string, int64_t>;
+using Forms = std::map<int64_t, std::set<Form>>;
+
+Forms formsOf(const Manifest &manifest) {
+  Forms forms;
+  for (const Kernel &kernel : manifest.kernels)
+    for (const KernelVariant &variant : kernel.variants)
+      forms[variant.target].insert({variant.dtype, variant.headDim});
+  return forms;
+}
+
+/// Every kernel comes in all forms of each target, or a run would find out
+/// half way that it lacks one.
+void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
+                   const Forms &needed, const std::string &path) {
+  std::set<std::tuple<int64_t, Form, Encoding>> own, ofAllRows, ofLong;
+  for (const KernelVariant &variant : kernel.variants)
+    if (!(variant.allRows     ? ofAllRows
+          : variant.leastKeys ? ofLong
+                              : own)
+             .insert({variant.target,
+                      {variant.dtype, variant.headDim},
+                      variant.encoding})
+             .second)
+      in.fail(path + ".variants",
+              "two variants for " + variant.dtype + " and head dim " +
+                  std::to_string(variant.headDim) + " on targets[" +
+                  std::to_string(variant.target) + "]");
+  for (const auto &[target, forms] : needed)
+    for (const Form &form : forms) {
+      std::vector<Encoding> encodings = {Encoding::Int32};
+      if (kernel.hasLists())
+        encodings = manifest.targets[static_cast<size_t>(target)].encodings;
+      for (Encoding encoding : encodings)
+        if (!own.count({target, form, encoding}))
+          in.fail(path + ".variants",
+                  "the kernel has no form for targets[" +
+                      std::to_string(target) + "], " + form.first +
+                      " and head dim " + std::to_string(form.second) +
+                      (encodings.size() > 1
+                           ? " with " + std::string(nameOf(encoding)) + " lists"
+                           : "") +
+                      ", which another kernel has");
+    }
+}
+
+/// Row kernels serve CUDA targets, all of them and nothing else.
+void checkRowKernels(Problem &in, const Manifest &manifest) {
+  std::set<std::pair<int64_t, std::string>> needed;
+  for (const auto &[target, forms] : formsOf(manifest))
+    if (manifest.targets[static_cast<size_t>(target)].kind ==
+        Target::Kind::Cuda)
+      for (const Form &form : forms)
+        needed.insert({target, form.first});
+  std::set<RowOp> ops;
+  for (size_t i = 0; i < manifest.rowKernels.size(); ++i) {
+    const RowKernel &kernel = manifest.rowKernels[i];
+    std::string path = at("row_kernels", i);
+    if (!ops.insert(kernel.op).second)
+      in.fail(path + ".op",
+              "a second kernel for " + std::string(nameOf(kernel.op)));
+    std::set<std::pair<int64_t, std::string>> missing = needed;
+    for (size_t j = 0; j < kernel.variants.size(); ++j) {
+      const RowVariant &variant = kernel.variants[j];
+      std::string here = at(path + ".variants", j);
+      const Target &target =
+          manifest.targets[static_cast<size_t>(variant.target)];
+      if (target.kind == Target::Kind::Host)
+        in.fail(here + ".target", "the host has no row kernels");
+      checkSymbol(in, variant.symbol, rowSymbol(kernel.op, variant.dtype),
+                  here);
+      checkLaunch(in, target, variant, here);
+      if (!missing.erase({variant.target, variant.dtype}))
+        in.fail(here, "a second form for " + variant.dtype + " on targets[" +
+                          std::to_string(variant.target) +
+                          "], or one that its attention kernels do not have");
+    }
+    if (!missing.empty())
+      in.fail(path + ".variants", "the kernel has no form for targets[" +
+                                      std::to_string(missing.begin()->first) +
+                                      "] and " + missing.begin()->second +
+                                      ", which attention kernels have");
+  }
+  for (RowOp op : allRowOps)
+    if (!needed.empty() && !ops.count(op))
+      in.fail("row_kernels", "there is no kernel for " +
+                                 std::string(nameOf(op)) +
+                                 ", which a cuda target needs");
+}
+
+/// An attention kernel reads lists as their selection writes them.
+void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
+                const std::string &path) {
+  if (std::count_if(kernel.terms.begin(), kernel.terms.end(), readsList) >
+      abi::maxIndexLists)
+    in.fail(path + ".terms", "more than " + std::to_string(abi::maxIndexLists) +
+                                 " index lists in one kernel");
+  for (size_t i = 0; i < kernel.terms.size(); ++i) {
+    const Term &term = kernel.terms[i];
+    if (!readsList(term))
+      continue;
+    Selection::Kind kind =
+        manifest.selections[static_cast<size_t>(term.selection)].kind;
+    if ((term.kind == Term::Kind::Blocks) != (kind == Selection::Kind::Blocks))
+      in.fail(at(path + ".terms", i) + ".selection",
+              "the term reads " + detail::nameOf(term.kind) +
+                  ", the selection is of " + detail::nameOf(kind));
+  }
+}
+
+/// Rows, keys, reuse and commit: at the fields that they are read from.
+void checkProgramFields(Problem &in, const Manifest &manifest) {
+  if (manifest.positions.size() > maxPositions)
+    return in.fail("positions", "more than " + std::to_string(maxPositions) +
+                                    " sets of positions");
+  if (manifest.passes.size() > maxPasses)
+    return in.fail("passes",
+                   "more than " + std::to_string(maxPasses) + " passes");
+  if (manifest.datedCommits.size() >= maxPasses)
+    return in.fail("dated_commits", "more than " +
+                                        std::to_string(maxPasses - 1) +
+                                        " rules of some steps");
+  std::optional<ProgramProblem> found = checkProgram(manifest);
+  if (!found)
+    return;
+  using At = ProgramProblem::At;
+  std::string path;
+  switch (found->at) {
+  case At::Positions:
+    path = at("positions", found->index);
+    break;
+  case At::Visible:
+    path = "visible";
+    break;
+  case At::Pass:
+    path = at("passes", found->index);
+    break;
+  case At::Reuse:
+    path = "reuse";
+    break;
+  case At::Commit:
+    path = found->index < manifest.datedCommits.size()
+               ? at("dated_commits", found->index)
+               : "commit";
+    break;
+  case At::Selection:
+    path = at("selections", found->index);
+    break;
+  }
+  in.fail(path, found->what);
+}
+
+void checkKernels(Problem &in, const Manifest &manifest) {
+  Forms forms = formsOf(manifest);
+  std::set<std::string> names;
+  for (size_t i = 0; i < manifest.kernels.size(); ++i) {
+    const Kernel &kernel = manifest.kernels[i];
+    std::string path = at("kernels", i);
+    if (!names.insert(kernel.name).second)
+      in.fail(path + ".name",
+              "a second kernel is called \"" + printable(kernel.name) + "\"");
+    bool select = kernel.kind == Kernel::Kind::Select;
+    if (kernel.name.starts_with(selectPrefix) != select)
+      in.fail(path + ".name",
+              "\"" + printable(kernel.name) +
+                  "\" is no name for this kind of kernel: names of select "
+                  "kernels, and of no others, begin with \"" +
+                  std::string(selectPrefix) + "\"");
+    checkTerms(in, manifest, kernel, path);
+    if (kernel.variants.empty())
+      in.fail(path + ".variants", "the kernel has no compiled form");
+    for (size_t j = 0; j < kernel.variants.size(); ++j)
+      checkVariant(in, manifest, kernel, kernel.variants[j],
+                   at(path + ".variants", j));
+    checkComplete(in, manifest, kernel, forms, path);
+  }
+  for (size_t i = 0; i < manifest.targets.size(); ++i)
+    if (!forms.count(static_cast<int64_t>(i)))
+      in.fail(at("targets", i), "no kernel has a form for this target");
+}
+
+/// The attention kernel's reads are all renewed by a phase of the same rule:
+/// selections live per layer, so no other rule can have filled them.
+void checkReads(Problem &in, const Manifest &manifest, const Rule &rule,
+                const std::string &path) {
+  std::set<int64_t> renewed;
+  for (const Phase &phase : rule.phases)
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      renewed.insert(refresh.selection);
+  for (size_t i = 0; i < rule.phases.size(); ++i) {
+    const Kernel &kernel =
+        manifest.kernels[static_cast<size_t>(rule.phases[i].attention)];
+    for (const Term &term : kernel.terms)
+      if (readsList(term) && !renewed.count(term.selection))
+        in.fail(at(path + ".phases", i) + ".attention",
+                "kernel \"" + printable(kernel.name) + "\" reads selection " +
+                    std::to_string(term.selection) +
+                    ", which no phase of this rule renews");
+  }
+}
+
+void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
+                const std::string &path) {
+  for (const auto &[index, field] : {std::pair(phase.attention, ".attention"),
+                                     std::pair(phase.scorer(), ".scoring")}) {
+    const Kernel &kernel = manifest.kernels[static_cast<size_t>(index)];
+    if (kernel.kind != Kernel::Kind::Attention)
+      return in.fail(path + field, "kernel \"" + printable(kernel.name) +
+                                       "\" is no attention kernel");
+  }
+  const Kernel &scorer = manifest.kernels[static_cast<size_t>(phase.scorer())];
+  if (phase.scoring >= 0 && (phase.refreshes.empty() || !scorer.terms.empty()))
+    in.fail(path + ".scoring",
+            phase.refreshes.empty()
+                ? "the phase renews nothing to be scored for"
+                : "kernel \"" + printable(scorer.name) + "\" is not dense");
+  if (!phase.refreshes.empty() && !scorer.writesLse)
+    in.fail(path + ".refreshes",
+            "kernel \"" + printable(scorer.name) +
+                "\" writes no log-sum-exp, which a refresh needs");
+  std::set<int64_t> renewed;
+  for (size_t i = 0; i < phase.refreshes.size(); ++i) {
+    const Phase::Refresh &refresh = phase.refreshes[i];
+    std::string here = at(path + ".refreshes", i);
+    const Kernel &select =
+        manifest.kernels[static_cast<size_t>(refresh.kernel)];
+    const Selection &selection =
+        manifest.selections[static_cast<size_t>(refresh.selection)];
+    int64_t group = selection.group;
+    if (select.kind != Kernel::Kind::Select)
+      in.fail(here + ".kernel",
+              "kernel \"" + printable(select.name) + "\" is no select kernel");
+    else if (select.group != group)
+      in.fail(here + ".kernel", "the kernel selects for groups of " +
+                                    std::to_string(select.group) +
+                                    " rows, the selection has groups of " +
+                                    std::to_string(group));
+    else if (select.blocks != (selection.kind == Selection::Kind::Blocks))
+      in.fail(here + ".kernel", std::string("the kernel selects ") +
+                                    (select.blocks ? "blocks" : "columns") +
+                                    ", the selection is of " +
+                                    detail::nameOf(selection.kind));
+    else if (select.perKvHead != selection.perKvHead)
+      in.fail(here + ".kernel",
+              "kernel and selection do not agree whether heads share lists");
+    if (!renewed.insert(refresh.selection).second)
+      in.fail(here + ".selection", "renewed twice in one phase");
+  }
+}
+
+void checkRules(Problem &in, const Manifest &manifest) {
+  if (manifest.rules.empty())
+    return in.fail("rules", "there is no rule, so no layer has a schedule");
+  bool haveDefault = false;
+  std::map<int64_t, size_t> byLast; // rules, by their last layers
+  for (size_t i = 0; i < manifest.rules.size(); ++i) {
+    const Rule &rule = manifest.rules[i];
+    std::string path = at("rules", i);
+    if (rule.isDefault) {
+      if (haveDefault)
+        in.fail(path + ".layers", "a second default rule");
+      haveDefault = true;
+    } else {
+      // Ranges with mixed signs depend on the number of layers: the runtime
+      // checks them against the model.
+      auto sameSide = [](int64_t a, int64_t b) { return (a < 0) == (b < 0); };
+      if (sameSide(rule.firstLayer, rule.lastLayer) &&
+          rule.firstLayer > rule.lastLayer)
+        return in.fail(path + ".layers",
+                       "the first layer comes after the last");
+      // Those so far are disjoint: one that overlaps is the first that ends at
+      // this one's start or later.
+      if (sameSide(rule.firstLayer, rule.lastLayer)) {
+        auto next = byLast.lower_bound(rule.firstLayer);
+        if (next != byLast.end() &&
+            manifest.rules[next->second].firstLayer <= rule.lastLayer)
+          return in.fail(path + ".layers",
+                         "shares layers with " + at("rules", next->second));
+        byLast.emplace(rule.lastLayer, i);
+      }
+    }
+    if (rule.phases.empty() ||
+        rule.phases.back().when.kind != When::Kind::Otherwise)
+      return in.fail(path + ".phases",
+                     "the last phase must be \"otherwise\", so that every "
+                     "step has a phase");
+    for (size_t j = 0; j < rule.phases.size() && !in.failed(); ++j) {
+      std::string here = at(path + ".phases", j);
+      if (j + 1 != rule.phases.size() &&
+          rule.phases[j].when.kind == When::Kind::Otherwise)
+        in.fail(here + ".when", "only the last phase can be \"otherwise\": "
+                                "those after it would never run");
+      checkPhase(in, manifest, rule.phases[j], here);
+    }
+    if (in.failed())
+      return;
+    checkReads(in, manifest, rule, path);
+  }
+}
+
+} // namespace
+
+std::string detail::printable(const std::string &text) {
+  constexpr size_t longest = 60;
+  std::string result;
+  for (char c : text.substr(0, longest))
+    result += c >= 0x20 && c < 0x7f ? c : '?';
+  return text.size() > longest ? result + "..." : result;
+}
+
+Status detail::checkManifest(const Manifest &manifest) {
+  Problem problem;
+  checkSelections(problem, manifest);
+  checkTargets(problem, manifest);
+  if (!problem.failed())
+    checkKernels(problem, manifest);
+  checkRowKernels(problem, manifest);
+  if (!problem.failed())
+    checkRules(problem, manifest);
+  if (!problem.failed())
+    checkProgramFields(problem, manifest);
+  return problem.takeStatus();
+}

@@ -1,0 +1,97 @@
+//===- ManifestNames.h - Enumerators as the manifest spells them ----------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_PROGRAM_MANIFESTNAMES_H
+#define HEDDLE_BUNDLE_PROGRAM_MANIFESTNAMES_H
+
+#include "bundle/program/Manifest.h"
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace heddle::bundle::detail {
+
+/// The names of an enumeration, asked for with any of its values, in the order
+/// of the enumerators.
+using Name = std::string_view;
+constexpr auto namesOf(Cadence::Kind) {
+  return std::to_array<Name>(
+      {"never", "every", "first", "at", "uniform", "random", "power"});
+}
+constexpr auto namesOf(KeepRule) {
+  return std::to_array<Name>({"floor", "ceil", "round", "floor_plus_one"});
+}
+constexpr auto namesOf(Positions::Kind) {
+  return std::to_array<Name>({"all", "prompt", "response", "block",
+                              "before_block", "from_block", "decoded",
+                              "undecoded", "committed", "next", "union",
+                              "intersect", "fixed", "neighbors", "hull",
+                              "leading", "predicting", "except", "last"});
+}
+constexpr auto namesOf(Selection::Kind) {
+  return std::to_array<Name>({"columns", "blocks"});
+}
+constexpr auto namesOf(Selection::Isolation) {
+  return std::to_array<Name>({"none", "spans", "aligned", "filtered"});
+}
+constexpr auto namesOf(Selection::Scale) {
+  return std::to_array<Name>({"head_dim", "heads"});
+}
+constexpr auto namesOf(Pass::Exact) {
+  return std::to_array<Name>(
+      {"all", "salient", "least_similar", "salient_ffn"});
+}
+constexpr auto namesOf(Reuse::Attention) {
+  return std::to_array<Name>({"none", "context", "propagated", "output"});
+}
+constexpr auto namesOf(CommitRule::Kind) {
+  return std::to_array<Name>({"quota", "above", "factor", "random_order",
+                              "best", "timesteps", "even", "even_above"});
+}
+constexpr auto namesOf(Encoding) {
+  return std::to_array<Name>({"int32", "uint16", "bitmap"});
+}
+constexpr auto namesOf(Target::Kind) {
+  return std::to_array<Name>({"host", "cuda"});
+}
+constexpr auto namesOf(Term::Kind) {
+  return std::to_array<Name>({"columns", "blocks", "window", "sinks"});
+}
+constexpr auto namesOf(Kernel::Kind) {
+  return std::to_array<Name>({"attention", "select"});
+}
+constexpr auto namesOf(When::Kind) {
+  return std::to_array<Name>({"on", "before", "otherwise"});
+}
+
+template <typename E> std::string nameOf(E value) {
+  const auto names = namesOf(value);
+  const size_t index = static_cast<size_t>(value);
+  return std::string(index < names.size() ? names[index] : "?");
+}
+
+/// The path of an element.
+inline std::string at(const std::string &list, size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+inline std::string toString(Ratio ratio) {
+  return std::to_string(ratio.num) + "/" + std::to_string(ratio.den);
+}
+
+/// `text` cut to a length and to characters that are safe in a message.
+std::string printable(const std::string &text);
+
+/// What must hold between the fields of a manifest whose indices are all in
+/// range. Messages start with the JSON path.
+Status checkManifest(const Manifest &manifest);
+
+} // namespace heddle::bundle::detail
+
+#endif // HEDDLE_BUNDLE_PROGRAM_MANIFESTNAMES_H

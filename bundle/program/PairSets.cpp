@@ -1,0 +1,77 @@
+//===- PairSets.cpp - What each set of pairs means ------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/PairSets.h"
+
+#include "bundle/program/ManifestNames.h"
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+std::string ListSet::words(const Term &term, const Manifest &manifest) {
+  return detail::nameOf(term.kind) + "(" +
+         manifest.selections[static_cast<size_t>(term.selection)].name + ")";
+}
+
+std::string WindowSet::words(const Term &term, const Manifest &) {
+  return "window(" + std::to_string(term.size) + ")";
+}
+
+std::string SinksSet::words(const Term &term, const Manifest &) {
+  return "sinks(" +
+         (isShareOfSinks(term) ? detail::toString(term.share)
+                               : std::to_string(term.size)) +
+         ")";
+}
+
+int64_t bundle::sinkBound(std::span<const Term> terms, int64_t length) {
+  int64_t bound = 0;
+  for (const Term &term : terms)
+    if (term.kind == Term::Kind::Sinks)
+      bound =
+          std::max(bound, isShareOfSinks(term)
+                              ? keepCount(term.share, KeepRule::Floor, length)
+                              : term.size);
+  return bound;
+}
+
+PairPredicate bundle::pairsOf(std::span<const Term> terms, int64_t head,
+                              std::span<const abi::IndexList> lists,
+                              std::span<const int64_t> groups,
+                              const int32_t *position, int64_t sinks) {
+  if (terms.empty())
+    return [](int64_t, int64_t) { return true; };
+  auto positionOf = [=](int64_t place) {
+    return position ? int64_t(position[place]) : place;
+  };
+  return [=](int64_t place, int64_t key) {
+    size_t next = 0;
+    return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
+      return withSet(term, [&](auto set) {
+        if constexpr (listed<decltype(set)>) {
+          const abi::IndexList &list = lists[next];
+          const int64_t size = groups[next++];
+          const int32_t *entries =
+              int32Keys(list, head / list.headsPerList, place / size);
+          return std::count(entries, entries + list.keep,
+                            set.entryOf(key, size, list.split)) > 0;
+        } else {
+          return set.holds(term, positionOf(place), positionOf(key), sinks);
+        }
+      });
+    });
+  };
+}
+
+std::string bundle::words(std::span<const Term> terms,
+                          const Manifest &manifest) {
+  std::string text;
+  for (const Term &term : terms)
+    text += (text.empty() ? "" : " + ") +
+            withSet(term, [&](auto set) { return set.words(term, manifest); });
+  return text.empty() ? "dense" : text;
+}

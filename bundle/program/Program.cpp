@@ -1,0 +1,251 @@
+//===- Program.cpp - What runs at a step of a run -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/Program.h"
+#include "bundle/program/ManifestNames.h"
+
+#include <algorithm>
+#include <span>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+static constexpr size_t noChoice = SIZE_MAX;
+
+Result<std::vector<size_t>>
+heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
+  if (layers < 1)
+    return Error("a model of " + std::to_string(layers) +
+                 " layers, expected at least 1");
+  constexpr size_t none = SIZE_MAX;
+  size_t defaultRule = none;
+  std::vector<size_t> rules(static_cast<size_t>(layers), none);
+  for (size_t i = 0; i < manifest.rules.size(); ++i) {
+    const Rule &rule = manifest.rules[i];
+    if (rule.isDefault) {
+      defaultRule = i;
+      continue;
+    }
+    std::string named = "the schedule names layers " +
+                        std::to_string(rule.firstLayer) + " to " +
+                        std::to_string(rule.lastLayer);
+    int64_t first = rule.firstLayer + (rule.firstLayer < 0 ? layers : 0);
+    int64_t last = rule.lastLayer + (rule.lastLayer < 0 ? layers : 0);
+    if (first < 0 || last < 0 || first >= layers || last >= layers ||
+        first > last)
+      return Error(named + ", the model has layers 0 to " +
+                   std::to_string(layers - 1));
+    for (int64_t layer = first; layer <= last; ++layer) {
+      size_t &slot = rules[static_cast<size_t>(layer)];
+      if (slot != none)
+        return Error(named + ", of which layer " + std::to_string(layer) +
+                     " has a schedule already in a model of " +
+                     std::to_string(layers) + " layers");
+      slot = i;
+    }
+  }
+  for (size_t layer = 0; layer < rules.size(); ++layer) {
+    if (rules[layer] == none)
+      rules[layer] = defaultRule;
+    if (rules[layer] == none)
+      return Error("the schedule says nothing for layer " +
+                   std::to_string(layer) + " of a model of " +
+                   std::to_string(layers) + " layers, and has no default");
+  }
+  return rules;
+}
+
+bool heddle::bundle::holds(const When &when, const StepPlace &place) {
+  switch (when.kind) {
+  case When::Kind::On:
+    return includes(when.cadence, place);
+  case When::Kind::Before:
+    return !begun(when.cadence, place);
+  case When::Kind::Otherwise:
+    return true;
+  }
+  return true;
+}
+
+size_t heddle::bundle::phaseAt(const Rule &rule, const StepPlace &place) {
+  for (size_t i = 0; i < rule.phases.size(); ++i)
+    if (holds(rule.phases[i].when, place))
+      return i;
+  return 0; // a manifest that was checked ends with Otherwise
+}
+
+static bool allHold(const std::vector<When> &when, const StepPlace &place) {
+  return std::all_of(when.begin(), when.end(),
+                     [&](const When &each) { return holds(each, place); });
+}
+
+std::optional<size_t> heddle::bundle::passAt(const Manifest &manifest,
+                                             const StepPlace &place) {
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    if (allHold(manifest.passes[i].when, place))
+      return i;
+  return std::nullopt;
+}
+
+std::optional<size_t>
+heddle::bundle::datedCommitAt(std::span<const DatedCommit> dated,
+                              const StepPlace &place) {
+  for (size_t i = 0; i < dated.size(); ++i)
+    if (allHold(dated[i].when, place))
+      return i;
+  return std::nullopt;
+}
+
+const CommitRule &heddle::bundle::commitAt(const Manifest &manifest,
+                                           const StepPlace &place) {
+  std::optional<size_t> dated = datedCommitAt(manifest.datedCommits, place);
+  return dated ? manifest.datedCommits[*dated].rule : manifest.commit;
+}
+
+bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
+                                       int64_t blockSteps) {
+  return manifest.commit.leastPasses <= blockSteps &&
+         !anyCommit(manifest,
+                    [](const CommitRule &rule) { return !rule.byQuota(); });
+}
+
+int64_t heddle::bundle::visibleAt(const Manifest &manifest,
+                                  const StepPlace &place) {
+  return includes(manifest.allVisible, place) ? -1 : manifest.visible;
+}
+
+bool heddle::bundle::computesAll(const Manifest &manifest,
+                                 const StepPlace &place) {
+  std::optional<size_t> index = passAt(manifest, place);
+  if (!index)
+    return true;
+  const Pass &pass = manifest.passes[*index];
+  return pass.rows < 0 && pass.exact == Pass::Exact::All;
+}
+
+StepPlace heddle::bundle::plannedPlace(int64_t step, int64_t totalSteps,
+                                       int64_t blockSteps) {
+  if (blockSteps < 1 || blockSteps > totalSteps)
+    blockSteps = totalSteps;
+  return {step, totalSteps, (step - 1) / blockSteps,
+          (step - 1) % blockSteps + 1, blockSteps};
+}
+
+std::vector<int64_t> heddle::bundle::plannedSteps(const Cadence &cadence,
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
+  if (!cadence.inBlock)
+    return refreshSteps(cadence, totalSteps);
+  if (totalSteps < 1)
+    return {};
+  if (blockSteps < 1 || blockSteps > totalSteps)
+    blockSteps = totalSteps;
+  std::vector<int64_t> all, ofBlock = refreshSteps(cadence, blockSteps);
+  for (int64_t before = 0; before < totalSteps; before += blockSteps)
+    for (int64_t step : ofBlock)
+      if (step <= totalSteps - before)
+        all.push_back(before + step);
+  return all;
+}
+
+/// For each step of a run whether the condition holds. Not by asking `holds`
+/// step by step: a random cadence would draw its window each time.
+static std::vector<bool> holdsAt(const When &when, int64_t totalSteps,
+                                 int64_t blockSteps) {
+  std::vector<bool> result(static_cast<size_t>(totalSteps),
+                           when.kind == When::Kind::Otherwise);
+  if (when.kind == When::Kind::Otherwise)
+    return result;
+  for (int64_t step : plannedSteps(when.cadence, totalSteps, blockSteps))
+    result[static_cast<size_t>(step - 1)] = true;
+  if (when.kind == When::Kind::On)
+    return result;
+  bool begun = false;
+  for (int64_t step = 1; step <= totalSteps; ++step) {
+    if (when.cadence.inBlock &&
+        plannedPlace(step, totalSteps, blockSteps).stepInBlock == 1)
+      begun = false;
+    begun |= result[static_cast<size_t>(step - 1)];
+    result[static_cast<size_t>(step - 1)] = !begun;
+  }
+  return result;
+}
+
+/// Gives `choice` to the steps without one at which all conditions hold.
+static void take(std::vector<size_t> &chosen, size_t choice,
+                 std::span<const When> when, int64_t blockSteps) {
+  std::vector<bool> good(chosen.size(), true);
+  for (const When &each : when) {
+    std::vector<bool> one =
+        holdsAt(each, static_cast<int64_t>(chosen.size()), blockSteps);
+    for (size_t i = 0; i < good.size(); ++i)
+      good[i] = good[i] && one[i];
+  }
+  for (size_t i = 0; i < good.size(); ++i)
+    if (good[i] && chosen[i] == noChoice)
+      chosen[i] = choice;
+}
+
+std::vector<size_t> heddle::bundle::phasesOfSteps(const Rule &rule,
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
+  if (totalSteps < 1 || rule.phases.empty())
+    return {};
+  std::vector<size_t> phases(static_cast<size_t>(totalSteps), noChoice);
+  // The first phase whose condition holds wins: later ones fill what is left.
+  for (size_t i = 0; i < rule.phases.size(); ++i)
+    take(phases, i, {&rule.phases[i].when, 1}, blockSteps);
+  // A manifest that was checked ends with Otherwise; others keep phase 0.
+  std::replace(phases.begin(), phases.end(), noChoice, size_t{0});
+  return phases;
+}
+
+std::vector<size_t> heddle::bundle::passesOfSteps(const Manifest &manifest,
+                                                  int64_t totalSteps,
+                                                  int64_t blockSteps) {
+  if (totalSteps < 1 || manifest.passes.empty())
+    return {};
+  std::vector<size_t> passes(static_cast<size_t>(totalSteps), noChoice);
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    take(passes, i, manifest.passes[i].when, blockSteps);
+  std::replace(passes.begin(), passes.end(), noChoice, size_t{0});
+  return passes;
+}
+
+std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
+  if (index < 0)
+    return "all";
+  // Sets that share parts can be exponentially many paths: long ones are cut.
+  constexpr size_t longest = 200;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i <= index; ++i) {
+    const Positions &set = manifest.positions[static_cast<size_t>(i)];
+    std::string text = detail::nameOf(set.kind);
+    auto of = [&](size_t part) {
+      return texts[static_cast<size_t>(set.of[part])];
+    };
+    std::string parts;
+    for (size_t part = 0; part < set.of.size(); ++part)
+      parts += (part ? ", " : "") + of(part);
+    if (set.kind == Positions::Kind::Undecoded && set.count)
+      text += "(first = " + std::to_string(set.count) + ")";
+    else if (set.kind == Positions::Kind::Committed)
+      text += set.count ? "(last = " + std::to_string(set.count) + ")"
+                        : "(since " + toString(set.cadence) + ")";
+    else if (set.kind == Positions::Kind::Neighbors)
+      text +=
+          "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
+    else if (!set.of.empty())
+      text += "(" + parts + ")";
+    if (set.kind == Positions::Kind::Fixed)
+      text += " on " + toString(set.cadence);
+    if (text.size() > longest)
+      text = text.substr(0, longest) + "...";
+    texts.push_back(std::move(text));
+  }
+  return texts.back();
+}

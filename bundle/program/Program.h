@@ -1,0 +1,120 @@
+//===- Program.h - What runs at a step of a run -----------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The meaning of a manifest's cadences, rules, phases and passes, once numbers
+// are known. Pure functions, in integers.
+//
+// A run whose blocks end by confidence is at no step known before: it asks by
+// StepPlace. A run of planned steps may as well ask for all of them at once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_PROGRAM_PROGRAM_H
+#define HEDDLE_BUNDLE_PROGRAM_PROGRAM_H
+
+#include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace heddle::bundle {
+
+/// The most steps of a run: what depends on the step is tabulated.
+inline constexpr int64_t maxSteps = int64_t(1) << 20;
+
+/// For each of `layers` layers the index of its rule. An error when a rule
+/// names a layer that there is not, two rules name the same layer, or no rule
+/// takes a layer.
+Result<std::vector<size_t>> rulesOfLayers(const Manifest &manifest,
+                                          int64_t layers);
+
+//===----------------------------------------------------------------------===//
+// At one step
+//===----------------------------------------------------------------------===//
+
+/// Whether the step is one of the cadence's. Steps may go on after
+/// place.totalSteps (a block that is not decoded when its planned steps are
+/// over goes on): every, first and at(step s) mean there what they say, forms
+/// with a window have no step there. Constant time but for Random, which draws
+/// its window again.
+bool includes(const Cadence &cadence, const StepPlace &place);
+
+/// Whether this step or one before it is the cadence's: one of the same block,
+/// if the cadence counts in blocks.
+bool begun(const Cadence &cadence, const StepPlace &place);
+
+/// Whether a condition holds.
+bool holds(const When &when, const StepPlace &place);
+
+/// The index of the rule's phase that runs.
+size_t phaseAt(const Rule &rule, const StepPlace &place);
+
+/// The index of the pass that runs; none in a manifest without passes, where
+/// every step computes all visible rows.
+std::optional<size_t> passAt(const Manifest &manifest, const StepPlace &place);
+
+/// The index of the rule, of those of some steps, that a step commits by; none
+/// where it is the one of the other steps.
+std::optional<size_t> datedCommitAt(std::span<const DatedCommit> dated,
+                                    const StepPlace &place);
+
+/// The rule that a step commits by.
+const CommitRule &commitAt(const Manifest &manifest, const StepPlace &place);
+
+/// Whether some rule of the manifest is such that `holds`.
+template <typename Predicate>
+bool anyCommit(const Manifest &manifest, Predicate holds) {
+  return std::invoke(holds, manifest.commit) ||
+         std::any_of(manifest.datedCommits.begin(), manifest.datedCommits.end(),
+                     [&](const DatedCommit &dated) {
+                       return std::invoke(holds, dated.rule);
+                     });
+}
+
+/// Whether blocks take the planned number of steps, if none lacks candidates.
+bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
+
+/// "undecoded(first = 16)", "fixed(union(decoded, ...)) on every(32)"; "all"
+/// for -1.
+std::string toString(const Manifest &manifest, int64_t positions);
+
+/// The index of the set of positions that a step sees; -1: all.
+int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
+
+/// Whether the step computes all visible rows exactly: so says its pass, or
+/// there is none.
+bool computesAll(const Manifest &manifest, const StepPlace &place);
+
+//===----------------------------------------------------------------------===//
+// Over a run of planned steps, before EOS is found
+//===----------------------------------------------------------------------===//
+
+/// The place of `step` in a run in which every block takes `blockSteps` steps;
+/// 0 means that the run is one block.
+StepPlace plannedPlace(int64_t step, int64_t totalSteps, int64_t blockSteps);
+
+/// The cadence's steps of such a run, ascending.
+std::vector<int64_t> plannedSteps(const Cadence &cadence, int64_t totalSteps,
+                                  int64_t blockSteps);
+
+/// For each step 1 .. totalSteps (entry 0 is step 1) the index of the rule's
+/// phase that runs.
+std::vector<size_t> phasesOfSteps(const Rule &rule, int64_t totalSteps,
+                                  int64_t blockSteps = 0);
+
+/// The same for the manifest's passes; empty if it has none.
+std::vector<size_t> passesOfSteps(const Manifest &manifest, int64_t totalSteps,
+                                  int64_t blockSteps = 0);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_PROGRAM_PROGRAM_H

@@ -1,0 +1,739 @@
+//===- ProgramChecks.cpp - What must hold in every run --------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/ProgramChecks.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+using namespace heddle::bundle;
+
+//===----------------------------------------------------------------------===//
+// Cadences
+//===----------------------------------------------------------------------===//
+
+bool heddle::bundle::includesFirst(const Cadence &cadence) {
+  switch (cadence.kind) {
+  case Cadence::Kind::Every:
+    return cadence.from == 1;
+  case Cadence::Kind::First:
+  case Cadence::Kind::Uniform:
+  case Cadence::Kind::Power:
+    return true;
+  case Cadence::Kind::At:
+    return cadence.step == 1;
+  case Cadence::Kind::Never:
+  case Cadence::Kind::Random:
+    return false;
+  }
+  return false;
+}
+
+bool heddle::bundle::excludesFirst(const Cadence &cadence) {
+  switch (cadence.kind) {
+  case Cadence::Kind::Never:
+    return true;
+  case Cadence::Kind::Every:
+    return cadence.from > 1;
+  case Cadence::Kind::At:
+    return cadence.step > 1 || (cadence.step == 0 && cadence.from > 2);
+  default:
+    return false;
+  }
+}
+
+bool heddle::bundle::startsNoLater(const Cadence &a, Cadence b) {
+  using Kind = Cadence::Kind;
+  if (includesFirst(a) || b.kind == Kind::Never)
+    return true;
+  if (b.afterEos && !a.afterEos)
+    return false;
+  b.afterEos = a.afterEos; // what only a has comes on top
+  if (a == b)
+    return true;
+  if (a.inBlock != b.inBlock)
+    return false;
+  // The first step of those that begin at a number.
+  auto start = [](const Cadence &cadence) {
+    return cadence.kind == Kind::Every                     ? cadence.from
+           : cadence.kind == Kind::At && cadence.step >= 1 ? cadence.step
+                                                           : int64_t(0);
+  };
+  if (start(a) && start(b))
+    return start(a) <= start(b);
+  // max(1, floor(r T)) grows with r. A random cadence starts within its window,
+  // so no later than a step at the window's end.
+  bool share = a.kind == Kind::Random ||
+               (a.kind == Kind::At && a.step == 0 && a.from <= b.from);
+  return share && b.kind == Kind::At && b.step == 0 &&
+         static_cast<__int128>(a.fraction.num) * b.fraction.den <=
+             static_cast<__int128>(b.fraction.num) * a.fraction.den;
+}
+
+bool heddle::bundle::includesAll(const Cadence &a, Cadence b) {
+  using Kind = Cadence::Kind;
+  if (b.kind == Kind::Never)
+    return true;
+  if (a.kind == Kind::Every && a.from == 1 && a.period == 1)
+    return true;
+  if (b.afterEos && !a.afterEos)
+    return false;
+  b.afterEos = a.afterEos; // what only a has comes on top
+  if (a == b)
+    return true;
+  if (a.inBlock != b.inBlock)
+    return false;
+  if (a.kind == Kind::Every && b.kind == Kind::Every)
+    return b.from >= a.from && (b.from - a.from) % a.period == 0 &&
+           b.period % a.period == 0;
+  int64_t last = b.kind == Kind::First ? b.count : b.step;
+  return a.kind == Kind::First &&
+         (b.kind == Kind::First || b.kind == Kind::At) && last >= 1 &&
+         last <= a.count;
+}
+
+bool heddle::bundle::follows(const Cadence &a, const Cadence &b) {
+  using Kind = Cadence::Kind;
+  return a.kind == Kind::Every && b.kind == Kind::Every && !a.afterEos &&
+         a.inBlock == b.inBlock && a.period == b.period && a.from == b.from + 1;
+}
+
+/// Whether the cadence's first step is step 2 of the run.
+static bool beginsAtSecond(const Cadence &cadence) {
+  return !cadence.inBlock &&
+         (cadence.kind == Cadence::Kind::Every
+              ? cadence.from == 2
+              : cadence.kind == Cadence::Kind::At && cadence.step == 2);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using At = ProgramProblem::At;
+
+/// Whether a set holds a position that steps could commit, which is always in
+/// the block being decoded.
+struct Holding {
+  enum When {
+    No,
+    Fresh, ///< in steps at which the set is evaluated
+    Always ///< also later, while it is kept as it was
+  };
+  When run = No;
+  When inOneBlock = No; ///< as long as the block stays the same
+
+  static Holding of(When when) { return {when, when}; }
+  Holding operator&(Holding b) const {
+    return {std::min(run, b.run), std::min(inOneBlock, b.inOneBlock)};
+  }
+  Holding operator|(Holding b) const {
+    return {std::max(run, b.run), std::max(inOneBlock, b.inOneBlock)};
+  }
+
+  /// Of the set fixed on a cadence. A run that commits nothing stays as it is
+  /// until a step of an unending cadence evaluates the set anew.
+  Holding fixed(const Cadence &cadence) const {
+    bool again = cadence.kind == Cadence::Kind::Every;
+    Holding own = of(run == Fresh && !again ? No : run);
+    if (cadence.inBlock && inOneBlock == Always)
+      own = {std::max(own.run, Fresh), Always};
+    return own;
+  }
+};
+
+/// What is known of a set of positions in every run.
+struct SetFacts {
+  Holding first; ///< the first masked position
+  /// The first masked position of the drawn order, if that is what steps go by:
+  /// then it does as well, so that they can commit something.
+  Holding next;
+  /// It may change at any step; else at those of `changes` only.
+  bool varies = false;
+  std::vector<Cadence> changes;
+  /// Whether it holds what became a token at the step before, at every step
+  /// that does not compute all rows anyway.
+  bool recent = false;
+  Holding decoded;       ///< every position of the text that is not masked
+  bool filled = false;   ///< none of its positions is masked
+  bool late = false;     ///< there is none before step 2
+  bool ofRows = false;   ///< it is of rows, not of what they predict
+  bool ofPrompt = false; ///< it may hold positions of the prompt
+
+  void addChanges(const SetFacts &other) {
+    for (const Cadence &cadence : other.changes)
+      if (std::find(changes.begin(), changes.end(), cadence) == changes.end())
+        changes.push_back(cadence);
+  }
+
+  /// That of all positions.
+  static SetFacts all() {
+    SetFacts facts;
+    facts.first = facts.next = facts.decoded = Holding::of(Holding::Always);
+    facts.recent = facts.ofPrompt = true;
+    return facts;
+  }
+};
+
+class Checker {
+public:
+  explicit Checker(const Manifest &manifest) : manifest(manifest) {}
+
+  /// Of a manifest that was checked.
+  SetFacts visible() {
+    for (size_t i = 0; i < manifest.positions.size(); ++i)
+      checkPositions(i);
+    return factsOf(manifest.visible);
+  }
+
+  std::optional<ProgramProblem> check() {
+    for (size_t i = 0; i < manifest.positions.size() && !problem; ++i)
+      checkPositions(i);
+    if (!problem)
+      checkReuse();
+    if (!problem)
+      checkPasses();
+    if (!problem)
+      checkVisible();
+    for (size_t i = 0; i < manifest.selections.size() && !problem; ++i)
+      checkSelection(i);
+    if (!problem)
+      checkCommit();
+    return problem;
+  }
+
+private:
+  void fail(At at, size_t index, std::string what) {
+    if (!problem)
+      problem = ProgramProblem{at, index, std::move(what)};
+  }
+
+  static bool isWhole(const Pass &pass) {
+    return pass.rows < 0 && pass.exact == Pass::Exact::All;
+  }
+
+  /// Whether all visible rows are computed exactly at every step of `cadence`:
+  /// a pass that is and surely applies there comes before all that are not.
+  bool wholeOn(const Cadence &cadence) const {
+    for (const Pass &pass : manifest.passes) {
+      if (!isWhole(pass))
+        return false;
+      if (std::all_of(pass.when.begin(), pass.when.end(),
+                      [&](const When &when) {
+                        return when.kind == When::Kind::On &&
+                               includesAll(when.cadence, cadence);
+                      }))
+        return true;
+    }
+    return true;
+  }
+
+  bool inOrder() const {
+    return manifest.commit.kind == CommitRule::Kind::RandomOrder;
+  }
+
+  /// What is known of a set; of all positions if it is none.
+  SetFacts factsOf(int64_t set) const {
+    return set < 0 ? SetFacts::all() : facts[size_t(set)];
+  }
+
+  /// Whether it holds a position that a step could commit.
+  bool canCommit(const SetFacts &set) const {
+    return set.first.run != Holding::No ||
+           (inOrder() && set.next.run != Holding::No);
+  }
+
+  /// The facts of the positions that a pass's rows predict.
+  SetFacts predictedBy(const Pass &pass) const {
+    bool rows = pass.rows >= 0 && facts[size_t(pass.rows)].ofRows;
+    return factsOf(rows ? manifest.positions[size_t(pass.rows)].of.front()
+                        : pass.rows);
+  }
+
+  void addParts(const Positions &set, SetFacts &own) const;
+  void checkPositions(size_t index);
+  void checkReuse();
+  void checkPasses();
+  void checkFirstStep();
+  std::set<int64_t> partsOf(int64_t set) const;
+  bool isComputed(int64_t set) const;
+  void checkVisible();
+  void checkVisibleChange(const Cadence &cadence);
+  void checkSelection(size_t index);
+  void checkCommit();
+  void checkRule(size_t index, const CommitRule &rule);
+
+  const Manifest &manifest;
+  std::vector<SetFacts> facts; ///< of manifest.positions
+  std::optional<ProgramProblem> problem;
+};
+
+} // namespace
+
+/// What is true of a set if it is of some set that it is made of.
+void Checker::addParts(const Positions &set, SetFacts &own) const {
+  for (int64_t part : set.of) {
+    own.varies |= facts[size_t(part)].varies;
+    own.late |= facts[size_t(part)].late;
+    own.addChanges(facts[size_t(part)]);
+  }
+}
+
+void Checker::checkPositions(size_t index) {
+  const Cadence blockStart{
+      .kind = Cadence::Kind::First, .count = 1, .inBlock = true};
+  const Positions &set = manifest.positions[index];
+  SetFacts own;
+  using Kind = Positions::Kind;
+  // R8: what was at the latest step of a cadence needs one.
+  bool dated = set.kind == Kind::Fixed ||
+               (set.kind == Kind::Committed && set.count == 0);
+  // It may begin at step 2, if step 1 does not ask for the set.
+  own.late = dated && beginsAtSecond(set.cadence);
+  if (dated && !own.late && !includesFirst(set.cadence))
+    fail(At::Positions, index,
+         "goes back to the latest step of " + toString(set.cadence) +
+             ", which need not include step 1, so that there may be none");
+  // R13: a set of rows is for a pass.
+  for (int64_t part : set.of)
+    if (facts[size_t(part)].ofRows)
+      return fail(At::Positions, index,
+                  "is made of rows (predicting), which only a "
+                  "`recompute ... alone` takes");
+  switch (set.kind) {
+  case Kind::All:
+    own = SetFacts::all();
+    break;
+  case Kind::Response:
+    own = SetFacts::all();
+    own.decoded = {}; // the prompt is
+    own.ofPrompt = false;
+    break;
+  case Kind::Prompt:
+    own.ofPrompt = own.filled = true;
+    break;
+  case Kind::Block:
+    own.first = own.next = {Holding::Fresh, Holding::Always};
+    own.varies = true;
+    own.recent = wholeOn(blockStart);
+    break;
+  case Kind::FromBlock:
+    own.first = own.next = Holding::of(Holding::Always);
+    own.varies = true;
+    own.recent = wholeOn(blockStart);
+    break;
+  case Kind::BeforeBlock:
+    own.varies = own.ofPrompt = true;
+    break;
+  case Kind::Decoded:
+    own.varies = own.recent = own.ofPrompt = own.filled = true;
+    own.decoded = Holding::of(Holding::Fresh);
+    break;
+  case Kind::Committed:
+    own.varies = own.filled = true;
+    own.recent = set.count > 0 || wholeOn(set.cadence);
+    break;
+  case Kind::Undecoded:
+    own.first = Holding::of(set.count == 0 ? Holding::Always : Holding::Fresh);
+    own.next = Holding::of(set.count == 0 ? Holding::Always : Holding::No);
+    own.varies = true;
+    break;
+  case Kind::Next:
+    // R11: nobody knows what will be most confident.
+    if (!inOrder())
+      return fail(At::Positions, index,
+                  "is what comes next in an order that is drawn before the "
+                  "run, and the schedule has none; let it "
+                  "`commit random_order`");
+    own.next = Holding::of(Holding::Fresh);
+    own.varies = true;
+    break;
+  case Kind::Neighbors:
+    // R12: positions, and those that are their neighbors.
+    if (set.of.size() != 2)
+      return fail(At::Positions, index,
+                  "needs two sets: whose neighbors, and among which positions");
+    addParts(set, own);
+    own.ofPrompt = facts[size_t(set.of.back())].ofPrompt;
+    own.filled = facts[size_t(set.of.back())].filled;
+    break;
+  case Kind::Except: {
+    // R14: positions, and those that are not.
+    if (set.of.size() != 2)
+      return fail(At::Positions, index,
+                  "needs two sets: of which positions, and without which");
+    const SetFacts &of = facts[size_t(set.of.front())];
+    // What takes no masked position away leaves the first one.
+    if (facts[size_t(set.of.back())].filled) {
+      own.first = of.first;
+      own.next = of.next;
+    }
+    own.filled = of.filled;
+    own.ofPrompt = of.ofPrompt;
+    addParts(set, own);
+    break;
+  }
+  case Kind::Hull:
+  case Kind::Leading:
+  case Kind::Predicting:
+  case Kind::Last: {
+    if (set.of.size() != 1)
+      return fail(At::Positions, index, "is made of exactly one set");
+    const SetFacts &other = facts[size_t(set.of.front())];
+    if (set.kind == Kind::Hull)
+      own = other;
+    // So many first positions hold the first masked one if the set has it and
+    // all that stands before it.
+    if (set.kind == Kind::Leading)
+      own.first = other.first & other.decoded;
+    own.ofPrompt = other.ofPrompt || set.kind == Kind::Leading ||
+                   set.kind == Kind::Predicting;
+    own.filled = other.filled && set.kind == Kind::Last;
+    own.ofRows = set.kind == Kind::Predicting;
+    addParts(set, own);
+    break;
+  }
+  case Kind::Union:
+  case Kind::Intersect: {
+    // R9: there is nothing to unite or intersect.
+    if (set.of.empty())
+      return fail(At::Positions, index, "needs at least one set");
+    bool both = set.kind == Kind::Intersect;
+    if (both)
+      own = SetFacts::all();
+    own.filled = !both;
+    for (int64_t part : set.of) {
+      const SetFacts &other = facts[size_t(part)];
+      own.first = both ? own.first & other.first : own.first | other.first;
+      own.next = both ? own.next & other.next : own.next | other.next;
+      own.decoded =
+          both ? own.decoded & other.decoded : own.decoded | other.decoded;
+      own.recent =
+          both ? own.recent && other.recent : own.recent || other.recent;
+      own.filled =
+          both ? own.filled || other.filled : own.filled && other.filled;
+      own.ofPrompt = both ? own.ofPrompt && other.ofPrompt
+                          : own.ofPrompt || other.ofPrompt;
+    }
+    addParts(set, own);
+    break;
+  }
+  case Kind::Fixed: {
+    if (set.of.size() != 1)
+      return fail(At::Positions, index, "fixes exactly one set");
+    const SetFacts &other = facts[size_t(set.of.front())];
+    if (other.late)
+      return fail(At::Positions, index,
+                  "fixes a set that goes back to a cadence which begins at "
+                  "step 2, so that there is none at step 1");
+    bool changes = other.varies || !other.changes.empty();
+    own.first = other.first.fixed(set.cadence);
+    own.next = other.next.fixed(set.cadence);
+    own.decoded = other.decoded.fixed(set.cadence);
+    if (changes)
+      own.changes = {set.cadence};
+    own.recent = !changes && other.recent;
+    own.ofPrompt = other.ofPrompt;
+    own.filled = other.filled;
+    break;
+  }
+  }
+  facts.push_back(std::move(own));
+}
+
+void Checker::checkReuse() {
+  const Reuse &reuse = manifest.reuse;
+  // U2: other values of a row are of no use without its keys and values.
+  if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
+    fail(At::Reuse, 0,
+         "keeps parts of rows but not their keys and values, which other rows "
+         "attend to; add kv");
+}
+
+/// R1: the pass that runs at step 1, whichever it is, computes all.
+void Checker::checkFirstStep() {
+  for (size_t i = 0; i < manifest.passes.size(); ++i) {
+    const Pass &pass = manifest.passes[i];
+    if (isWhole(pass)) {
+      if (std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+            return when.kind == When::Kind::On && includesFirst(when.cadence);
+          }))
+        return;
+      continue;
+    }
+    bool later =
+        std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+          return when.kind == When::Kind::Before ? includesFirst(when.cadence)
+                                                 : excludesFirst(when.cadence);
+        });
+    if (!later)
+      return fail(
+          At::Pass, i,
+          "may run at step 1, where nothing is cached yet; a `recompute "
+          "all` on a cadence that includes step 1 must come before");
+  }
+}
+
+void Checker::checkPasses() {
+  const std::vector<Pass> &passes = manifest.passes;
+  for (size_t i = 0; i < passes.size() && !problem; ++i) {
+    const Pass &pass = passes[i];
+    bool last = i + 1 == passes.size();
+    // R2: the last one takes what the others leave, and only it.
+    if (last != pass.when.empty())
+      return fail(At::Pass, i,
+                  last ? "is the last one and has a cadence, so that some "
+                         "steps compute nothing"
+                       : "has no cadence, so that those after it never run");
+    if (std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+          return when.kind == When::Kind::Otherwise;
+        }))
+      return fail(At::Pass, i, "has a condition that always holds");
+    if (isWhole(pass))
+      continue;
+    // R13: what predicts a position is not one of those that are predicted.
+    if (pass.rows >= 0 && facts[size_t(pass.rows)].ofRows && !pass.alone)
+      return fail(At::Pass, i,
+                  "names the rows that predict positions, and would add the "
+                  "rows that predict these; write `recompute %rows alone`");
+    if (pass.among >= 0 && facts[size_t(pass.among)].ofRows)
+      return fail(At::Pass, i,
+                  "compares rows by what they predict "
+                  "(predicting); name the positions");
+    const Reuse &reuse = manifest.reuse;
+    bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
+    bool context = reuse.attention == Reuse::Attention::Context ||
+                   reuse.attention == Reuse::Attention::Propagated;
+    // R3, R4, R5: what rows that are not computed contribute.
+    if (!reuse.kv)
+      fail(At::Pass, i,
+           "computes some rows, which attend to the others' keys and values: "
+           "these must be kept, by `reuse kv`");
+    else if (pass.comparesContexts() && !(kept && context))
+      fail(At::Pass, i,
+           "compares attention contexts with cached ones and goes on with "
+           "cached FFN outputs: it needs `reuse kv, context, ffn`");
+    else if (pass.exact == Pass::Exact::LeastSimilar &&
+             (!kept || reuse.attention == Reuse::Attention::Propagated))
+      fail(At::Pass, i,
+           "goes on with cached attention and FFN outputs: it needs "
+           "`reuse kv, output, ffn` (or context, not propagating)");
+    // R10: a token that no layer sees is never passed on.
+    else if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
+             !facts[size_t(pass.rows)].recent)
+      fail(At::Pass, i,
+           "begins with the rows that became tokens at the step before, which "
+           "its positions need not hold, so that what they say would never be "
+           "passed on; add committed(last = 1) to them");
+    // R6: something can be committed.
+    else if (!canCommit(predictedBy(pass)))
+      fail(At::Pass, i,
+           "computes rows that need not hold the first masked position, so "
+           "that a run may stop short of its end; add undecoded(first = 1) or "
+           "the block to them");
+  }
+  if (!problem)
+    checkFirstStep();
+}
+
+/// The sets whose union a set is, itself and unions among them included.
+std::set<int64_t> Checker::partsOf(int64_t set) const {
+  std::set<int64_t> parts = {set};
+  std::vector<int64_t> left = {set};
+  while (!left.empty()) {
+    const Positions &next = manifest.positions[size_t(left.back())];
+    left.pop_back();
+    if (next.kind == Positions::Kind::Union)
+      for (int64_t part : next.of)
+        if (parts.insert(part).second)
+          left.push_back(part);
+  }
+  return parts;
+}
+
+/// Whether every step computes all of a set exactly that is visible.
+bool Checker::isComputed(int64_t set) const {
+  return std::all_of(manifest.passes.begin(), manifest.passes.end(),
+                     [&](const Pass &pass) {
+                       return pass.exact == Pass::Exact::All &&
+                              (pass.rows < 0 || partsOf(pass.rows).count(set));
+                     });
+}
+
+void Checker::checkVisible() {
+  if (manifest.visible < 0)
+    return;
+  const SetFacts &visible = facts[size_t(manifest.visible)];
+  if (visible.ofRows)
+    return fail(At::Visible, 0,
+                "is made of rows (predicting); name the positions");
+  // K2: the visible positions stay as they are between two steps of a cadence,
+  // but for those that each step computes.
+  if (visible.varies) {
+    std::set<int64_t> parts = partsOf(manifest.visible);
+    bool computed = std::all_of(parts.begin(), parts.end(), [&](int64_t part) {
+      return !facts[size_t(part)].varies || isComputed(part) ||
+             manifest.positions[size_t(part)].kind == Positions::Kind::Union;
+    });
+    if (!computed)
+      return fail(
+          At::Visible, 0,
+          "depends on what is decoded and may change at any step; fix it "
+          "on a cadence at whose steps all rows are computed: "
+          "fix %positions on %cadence");
+  }
+  // K1: there is always a row, and one that can be committed.
+  // What comes next need not: a step whose quota is 0 has nothing next.
+  if (visible.first.run == Holding::No)
+    return fail(At::Visible, 0,
+                "need not hold the first masked position, so that a run may "
+                "stop short of its end; fix the positions on every(n), or make "
+                "them a set that always does, such as the response");
+  // K6: what comes with all positions has nothing cached.
+  if (manifest.showsAll() && !wholeOn(manifest.allVisible))
+    return fail(At::Visible, 0,
+                "shows all positions on " + toString(manifest.allVisible) +
+                    ", at whose steps all rows must be computed; begin with "
+                    "`recompute all` on the same cadence");
+  if (visible.late && !includesFirst(manifest.allVisible))
+    return fail(At::Visible, 0,
+                "goes back to a cadence that begins at step 2, so that there "
+                "is nothing to see at step 1; let all be visible on a cadence "
+                "that includes step 1");
+  // K4: lists number the visible keys.
+  if ((manifest.showsAll() || visible.varies) && !manifest.selections.empty())
+    return fail(At::Selection, 0,
+                "numbers the visible keys, which may change at a step that "
+                "does not renew it");
+  for (const Cadence &cadence : visible.changes)
+    checkVisibleChange(cadence);
+}
+
+void Checker::checkVisibleChange(const Cadence &cadence) {
+  // K3: what was not visible has nothing cached; at the step before, all was.
+  bool after = follows(cadence, manifest.allVisible);
+  if (!after && !wholeOn(cadence))
+    return fail(At::Visible, 0,
+                "changes on " + toString(cadence) +
+                    ", at whose steps positions may come that have nothing "
+                    "cached; begin with `recompute all` on the same "
+                    "cadence");
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    if (!includesAll(manifest.selections[i].cadence, cadence))
+      return fail(At::Selection, i,
+                  "is made over the visible keys, which change on " +
+                      toString(cadence) +
+                      "; renew it at these steps too, for instance on the "
+                      "same cadence");
+}
+
+void Checker::checkSelection(size_t index) {
+  const Selection &selection = manifest.selections[index];
+  bool blocks = selection.kind == Selection::Kind::Blocks;
+  // P6, P8, P9.
+  if (blocks && selection.group > maxBlock)
+    return fail(At::Selection, index,
+                "has blocks of " + std::to_string(selection.group) +
+                    " keys, at most " + std::to_string(maxBlock) +
+                    " are possible");
+  if (!blocks && selection.isolation != Selection::Isolation::None)
+    return fail(At::Selection, index, "isolates spans, which only blocks can");
+  if (!blocks && selection.scale != Selection::Scale::HeadDim)
+    return fail(At::Selection, index,
+                "is scaled by the heads, which only blocks can be");
+  if (blocks && selection.perKvHead)
+    return fail(At::Selection, index,
+                "has a list for each key/value head, which only columns can");
+  // S6: scores are of all visible rows.
+  if (!wholeOn(selection.cadence))
+    fail(At::Selection, index,
+         "is renewed on " + toString(selection.cadence) +
+             ", at whose steps all visible rows must be computed");
+}
+
+void Checker::checkCommit() {
+  const std::vector<DatedCommit> &dated = manifest.datedCommits;
+  for (size_t i = 0; i < dated.size() && !problem; ++i) {
+    const CommitRule &rule = dated[i].rule;
+    if (dated[i].when.empty() ||
+        std::any_of(
+            dated[i].when.begin(), dated[i].when.end(),
+            [](const When &when) { return when.kind != When::Kind::On; }))
+      return fail(At::Commit, i,
+                  "has no cadence, so that those after it never come");
+    // M6: blocks end by one rule.
+    if (rule.leastPasses != 1)
+      return fail(At::Commit, i,
+                  "says when blocks end, which only the last commit, the one "
+                  "without a cadence, can");
+    if (rule.kind == CommitRule::Kind::RandomOrder || inOrder())
+      return fail(At::Commit, i,
+                  "comes with an order that is drawn for the whole run; a "
+                  "schedule with `random_order` has one commit");
+    checkRule(i, rule);
+  }
+  if (!problem)
+    checkRule(dated.size(), manifest.commit);
+}
+
+void Checker::checkRule(size_t index, const CommitRule &rule) {
+  // M7: what is behind EOS is known once it was looked for.
+  if (rule.narrows && !rule.stopAtEos)
+    return fail(At::Commit, index,
+                "narrows to what stands before EOS but does not stop at it");
+  SetFacts within = factsOf(rule.within);
+  if (within.ofRows)
+    return fail(At::Commit, index,
+                "commits within rows (predicting); name the positions");
+  if (within.late)
+    return fail(At::Commit, index,
+                "commits within positions that go back to a cadence which "
+                "begins at step 2, so that there are none at step 1");
+  // M4: something can be committed.
+  if (!canCommit(within))
+    return fail(
+        At::Commit, index,
+        "commits within positions that need not hold the first masked one, "
+        "so that a run may stop short of its end; add undecoded(first = 1) "
+        "or the block to them");
+  // M5: what one of them holds is no use if another does not hold it.
+  SetFacts visible = factsOf(manifest.visible);
+  auto commits = [&](Holding SetFacts::*position, const SetFacts &rows) {
+    return (visible.*position & within.*position & rows.*position).run !=
+           Holding::No;
+  };
+  for (size_t i = 0; i < std::max<size_t>(1, manifest.passes.size()); ++i) {
+    SetFacts rows = manifest.passes.empty() ? SetFacts::all()
+                                            : predictedBy(manifest.passes[i]);
+    if (!commits(&SetFacts::first, rows) && !commits(&SetFacts::next, rows))
+      return fail(
+          At::Commit, index,
+          "goes by a drawn order, and of the positions that are visible, "
+          "computed by a pass and committed within, some need hold only "
+          "what comes next in it and others only the first masked one, so that "
+          "a run may stop short of its end; let all hold the same, or the "
+          "block");
+  }
+}
+
+std::optional<ProgramProblem>
+heddle::bundle::checkProgram(const Manifest &manifest) {
+  return Checker(manifest).check();
+}
+
+bool heddle::bundle::seesPrompt(const Manifest &manifest) {
+  return manifest.visible < 0 || manifest.showsAll() ||
+         Checker(manifest).visible().ofPrompt;
+}
+
+bool heddle::bundle::visibleMoves(const Manifest &manifest) {
+  return manifest.visible >= 0 &&
+         (manifest.showsAll() || Checker(manifest).visible().varies);
+}

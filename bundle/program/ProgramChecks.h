@@ -1,0 +1,70 @@
+//===- ProgramChecks.h - What must hold in every run ------------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows, keys, reuse and commit rules that can be played in every run, whatever
+// the number of steps, the blocks and what the model says. The compiler asks at
+// the schedule's ops and at the plan's, a reader of manifests at their fields:
+// one set of rules, docs/Spec/Plan.md says why they are enough.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_PROGRAM_PROGRAMCHECKS_H
+#define HEDDLE_BUNDLE_PROGRAM_PROGRAMCHECKS_H
+
+#include "bundle/program/Manifest.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace heddle::bundle {
+
+/// True if step 1 of a run is the cadence's, whatever T.
+bool includesFirst(const Cadence &cadence);
+
+/// True if step 1 of a run is not the cadence's, whatever T.
+bool excludesFirst(const Cadence &cadence);
+
+/// True if, in every run (of a cadence in blocks: in every block), `a` begins
+/// no later than `b`; an empty cadence begins infinitely late. False when that
+/// cannot be shown.
+bool startsNoLater(const Cadence &a, Cadence b);
+
+/// True if every step of `b` is one of `a`, in every run. False when that
+/// cannot be shown.
+bool includesAll(const Cadence &a, Cadence b);
+
+/// True if, in every run, each step of `a` comes right after one of `b`. False
+/// when that cannot be shown.
+bool follows(const Cadence &a, const Cadence &b);
+
+/// A rule that a program breaks.
+struct ProgramProblem {
+  enum class At { Positions, Visible, Pass, Reuse, Commit, Selection };
+  At at = At::Positions;
+  size_t index = 0; ///< Positions, Pass, Selection: which; Commit: of
+                    ///< datedCommits, or behind them `commit`
+  std::string what; ///< "recomputes ...": its subject is the thing at `at`
+};
+
+/// Checks what a manifest says in `selections`, `positions`, `visible`,
+/// `passes`, `reuse` and `commit`, whose indices are in range. Reads no other
+/// fields.
+std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
+
+/// Whether a step may see, of a program that was checked, positions of the
+/// prompt. Without them nothing predicts the response's first position in a
+/// model whose row i - 1 predicts position i.
+bool seesPrompt(const Manifest &manifest);
+
+/// Whether the visible positions of a program that was checked may become
+/// others at a step that does not compute all of them.
+bool visibleMoves(const Manifest &manifest);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_PROGRAM_PROGRAMCHECKS_H

@@ -97,6 +97,11 @@ def run_options(p):
     p.add_argument("--chat", action="store_true", default=None, help="put prompts into the chat template")
 
 
+def _skip_option(p):
+    p.add_argument("--skip", type=int, default=0, metavar="N",
+                   help="pass over the first N examples of a task: others than those of a run of N (default: 0)")
+
+
 def _parser():
     p = argparse.ArgumentParser(
         prog="heddle-eval", description="Runs tasks under sparsity schedules: right answers, tokens a second, work.",
@@ -104,6 +109,7 @@ def _parser():
     run_options(p)
     p.add_argument("--schedule", type=names, default=["dense"], metavar="NAME|FILE,...",
                    help="presets (the files of examples/) or files of MLIR (default: dense)")
+    _skip_option(p)
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE,...", dest="settings",
                    help="a parameter of the schedules, swept: 'keep=10,20,50 percent', group=32,64")
     return p
@@ -119,7 +125,7 @@ def _evaluate(args, schedules, settings):
                ("gen_length", "steps", "block_length", "alg", "temperature", "chat")}
     try:
         return evaluate(args.model, args.tasks or ["short"], schedules=schedules, settings=settings,
-                        examples=args.examples, length=args.length, batch=args.batch,
+                        examples=args.examples, skip=args.skip, length=args.length, batch=args.batch,
                         seed=args.seed, out=args.out, dtype=args.dtype,
                         device="cpu" if args.device == "host" else args.device,
                         on_batch=progress, **options)
@@ -163,6 +169,7 @@ def _tables(argv):
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("name", choices=TABLES)
     run_options(p)
+    _skip_option(p)
     args = p.parse_args(argv)
     if len(args.length) > 1:
         p.error("--length: a table has one")

@@ -15,13 +15,37 @@ def _column(row):
     return row["task"] + (f" @{row['length']}" if row["length"] else "")
 
 
-def _grouped(rows):
-    """{(model, machine, seed): {schedule's label: {task's column: row}}}."""
-    groups = {}
+def _varied(rows):
+    """The options of generation in which runs of one task differ, sorted."""
+    tasks = {}
     for row in rows:
-        group = groups.setdefault((row["model"], row["machine"], row["seed"]), {})
-        group.setdefault(label(row), {})[_column(row)] = row
-    return groups
+        tasks.setdefault(_column(row), []).append(row["options"])
+    return sorted({name for options in tasks.values() for name in set().union(*options)
+                   if len({repr(one.get(name)) for one in options}) > 1})
+
+
+def _settings(row, varied):
+    """{"keep": "1/5", "steps": 8}: the schedule's parameters, and the options that vary."""
+    return {**row["settings"], **{name.replace("_", "-"): row["options"].get(name, "default") for name in varied}}
+
+
+def _grouped(rows):
+    """{(model, machine, dtype, seed): {schedule's label: {task's column: row}}}. Options of generation are in the
+    label where they differ. HeddleError for two rows of one place: what tells them apart no table would show."""
+    groups, found = {}, {}
+    for row in rows:
+        groups.setdefault((row["model"], row["machine"], row["dtype"], row["seed"]), []).append(row)
+    for group, members in groups.items():
+        varied, schedules = _varied(members), {}
+        for row in members:
+            row = {**row, "settings": _settings(row, varied)}
+            cells = schedules.setdefault(label(row), {})
+            if _column(row) in cells:
+                raise HeddleError(f"two results are both '{label(row)}' on {_column(row)} of {row['model']}: schedules or "
+                                  "models of one name; give each a name, or a file of results, of its own")
+            cells[_column(row)] = row
+        found[group] = schedules
+    return found
 
 
 def _dates(schedules):
@@ -45,14 +69,15 @@ def _percent(row):
 
 
 def markdown(rows) -> str:
-    """A table a model, machine and seed: percent of answers that are right, by schedule and task,
-    with 95% intervals; and the work. rows: as evaluate() and summarize() return them."""
+    """A table a model, machine, dtype and seed: percent of answers that are right, by schedule and task,
+    with 95% intervals; and the work. rows: as evaluate() and summarize() return them. HeddleError for two rows
+    that the table could not tell apart."""
     if not rows:
         return "No results.\n"
     texts = []
-    for (model, machine, seed), schedules in _grouped(rows).items():
+    for (model, machine, dtype, seed), schedules in _grouped(rows).items():
         columns = list(dict.fromkeys(c for cells in schedules.values() for c in cells))
-        texts += [f"{model}, {machine}, seed {seed}, {_dates(schedules)}. Percent of answers that are right, "
+        texts += [f"{model}, {machine}, {dtype}, seed {seed}, {_dates(schedules)}. Percent of answers that are right, "
                   "letter for letter, with 95% intervals (Wilson).", "",
                   "| schedule | " + " | ".join(columns)
                   + " | all | n | steps | tokens/s | rows | pairs | of dense | operations |",
@@ -96,7 +121,7 @@ def plot(rows, path, over="pairs"):
     groups = _grouped(rows)
     figure, axes = pyplot.subplots(1, len(groups), figsize=(7 * len(groups), 4.5), squeeze=False,
                                    layout="constrained")
-    for place, ((model, machine, seed), schedules) in zip(axes[0], groups.items()):
+    for place, ((model, machine, dtype, seed), schedules) in zip(axes[0], groups.items()):
         series = {}
         for cells in schedules.values():
             first, sums = next(iter(cells.values())), total(list(cells.values()))
@@ -111,7 +136,7 @@ def plot(rows, path, over="pairs"):
             place.errorbar(x, y, yerr=(low, high), marker="os^D"[number // 10 % 4], markersize=4, capsize=2,
                            label=name)
         place.set(xlabel=label, ylabel="right answers, %",
-                  ylim=(-3, 103), title=f"{model}, seed {seed}, {_dates(schedules)}\n{machine}")
+                  ylim=(-3, 103), title=f"{model}, {dtype}, seed {seed}, {_dates(schedules)}\n{machine}")
         place.grid(alpha=0.3)
         # Beside the plot, where many names would cover it.
         many = len(series) > 10

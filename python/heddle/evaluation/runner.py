@@ -71,6 +71,14 @@ def run_batch(model, bundle, prompts, options, on_step: Optional[Callable] = Non
     return {"texts": made.texts, "steps": made.steps, **work, **found}
 
 
+def distinct(examples, skip=0) -> list:
+    """Those behind the first `skip`, without prompts that came before."""
+    first = {}
+    for number, example in enumerate(examples):
+        first.setdefault(example.prompt, number)
+    return [e for number, e in enumerate(examples) if number >= skip and first[e.prompt] == number]
+
+
 @dataclass
 class Cell:
     """A schedule with its settings on a task: what a row of a table is."""
@@ -79,19 +87,21 @@ class Cell:
     schedule: object
     examples: list
     options: dict  #: of Model.generate
-    done: set = field(default_factory=set)
+    done: dict = field(default_factory=dict)  #: {prompt's id: the answer that it was judged by}
 
     def left(self):
-        return [e for e in self.examples if digest(e.prompt) not in self.done]
+        return [e for e in self.examples if self.done.get(digest(e.prompt)) != e.answer]
 
 
 class Plan:
     """Everything that is to be run, and what of it a file has already."""
 
     def __init__(self, model, *, tasks, schedules=("dense",), settings=None, examples=64,
-                 length=1024, seed=2026, options=None, records=()):
+                 skip=0, length=1024, seed=2026, options=None, records=()):
         if examples < 1:
             raise HeddleError(f"examples: expected 1 or more, found {examples}")
+        if skip < 0:
+            raise HeddleError(f"skip: expected 0 or more, found {skip}")
         lengths = [length] if isinstance(length, int) else list(length)
         given = {k: v for k, v in (options or {}).items() if v is not None}
         which = fingerprint(model.folder)
@@ -99,7 +109,7 @@ class Plan:
         done = {}
         for record in records:
             if record.get("kind") == "batch":
-                done.setdefault(record["cell"], set()).update(r["id"] for r in record["results"])
+                done.setdefault(record["cell"], {}).update((r["id"], r["answer"]) for r in record["results"])
         self.model, self.cells = model, []
         for name, chosen, schedule in sweep(schedules, settings or {}):
             text = str(schedule)
@@ -115,8 +125,12 @@ class Plan:
                              "options": used}
                     key = digest([which, text, about])
                     self.cells.append(Cell(key, about, schedule,
-                                           task.draw(examples, seed, size), used,
-                                           done.get(key, set())))
+                                           distinct(task.draw(skip + examples, seed, size), skip), used,
+                                           done.get(key, {})))
+
+    def wanted(self):
+        """{cell: ids of the prompts that it has}."""
+        return {cell.key: {digest(e.prompt) for e in cell.examples} for cell in self.cells}
 
     def __len__(self):
         """Examples that are left."""
@@ -144,16 +158,17 @@ class Plan:
 
 
 def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int = 64,
-             length=1024, batch: int = 16, seed: int = 2026, out=None, device: str = "cpu",
+             skip: int = 0, length=1024, batch: int = 16, seed: int = 2026, out=None, device: str = "cpu",
              dtype=None, on_batch: Optional[Callable] = None, **options) -> list:
     """Runs tasks under schedules and returns a row of figures for each (statistics.summarize).
 
     model: a folder, or a heddle.Model (then device and dtype are its own). tasks: names of
     tasks, of the groups "short", "long", "needles", or files of {"prompt", "answer"} lines.
     schedules: presets' names, files, or expressions. settings: {"keep": ["1/10", "1/5"]}, swept
-    for the presets that have the parameter. length: tokens of the long tasks' prompts and answers, or
-    several. out: a file of JSON lines; what it has is not run again. on_batch: called with
-    (record, examples done, of how many). Options are those of Model.generate. An answer is right when
+    for the presets that have the parameter. examples, skip: of each task, behind the first `skip` that the seed
+    draws. length: tokens of the long tasks' prompts and answers, or
+    several. out: a file of JSON lines; what it has is not run again, and of it these examples alone count.
+    on_batch: called with (record, examples done, of how many). Options are those of Model.generate. An answer is right when
     the text is the expected one, letter for letter; temperature is 0 unless it is given.
 
     Raises HeddleError for names that there are not; KeyboardInterrupt leaves `out` good."""
@@ -169,10 +184,12 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
     try:
         with Records(out) if out is not None else nullcontext() as file:
             plan = Plan(model, tasks=tasks, schedules=schedules, settings=settings,
-                        examples=examples, length=length, seed=seed, options=options,
+                        examples=examples, skip=skip, length=length, seed=seed, options=options,
                         records=file.records if file else ())
-            mine, total, done = {cell.key for cell in plan.cells}, len(plan), 0
-            records = [r for r in (file.records if file else ()) if r.get("cell") in mine]
+            for cell in plan.cells:
+                if not cell.examples:
+                    raise HeddleError(f"skip: {skip} passes over all examples of {cell.about['task']}")
+            total, done, records = len(plan), 0, list(file.records if file else ())
             for record in plan.run(batch):
                 if file:
                     file.append(record)
@@ -180,7 +197,7 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
                 done += len(record["results"])
                 if on_batch:
                     on_batch(record, done, total)
-        return summarize(records)
+        return summarize(records, plan.wanted())
     finally:
         if opened:
             opened.close()

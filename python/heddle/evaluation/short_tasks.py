@@ -91,13 +91,14 @@ GENERATORS = {"add": add, "sort": sort, "reverse": reverse, "copy": copy,
 
 
 def test_set(task, count, seed=2026):
-    """The fixed examples that accuracy tables are computed on. For `recall`,
-    prompts spread evenly over 64 to 400 tokens."""
+    """The fixed examples that accuracy tables are computed on: of a larger count the
+    first are those of a smaller one. For `recall`, prompts of 64 to 400 tokens, over
+    which the first few are spread as evenly as many."""
     rng = random.Random(f"{task} {seed}")
     if task == "recall":
-        span = max(1, count - 1)
-        return [recall_of_length(rng, 64 + 336 * i // span)
-                for i in range(count)]
+        # The bits of i in reverse order: 0, 32, 16, 48, 8...
+        places = (int(f"{i % 64:06b}"[::-1], 2) for i in range(count))
+        return [recall_of_length(rng, 64 + 336 * place // 63) for place in places]
     return [GENERATORS[task](rng) for _ in range(count)]
 
 

@@ -24,27 +24,43 @@ def wilson(right: int, count: int, z: float = Z95) -> tuple:
 WORK = ("tokens", "rows", "pairs", "dense_pairs", "operations", "seconds")
 
 
-def summarize(records) -> list:
-    """One row a cell (a schedule with its settings, a task, a length, a seed), in the order
-    of the records: {"schedule", "settings", "task", "length", "seed", "model", "device", "machine", "date",
-    "count", "right", "accuracy", "low", "high", "tokens_per_second", "steps", ...}. `steps` are those
-    of a sequence in the mean; tokens, rows, pairs, operations (floating-point) and seconds are sums."""
+def counted(records, wanted=None):
+    """(record, its results that count, their share of the batch) of batches. Of several results for
+    one prompt of a cell the last counts. wanted: {cell: ids of prompts}; None: all."""
+    batches = [r for r in records if r.get("kind") == "batch"
+               and (wanted is None or r["cell"] in wanted)]
+    last = {(r["cell"], one["id"]): one for r in batches for one in r["results"]}
+    for record in batches:
+        cell = record["cell"]
+        kept = [one for one in record["results"] if last[cell, one["id"]] is one
+                and (wanted is None or one["id"] in wanted[cell])]
+        if kept:
+            yield record, kept, len(kept) / len(record["results"])
+
+
+ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "device", "dtype",
+         "machine", "date")
+
+
+def summarize(records, wanted=None) -> list:
+    """One row a cell (a schedule with its settings, a task, a length, a seed, a dtype, options of generation), in
+    the order of the records: {"schedule", "settings", "task", "length", "seed", "options", "model", "device",
+    "dtype", "machine", "date", "count", "right", "accuracy", "low", "high", "tokens_per_second", "steps", ...}.
+    `steps` are those of a sequence in the mean; tokens, rows, pairs, operations (floating-point) and seconds are
+    sums, of a batch of which not all results count in proportion. wanted: {cell: ids of prompts}, which alone
+    count; None: all that there are."""
     cells = {}
-    for record in records:
-        if record.get("kind") != "batch":
-            continue
+    for record, results, share in counted(records, wanted):
         row = cells.get(record["cell"])
         if row is None:
             row = cells[record["cell"]] = {
-                **{k: record[k] for k in ("schedule", "settings", "task", "length", "seed", "model",
-                                          "device", "machine", "date")},
+                **{k: record[k] for k in ABOUT},
                 "count": 0, "right": 0, "steps": 0, **dict.fromkeys(WORK, 0)}
-        count = len(record["results"])
-        row["count"] += count
-        row["right"] += sum(r["right"] for r in record["results"])
-        row["steps"] += record["steps"] * count
+        row["count"] += len(results)
+        row["right"] += sum(r["right"] for r in results)
+        row["steps"] += record["steps"] * len(results)
         for name in WORK:
-            row[name] += record[name]
+            row[name] += record[name] if share == 1 else share * record[name]
     rows = list(cells.values())
     for row in rows:
         row["steps"] /= row["count"]

@@ -3,6 +3,7 @@
 """Tasks by name: the generated ones, and prompts with answers from a file."""
 
 import json
+import random
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -13,7 +14,9 @@ from . import long_tasks, short_tasks
 @dataclass(frozen=True)
 class Task:
     name: str
-    draw: Callable  #: (count, seed, length) -> examples with .prompt and .answer
+    #: (count, seed, length) -> examples with .prompt and .answer, at most so many; of a larger count
+    #: the first are those of a smaller one
+    draw: Callable
     #: options of Model.generate that fit the answers, of models sampled in blocks and by timesteps
     blocks: dict = field(default_factory=dict)
     timesteps: dict = field(default_factory=dict)
@@ -41,8 +44,9 @@ GROUPS = {"short": SHORT, "long": LONG, "needles": NEEDLES}
 
 
 def _file_task(path):
-    """A task of a JSON-lines file: objects with "prompt" and "answer"."""
-    examples = []
+    """A task of a JSON-lines file: objects with "prompt" and "answer". A seed draws from it
+    without putting back."""
+    examples, answers = [], {}
     try:
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -56,11 +60,16 @@ def _file_task(path):
                 except (ValueError, TypeError, KeyError):
                     raise HeddleError(f"{path}:{number}: expected an object with the texts \"prompt\" and "
                                       f"\"answer\", found {line.strip()[:60]!r}") from None
+                before, answer = answers.setdefault(made["prompt"], (number, made["answer"]))
+                if answer != made["answer"]:
+                    raise HeddleError(f"{path}:{number}: line {before} has another answer to the same prompt; "
+                                      "leave one of them")
     except (OSError, UnicodeDecodeError) as error:
         raise HeddleError(f"{path}: {error}") from None
     if not examples:
         raise HeddleError(f"{path}: there is no example in it")
-    return Task(path, lambda count, seed, length: examples[:count])
+    return Task(path, lambda count, seed, length:
+                random.Random(f"file {seed}").sample(examples, len(examples))[:count])
 
 
 def find(names) -> list:

@@ -5,6 +5,7 @@
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,6 +140,58 @@ class EvaluateTest(unittest.TestCase):
         other = heddle.evaluate(LLADA, ["sort"], **{**run, "steps": 8})  # another cell
         self.assertEqual([row["count"] for row in other], [4])
 
+    def test_what_was_asked_for_counts(self):
+        run = dict(batch=4, out=self.out, **FAST)
+        many = heddle.evaluate(LLADA, ["recall"], examples=6, **run)
+        few = heddle.evaluate(LLADA, ["recall"], examples=3, **run)
+        self.assertEqual([many[0]["count"], few[0]["count"]], [6, 3])
+        # The first examples of six are the three, so that nothing was run anew, and those alone are summed.
+        self.assertEqual(len(self.out.read_text().splitlines()), 2)
+        fresh = heddle.evaluate(LLADA, ["recall"], examples=3, batch=4, **FAST)
+        self.assertEqual(few[0]["right"], fresh[0]["right"])
+        self.assertAlmostEqual(few[0]["tokens"], fresh[0]["tokens"])
+        rest = heddle.evaluate(LLADA, ["recall"], examples=3, skip=3, **run)
+        self.assertEqual(few[0]["right"] + rest[0]["right"], many[0]["right"])
+        self.assertEqual(len(self.out.read_text().splitlines()), 2)
+        for wrong in ({"skip": -1}, {"examples": 0}):
+            self.assertRaises(heddle.HeddleError, heddle.evaluate, LLADA, ["recall"], **{**run, **wrong})
+
+    def test_examples_are_spread_whatever_their_number(self):
+        lengths = [len(e.prompt.split()) for e in tasks.GENERATED["recall"].draw(8, 2026, None)]
+        self.assertEqual(tasks.GENERATED["recall"].draw(64, 2026, None)[:8], tasks.GENERATED["recall"].draw(8, 2026, None))
+        self.assertLess(3 * min(lengths), max(lengths))
+
+    def test_a_corrected_answer_is_judged_again(self):
+        made = self.out.with_suffix(".tasks.jsonl")
+
+        def right(answer, other="5798"):
+            made.write_text("".join(json.dumps(one) + "\n" for one in (
+                {"prompt": "Sort 52 17 90 33.", "answer": answer}, {"prompt": "Add 4821 and 977.", "answer": other})))
+            (row,) = heddle.evaluate(LLADA, str(made), out=self.out, gen_length=32, steps=16, block_length=8)
+            self.assertEqual(statistics.summarize(records.read(self.out)), [row])
+            return row["right"], row["count"]
+
+        self.assertEqual(right("17 33 52"), (1, 2))
+        self.assertEqual(right("17 33 52 90"), (2, 2))
+        self.assertEqual(right("17 33 52"), (1, 2))
+        lines = self.out.read_text()
+        self.assertEqual(right("17 33 52"), (1, 2))
+        self.assertEqual(self.out.read_text(), lines)
+        made.write_text(made.read_text() + '{"prompt": "Add 4821 and 977.", "answer": "1"}\n')
+        with self.assertRaisesRegex(heddle.HeddleError, ":3: line 2 has another answer"):
+            tasks.find([str(made)])
+
+    def test_a_seed_draws_from_a_file(self):
+        made = self.out.with_suffix(".tasks.jsonl")
+        made.write_text("".join(json.dumps({"prompt": f"Add {i} and 1.", "answer": str(i + 1)}) + "\n" for i in range(30)))
+        (task,) = tasks.find([str(made)])
+        one, other = (task.draw(10, seed, None) for seed in (1, 2))
+        self.assertNotEqual(one, other)
+        self.assertEqual(task.draw(20, 1, None)[:10], one)
+        self.assertEqual(len({e.prompt for e in task.draw(99, 1, None)}), 30)
+        with self.assertRaisesRegex(heddle.HeddleError, "passes over all examples"):
+            heddle.evaluate(LLADA, str(made), skip=30)
+
     def test_timesteps_and_files(self):
         made = self.out.with_suffix(".tasks.jsonl")
         made.write_text('{"prompt": "Sort 52 17 90 33.", "answer": "17 33 52 90"}\n')
@@ -158,6 +211,24 @@ class EvaluateTest(unittest.TestCase):
         self.assertEqual(len(widths), 1)
         with mock.patch.dict(sys.modules, {"matplotlib": None}):
             self.assertRaisesRegex(heddle.HeddleError, "heddle.eval", report.plot, rows, "x.svg")
+
+    def test_results_that_differ_in_options_are_rows_of_their_own(self):
+        mine = self.out.parent / "mine.mlir"
+        runs = [{}, {"steps": 8}, {"dtype": "f32"}]
+        mine.write_text("heddle.schedule @a {\n  attend dense\n}\n")
+        for more in runs:
+            heddle.evaluate(LLADA, ["sort", "copy"], schedules=["dense", str(mine)], examples=1, out=self.out, **{**FAST, **more})
+        rows = statistics.summarize(records.read(self.out))
+        self.assertEqual(len(rows), 4 * len(runs))
+        text = report.markdown(rows)
+        self.assertEqual(re.findall(r"^\| (dense.*?) \|", text, re.MULTILINE), ["dense, steps 4", "dense, steps 8", "dense"])
+        self.assertEqual(re.findall(r", (bf16|f32), seed", text), ["bf16", "f32"])
+        # What no table can tell apart: another schedule in a file of the same name.
+        mine.write_text("heddle.schedule @a {\n  %n = window(8)\n  attend pairs(%n)\n}\n")
+        heddle.evaluate(LLADA, ["sort"], schedules=[str(mine)], examples=1, out=self.out, **FAST)
+        for draw in (report.markdown, report._grouped):
+            with self.assertRaisesRegex(heddle.HeddleError, "two results are both 'mine, steps 4' on sort"):
+                draw(statistics.summarize(records.read(self.out)))
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_plot(self):

@@ -138,6 +138,10 @@ def _run(argv):
             confirmed = None
             if not args.no_confirm:
                 confirmed = {"trial": search.confirm(best), "dense": search.confirm(search.trials[0])}
+                if confirmed["trial"] is None:
+                    confirmed = None
+                    print("heddle-tune: no confirmation: the search has used all examples of its files; give it fewer --examples "
+                          "for some to be left", file=sys.stderr)
             text = report.spec(best, search.records, search.trials, confirmed, args.out)
             if args.output:
                 report.write(text, args.output, model)

@@ -31,7 +31,7 @@ def header(trials) -> dict:
 
 def spec(trial, records, trials, confirmed=None, evidence=None) -> str:
     """The schedule's MLIR text under a head of comments that says what is known of it. confirmed: {"trial", "dense"},
-    scores on other examples. evidence: the file of results."""
+    scores on other examples (Search.confirm). evidence: the file of results."""
     first = next(r for r in records if r["kind"] == "search")
     s, told = first["settings"], header(trials)
     full = trial["rungs"][-1]
@@ -42,8 +42,8 @@ def spec(trial, records, trials, confirmed=None, evidence=None) -> str:
              f"right      not known: {trial['why']}",
              f"dense      {_percent(told['dense'])}"]
     if confirmed:
-        lines.append(f"others     {_percent(confirmed['trial'])} of examples that the search has not seen (seed {s['seed'] + 1}); "
-                     f"dense {_percent(confirmed['dense'])}")
+        lines.append(f"others     {_percent(confirmed['trial'])} of {confirmed['trial']['count']} examples that the search has not "
+                     f"seen (heddle-eval --skip {s['examples']}); dense {_percent(confirmed['dense'])}")
     share = trial["cost"] / told["dense"]["cost"]
     lines += [f"cost       {seconds_text(trial['cost'])} a sequence, {100 * share:.1f}% of dense's {seconds_text(told['dense']['cost'])}: {s['cost']}"
               + (f" of {s['cost_model']}" if s["cost_model"] else ""),

@@ -17,7 +17,7 @@ from .. import compiler, model as models
 from ..errors import HeddleError
 from ..evaluation.records import Records
 from ..evaluation.runner import Plan, digest, fingerprint
-from ..evaluation.statistics import wilson
+from ..evaluation.statistics import counted, wilson
 from ..evaluation.tasks import find
 from .cost import Estimate, parse_cost
 from .recall import heddle_run, hopeless, recall
@@ -133,11 +133,11 @@ class Search:
 
     # ---- what is run
 
-    def _plan(self, schedule, rung, seed=None):
-        """The batches of a schedule on a rung."""
+    def _plan(self, schedule, rung, skip=0):
+        """The batches of a schedule on a rung, on examples behind the first `skip`."""
         def plan(options):
-            return Plan(self.model, tasks=self.tasks, schedules=[schedule], examples=count, length=length,
-                        seed=self.seed if seed is None else seed, options=options, records=self.records)
+            return Plan(self.model, tasks=self.tasks, schedules=[schedule], examples=count, skip=skip, length=length,
+                        seed=self.seed, options=options, records=self.records)
         count, length = self.examples, self.length
         if rung == "full":
             return plan(self.options)
@@ -160,27 +160,21 @@ class Search:
             runs.append((max(1, round(sum(tokens) / len(tokens))), cell.options, len(tokens)))
         return runs
 
-    def _score(self, schedule, rung, seed=None) -> dict:
-        """{"rung", "right", "count", "accuracy", "low", "high", "seconds", "pairs"...} of a schedule on a
-        rung; batches that the file has are not run again."""
-        plan = self._plan(schedule, rung, seed)
+    def _score(self, rung, plan) -> dict:
+        """{"rung", "right", "count", "accuracy", "low", "high", "seconds", "pairs"...} of a plan; batches that the
+        file has are not run again."""
         for record in plan.run(self.batch):
             self._append(record)
             if self.on_batch:
                 self.on_batch(record)
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTime
-        mine = {cell.key: {digest(e.prompt) for e in cell.examples} for cell in plan.cells}
         sums = dict.fromkeys(("right", "count", "tokens", "seconds", "pairs", "dense_pairs", "operations",
                               "sequence_steps", "salient_rows", "salient_of"), 0)
-        for record in self.records:
-            if record.get("kind") != "batch" or record["cell"] not in mine:
-                continue
-            wanted = [r for r in record["results"] if r["id"] in mine[record["cell"]]]
-            share = len(wanted) / len(record["results"])
-            sums["right"] += sum(r["right"] for r in wanted)
-            sums["count"] += len(wanted)
-            sums["sequence_steps"] += record["steps"] * len(wanted)
+        for record, results, share in counted(self.records, plan.wanted()):
+            sums["right"] += sum(r["right"] for r in results)
+            sums["count"] += len(results)
+            sums["sequence_steps"] += record["steps"] * len(results)
             for name in ("tokens", "seconds", "pairs", "dense_pairs", "operations", "salient_rows", "salient_of"):
                 sums[name] += share * record[name]
         low, high = wilson(sums["right"], sums["count"])
@@ -240,7 +234,7 @@ class Search:
                             "rungs": rungs, "cost": self.estimate(schedule, runs),
                             **{k: likely[k] for k in ("accuracy", "low", "high")}}
                 continue
-            score = self._score(schedule, name)
+            score = self._score(name, self._plan(schedule, name))
             rungs.append(score)
             if estimates:
                 cost = self.estimate(schedule, runs, score)
@@ -331,9 +325,11 @@ class Search:
             self.deadline = None
         return self.best()
 
-    def confirm(self, trial) -> dict:
-        """The trial's score on as many other examples, which no choice has seen (the next seed)."""
-        return self._score(self.space.schedule(trial["params"]), "full", self.seed + 1)
+    def confirm(self, trial) -> Optional[dict]:
+        """The trial's score on as many other examples, which no choice has seen: those behind the search's. Of a
+        file that has fewer the rest counts; None if it has none."""
+        plan = self._plan(self.space.schedule(trial["params"]), "full", skip=self.examples)
+        return self._score("full", plan) if any(cell.examples for cell in plan.cells) else None
 
 
 def tune(model, tasks, *, out=None, trials: Optional[int] = None, minutes: Optional[float] = None, device: str = "cpu",

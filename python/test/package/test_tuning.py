@@ -20,7 +20,7 @@ from common import BIN, LLADA
 from heddle.evaluation import records
 from heddle.tuning import Space, front, tune
 from heddle.tuning.recall import hopeless
-from heddle.tuning.search import parse_floor
+from heddle.tuning.search import Search, parse_floor
 
 SMALL = dict(examples=8, batch=8, gen_length=16, steps=4, block_length=8)
 FLAGS = ["--model", LLADA, "--tasks=sort", "--examples=8", "--batch=8", "--gen-length=16", "--steps=4",
@@ -128,13 +128,21 @@ class SearchTest(unittest.TestCase):
             self.assertRaises(heddle.HeddleError, small, trials=1, **wrong)
 
     def test_rungs_stop_what_is_surely_worse(self):
-        # Near keys alone answer nothing: a twentieth of the columns, chosen once.
+        # All keys, a half of them, a twentieth: with those no short text is sorted.
+        asked = [{f"keep{part}": keep for part in range(3)} for keep in (0, 1, 6)]
+        with mock.patch.object(Search, "propose", lambda search: asked[len(search.trials)]):
+            search = tune(LLADA, "sort", trials=3, examples=16, axes=("keep",), floor="dense-0",
+                          options=dict(gen_length=32, steps=16, block_length=8))
+        rungs = [[r["rung"] for r in trial["rungs"]] for trial in search.trials]
+        self.assertEqual(rungs, [["short", "part", "full"]] * 2 + [["short"]])
+        self.assertEqual([t["state"] for t in search.trials], ["complete", "complete", "stopped"])
+        worse = search.trials[2]
+        self.assertTrue(worse["below_floor"])
+        self.assertLess(worse["rungs"][0]["high"], search.floor_of("short"))
+        self.assertIn("the floor is", worse["why"])
+
+    def test_the_best_is_the_cheapest_that_passes(self):
         search = small(trials=6, cost="measured", axes=("keep",), floor="dense-0")
-        for trial in search.trials:
-            rungs = [r["rung"] for r in trial["rungs"]]
-            self.assertEqual(rungs, ["short", "part", "full"][:len(rungs)])
-            self.assertEqual(trial["state"] == "complete" and not trial["why"].startswith("the same"),
-                             len(rungs) == 3 and not trial["why"])
         self.assertEqual(search.best()["number"], min(
             (t for t in search.trials if search.passes(t)), key=lambda t: (t["cost"], -t["accuracy"]))["number"])
         self.assertAlmostEqual(search.trials[0]["cost"], search.trials[0]["rungs"][-1]["seconds"] / 8)
@@ -183,7 +191,7 @@ class SearchTest(unittest.TestCase):
         run = dict(examples=8, schedules=[str(spec)], gen_length=16, steps=4, block_length=8)
         (row,) = heddle.evaluate(LLADA, ["sort"], **run)
         self.assertEqual((row["right"], row["count"]), (right, count))
-        (row,) = heddle.evaluate(LLADA, ["sort"], seed=2027, **run)
+        (row,) = heddle.evaluate(LLADA, ["sort"], skip=8, **run)
         self.assertAlmostEqual(100 * row["accuracy"], other, delta=0.05)
         # Again, compiled: nothing is run anew but the file of the bundle.
         before = self.out.read_bytes()
@@ -223,6 +231,23 @@ class SearchTest(unittest.TestCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(said, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+
+    def test_a_file_is_confirmed_on_its_other_examples(self):
+        tasks = self.folder / "t.jsonl"
+        tasks.write_text("".join(json.dumps({"prompt": f"Add {i} and 1.", "answer": str(i + 1)}) + "\n" for i in range(7)))
+        run = ["--model", LLADA, f"--tasks={tasks}", "--gen-length=16", "--steps=4", "--block-length=8", "--trials=1",
+               "--rungs=full", "--floor=0", "--out", self.out]
+        done = command(*run, "--examples=4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("of 3 examples that the search has not seen (heddle-eval --skip 4)", done.stdout)
+        batches = [r for r in map(json.loads, self.out.read_text().splitlines()) if r["kind"] == "batch"]
+        seen = [one["id"] for batch in batches for one in batch["results"]]
+        self.assertEqual([len(seen), len(set(seen))], [7, 7])
+        self.out.unlink()
+        done = command(*run, "--examples=7")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no confirmation", done.stderr)
+        self.assertNotIn("has not seen", done.stdout)
 
     def test_no_schedule_reaches_the_floor(self):
         done = command("--model", LLADA, "--tasks=sort", "--examples=4", "--gen-length=8", "--steps=1", "--block-length=8",

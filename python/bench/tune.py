@@ -10,11 +10,8 @@ that fits a block and that ptxas finds nothing slow in, and one of the portable 
 
   python3 python/bench/tune.py compile --heddlec build/dev/bin/heddlec candidates
 
-`measure` times them on this machine's GPU, in turns with cuDNN through PyTorch, prints rates and
-ratios, and writes the table. All bundles once at the first length; then the fastest few and the
-portable one, in rounds, forwards and backwards, at all lengths. Everything runs long enough back to
-back that the card's power limit holds for all. A tiling enters the table if it is faster than the
-portable form at every length.
+`measure` has heddle-bench --tune time them on this machine's GPU, form by form, and add the fastest
+of each to the table:
 
   python3 python/bench/tune.py measure --heddle-bench build/release/bin/heddle-bench \\
       --lengths 16384,4096,65536 -o table.json candidates
@@ -24,10 +21,8 @@ import argparse
 import itertools
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 # Registers of a thread, (producer, consumer), by the numbers of consumers and of blocks: all of a
@@ -160,99 +155,28 @@ def forms(args):
                                   args.sets.split(",")))
 
 
-def heddle_rates(args, bundles, dtype, length):
-    """{bundle's name: TFLOP/s}, each back to back for about `args.seconds`."""
-    # What 500 TFLOP/s would take; heddle-bench takes 1,000 at most.
-    milliseconds = 4 * args.heads * length ** 2 * args.head_dim / 500e9
-    repetitions = min(1000, max(5, round(1000 * args.seconds / milliseconds)))
-    with tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "rates.json"
-        done = subprocess.run(
-            [args.heddle_bench, "--device=cuda", f"--lengths={length}", f"--dtype={dtype}",
-             f"--heads={args.heads}", f"--repetitions={repetitions}", f"--json={output}",
-             # Of a bundle with lists, one of the dense kernel, the other one and that which selects.
-             "--kernel=" + {"all": "attention_dense", "range": "attention_window",
-                            "scores": "select_"}.get(args.over.partition("/")[0], "attention_kept"),
-             *(f"--bundle={bundle}" for bundle in bundles)], stdout=subprocess.DEVNULL)
-        if done.returncode:
-            sys.exit(f"error: {args.heddle_bench} failed with status {done.returncode}")
-        rates = {}
-        for row in json.loads(output.read_text())["benchmarks"]:
-            rates.setdefault(row["bundle"], row["tflops"])  # of two forms of lists the first
-        return rates
-
-
-def cudnn_rate(args, dtype, length):
-    """TFLOP/s of PyTorch's attention through cuDNN: the median of the second half."""
-    import torch
-    from gpu import BACKENDS, sdpa_kernel
-    kind = torch.bfloat16 if dtype == "bf16" else torch.float16
-    tensors = [torch.randn(1, args.heads, length, args.head_dim, device="cuda", dtype=kind)
-               for _ in range(3)]
-    times, total = [], 0.0
-    with sdpa_kernel(BACKENDS["cuDNN"]):
-        torch.nn.functional.scaled_dot_product_attention(*tensors)  # the first call builds a plan
-        torch.cuda.synchronize()
-        while total < 1000 * args.seconds:
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            torch.nn.functional.scaled_dot_product_attention(*tensors)
-            end.record()
-            end.synchronize()
-            times.append(start.elapsed_time(end))
-            total += times[-1]
-    del tensors
-    torch.cuda.empty_cache()
-    return 4 * args.heads * length ** 2 * args.head_dim / statistics.median(
-        times[len(times) // 2:]) * 1e-9
-
-
-def best_of(rates):
-    """The name of the fastest tiling, by the geometric mean over lengths, of those faster than the
-    portable form at each; None if there is none. `rates`: {name: {length: TFLOP/s}}."""
-    portable = rates[PORTABLE]
-    good = {name: statistics.geometric_mean(own.values()) for name, own in rates.items()
-            if name != PORTABLE and all(own[n] > portable[n] for n in portable)}
-    return max(good, key=good.get) if good else None
-
-
-def measure_form(args, folder, dtype, lengths):
-    """The best tiling of a folder of bundles, or None; prints what was measured."""
-    bundles = {path.stem: path for path in sorted(folder.glob("*.hdl"))}
-    if PORTABLE not in bundles:
-        sys.exit(f"error: {folder} has no {PORTABLE}.hdl; make it with 'tune.py compile'")
-    first = heddle_rates(args, bundles.values(), dtype, lengths[0])
-    names = sorted((name for name in first if name != PORTABLE), key=first.get, reverse=True)
-    for name in names:
-        print(f"{folder.name:10} {name:18}{lengths[0]:8}{first[name]:8.0f}")
-    chosen = names[:args.finalists] + [PORTABLE]
-    rates = {name: {n: [] for n in lengths} for name in chosen}
-    rival = {n: [] for n in lengths}
-    for n, turn in itertools.product(lengths, range(args.rounds)):
-        order = chosen if turn % 2 == 0 else chosen[::-1]
-        rival[n].append(cudnn_rate(args, dtype, n))
-        for name, rate in heddle_rates(args, [bundles[each] for each in order], dtype, n).items():
-            rates[name][n].append(rate)
-    print(f"\n{folder.name}, {args.rounds} rounds: TFLOP/s, of cuDNN in the same round (median)")
-    for name, n in itertools.product(chosen, lengths):
-        ratio = statistics.median(map(lambda own, other: own / other, rates[name][n], rival[n]))
-        print(f"{name:18}{n:8}{statistics.median(rates[name][n]):8.0f}{ratio:8.3f}"
-              f"   {min(rates[name][n]):.0f} to {max(rates[name][n]):.0f}")
-    best = best_of({name: {n: statistics.median(each) for n, each in own.items()}
-                    for name, own in rates.items()})
-    return json.loads((folder / f"{best}.json").read_text())["wgmma"][0] if best else None
+def measure_form(args, folder, dtype, head_dim, over):
+    """Has heddle-bench add the best tiling of a folder of bundles to the table."""
+    bundles = sorted(folder.glob("*.hdl"))
+    # Of a bundle with lists, one of the dense kernel, the other one and that which selects.
+    kernel = {"all": "attention_dense", "range": "attention_window",
+              "scores": "select_"}.get(over.partition("/")[0], "attention_kept")
+    done = subprocess.run(
+        [args.heddle_bench, "--device=cuda", f"--tune={args.output}", f"--lengths={args.lengths}",
+         f"--dtype={dtype}", f"--head-dim={head_dim}", f"--heads={args.heads}", f"--kernel={kernel}",
+         *([f"--kv-heads={args.kv_heads}"] if args.kv_heads else []), f"--rounds={args.rounds}",
+         f"--finalists={args.finalists}", f"--seconds={args.seconds}",
+         *(f"--bundle={bundle}" for bundle in bundles)])
+    if done.returncode:
+        sys.exit(f"error: {args.heddle_bench} failed with status {done.returncode}; were the bundles in {folder} "
+                 "made with 'tune.py compile'?")
 
 
 def measure_all(args):
-    lengths, table = [int(n) for n in args.lengths.split(",")], []
     for dtype, head_dim, over in forms(args):
         folder = folder_of(args, dtype, head_dim, over)
-        args.head_dim, args.over = head_dim, over
-        tiling = measure_form(args, folder, dtype, lengths)
-        print(f"{folder.name}: {name_of(tiling) if tiling else 'stays portable'}\n")
-        table += [tiling] if tiling else []
-    pathlib.Path(args.output).write_text(json.dumps({"wgmma": table}, indent=1) + "\n")
-    print(f"{args.output}: for heddlec --tuning")
+        print(f"{folder.name}:", flush=True)
+        measure_form(args, folder, dtype, head_dim, over)
 
 
 def main():
@@ -278,10 +202,11 @@ def main():
         command.add_argument("--heddle-bench", required=True)
         command.add_argument("--lengths", default="16384,4096,65536")
         command.add_argument("--heads", type=int, default=32)
+        command.add_argument("--kv-heads", type=int, help="(default: as many)")
         command.add_argument("--rounds", type=int, default=3)
         command.add_argument("--finalists", type=int, default=4)
         command.add_argument("--seconds", type=float, default=0.6, help="of each measurement")
-        command.add_argument("-o", "--output", default="table.json")
+        command.add_argument("-o", "--output", default="table.json", help="the table, which is added to")
     args = parser.parse_args()
     args.run(args)
 

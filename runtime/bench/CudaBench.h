@@ -32,14 +32,13 @@ struct CudaRequest {
   std::vector<int64_t> headDims;   ///< empty: all
   std::string kernel;              ///< how names of kernels start; empty: all
   int64_t heads = 32;
+  int64_t kvHeads = 0; ///< 0: as many as query heads
   int repetitions = 15;
 
   /// Query rows of each sequence; 0: all. Else attention over all keys alone is
-  /// timed, with caches of keys and values and so many sequences and key/value
-  /// heads (0: as many as query heads).
+  /// timed, with caches of keys and values and so many sequences.
   int64_t rows = 0;
   int64_t sequences = 1;
-  int64_t kvHeads = 0;
 
   /// A folder with a config.json: steps of such a model, with random weights,
   /// are timed instead of kernels.

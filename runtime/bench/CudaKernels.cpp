@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/bench/CudaSubjects.h"
+#include "runtime/bench/CudaKernels.h"
 
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/bench/Asked.h"
@@ -32,49 +32,16 @@ rt::DType heddle::bench::dtypeOf(const bundle::KernelVariant &variant) {
   return rt::DType::BF16;
 }
 
-namespace {
-
-/// One kernel at one length, with random tensors and random lists.
-class KernelSubject {
-public:
-  KernelSubject(const CudaSubject &subject, const bundle::Kernel &kernel,
-                const bundle::KernelVariant &variant, int64_t n, int64_t heads)
-      : subject(subject), kernel(kernel), variant(variant), n(n), heads(heads),
-        dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
-
-  Status prepare();
-  Status launch(const Stream &stream) const;
-
-  /// Multiplications and additions of kept pairs.
-  double operations() const {
-    double perPair = kernel.kind == bundle::Kernel::Kind::Select ? 2 : 4;
-    return perPair * static_cast<double>(pairs) *
-           static_cast<double>(variant.headDim);
-  }
-
-private:
-  Status fillLists(const Stream &stream, abi::AttentionArgs &args);
-  bool selects() const { return kernel.kind == bundle::Kernel::Kind::Select; }
-  template <typename T> T *address(ArenaPlan::Slot slot) const {
-    return reinterpret_cast<T *>(static_cast<uintptr_t>(memory[slot]));
-  }
-
-  const CudaSubject &subject;
-  const bundle::Kernel &kernel;
-  const bundle::KernelVariant &variant;
-  const int64_t n, heads;
-  const rt::DType dtype;
-  const Kernel &code;
-  Arena memory;
-  ArenaPlan::Slot qkv = 0, output = 0, lse = 0, arguments = 0, scratch = 0,
-                  maps = 0;
-  std::vector<ArenaPlan::Slot> lists;
-  int64_t scratchRow = 0, blocks = 0;
-  int64_t pairs = 0;
-};
+KernelSubject::KernelSubject(const CudaSubject &subject,
+                             const KernelAndVariant &which, int64_t n,
+                             const CudaRequest &request)
+    : subject(subject), kernel(*which.first), variant(*which.second), n(n),
+      heads(request.heads),
+      kvHeads(request.kvHeads ? request.kvHeads : request.heads),
+      dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
 
 /// Entries that a list of `selection` may have over `n` keys.
-int64_t entriesOf(const bundle::Selection &selection, int64_t n) {
+static int64_t entriesOf(const bundle::Selection &selection, int64_t n) {
   return selection.kind == bundle::Selection::Kind::Blocks
              ? bundle::blockCount(n, selection.group, 0)
              : n;
@@ -83,8 +50,10 @@ int64_t entriesOf(const bundle::Selection &selection, int64_t n) {
 Status KernelSubject::prepare() {
   const bundle::Manifest &manifest = subject.bundle->manifest();
   const int64_t width = heads * variant.headDim, size = byteSize(dtype);
+  const int64_t kvWidth = kvHeads * variant.headDim;
+  const int64_t stride = width + 2 * kvWidth;
   ArenaPlan plan;
-  qkv = plan.add("qkv", n * 3 * width * size);
+  qkv = plan.add("qkv", n * stride * size);
   output = plan.add("output", n * width * size);
   lse = plan.add("log-sum-exp", n * heads * 4);
   arguments = plan.add("arguments", sizeof(abi::AttentionArgs));
@@ -108,7 +77,7 @@ Status KernelSubject::prepare() {
     int64_t keep = bundle::keepCount(selection->keep, selection->rule, of);
     lists.push_back(plan.add(
         "list",
-        heads * ((n - 1) / selection->group + 1) *
+        listRows(*selection) * ((n - 1) / selection->group + 1) *
             bundle::listRowBytes(
                 bundle::listEncoding(*selection, variant.encoding), of, keep)));
   }
@@ -117,7 +86,7 @@ Status KernelSubject::prepare() {
     return made.takeError();
   memory = std::move(*made);
   const Stream &stream = *subject.stream;
-  if (Status s = fillRandom(stream, memory[qkv], dtype, n * 3 * width, 1.0f, 1);
+  if (Status s = fillRandom(stream, memory[qkv], dtype, n * stride, 1.0f, 1);
       !s)
     return s;
   // About what random queries and keys give; scores only have to be sane.
@@ -130,81 +99,22 @@ Status KernelSubject::prepare() {
   abi::AttentionArgs args{};
   args.query = address<void>(qkv);
   args.key = address<std::byte>(qkv) + width * size;
-  args.value = address<std::byte>(qkv) + 2 * width * size;
+  args.value = address<std::byte>(qkv) + (width + kvWidth) * size;
   args.output = address<void>(output);
   args.lse = address<float>(lse);
   args.n = n;
-  args.queryStride = args.keyStride = args.valueStride = 3 * width;
+  args.queryStride = args.keyStride = args.valueStride = stride;
   args.outputStride = width;
-  args.kvGroup = 1;
+  args.kvGroup = heads / kvHeads;
   args.scale = static_cast<float>(1 / std::sqrt(double(variant.headDim)));
   args.heads = static_cast<uint32_t>(heads);
   args.rows = n;
   args.sinks = bundle::sinkBound(kernel.terms, n);
-  std::vector<abi::IndexList> decoded;
-  std::vector<int64_t> groups;
-  std::vector<std::vector<int32_t>> keys;
-  std::mt19937 random(1);
-  pairs = 0;
   for (size_t c = 0; c < selections.size(); ++c) {
-    const int64_t group = selections[c]->group;
-    const int64_t count = (n - 1) / group + 1;
-    const bundle::Encoding encoding =
-        bundle::listEncoding(*selections[c], variant.encoding);
-    const int64_t of = entriesOf(*selections[c], n);
-    const int64_t keep =
-        bundle::keepCount(selections[c]->keep, selections[c]->rule, of);
-    const int64_t rowBytes = bundle::listRowBytes(encoding, of, keep);
-    args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
+    if (Status s = fillLists(*selections[c], c, args); !s)
+      return s;
     if (selects())
-      break;
-    std::vector<std::byte> encoded(heads * count * rowBytes);
-    keys.emplace_back(heads * count * keep);
-    // Drawing in order of position: entry j is taken with the probability that
-    // fills the list. Each fourth head has the same lists, of keys of its own.
-    for (int64_t row = 0; row < heads * count; ++row) {
-      int32_t *list = keys.back().data() + row * keep;
-      int64_t taken = 0;
-      if (row >= 4 * count) {
-        std::copy_n(list - 4 * count * keep, keep, list);
-        std::copy_n(encoded.data() + (row - 4 * count) * rowBytes, rowBytes,
-                    encoded.data() + row * rowBytes);
-        continue;
-      }
-      for (int64_t j = 0; j < of && taken < keep; ++j)
-        if (static_cast<int64_t>(random() * uint64_t(of - j) >> 32) <
-            keep - taken)
-          list[taken++] = static_cast<int32_t>(j);
-      bundle::encodeList(encoding, of,
-                         std::span<const int32_t>(list, size_t(keep)),
-                         encoded.data() + row * rowBytes);
-    }
-    if (Status s = stream.copyToDevice(memory[lists[c]], encoded.data(),
-                                       static_cast<int64_t>(encoded.size()));
-        !s)
-      return s;
-    if (Status s = stream.synchronize(); !s)
-      return s;
-    decoded.push_back(bundle::int32Lists(keys.back().data(), count, keep));
-    groups.push_back(group);
-  }
-  if (selects()) {
-    abi::SelectArgs select{};
-    select.query = args.query;
-    select.key = args.key;
-    select.lse = args.lse;
-    select.n = n;
-    select.queryStride = select.keyStride = 3 * width;
-    select.kvGroup = 1;
-    select.scale = args.scale;
-    select.heads = args.heads;
-    select.list = args.lists[0];
-    pairs = heads * n * n;
-    if (Status s =
-            stream.copyToDevice(memory[arguments], &select, sizeof(select));
-        !s)
-      return s;
-    return stream.synchronize();
+      return prepareSelection(args);
   }
   if (rt::pairsDependOnLists(kernel.terms)) {
     abi::AttentionArgs read = args;
@@ -233,6 +143,66 @@ Status KernelSubject::prepare() {
   return stream.synchronize();
 }
 
+/// Draws the lists of the kernel's term number `c`; a kernel that selects
+/// writes them.
+Status KernelSubject::fillLists(const bundle::Selection &selection, size_t c,
+                                abi::AttentionArgs &args) {
+  const int64_t group = selection.group, rows = listRows(selection);
+  const int64_t count = (n - 1) / group + 1;
+  const bundle::Encoding encoding =
+      bundle::listEncoding(selection, variant.encoding);
+  const int64_t of = entriesOf(selection, n);
+  const int64_t keep = bundle::keepCount(selection.keep, selection.rule, of);
+  const int64_t rowBytes = bundle::listRowBytes(encoding, of, keep);
+  args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
+  args.lists[c].headsPerList = heads / rows;
+  if (selects())
+    return Status::success();
+  std::vector<std::byte> encoded(rows * count * rowBytes);
+  keys.emplace_back(rows * count * keep);
+  std::mt19937 random(1);
+  // Drawing in order of position: entry j is taken with the probability that
+  // fills the list. Each fourth head has the same lists, of keys of its own.
+  for (int64_t row = 0; row < rows * count; ++row) {
+    int32_t *list = keys.back().data() + row * keep;
+    int64_t taken = 0;
+    if (row >= 4 * count) {
+      std::copy_n(list - 4 * count * keep, keep, list);
+      std::copy_n(encoded.data() + (row - 4 * count) * rowBytes, rowBytes,
+                  encoded.data() + row * rowBytes);
+      continue;
+    }
+    for (int64_t j = 0; j < of && taken < keep; ++j)
+      if (static_cast<int64_t>(random() * uint64_t(of - j) >> 32) <
+          keep - taken)
+        list[taken++] = static_cast<int32_t>(j);
+    bundle::encodeList(encoding, of,
+                       std::span<const int32_t>(list, size_t(keep)),
+                       encoded.data() + row * rowBytes);
+  }
+  decoded.push_back(bundle::int32Lists(keys.back().data(), count, keep));
+  decoded.back().headsPerList = heads / rows;
+  groups.push_back(group);
+  const Stream &stream = *subject.stream;
+  if (Status s = stream.copyToDevice(memory[lists[c]], encoded.data(),
+                                     static_cast<int64_t>(encoded.size()));
+      !s)
+    return s;
+  return stream.synchronize();
+}
+
+Status KernelSubject::prepareSelection(const abi::AttentionArgs &args) {
+  abi::SelectArgs select = abi::selectArgsOf(args);
+  select.list = args.lists[0];
+  pairs = heads * n * n;
+  const Stream &stream = *subject.stream;
+  if (Status s =
+          stream.copyToDevice(memory[arguments], &select, sizeof(select));
+      !s)
+    return s;
+  return stream.synchronize();
+}
+
 Status KernelSubject::launch(const Stream &stream) const {
   if (selects())
     return code.launch(stream, Grid{.x = blocks}, memory[arguments],
@@ -243,61 +213,73 @@ Status KernelSubject::launch(const Stream &stream) const {
       memory[arguments], DevicePtr(0), int64_t(0));
 }
 
-} // namespace
+std::vector<KernelAndVariant>
+heddle::bench::kernelsAsked(const CudaSubject &subject,
+                            const CudaRequest &request) {
+  std::vector<KernelAndVariant> found;
+  const int64_t target = subject.module->choice().target;
+  for (const bundle::Kernel &kernel : subject.bundle->manifest().kernels)
+    for (const bundle::KernelVariant &variant : kernel.variants) {
+      // A run computes all rows by the form for that, where there is one.
+      const bool passed =
+          !variant.allRows &&
+          std::ranges::any_of(
+              kernel.variants, [&](const bundle::KernelVariant &other) {
+                return other.allRows && other.target == variant.target &&
+                       other.dtype == variant.dtype &&
+                       other.headDim == variant.headDim &&
+                       other.encoding == variant.encoding;
+              });
+      if (!passed && variant.leastKeys == 0 && variant.target == target &&
+          asked(request.dtypes, variant.dtype) &&
+          asked(request.headDims, variant.headDim) &&
+          variant.symbol.starts_with(request.kernel))
+        found.emplace_back(&kernel, &variant);
+    }
+  return found;
+}
+
+bool heddle::bench::takesLength(const KernelAndVariant &which, int64_t n) {
+  return !which.first->hasLists() || bundle::holds(which.second->encoding, n);
+}
 
 Status heddle::bench::timeKernels(const CudaSubject &subject,
                                   const CudaRequest &request,
                                   std::vector<CudaRow> &rows) {
-  const bundle::Manifest &manifest = subject.bundle->manifest();
-  const int64_t target = subject.module->choice().target;
   // Twice L2, so that nothing of it stays.
   Result<CudaTimer> timer = CudaTimer::create(
       *subject.context, 2 * subject.context->device().l2Bytes);
   if (!timer)
     return timer.takeError();
-  for (const bundle::Kernel &kernel : manifest.kernels)
-    for (const bundle::KernelVariant &variant : kernel.variants)
-      for (int64_t n : request.lengths) {
-        // A run computes all rows by the form for that, where there is one.
-        const bool passed =
-            !variant.allRows &&
-            std::ranges::any_of(
-                kernel.variants, [&](const bundle::KernelVariant &other) {
-                  return other.allRows && other.target == variant.target &&
-                         other.dtype == variant.dtype &&
-                         other.headDim == variant.headDim &&
-                         other.encoding == variant.encoding;
-                });
-        if (passed || variant.leastKeys > 0 || variant.target != target ||
-            !asked(request.dtypes, variant.dtype) ||
-            !asked(request.headDims, variant.headDim) ||
-            !variant.symbol.starts_with(request.kernel) ||
-            (kernel.hasLists() && !bundle::holds(variant.encoding, n)))
-          continue;
-        std::fprintf(stderr, "heddle-bench: %s, n = %lld\n",
-                     variant.symbol.c_str(), static_cast<long long>(n));
-        KernelSubject one(subject, kernel, variant, n, request.heads);
-        if (Status s = one.prepare(); !s)
-          return s.takeError().withContext(variant.symbol);
-        CudaRow row;
-        row.bundle = subject.name;
-        row.name = variant.symbol;
-        row.kind = kernel.kind == bundle::Kernel::Kind::Select ? "select"
-                   : kernel.terms.empty()                      ? "dense"
-                                                               : "attention";
-        row.dtype = variant.dtype;
-        row.headDim = variant.headDim;
-        row.length = n;
-        row.operations = one.operations();
-        for (bool cold : {false, true}) {
-          Result<Times> times = timer->time(
-              *subject.stream, request.repetitions, cold,
-              [&](const Stream &stream) { return one.launch(stream); });
-          if (!times)
-            return times.takeError().withContext(variant.symbol);
-          (cold ? row.cold : row.warm) = *times;
-        }
-        rows.push_back(std::move(row));
+  for (const KernelAndVariant &which : kernelsAsked(subject, request))
+    for (int64_t n : request.lengths) {
+      if (!takesLength(which, n))
+        continue;
+      const auto &[kernel, variant] = which;
+      std::fprintf(stderr, "heddle-bench: %s, n = %lld\n",
+                   variant->symbol.c_str(), static_cast<long long>(n));
+      KernelSubject one(subject, which, n, request);
+      if (Status s = one.prepare(); !s)
+        return s.takeError().withContext(variant->symbol);
+      CudaRow row;
+      row.bundle = subject.name;
+      row.name = variant->symbol;
+      row.kind = kernel->kind == bundle::Kernel::Kind::Select ? "select"
+                 : kernel->terms.empty()                      ? "dense"
+                                                              : "attention";
+      row.dtype = variant->dtype;
+      row.headDim = variant->headDim;
+      row.length = n;
+      row.operations = one.operations();
+      for (bool cold : {false, true}) {
+        Result<Times> times = timer->time(
+            *subject.stream, request.repetitions, cold,
+            [&](const Stream &stream) { return one.launch(stream); });
+        if (!times)
+          return times.takeError().withContext(variant->symbol);
+        (cold ? row.cold : row.warm) = *times;
       }
+      rows.push_back(std::move(row));
+    }
   return Status::success();
 }

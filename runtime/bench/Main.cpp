@@ -11,6 +11,7 @@
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaBench.h"
 #include "runtime/bench/CudaProducts.h"
+#include "runtime/bench/CudaTune.h"
 #include "runtime/bench/KernelBench.h"
 #include "runtime/bench/Report.h"
 #include "runtime/engine/Device.h"
@@ -65,6 +66,7 @@ struct Options {
   std::string device = "cpu", json;
   bench::Request common; ///< what both kinds of devices have, as the host's
   bench::CudaRequest gpu;
+  bench::TuneRequest tune;
   bool products = false;
   int threads = 0;
 };
@@ -124,8 +126,7 @@ void addOptions(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->group(gpu);
   app.add_option("--kv-heads", options.gpu.kvHeads,
-                 "With --rows: key/value heads, a divisor of --heads (default: "
-                 "as many)")
+                 "Key/value heads, a divisor of --heads (default: as many)")
       ->check(CLI::Range(1, 1024))
       ->group(gpu);
   app.add_option("--gen-length", options.gpu.genLength,
@@ -143,6 +144,30 @@ void addOptions(CLI::App &app, Options &options) {
                "Times cuBLASLt's algorithms for the model's products instead, "
                "with --lengths rows, and compares their bits")
       ->group(gpu);
+  const char tuning[] = "Tuning on a GPU";
+  app.add_option("--tune", options.tune.table,
+                 "Times bundles of several tilings and adds the fastest to "
+                 "this table, for heddlec --tuning. Beside each bundle, "
+                 "NAME.hdl, stands the table that it was compiled with, "
+                 "NAME.json, with one tiling; of one bundle, the baseline, "
+                 "with none. All are timed at the first of --lengths, then the "
+                 "fastest and the baseline in rounds at all of them")
+      ->group(tuning);
+  app.add_option("--finalists", options.tune.finalists,
+                 "Tilings that go on to the rounds")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->group(tuning);
+  app.add_option("--rounds", options.tune.rounds,
+                 "Rounds, of which the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->group(tuning);
+  app.add_option("--seconds", options.tune.seconds,
+                 "Of each measurement, back to back")
+      ->check(CLI::Range(0.001, 60.0))
+      ->capture_default_str()
+      ->group(tuning);
 }
 
 /// Refuses what does not apply to what is timed.
@@ -162,7 +187,7 @@ Status check(const CLI::App &app, const Options &options) {
   if (options.device == "cpu")
     return refuseAll({"--model", "--kernel", "--rows", "--sequences",
                       "--kv-heads", "--gen-length", "--steps", "--whole-runs",
-                      "--products"},
+                      "--products", "--tune"},
                      " is for GPUs; give --device=cuda too");
   if (Status s = refuseAll({"--threads"}, " is for --device=cpu"); !s)
     return s;
@@ -190,10 +215,20 @@ Status check(const CLI::App &app, const Options &options) {
       return Error("--dtype names several types; a model has one");
   }
   if (options.gpu.rows == 0)
-    if (Status s = refuseAll({"--sequences", "--kv-heads"},
-                             " is for few rows; give --rows too");
+    if (Status s =
+            refuseAll({"--sequences"}, " is for few rows; give --rows too");
         !s)
       return s;
+  if (options.tune.table.empty()) {
+    if (Status s = refuseAll({"--finalists", "--rounds", "--seconds"},
+                             " is for tilings; give --tune too");
+        !s)
+      return s;
+  } else if (Status s = refuseAll({"--model", "--rows", "--repetitions"},
+                                  " has nothing to do with --tune");
+             !s) {
+    return s;
+  }
   for (int64_t n : options.common.lengths)
     if (options.gpu.rows > n)
       return Error("--rows=" + std::to_string(options.gpu.rows) +
@@ -223,6 +258,35 @@ int printGpu(const Options &options, const Result<std::vector<Row>> &rows,
   return writeJson(options.json, bench::toJson(*rows, device));
 }
 
+int tuneOnGpu(const Options &options, const bench::CudaRequest &request) {
+  auto candidates = bench::readCandidates(request.bundles);
+  if (!candidates)
+    return fail(candidates.error());
+  std::string device;
+  auto result = bench::runTuning(request, options.tune, *candidates, device);
+  if (!result)
+    return fail(result.error());
+  std::printf("%s, %lld heads, %d rounds of %g s\n%s", device.c_str(),
+              static_cast<long long>(request.heads), options.tune.rounds,
+              options.tune.seconds,
+              bench::toTable(*candidates, *result).c_str());
+  if (int failed =
+          writeJson(options.json, bench::toJson(*candidates, *result, device)))
+    return failed;
+  if (!result->best) {
+    std::printf("no tiling is faster than the baseline at every length; %s is "
+                "as it was\n",
+                options.tune.table.c_str());
+    return 0;
+  }
+  const bench::Candidate &best = (*candidates)[*result->best];
+  if (Status s = bench::addToTable(options.tune.table, best.tiling); !s)
+    return fail(s.error());
+  std::printf("%s: added to %s, for heddlec --tuning\n", best.name.c_str(),
+              options.tune.table.c_str());
+  return 0;
+}
+
 int runOnGpu(const CLI::App &app, const Options &options) {
   bench::CudaRequest request = options.gpu;
   request.bundles = options.bundles;
@@ -235,6 +299,8 @@ int runOnGpu(const CLI::App &app, const Options &options) {
     request.heads = options.common.heads;
   if (app.count("--repetitions"))
     request.repetitions = options.common.repetitions;
+  if (!options.tune.table.empty())
+    return tuneOnGpu(options, request);
   const std::string median = "median of " + std::to_string(request.repetitions);
   std::string device;
   if (options.products) {
@@ -317,6 +383,8 @@ int main(int argc, char **argv) {
              "--lengths=4096,16384\n"
              "  heddle-bench --device=cuda --products --model DIR "
              "--lengths=1,4096\n"
+             "  heddle-bench --device=cuda --tune=table.json --bundle "
+             "portable.hdl --bundle 3x128.hdl\n"
              "Exit codes: 0 success, 1 a bundle, model or device cannot be "
              "used, 2 bad command line.");
   app.set_version_flag("--version", "heddle-bench " HEDDLE_VERSION);

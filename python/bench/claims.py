@@ -12,6 +12,9 @@ Then, on the GPU's machine, with that folder, heddle-run and PyTorch 2:
 
   python3 python/bench/claims.py run --heddle-run build/release/bin/heddle-run --folder claims
 
+With --check README.md the exit code is 1 if a ratio that is printed there is not measured again
+within 10% (--within 0.1).
+
 Weights are random, of LLaDA-8B's or Dream-7B's shape, in bf16. With them no prediction is sure, so a
 run commits one token a step and takes as many steps as the dense run. Heddle's seconds hold LM
 head, draws and commits; those of eager PyTorch (python/bench/gpu.py) are of the layers alone. Of
@@ -20,6 +23,7 @@ runs that would take long the first steps are measured, and the others counted a
 
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -159,8 +163,36 @@ def measure(args, name, claim):
     return results
 
 
+def printed(text):
+    """{claim: {rival: ratio}} of the table in a page; "eager PyTorch" is the faster of its attentions."""
+    table = {}
+    for name, cells in re.findall(r"^\| `([\w-]+)` \|(.*)\|$", text, re.MULTILINE):
+        if name in CLAIMS:
+            eager, dense = (re.findall(r"(?:([\w-]+): )?(\d+(?:\.\d+)?)", cell) for cell in cells.split("|")[-2:])
+            table[name] = {f"eager PyTorch, {rival}" if rival else "eager PyTorch": float(ratio) for rival, ratio in eager}
+            table[name].update({"Heddle's dense run": float(ratio) for _, ratio in dense})
+    return table
+
+
+def missed(results, table, within):
+    """Sentences about the printed ratios that were not measured again."""
+    said = []
+    for name in dict.fromkeys(row["claim"] for row in results):
+        ratios = {row["rival"]: row["ratio"] for row in results if row["claim"] == name}
+        ratios["eager PyTorch"] = min(ratio for rival, ratio in ratios.items() if rival.startswith("eager"))
+        if not table.get(name):
+            said.append(f"{name}: the page has no line of it")
+        for rival, ratio in table.get(name, {}).items():
+            found = ratios.get(rival)
+            if found is None or abs(found / ratio - 1) > within:
+                said.append(f"{name} over {rival}: {ratio:g} is printed, " +
+                            (f"{found:.2f} was measured" if found else "nothing was measured"))
+    return said
+
+
 def run_all(args):
     names = args.claim or list(CLAIMS)
+    table = printed(pathlib.Path(args.check).read_text()) if args.check else {}
     for path in (pathlib.Path(args.heddle_run),
                  *(pathlib.Path(args.folder) / f"{name}.hdl" for name in ["dense", *names])):
         if not path.is_file():
@@ -172,15 +204,23 @@ def run_all(args):
     results = [row for name in names for row in measure(args, name, CLAIMS[name])]
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+    if not args.check:
+        return 0
+    wrong = missed(results, table, args.within)
+    print("\n".join(wrong) or f"{args.check}: all of it within {args.within:.0%}", flush=True)
+    return 1 if wrong else 0
 
 
 def main():
     parser, running = compile_or_run(__doc__, compile_all, run_all)
     running.add_argument("--claim", action="append", choices=list(CLAIMS),
                          help="may be repeated; all by default")
+    running.add_argument("--check", metavar="README.md", help="exit with 1 where this page's table says otherwise")
+    running.add_argument("--within", type=float, default=0.1, metavar="SHARE",
+                         help="what is no difference, 0.1 is 10%% (default: 0.1)")
     args = parser.parse_args()
-    args.do(args)
+    return args.do(args)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,11 +20,12 @@ how much the estimated ratio to the dense run is off; the exit code is 1 above -
 import argparse
 import json
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
+
+from runs import run_steps
 
 
 def call(command):
@@ -35,18 +36,12 @@ def call(command):
     return done.stdout
 
 
-def measure(args, bundle, log, steps):
-    """Runs a bundle; the steps' seconds."""
-    numbers = random.Random(1)
-    tokens = json.loads((args.model / "config.json").read_text())["vocab_size"]
-    ids = ",".join(str(numbers.randrange(tokens * 3 // 4))
-                   for _ in range(args.length - args.gen_length))
-    call([args.bin / "heddle-run", "--model", args.model, "--random-weights", "--device=cuda",
-          "--dtype=bf16", "--bundle", bundle, "--gen-length", args.gen_length, "--steps",
-          steps, "--block-length", args.block_length, "--prompt-ids", ids, "--steps-json", log,
-          "--quiet"])
-    records = [json.loads(line) for line in log.read_text().splitlines()]
-    return {record["step"]: record["seconds"] for record in records if "seconds" in record}
+def measure(args, bundle, log, measured):
+    """The seconds of a run's steps, of the first `measured` ones alone if that is not 0."""
+    records = run_steps(args.bin / "heddle-run", args.model, bundle, args.length - args.gen_length,
+                        args.gen_length, steps=args.steps, block=args.block_length, measured=measured,
+                        log=log)
+    return {record["step"]: record["seconds"] for record in records}
 
 
 def explain(args, bundle, log):
@@ -80,8 +75,8 @@ def main():
     parser.add_argument("--block-length", type=int, default=32)
     parser.add_argument("--steps", type=int, default=128)
     parser.add_argument("--dense-steps", type=int,
-                        help="measures so many steps of the dense run, a multiple of its blocks, "
-                             "and counts the others as these (default: all)")
+                        help="measures so many steps of the dense run and counts the others as these "
+                             "(default: all)")
     parser.add_argument("--most", type=float, default=0.25, help="error of a ratio, 0.25 is 25%%")
     parser.add_argument("--json", help="writes all figures there, too")
     args = parser.parse_args()
@@ -93,8 +88,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "steps.jsonl"
         for bundle in bundles:
-            few = None if rows else args.dense_steps
-            seconds = measure(args, bundle, log, few or args.steps)
+            few = 0 if rows else args.dense_steps or 0
+            seconds = measure(args, bundle, log, few)
             cost = explain(args, bundle, None if few else log)
             measured = sum(seconds.values()) * args.steps / len(seconds)
             kinds = [] if few else by_kind(cost, seconds)

@@ -25,10 +25,11 @@ def config_of(folder):
                 shifted=True)
 
 
-def run_steps(heddle_run, model, bundle, prompt, response, batch=1, steps=0, block=0, measured=0):
+def run_steps(heddle_run, model, bundle, prompt, response, batch=1, steps=0, block=0, measured=0, log=None):
     """The records of a run's steps (heddle-run --steps-json), of the first `measured` ones alone
     if that is not 0. Prompts are drawn, and passed by file: they may be longer than a command
-    line. `steps` and `block` 0: a token a step; heddle-run's default."""
+    line. `steps` and `block` 0: a token a step; heddle-run's default. `log`: a path for what
+    heddle-run --steps-json wrote."""
     numbers = random.Random(prompt)
     tokens = config_of(model)["vocab_size"] * 3 // 4  # below the special ones
     with tempfile.TemporaryDirectory() as folder:
@@ -43,8 +44,9 @@ def run_steps(heddle_run, model, bundle, prompt, response, batch=1, steps=0, blo
         if block:
             command += ["--block-length", str(block)]
         run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        records = []
+        records, lines = [], []
         for line in run.stdout:
+            lines.append(line)
             record = json.loads(line)
             if "seconds" in record:
                 records.append(record)
@@ -54,6 +56,8 @@ def run_steps(heddle_run, model, bundle, prompt, response, batch=1, steps=0, blo
         errors = run.communicate()[1]
     if run.returncode != 0 and len(records) != measured:
         sys.exit(f"error: {bundle}: heddle-run failed with status {run.returncode}: {errors}")
+    if log:
+        pathlib.Path(log).write_text("".join(lines))
     return records
 
 

@@ -14,6 +14,7 @@ from unittest import mock
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 sys.path.insert(0, str(BENCH))
 import claims  # noqa: E402
+import estimates  # noqa: E402
 import runs  # noqa: E402
 import tune  # noqa: E402
 
@@ -22,13 +23,23 @@ FAKE_RUN = '''#!/usr/bin/env python3
 import json, sys
 options = dict(zip(sys.argv[1:-1], sys.argv[2:]))
 prompts = [json.loads(line)["prompt_ids"] for line in open(options["--prompts-file"])]
-print(json.dumps({"seconds": 1, "lengths": [len(p) for p in prompts], "most": max(map(max, prompts)),
+print(json.dumps({"step": 1, "seconds": 1, "lengths": [len(p) for p in prompts], "most": max(map(max, prompts)),
                   "argument": max(map(len, sys.argv))}), flush=True)
 for step in range(1, int(options["--steps"])):
-    print(json.dumps({"seconds": 2}), flush=True)
+    print(json.dumps({"step": step + 1, "seconds": 2}), flush=True)
 print(json.dumps({"done": True}), flush=True)
 '''
 
+
+# Estimates a second a step, half of it sparse, of the run that a whole log is of.
+FAKE_BUNDLE = '''#!/usr/bin/env python3
+import json, sys
+options = dict(zip(sys.argv[1:-1], sys.argv[2:]))
+lines = [json.loads(line) for line in open(options["--follow"])]
+assert lines[-1] == {"done": True} and len(lines) == 5, lines
+print(json.dumps({"cost": {"estimate": {"seconds": 4, "times_as_fast": 1.0}, "kinds": [
+    {"what": "all", "steps": [1, 2, 3, 4], "seconds": 4}]}}))
+'''
 
 # Finds tiles of 176 keys slow, as ptxas may.
 FAKE_HEDDLEC = '''#!/bin/sh
@@ -118,6 +129,48 @@ class Bench(unittest.TestCase):
             self.assertLess(records[0]["most"], 750)
             self.assertLess(records[0]["argument"], 1000)
             self.assertEqual(len(runs.run_steps(str(fake), folder, "b.hdl", 10, 800, measured=3)), 3)
+
+    def test_estimates_of_long_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            for name, text in (("heddle-run", FAKE_RUN), ("heddle-bundle", FAKE_BUNDLE)):
+                (folder / name).write_text(text)
+                (folder / name).chmod(0o755)
+            (folder / "config.json").write_text(json.dumps({"d_model": 64, "vocab_size": 1000}))
+            for name in ("dense", "other"):
+                (folder / f"{name}.hdl").touch()
+            with mock.patch("sys.argv", ["estimates.py", f"--bin={folder}", f"--model={folder}", f"--bundles={folder}",
+                                         "--length=200000", "--gen-length=4", "--steps=4", "--block-length=4"]), \
+                    contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertFalse(estimates.main())
+        self.assertIn("other                       7.000s", said.getvalue())
+
+    def test_claims_are_checked(self):
+        table = claims.printed((claims.ROOT / "README.md").read_text())
+        self.assertEqual(set(table), set(claims.CLAIMS))
+        self.assertEqual(set(table["columns"]), {"eager PyTorch", "eager PyTorch, FlashAttention-2"})
+
+        def run(factor):
+            def measured(args, name, claim):
+                ratios = {"eager PyTorch, cuDNN": table[name]["eager PyTorch"],
+                          "eager PyTorch, FlashAttention-2": table[name].get("eager PyTorch, FlashAttention-2", 99),
+                          "Heddle's dense run": table[name].get("Heddle's dense run", 1)}
+                return [dict(claim=name, rival=rival, ratio=factor * ratio) for rival, ratio in ratios.items()]
+            with tempfile.TemporaryDirectory() as folder:
+                for name in ("run", "dense.hdl", *(f"{name}.hdl" for name in claims.CLAIMS)):
+                    (Path(folder) / name).touch()
+                with mock.patch("sys.argv", ["claims.py", "run", f"--heddle-run={folder}/run", f"--folder={folder}",
+                                             f"--check={claims.ROOT / 'README.md'}"]), \
+                        mock.patch.object(claims, "measure", measured), mock.patch.object(
+                            claims, "torch", mock.MagicMock(__version__="2")), \
+                        contextlib.redirect_stdout(io.StringIO()) as said:
+                    return claims.main(), said.getvalue()
+
+        self.assertEqual(run(1.09)[0], 0)
+        for factor in (0.89, 1.11):
+            code, said = run(factor)
+            self.assertEqual(code, 1)
+            self.assertIn("composed over Heddle's dense run: 16 is printed", said)
 
     def test_dream_has_llada_names(self):
         inputs = BENCH.parents[1] / "runtime/test/model/Inputs"

@@ -16,7 +16,7 @@ Importing it loads neither the runtime nor NumPy; loading a model does.
 
 from . import scores
 from .compiler import Bundle, canonical, compile, explain
-from .errors import HeddleError, ScheduleError
+from .errors import HeddleError, ScheduleError, ScheduleWarning
 from .evaluation import evaluate
 from .kernels import Attention, Plan, Selection, attention, plan, select
 from .model import Generation, Model, Step, load, set_threads

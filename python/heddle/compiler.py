@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import warnings
+from numbers import Integral
 from pathlib import Path
 from typing import Optional
 
-from .errors import HeddleError, ScheduleError
+from .errors import HeddleError, ScheduleError, ScheduleWarning
 from .schedule import Schedule, Source, number_text
 
 _DTYPES = {"f32": "f32", "fp32": "f32", "float32": "f32", "bf16": "bf16", "bfloat16": "bf16",
@@ -61,6 +63,8 @@ def _run(schedule, options, text):
         raise ScheduleError(said, source)
     if done.returncode:
         raise HeddleError(said.strip() or f"heddlec ended with {done.returncode}")
+    if said.strip():
+        warnings.warn(said.replace("<stdin>", "schedule").strip(), ScheduleWarning, stacklevel=3)
     return done.stdout.decode() if text else done.stdout
 
 
@@ -122,7 +126,7 @@ class Bundle:
 
 
 def _listed(values):
-    return [values] if isinstance(values, (str, int)) or not hasattr(values, "__iter__") \
+    return [values] if isinstance(values, (str, Integral)) or not hasattr(values, "__iter__") \
         else list(values)
 
 
@@ -139,7 +143,7 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     "cuda", "cuda:sm_90a", or several.
 
     Code that was compiled before comes from heddlec's cache on disk (cache_dir, else
-    as docs/HowTo/Install.md says). Raises ScheduleError, with the place, for a
+    as docs/HowTo/Install.md says). Warns with ScheduleWarning of what has no effect. Raises ScheduleError, with the place, for a
     schedule that the compiler refuses; HeddleError for anything else."""
     if model is not None:
         if head_dim is not None or dtype is not None:
@@ -151,7 +155,7 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     if head_dim is not None:
         dims = _listed(head_dim)
         for dim in dims:
-            if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+            if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
                 raise TypeError(f"head_dim: expected a positive int, found {dim!r}")
         options.append("--head-dim=" + ",".join(map(str, dims)))
     if dtype is not None:

@@ -10,6 +10,11 @@ class HeddleError(RuntimeError):
     found, what was expected and what to do."""
 
 
+class ScheduleWarning(UserWarning):
+    """The compiler takes a schedule but for a part that has no effect. The text says
+    which, with the line."""
+
+
 class ScheduleError(HeddleError, ValueError):
     """The compiler refuses a schedule.
 

@@ -9,16 +9,18 @@ put together with `+`, in the order in which they count. `str(schedule)` is the 
 arguments are checked here (TypeError), everything that the Spec numbers by the
 compiler (ScheduleError), so that there is one set of rules.
 
-A ratio is exact: a float means the decimal that Python prints for it, a
+A ratio is exact: a float, NumPy's too, means the decimal that is printed for it, a
 fractions.Fraction itself, an int n/1, a str what the Spec allows ("20 percent")."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Rational, Real
 from typing import Optional, Union
 
 from . import mlir
@@ -34,7 +36,7 @@ def _kind(value, kind, what, expected):
 
 
 def _count(value, what):
-    return _kind(value, int, what, "a whole number")
+    return int(_kind(value, Integral, what, "a whole number"))
 
 
 def _one_of(value, what, words):
@@ -45,16 +47,16 @@ def _one_of(value, what, words):
 
 def ratio_text(value: Ratio, what: str = "ratio") -> str:
     """The spelling of a ratio in MLIR: "0.2", "1/3", "20 percent"."""
-    _kind(value, (int, float, Fraction, str), what, "a float, int, fractions.Fraction or str")
+    _kind(value, (Real, str), what, "a float, int, fractions.Fraction or str")
     if isinstance(value, str):
         if not re.fullmatch(r"\d+(\.\d+)?|\d+/\d+|\d+(\.\d+)? percent", value):
             raise ValueError(f"{what}: {value!r} is no ratio; expected one like '0.2', '1/5' "
                              "or '20 percent'")
         return value
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
+    if not isinstance(value, Rational):
+        if not math.isfinite(value):
             raise ValueError(f"{what}: {value!r} is no ratio")
-        text = format(Decimal(repr(value)), "f")
+        text = format(Decimal(str(value)), "f")  # NumPy's repr() names the type
         if len(text.replace(".", "").lstrip("0-")) > 15:
             raise ValueError(f"{what}: {value!r} has more than 15 digits; give a "
                              "fractions.Fraction, which is exact")
@@ -66,7 +68,7 @@ def ratio_text(value: Ratio, what: str = "ratio") -> str:
 def number_text(value, what: str = "number") -> str:
     """The spelling of a parameter's value: an int is an integer, all else a ratio; text of
     digits is an integer, too."""
-    if isinstance(value, int) and not isinstance(value, bool) or \
+    if isinstance(value, Integral) and not isinstance(value, bool) or \
             isinstance(value, str) and re.fullmatch(r"-?\d+", value):
         return str(value)
     return ratio_text(value, what)
@@ -241,8 +243,8 @@ def window(size: int) -> Pairs:
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: an int is their number, any other ratio their share of the
     sequence, rounded down, at least one. Source: StreamingLLM."""
-    text = str(size) if isinstance(size, int) else ratio_text(size, "size")
-    _kind(size, (int, float, Fraction, str), "size", "a number of keys or a share")
+    _kind(size, (Real, str), "size", "a number of keys or a share")
+    text = str(size) if isinstance(size, Integral) else ratio_text(size, "size")
     return _SimplePairs(f"sinks({text})", "sinks")
 
 
@@ -583,10 +585,11 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     text = f"commit {kind}"
     if (value is not None) != (kind in ("above", "factor", "best", "even_above")):
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
-    if kind == "best":
-        text += f"({_count(value, 'best')})"
-    elif value is not None:
-        text += f"({ratio_text(value, kind)}{', last_alone' if last_alone else ''})"
+    if _kind(last_alone, bool, "last_alone", "True or False") and kind != "factor":
+        raise TypeError(f"commit: {kind!r} takes no last_alone; 'factor' does")
+    if value is not None:
+        number = f"{_count(value, 'best')}" if kind == "best" else ratio_text(value, kind)
+        text += f"({number}{', last_alone' if last_alone else ''})"
     values = ()
     if within is not None:
         text += " within({})"

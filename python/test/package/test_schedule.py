@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+import warnings
 from fractions import Fraction
 
 import heddle
@@ -186,6 +187,35 @@ class WrongTest(unittest.TestCase):
                      lambda: schedule("a b", attend()), lambda: commit("most")):
             with self.assertRaises(ValueError):
                 make()
+
+    def test_warnings_are_said(self):
+        text = "heddle.schedule @a {\n  %x = window(4)\n  attend dense\n}\n"
+        for make in (heddle.compile, heddle.compile, heddle.explain, heddle.canonical):  # also of a cached bundle
+            with self.assertWarnsRegex(heddle.ScheduleWarning, "schedule:2:8: warning: has no effect") as caught:
+                make(text)
+            self.assertEqual(caught.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            heddle.compile(attend())
+
+    def test_last_alone_is_of_factor(self):
+        self.assertIn("commit factor(2/1, last_alone)", str(schedule("a", commit("factor", 2, last_alone=True))))
+        for wrong in (("quota",), ("best", 3), ("above", 0.9)):
+            with self.assertRaisesRegex(TypeError, "takes no last_alone"):
+                commit(*wrong, last_alone=True)
+
+    def test_numbers_of_numpy(self):
+        import numpy as np
+        for made, text in ((columns(keep=np.float64(0.2), group=np.int64(64), on=every(np.int32(3))), "columns(keep = 0.2, group = 64)"),
+                           (sinks(np.int64(4)), "sinks(4)"), (sinks(np.float32(0.1)), "sinks(0.1)"),
+                           (window(np.int16(8)), "window(8)")):
+            self.assertIn(text, str(schedule("a", attend(made))))
+        self.assertIn("keep = 1/2", str(heddle.preset("pulsecol", keep="1/2", count=np.int64(4))))
+        heddle.compile((ROOT / "examples" / "pulsecol.mlir").read_text(), head_dim=np.int64(64),
+                       parameters={"count": np.int64(4), "keep": np.float64(0.5)})
+        for wrong in (np.float64("nan"), np.bool_(True), np.array([1, 2])):
+            with self.assertRaises((TypeError, ValueError)):
+                columns(keep=wrong)
 
     def test_scores(self):
         cap = "(%logit) { %c = arith.constant 30.0 : f32 %m = arith.minimumf %logit, %c : f32 " \

@@ -60,7 +60,7 @@ heddle.plan @blocks_of_rows {
 // CHECK:   shed.for_keys over #shed.list<0, group = 128> init
 // CHECK-NOT: shed.mask
 // CHECK:   shed.for_keys over #shed.window<64> skip [#shed.list<0, group = 128>] init
-// CHECK:     shed.mask {{.*}} within <64>
+// CHECK:     shed.mask {{.*}} within #shed.window<64>
 // CHECK:   shed.for_keys over #shed.sinks<4> skip [#shed.list<0, group = 128>] init
 // CHECK:     shed.mask {{.*}} outside [#shed.window<64>]
 
@@ -86,7 +86,7 @@ heddle.plan @shares {
 // CHECK:   shed.for_keys over #shed.sinks<?> init
 // CHECK-NOT: shed.mask
 // CHECK:   shed.for_keys over #shed.window<64> skip [#shed.sinks<?>] init
-// CHECK:     shed.mask {{.*}} within <64>
+// CHECK:     shed.mask {{.*}} within #shed.window<64>
 // CHECK:   shed.for_keys over #shed.list<0, group = 128> skip [#shed.sinks<?>] init
 // CHECK:     shed.mask {{.*}} outside [#shed.window<64>]
 // CHECK-NOT: shed.for_keys

@@ -107,7 +107,7 @@ shed.kernel @ranges attention element(bf16) head_dim(128) tiling(#shed.wgmma_til
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %m = shed.mask %l, %keys within <640>
+    %m = shed.mask %l, %keys within #shed.window<640>
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }

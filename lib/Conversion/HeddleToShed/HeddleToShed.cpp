@@ -128,7 +128,7 @@ private:
     // which nothing is filtered and no window masked.
     const bool share =
         llvm::any_of(source.getTerms(), llvm::IsaPred<SinksShareTermAttr>);
-    SmallVector<Attribute> sets;
+    SmallVector<shed::KeySet> sets;
     if (share)
       sets.push_back(shed::SinksAttr::get(context, ShapedType::kDynamic));
     int64_t lists = 0;
@@ -148,26 +148,26 @@ private:
     if (sets.empty())
       sets.push_back(shed::AllAttr::get(context));
 
-    // Each pair counts once: a set leaves out what earlier ones had. Lists and
-    // sinks are the same for all rows of a tile and leave no tile behind;
-    // windows differ by row and are masked.
-    SmallVector<Attribute> uniform, windows;
-    for (Attribute set : sets) {
-      if (llvm::is_contained(uniform, set) || llvm::is_contained(windows, set))
+    // Each pair counts once: a set leaves out what earlier ones had. Those that
+    // are the same for all rows of a tile leave no tile behind; those that
+    // differ by row are masked.
+    SmallVector<Attribute> uniform, masked;
+    for (shed::KeySet set : sets) {
+      if (llvm::is_contained(uniform, set) || llvm::is_contained(masked, set))
         continue;
-      auto window = dyn_cast<shed::WindowAttr>(set);
+      shed::KeySet own = set.isUniform() ? shed::KeySet() : set;
       state = forKeys(set, uniform, state, [&](Value keys, Value carried) {
         Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
         Value valueRows = shed::LoadValuesOp::create(b, keyTile, keys);
         Value logits = logitsOf(queries, keyRows, keys);
-        if (window || !windows.empty())
-          logits = shed::MaskOp::create(b, logitTile(), logits, keys, window,
-                                        b.getArrayAttr(windows));
+        if (own || !masked.empty())
+          logits = shed::MaskOp::create(b, logitTile(), logits, keys, own,
+                                        b.getArrayAttr(masked));
         return shed::SoftmaxUpdateOp::create(b, carried.getType(), carried,
                                              logits, valueRows)
             .getResult();
       });
-      (window ? windows : uniform).push_back(set);
+      (own ? masked : uniform).push_back(set);
     }
     shed::StoreOp::create(b, state);
   }

@@ -50,16 +50,15 @@ AttentionLowering::layOut(shed::KernelOp kernel) {
   int64_t source = 0;
   bool filters = false;
   kernel.walk([&](shed::ForKeysOp loop) {
-    Attribute over = loop.getOver();
-    const bool blocks = isa<shed::BlocksAttr>(over);
-    const bool reads = shed::indexedSet(over).has_value();
-    if (reads) // lists of blocks are Int32
+    std::optional<shed::KeyEntries> entries = shed::entriesOf(loop.getOver());
+    const bool blocks = entries && entries->blockKeys;
+    if (entries) // lists of blocks are Int32
       source = std::max(source,
                         IndexSource::sharedBytes(blocks ? shed::Encoding::Int32
                                                         : encodingOf(kernel),
                                                  tiling.getKeys()));
-    filters |= llvm::any_of(loop.getSkip(), shed::indexedSet) ||
-               (reads && !loop.getSkip().empty()) || blocks;
+    filters |= llvm::any_of(loop.getSkip(), shed::entriesOf) ||
+               (entries && !loop.getSkip().empty()) || blocks;
   });
   int64_t at = 0;
   auto take = [&](int64_t bytes) {
@@ -286,57 +285,53 @@ void AttentionLowering::lowerBody() {
   }
 }
 
-KeyList AttentionLowering::list(Attribute set) {
-  shed::IndexedSet which = *shed::indexedSet(set);
+KeyList AttentionLowering::list(const shed::KeyEntries &entries) {
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 which.index * sizeof(abi::IndexList);
+                 entries.index * sizeof(abi::IndexList);
   Value row = head;
   if (kernel.getSharedLists())
     row = v.quotient(
         head, v.narrow(field(v.i64(),
                              entry + offsetof(abi::IndexList, headsPerList))));
-  auto blocks = dyn_cast<shed::BlocksAttr>(set);
-  return loadKeyList(v, encoding, blocks ? blocks.getSize() : 0,
+  return loadKeyList(v, encoding, entries.blockKeys,
                      v.at(args, static_cast<int64_t>(entry)), row,
-                     v.quotient(tileStart, which.group));
-}
-
-/// How many keys are sinks of any of these sets.
-Value AttentionLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
-  Value positions = field(v.global(), offsetof(abi::AttentionArgs, position));
-  return mlir::heddle::sinksEnd(v, sinks, args, positions, n);
+                     v.quotient(tileStart, entries.group));
 }
 
 KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
-  SmallVector<shed::SinksAttr> sinks;
+  SmallVector<shed::KeySet> before;
   SmallVector<KeyList> lists;
-  for (Attribute set : loop.getSkip()) {
-    if (auto attr = dyn_cast<shed::SinksAttr>(set))
-      sinks.push_back(attr);
+  for (auto set : loop.getSkip().getAsRange<shed::KeySet>()) {
+    if (std::optional<shed::KeyEntries> entries = set.getEntries())
+      lists.push_back(list(*entries));
     else
-      lists.push_back(list(set));
+      before.push_back(set);
   }
-  Value skipped = sinks.empty() ? Value() : sinksEnd(sinks);
+  Value skipped;
+  if (!before.empty())
+    skipped =
+        endOf(v, before, args,
+              field(v.global(), offsetof(abi::AttentionArgs, position)), n);
   KeyPass pass;
-  Attribute over = loop.getOver();
+  auto over = cast<shed::KeySet>(loop.getOver());
   int64_t keys = tiling.getKeys();
-  if (shed::indexedSet(over)) {
-    KeyList keyList = list(over);
+  if (std::optional<shed::KeyEntries> entries = over.getEntries()) {
+    KeyList keyList = list(*entries);
     pass.source.emplace(v, keyList.encoding, keys);
     pass.source->open(keyList, n, part.thread, v.add(shared, layout.source));
     pass.count = pass.source->count();
   } else {
-    // A range [first, end), which the sinks shorten.
+    // A range [first, end), which the sets before it shorten.
     Value first = v.word(0), end = n;
-    if (auto window = dyn_cast<shed::WindowAttr>(over)) {
-      int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
-      Values ends =
-          positionsOf({placeOf(taskRow), placeOf(v.add(taskEnd, -1))});
-      first = placesBelow(v.add(ends[0], -half));
-      end = placesBelow(v.add(ends[1], half + 1));
-    } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-      end = sinksEnd(attr);
-    }
+    Values ends(2);
+    if (!over.isUniform())
+      ends = positionsOf({placeOf(taskRow), placeOf(v.add(taskEnd, -1))});
+    shed::PairArithmetic a = positionArithmetic(v, args);
+    shed::PositionRange range = over.getKeys(a, ends[0], ends[1]);
+    if (range.begin)
+      first = placesBelow(range.begin);
+    if (range.end)
+      end = placesBelow(range.end);
     if (skipped)
       first = v.greatest(first, skipped);
     pass.first = first;
@@ -439,12 +434,8 @@ void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
   };
   Values carried =
       carry(v.word(0), v.word((stages - 1) * layout.stageBytes), cursor);
-  // A filter marks what lies behind the end, too; windows and numbers of sinks
-  // are short.
-  auto sinks = dyn_cast<shed::SinksAttr>(loop.getOver());
-  bool uniform = pass.filter || isa<shed::WindowAttr>(loop.getOver()) ||
-                 (sinks && !sinks.isDynamic());
-  if (uniform) {
+  // A filter marks what lies behind the end, too.
+  if (pass.filter || cast<shed::KeySet>(loop.getOver()).isShort()) {
     carried = runTiles(v.word(0), pass.tiles, true, false, carried);
   } else {
     Value whole = v.quotient(pass.count, tiling.getKeys());
@@ -483,7 +474,7 @@ void AttentionLowering::lowerKeysOfTile(shed::ForKeysOp loop, KeyPass &pass,
           logitFactor = factor;
         })
         .Case([&](shed::ScoresOp scores) { score(scores, pass, tile); })
-        .Case([&](shed::MaskOp mask) { maskWindows(mask, pass, tile); })
+        .Case([&](shed::MaskOp mask) { this->mask(mask, pass, tile); })
         .Case([&](shed::SoftmaxUpdateOp) {
           if (pass.filter)
             maskFiltered(pass, tile);

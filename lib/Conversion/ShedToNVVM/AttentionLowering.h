@@ -135,7 +135,6 @@ private:
   Value placeOf(Value row);
   Values positionsOf(ValueRange places);
   Value placesBelow(Value bound);
-  Value sinksEnd(ArrayRef<shed::SinksAttr> sinks);
   void storePositions();
   LanePart lanePart(Value thread);
   Value field(Type type, size_t offset);
@@ -148,7 +147,7 @@ private:
                        const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
   void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
-  KeyList list(Attribute set);
+  KeyList list(const shed::KeyEntries &entries);
 
   //===--- Copies.cpp -------------------------------------------------------===
   CopyPart copyPart(Value thread);
@@ -175,7 +174,7 @@ private:
   void setState(ArrayRef<Value> all);
   void maskEnd(KeyPass &pass, const KeyTile &tile);
   void maskFiltered(KeyPass &pass, const KeyTile &tile);
-  void maskWindows(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
+  void mask(shed::MaskOp op, KeyPass &pass, const KeyTile &tile);
   Values rowPositions();
   Values keyPositions(KeyPass &pass, const KeyTile &tile);
   void updateSoftmax();

@@ -8,11 +8,8 @@
 #include "IndexSource.h"
 
 #include "bundle/abi/Abi.h"
-#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -86,18 +83,33 @@ Value mlir::heddle::placesBelow(NVVMBuilder &v, Value positions, Value n,
       })[0];
 }
 
-Value mlir::heddle::sinksEnd(NVVMBuilder &v, ArrayRef<shed::SinksAttr> sinks,
-                             Value args, Value positions, Value n) {
-  auto [size, told] = shed::SinksBound(sinks);
-  Value bound =
-      v.word(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
-  if (told) {
-    // Counts of sinks and positions fit 32 bits.
-    Value at = v.at(args, int64_t(offsetof(abi::AttentionArgs, sinks)));
-    Value share = v.narrow(v.loadConstant(v.i64(), at, 8));
-    bound = size ? v.greatest(share, bound) : share;
+shed::PairArithmetic mlir::heddle::positionArithmetic(NVVMBuilder &v,
+                                                      Value args) {
+  return {v.b, v.i32(), [&v, args] {
+            // Counts of sinks and positions fit 32 bits.
+            Value at = v.at(args, int64_t(offsetof(abi::AttentionArgs, sinks)));
+            return v.narrow(v.loadConstant(v.i64(), at, 8));
+          }};
+}
+
+Value mlir::heddle::endOf(NVVMBuilder &v, ArrayRef<shed::KeySet> sets,
+                          Value args, Value positions, Value n) {
+  shed::PairArithmetic a = positionArithmetic(v, args);
+  Value bound;
+  for (shed::KeySet set : sets) {
+    Value end = set.getKeys(a, {}, {}).end;
+    bound = bound ? v.greatest(bound, end) : end;
   }
   return placesBelow(v, positions, n, bound);
+}
+
+Value mlir::heddle::entryOf(NVVMBuilder &v, const KeyList &list, Value place) {
+  const bool wide = list.encoding == shed::Encoding::Int32;
+  Value address = v.at(list.base, v.mul(place, wide ? 4 : 2));
+  if (wide)
+    return v.loadConstant(v.i32(), address, 4);
+  return arith::ExtUIOp::create(v.b, v.i32(),
+                                v.loadConstant(v.i16(), address, 2));
 }
 
 Value mlir::heddle::containsKey(NVVMBuilder &v, const KeyList &list,
@@ -116,14 +128,7 @@ Value mlir::heddle::containsKey(NVVMBuilder &v, const KeyList &list,
     Value bit = v.both(v.shiftRight(word, v.both(key, 31)), 1);
     return v.compare(CmpIPredicate::ne, bit, int64_t(0));
   }
-  bool wide = list.encoding == shed::Encoding::Int32;
-  auto entry = [&](Value place) {
-    Value address = v.at(list.base, v.mul(place, wide ? 4 : 2));
-    if (wide)
-      return v.loadConstant(v.i32(), address, 4);
-    return Value(arith::ExtUIOp::create(v.b, v.i32(),
-                                        v.loadConstant(v.i16(), address, 2)));
-  };
+  auto entry = [&](Value place) { return entryOf(v, list, place); };
   Value found = countBelow(v, list.keep, key, entry);
   return v.compare(CmpIPredicate::eq,
                    entry(v.least(found, v.add(list.keep, -1))), key);
@@ -207,7 +212,7 @@ void IndexSource::fillFromBlocks(Value tile) {
                       v.compare(CmpIPredicate::slt, rank, ranks));
   v.when(mine, [&] {
     Value which = v.quotient(rank, list.blockKeys);
-    Value block = v.loadConstant(v.i32(), v.at(list.base, v.mul(which, 4)), 4);
+    Value block = entryOf(v, list, which);
     KeyRange keys = keysOfBlock(v, block, n, list.split, list.blockKeys);
     Value key = v.add(keys.first, v.sub(rank, v.mul(which, list.blockKeys)));
     Value gap = v.either(v.compare(CmpIPredicate::slt, block, int64_t(0)),

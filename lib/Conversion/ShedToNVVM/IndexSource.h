@@ -50,6 +50,9 @@ struct KeyList {
 KeyList loadKeyList(NVVMBuilder &v, shed::Encoding encoding, int64_t blockKeys,
                     Value lists, Value row, Value group);
 
+/// Entry `place` (i32) of a list that is no bitmap.
+Value entryOf(NVVMBuilder &v, const KeyList &list, Value place);
+
 /// Keys [first, end), i32.
 struct KeyRange {
   Value first, end;
@@ -73,10 +76,13 @@ Value countBelow(NVVMBuilder &v, Value count, Value bound,
 /// `positions` ascend, or are null where key j stands at j.
 Value placesBelow(NVVMBuilder &v, Value positions, Value n, Value bound);
 
-/// How many of the `n` (i32) keys are sinks of any of these sets, for the
-/// abi::AttentionArgs at `args`.
-Value sinksEnd(NVVMBuilder &v, ArrayRef<shed::SinksAttr> sinks, Value args,
-               Value positions, Value n);
+/// For positions of i32, of a kernel with the abi::AttentionArgs at `args`.
+shed::PairArithmetic positionArithmetic(NVVMBuilder &v, Value args);
+
+/// How many of the `n` (i32) keys are in any of these sets, which begin at 0,
+/// for the abi::AttentionArgs at `args`.
+Value endOf(NVVMBuilder &v, ArrayRef<shed::KeySet> sets, Value args,
+            Value positions, Value n);
 
 /// Whether key `key` (i32) is in the list, of a sequence with more than `key`
 /// tokens. A load for a bitmap; a binary search for the other encodings.

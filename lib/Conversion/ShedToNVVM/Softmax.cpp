@@ -112,42 +112,24 @@ Values AttentionLowering::keyPositions(KeyPass &pass, const KeyTile &tile) {
   return positionsOf(keys);
 }
 
-void AttentionLowering::maskWindows(shed::MaskOp op, KeyPass &pass,
-                                    const KeyTile &tile) {
+/// Leaves of each row the pairs that the masked sets say.
+void AttentionLowering::mask(shed::MaskOp op, KeyPass &pass,
+                             const KeyTile &tile) {
   Value lowest = v.real(-infinity);
-  // |i - j| <= h is one unsigned comparison: j - i + h <= 2h.
-  struct Band {
-    Values shift; ///< h - i
-    int64_t width;
-    bool inside;
-  };
-  SmallVector<Band> bands;
-  Values positions = rowPositions();
-  auto addBand = [&](shed::WindowAttr window, bool inside) {
-    // No sequence is as long as a window of 2^30 keys.
-    int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
-    Band band{{}, 2 * half, inside};
-    for (Value position : positions)
-      band.shift.push_back(v.sub(v.word(half), position));
-    bands.push_back(band);
-  };
-  if (op.getWithin())
-    addBand(*op.getWithin(), true);
-  for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
-    addBand(window, false);
-
-  Values keys = keyPositions(pass, tile);
+  Values queries = rowPositions(), keys = keyPositions(pass, tile);
+  shed::PairArithmetic a(v.b, v.i32());
   for (int64_t n = 0; n < keySquares; ++n)
     for (int64_t e = 0; e < 2; ++e) {
       Value key = keys[2 * n + e];
       for (int64_t m = 0; m < rowSquares; ++m)
-        for (int64_t i = e; i < 4; i += 2)
-          for (const Band &band : bands) {
-            Value keep =
-                v.compare(band.inside ? CmpIPredicate::ule : CmpIPredicate::ugt,
-                          v.add(key, band.shift[2 * m + i / 2]), band.width);
-            logit(m, n, i) = v.select(keep, logit(m, n, i), lowest);
-          }
+        for (int64_t i = e; i < 4; i += 2) {
+          Value query = queries[2 * m + i / 2];
+          Value &result = logit(m, n, i);
+          if (std::optional<shed::KeySet> within = op.getWithin())
+            result = v.select(within->keeps(a, query, key), result, lowest);
+          for (auto set : op.getOutside().getAsRange<shed::KeySet>())
+            result = v.select(set.keeps(a, query, key), lowest, result);
+        }
     }
 }
 

@@ -85,11 +85,11 @@ void KernelLowering::layOut() {
     SmallVector<Attribute> sets(loop.getSkip().getValue());
     sets.push_back(loop.getOver());
     for (Attribute set : sets) {
-      auto blocks = dyn_cast<shed::BlocksAttr>(set);
-      if (!blocks ||
-          llvm::is_contained(llvm::make_first_range(layout.blocks), blocks))
+      std::optional<shed::KeyEntries> entries = shed::entriesOf(set);
+      if (!entries || !entries->blockKeys ||
+          llvm::is_contained(llvm::make_first_range(layout.blocks), *entries))
         continue;
-      layout.blocks.emplace_back(blocks, layout.perKey);
+      layout.blocks.emplace_back(*entries, layout.perKey);
       layout.perKey += 4;
     }
   });
@@ -196,8 +196,8 @@ func::FuncOp KernelLowering::run() {
   setHead(selects ? v.mul(listRow, headsPerList) : listRow);
   // A tile none of whose rows is to be computed has nothing to do.
   v.when(v.compare(arith::CmpIPredicate::sgt, rows.rows, v.constant(0)), [&] {
-    for (auto [blocks, offset] : layout.blocks)
-      expanded[blocks.getIndex()] = expandBlocks(blocks, offset);
+    for (const auto &[entries, offset] : layout.blocks)
+      expanded[entries.index] = expandBlocks(entries, offset);
     lowerBody(kernel.getBody().front());
   });
   func::ReturnOp::create(v.b);

@@ -46,7 +46,7 @@ struct ScratchLayout {
   /// Bytes for each of the n keys; offsets in them, times n.
   int64_t list = 0, mass = 0, spanMass = 0, perKey = 0;
   /// Likewise, of the keys of each list of blocks.
-  SmallVector<std::pair<shed::BlocksAttr, int64_t>> blocks;
+  SmallVector<std::pair<shed::KeyEntries, int64_t>> blocks;
 };
 
 /// The source of a pass over keys: places first + j, or list[j].
@@ -156,12 +156,13 @@ private:
 
   //===--- Lists.cpp -------------------------------------------------------===
   KeySource keySource(shed::ForKeysOp loop);
-  KeySource listSource(Attribute set);
-  KeySource expandBlocks(shed::BlocksAttr blocks, int64_t offset);
+  KeySource listSource(const shed::KeyEntries &entries);
+  KeySource expandBlocks(const shed::KeyEntries &entries, int64_t offset);
   KeyRange blockKeys(Value block, Value split, int64_t size);
-  Value sinksEnd(ArrayRef<shed::SinksAttr> sinks);
-  KeySource compact(KeySource source, ArrayRef<Attribute> skip,
-                    ArrayRef<shed::SinksAttr> sinks);
+  shed::PairArithmetic positionArithmetic();
+  Value endOf(ArrayRef<shed::KeySet> sets);
+  KeySource compact(KeySource source, ArrayRef<shed::KeyEntries> skip,
+                    ArrayRef<shed::KeySet> before);
 
   //===--- TopK.cpp --------------------------------------------------------===
   void initMass(bool span);

@@ -8,7 +8,6 @@
 #include "KernelLowering.h"
 
 #include "bundle/abi/Abi.h"
-#include "heddle/Dialect/Shed/IR/SinksBound.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -33,36 +32,35 @@ Value KernelLowering::placesBelow(Value bound) {
 }
 
 /// The keys that a list has for the group of the rows at hand.
-KeySource KernelLowering::listSource(Attribute set) {
-  shed::IndexedSet which = *shed::indexedSet(set);
-  auto known = expanded.find(which.index);
+KeySource KernelLowering::listSource(const shed::KeyEntries &entries) {
+  auto known = expanded.find(entries.index);
   if (known != expanded.end())
     return known->second;
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 which.index * sizeof(abi::IndexList);
+                 entries.index * sizeof(abi::IndexList);
   Value indices = field(v.ptr(), entry + offsetof(abi::IndexList, indices));
   Value groups = field(v.i64(), entry + offsetof(abi::IndexList, groups));
   Value keep = field(v.i64(), entry + offsetof(abi::IndexList, keep));
   Value heads = field(v.i64(), entry + offsetof(abi::IndexList, headsPerList));
   Value row = arith::DivUIOp::create(v.b, head, heads);
-  Value group =
-      v.add(v.mul(row, groups), v.quotient(placeOfRow(rows.row), which.group));
+  Value group = v.add(v.mul(row, groups),
+                      v.quotient(placeOfRow(rows.row), entries.group));
   return {keep, Value(), v.at(indices, v.mul(v.mul(group, keep), 4))};
 }
 
 /// Writes the keys of a list of blocks to scratch, for all passes of the task.
-KeySource KernelLowering::expandBlocks(shed::BlocksAttr blocks,
+KeySource KernelLowering::expandBlocks(const shed::KeyEntries &entries,
                                        int64_t offset) {
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 blocks.getIndex() * sizeof(abi::IndexList);
+                 entries.index * sizeof(abi::IndexList);
   Value split = field(v.i64(), entry + offsetof(abi::IndexList, split));
   Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, offset));
-  KeySource list = listSource(blocks);
+  KeySource list = listSource(entries);
   Value count =
       v.loop(v.constant(0), list.count, 1, v.constant(0),
              [&](Value t, ValueRange carried) {
                Value block = placeOf(list, t);
-               KeyRange keys = blockKeys(block, split, blocks.getSize());
+               KeyRange keys = blockKeys(block, split, entries.blockKeys);
                // Entries of -1 are missing.
                Value end = v.select(
                    v.compare(arith::CmpIPredicate::slt, block, v.constant(0)),
@@ -87,62 +85,79 @@ KeyRange KernelLowering::blockKeys(Value block, Value split, int64_t size) {
   return {first, end};
 }
 
-/// How many visible positions are sinks of any of these sets.
-Value KernelLowering::sinksEnd(ArrayRef<shed::SinksAttr> sinks) {
-  auto [size, told] = shed::SinksBound(sinks);
-  if (!told)
-    return placesBelow(v.constant(size));
-  Value bound = field(v.i64(), offsetof(abi::AttentionArgs, sinks));
-  return placesBelow(size ? v.greatest(bound, v.constant(size)) : bound);
+/// In the type of positions.
+shed::PairArithmetic KernelLowering::positionArithmetic() {
+  return {v.b, v.i64(), [this] {
+            return field(v.i64(), offsetof(abi::AttentionArgs, sinks));
+          }};
+}
+
+/// How many visible positions are in any of these sets, which begin at 0.
+Value KernelLowering::endOf(ArrayRef<shed::KeySet> sets) {
+  shed::PairArithmetic a = positionArithmetic();
+  Value bound;
+  for (shed::KeySet set : sets) {
+    Value end = set.getKeys(a, {}, {}).end;
+    bound = bound ? v.greatest(bound, end) : end;
+  }
+  return placesBelow(bound);
 }
 
 KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
-  SmallVector<shed::SinksAttr> sinks;
-  SmallVector<Attribute> lists;
-  for (Attribute set : loop.getSkip()) {
-    if (auto attr = dyn_cast<shed::SinksAttr>(set))
-      sinks.push_back(attr);
+  SmallVector<shed::KeySet> before;
+  SmallVector<shed::KeyEntries> lists;
+  for (auto set : loop.getSkip().getAsRange<shed::KeySet>()) {
+    if (std::optional<shed::KeyEntries> entries = set.getEntries())
+      lists.push_back(*entries);
     else
-      lists.push_back(set);
+      before.push_back(set);
   }
   KeySource source;
-  Attribute over = loop.getOver();
-  if (shed::indexedSet(over)) {
-    source = listSource(over);
-    if (!sinks.empty() || !lists.empty())
-      source = compact(source, lists, sinks);
+  if (std::optional<shed::KeyEntries> entries =
+          shed::entriesOf(loop.getOver())) {
+    source = listSource(*entries);
+    if (!before.empty() || !lists.empty())
+      source = compact(source, lists, before);
     return source;
   }
-  // A range [first, end), which the sinks shorten.
+  // A range [first, end), which the sets before it shorten.
   Value first = v.constant(0), end = n;
-  if (auto window = dyn_cast<shed::WindowAttr>(over)) {
-    int64_t half = window.getSize() / 2;
-    Value last = v.add(v.add(rows.row, rows.rows), -1);
-    first = placesBelow(v.add(positionAt(placeOfRow(rows.row)), -half));
-    end = placesBelow(v.add(positionAt(placeOfRow(last)), half + 1));
-  } else if (auto attr = dyn_cast<shed::SinksAttr>(over)) {
-    end = sinksEnd(attr);
-  } else if (isa<shed::SpanAttr>(over)) {
+  if (isa<shed::SpanAttr>(loop.getOver())) {
     size_t list = offsetof(abi::SelectArgs, list);
     Value split = field(v.i64(), list + offsetof(abi::IndexList, split));
     Value boundary = field(v.i64(), offsetof(abi::SelectArgs, boundary));
     first = blockKeys(boundary, split, *kernel.getGroup()).first;
+  } else {
+    auto over = cast<shed::KeySet>(loop.getOver());
+    Value firstRow, lastRow;
+    if (!over.isUniform()) {
+      Value last = v.add(v.add(rows.row, rows.rows), -1);
+      firstRow = positionAt(placeOfRow(rows.row));
+      lastRow = positionAt(placeOfRow(last));
+    }
+    shed::PairArithmetic a = positionArithmetic();
+    shed::PositionRange keys = over.getKeys(a, firstRow, lastRow);
+    if (keys.begin)
+      first = placesBelow(keys.begin);
+    if (keys.end)
+      end = placesBelow(keys.end);
   }
-  if (!sinks.empty())
-    first = v.greatest(first, sinksEnd(sinks));
+  if (!before.empty())
+    first = v.greatest(first, endOf(before));
   source = {v.greatest(v.sub(end, first), v.constant(0)), first, Value()};
   return lists.empty() ? source : compact(source, lists, {});
 }
 
-/// Writes the keys of `source` that are no sinks and in none of the lists
-/// `skip` to scratch: one merge of ascending lists.
-KeySource KernelLowering::compact(KeySource source, ArrayRef<Attribute> skip,
-                                  ArrayRef<shed::SinksAttr> sinks) {
+/// Writes the keys of `source` behind the sets `before` and in none of the
+/// lists `skip` to scratch: one merge of ascending lists.
+KeySource KernelLowering::compact(KeySource source,
+                                  ArrayRef<shed::KeyEntries> skip,
+                                  ArrayRef<shed::KeySet> before) {
   Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.list));
-  Value firstKey = sinks.empty() ? v.constant(0) : sinksEnd(sinks);
+  Value firstKey = before.empty() ? v.constant(0) : endOf(before);
   SmallVector<KeySource> lists;
-  for (Attribute list : skip)
-    lists.push_back(listSource(list));
+  for (const shed::KeyEntries &entries : skip)
+    lists.push_back(listSource(entries));
   // Carried: keys written, then the entry in each list.
   Values carried(1 + lists.size(), v.constant(0));
   carried = v.loop(

@@ -45,43 +45,23 @@ void KernelLowering::initSoftmax() {
   });
 }
 
-/// Row indices of vector `lane` of a panel.
+/// Leaves of each row the pairs that the masked sets say.
 void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
   Value lowest = v.splat(-infinity);
-  // |i - j| <= h is one unsigned comparison: i - j + h <= 2h.
-  struct Band {
-    Values shifted; ///< i + h
-    Value width;    ///< 2h
-    bool inside;
-  };
-  SmallVector<Band> bands;
   Value rowPositions = panelBase(layout.positions, layout.rowPanel, p);
-  auto addBand = [&](shed::WindowAttr window, bool inside) {
-    // No sequence is as long as a window of 2^30 keys.
-    int64_t half = std::min<int64_t>(window.getSize() / 2, 1 << 29);
-    Band band{{}, v.splat(v.integer(v.i32(), 2 * half)), inside};
-    for (int64_t i = 0; i < active; ++i)
-      band.shifted.push_back(
-          arith::AddIOp::create(v.b, v.loadLane(rowPositions, i, v.ints()),
-                                v.splat(v.integer(v.i32(), half))));
-    bands.push_back(band);
-  };
-  if (op.getWithin())
-    addBand(*op.getWithin(), true);
-  for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
-    addBand(window, false);
+  Values queries;
+  for (int64_t i = 0; i < active; ++i)
+    queries.push_back(v.loadLane(rowPositions, i, v.ints()));
+  shed::PairArithmetic a(v.b, v.ints());
   v.loop(v.constant(0), tile.count, 1, [&](Value j) {
     Value row = logitsRow(j);
     Value key = v.splat(v.narrow(positionAt(placeOf(tile, j))));
     for (int64_t i = 0; i < active; ++i) {
       Value logit = v.loadLane(row, i);
-      for (const Band &band : bands) {
-        Value distance = arith::SubIOp::create(v.b, band.shifted[i], key);
-        Value drop = v.compare(band.inside ? arith::CmpIPredicate::ugt
-                                           : arith::CmpIPredicate::ule,
-                               distance, band.width);
-        logit = v.select(drop, lowest, logit);
-      }
+      if (std::optional<shed::KeySet> within = op.getWithin())
+        logit = v.select(within->keeps(a, queries[i], key), logit, lowest);
+      for (auto set : op.getOutside().getAsRange<shed::KeySet>())
+        logit = v.select(set.keeps(a, queries[i], key), lowest, logit);
       v.storeLane(logit, row, i);
     }
   });

@@ -130,7 +130,7 @@ LogicalResult AttentionWriter::lower(Operation &op) {
         tiles[load.getResult()] =
             this->load(queryBase, firstRow, queryStride, taskEnd,
                        warp::warpgroupRows, {}, negative);
-        findWindows();
+        findRowKeys();
         return success();
       })
       .Case([&](shed::SoftmaxInitOp init) {
@@ -152,26 +152,26 @@ LogicalResult AttentionWriter::lower(Operation &op) {
 }
 
 LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
-  Attribute over = loop.getOver();
   auto refuse = [&](const Twine &why) {
     return loop.emitOpError() << "has no form for warpgroups: " << why;
   };
-  if (isa<shed::SpanAttr>(over))
+  if (!isa<shed::KeySet>(loop.getOver()))
     return refuse("kernels of attention have no second span");
-  if (!llvm::all_of(loop.getSkip(), llvm::IsaPred<shed::SinksAttr>))
+  if (llvm::any_of(loop.getSkip(), shed::entriesOf))
     return refuse("it skips the keys of a list");
-  auto blocks = dyn_cast<shed::BlocksAttr>(over);
-  if (blocks && blocks.getSize() % tiling.getKeys())
-    return refuse("tiles of " + Twine(tiling.getKeys()) +
-                  " keys do not divide blocks of " + Twine(blocks.getSize()));
-  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(over))
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
     return refuse("blocks of a cluster share tiles of all keys alone");
-  if (shed::indexedSet(over) && tiling.getKeyShares() > 1)
+  std::optional<shed::KeyEntries> entries = shed::entriesOf(loop.getOver());
+  if (!entries)
+    return success();
+  if (entries->blockKeys % tiling.getKeys())
+    return refuse("tiles of " + Twine(tiling.getKeys()) +
+                  " keys do not divide blocks of " + Twine(entries->blockKeys));
+  if (tiling.getKeyShares() > 1)
     return refuse("blocks divide keys among them where there are no lists");
-  if (isa<shed::ListAttr>(over) && tiling.getTma())
+  if (!entries->blockKeys && tiling.getTma())
     return refuse("tensor maps bring consecutive keys, not those of a list");
-  if (isa<shed::ListAttr>(over) &&
-      kernel.getEncoding() == shed::Encoding::Bitmap)
+  if (!entries->blockKeys && kernel.getEncoding() == shed::Encoding::Bitmap)
     return refuse("keys of a bitmap are not read one by one");
   return success();
 }
@@ -260,40 +260,28 @@ Logits AttentionWriter::score(const Logits &from,
   Value scale = v.mulf(from.factor, v.real(ln2));
   float factorLeft = 1;
   auto type = from.fragment.getType();
-  // `each`: the key's position; null where the tile has consecutive keys, each
-  // at the position of its number.
-  auto scored = [&](Value each) -> Values {
-    Values inputs = {from.fragment};
+  Values inputs = {from.fragment};
+  if (asksRow)
+    inputs.push_back(rowPositions);
+  auto scored = [&](ValueRange element, Value key) {
+    MapScores target(v.b);
+    ScoredPair pair;
+    pair.product = element[0];
+    pair.scale = scale;
+    pair.head = head;
     if (asksRow)
-      inputs.push_back(rowPositions);
-    if (each)
-      inputs.push_back(each);
-    return {v.map(type, inputs, [&](ValueRange element, Value, Value column) {
-      MapScores target(v.b);
-      ScoredPair pair;
-      pair.product = element[0];
-      pair.scale = scale;
-      pair.head = head;
-      if (asksRow)
-        pair.query = element[1];
-      if (asksKey)
-        pair.key = each ? element.back() : v.add(column, keys.first);
-      ScoredLogit result = emitScores(target, scores, pair);
-      factorLeft = result.factor;
-      return result.value;
-    })};
+      pair.query = element[1];
+    pair.key = key;
+    ScoredLogit result = emitScores(target, scores, pair);
+    factorLeft = result.factor;
+    return result.value;
   };
-  Values result;
-  if (!asksKey)
-    result = scored({});
+  Value result;
+  if (asksKey)
+    result = mapKeys(type, inputs, pass, keys, scored);
   else
-    result = v.choose(
-        v.isNull(positions()), type,
-        [&] { return scored(keys.rows ? eachKey(pass, keys) : Value()); },
-        [&] {
-          Value each = eachKey(pass, keys);
-          return scored(warp::ReadOp::create(v.b, each.getType(), positions(),
-                                             each, v.i32()));
-        });
-  return {result[0], v.real(factorLeft * log2e)};
+    result = v.map(type, inputs, [&](ValueRange element, Value, Value) {
+      return scored(element, {});
+    });
+  return {result, v.real(factorLeft * log2e)};
 }

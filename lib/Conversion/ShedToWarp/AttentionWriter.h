@@ -28,7 +28,7 @@ struct RunningSoftmax {
 
 /// A pass over keys, tile by tile.
 struct KeyPass {
-  Attribute over;
+  shed::KeySet over;
   Value tiles;                 ///< i32
   Value count;                 ///< i32: keys, but of a list of blocks
   Value first;                 ///< i32: of a range that need not begin at 0
@@ -37,10 +37,14 @@ struct KeyPass {
   Value skipped;               ///< i32: keys of a list before it do not count
 };
 
-/// The keys in a window of each row: a range, as positions ascend.
-struct RowWindow {
-  Value first, length; ///< of each row: columns of i32
-  KeyRange some, all;  ///< of any row of the block, of all of the warpgroup
+/// The keys that rows have in a set which differs by row: a range, as positions
+/// ascend, or a part of one.
+struct RowKeys {
+  KeyRange some; ///< of any row of the block
+  /// Where each row's are a range: that of all of the warpgroup's rows, and
+  /// each row's as columns of i32.
+  std::optional<KeyRange> all;
+  Value first, length;
 };
 
 /// The keys of a tile: where they stand and how many there are from the first
@@ -80,7 +84,7 @@ private:
 
   //===--- Which keys: KeyPasses.cpp ---------------------------------------===
   KeyPass keyPass(shed::ForKeysOp loop);
-  KeyList keyList(Attribute over);
+  KeyList keyList(const shed::KeyEntries &entries);
   TileKeys keysOf(const KeyPass &pass, Value tile);
   /// The keys of a tile that ends within none: [first, end) holds all of them.
   KeyRange rangeOf(const KeyPass &pass, const TileKeys &keys);
@@ -88,10 +92,15 @@ private:
   Value eachKey(const KeyPass &pass, const TileKeys &keys);
   Value positions();
   Value positionOf(Value row);
-  void findWindows();
+  void findRowKeys();
   void findRowPositions();
-  void findWindow(shed::WindowAttr window);
+  RowKeys rowKeysOf(shed::KeySet set);
   Value countBelow(Value bounds);
+  /// What `body` makes of each element of `inputs`, given where its key stands
+  /// in the sequence.
+  Value mapKeys(Type type, ValueRange inputs, const KeyPass &pass,
+                const TileKeys &keys,
+                function_ref<Value(ValueRange elements, Value key)> body);
   Logits mask(shed::MaskOp op, const Logits &logits, const KeyPass &pass,
               const TileKeys &keys);
   Value maskEnd(Value logits, const KeyPass &pass, const TileKeys &keys);
@@ -137,7 +146,7 @@ private:
   Value negative;     ///< whether the sign of `scale` is to go into the queries
   Value firstRow;     ///< of the warpgroup
   Value rowPositions; ///< a column of i32, where they are compared
-  DenseMap<Attribute, RowWindow> windows;
+  DenseMap<Attribute, RowKeys> rowKeys;
 
   // What the ops of `shed` gave.
   DenseMap<Value, Value> tiles;

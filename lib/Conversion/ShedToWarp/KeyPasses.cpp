@@ -22,43 +22,33 @@ using Values = NVVMBuilder::Values;
 
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// No sequence is as long as a window of 2^30 keys.
-static int64_t halfOf(shed::WindowAttr window) {
-  return std::min<int64_t>(window.getSize() / 2, 1 << 29);
-}
-
 //===----------------------------------------------------------------------===//
 // Passes and their tiles
 //===----------------------------------------------------------------------===//
 
-KeyList AttentionWriter::keyList(Attribute over) {
-  shed::IndexedSet which = *shed::indexedSet(over);
+KeyList AttentionWriter::keyList(const shed::KeyEntries &entries) {
   size_t entry = offsetof(abi::AttentionArgs, lists) +
-                 which.index * sizeof(abi::IndexList);
+                 entries.index * sizeof(abi::IndexList);
   Value row = head;
   if (kernel.getSharedLists())
     row = v.quotient(
         head, v.narrow(field(v.i64(),
                              entry + offsetof(abi::IndexList, headsPerList))));
-  auto blocks = dyn_cast<shed::BlocksAttr>(over);
   return loadKeyList(v, kernel.getEncoding().value_or(shed::Encoding::Int32),
-                     blocks ? blocks.getSize() : 0,
-                     v.at(args, static_cast<int64_t>(entry)), row,
-                     v.quotient(tileStart, which.group));
+                     entries.blockKeys, v.at(args, static_cast<int64_t>(entry)),
+                     row, v.quotient(tileStart, entries.group));
 }
 
 KeyPass AttentionWriter::keyPass(shed::ForKeysOp loop) {
   const int64_t keys = tiling.getKeys();
   KeyPass pass;
-  pass.over = loop.getOver();
+  pass.over = cast<shed::KeySet>(loop.getOver());
   pass.end = n;
-  SmallVector<shed::SinksAttr> skip;
-  for (Attribute set : loop.getSkip())
-    skip.push_back(cast<shed::SinksAttr>(set));
+  auto skip = llvm::to_vector(loop.getSkip().getAsRange<shed::KeySet>());
   if (!skip.empty())
-    pass.skipped = sinksEnd(v, skip, args, positions(), n);
-  if (shed::indexedSet(pass.over)) {
-    pass.list = keyList(pass.over);
+    pass.skipped = endOf(v, skip, args, positions(), n);
+  if (std::optional<shed::KeyEntries> entries = pass.over.getEntries()) {
+    pass.list = keyList(*entries);
     pass.count = pass.list->keep;
     if (pass.list->blockKeys) {
       pass.tiles = v.mul(pass.count, pass.list->blockKeys / keys);
@@ -68,12 +58,12 @@ KeyPass AttentionWriter::keyPass(shed::ForKeysOp loop) {
     pass.count = n;
   } else {
     pass.first = v.word(0);
-    if (auto window = dyn_cast<shed::WindowAttr>(pass.over)) {
-      const KeyRange &some = windows.at(window).some;
+    if (!pass.over.isUniform()) {
+      const KeyRange &some = rowKeys.at(pass.over).some;
       pass.first = some.first;
       pass.end = some.end;
-    } else if (auto sinks = dyn_cast<shed::SinksAttr>(pass.over)) {
-      pass.end = sinksEnd(v, sinks, args, positions(), n);
+    } else if (!isa<shed::AllAttr>(pass.over)) {
+      pass.end = endOf(v, pass.over, args, positions(), n);
     }
     if (pass.skipped)
       pass.first = v.greatest(pass.first, pass.skipped);
@@ -101,8 +91,7 @@ TileKeys AttentionWriter::keysOf(const KeyPass &pass, Value tile) {
     return {v.word(0), left, n, rows, rank};
   }
   const int64_t parts = pass.list->blockKeys / keys;
-  Value block = v.loadConstant(
-      v.i32(), v.at(pass.list->base, v.mul(v.quotient(tile, parts), 4)), 4);
+  Value block = entryOf(v, *pass.list, v.quotient(tile, parts));
   Value gone = v.compare(CmpIPredicate::slt, block, int64_t(0));
   KeyRange range = keysOfBlock(v, v.greatest(block, v.word(0)), n,
                                pass.list->split, pass.list->blockKeys);
@@ -116,15 +105,9 @@ KeyRange AttentionWriter::rangeOf(const KeyPass &pass, const TileKeys &keys) {
   if (!keys.rows)
     return {keys.first, v.add(keys.first, size)};
   // Lists ascend.
-  auto entry = [&](Value rank) -> Value {
-    const bool wide = pass.list->encoding != shed::Encoding::Uint16;
-    Value at = v.at(pass.list->base, v.mul(rank, wide ? 4 : 2));
-    if (wide)
-      return v.loadConstant(v.i32(), at, 4);
-    return arith::ExtUIOp::create(v.b, v.i32(), v.loadConstant(v.i16(), at, 2));
-  };
   Value last = v.least(v.add(keys.rank, size - 1), v.add(pass.count, -1));
-  return {entry(keys.rank), v.add(entry(last), 1)};
+  return {entryOf(v, *pass.list, keys.rank),
+          v.add(entryOf(v, *pass.list, last), 1)};
 }
 
 Value AttentionWriter::eachKey(const KeyPass &pass, const TileKeys &keys) {
@@ -142,7 +125,7 @@ Value AttentionWriter::eachKey(const KeyPass &pass, const TileKeys &keys) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions and windows
+// Positions, and what rows have of sets that differ by row
 //===----------------------------------------------------------------------===//
 
 /// Of each key, or null where key j stands at j.
@@ -165,24 +148,26 @@ Value AttentionWriter::positionOf(Value row) {
 }
 
 /// What passes and masks ask of rows, before the first of them.
-void AttentionWriter::findWindows() {
-  llvm::SetVector<shed::WindowAttr> all;
+void AttentionWriter::findRowKeys() {
+  llvm::SetVector<Attribute> sets;
+  auto add = [&](Attribute set) {
+    if (auto keys = dyn_cast_or_null<shed::KeySet>(set);
+        keys && !keys.isUniform())
+      sets.insert(set);
+  };
   kernel.walk([&](Operation *op) {
     if (auto loop = dyn_cast<shed::ForKeysOp>(op))
-      if (auto window = dyn_cast<shed::WindowAttr>(loop.getOver()))
-        all.insert(window);
+      add(loop.getOver());
     auto mask = dyn_cast<shed::MaskOp>(op);
     if (!mask)
       return;
-    if (mask.getWithin())
-      all.insert(*mask.getWithin());
-    for (auto window : mask.getOutside().getAsRange<shed::WindowAttr>())
-      all.insert(window);
+    add(mask.getWithinAttr());
+    llvm::for_each(mask.getOutside(), add);
   });
-  if (!all.empty() || kernel.comparesRows())
+  if (!sets.empty() || kernel.comparesRows())
     findRowPositions();
-  for (shed::WindowAttr window : all)
-    findWindow(window);
+  for (Attribute set : sets)
+    rowKeys[set] = rowKeysOf(cast<shed::KeySet>(set));
 }
 
 /// Where the warpgroup's rows stand, those behind the last one like it.
@@ -222,31 +207,60 @@ Value AttentionWriter::countBelow(Value bounds) {
       })[0];
 }
 
-void AttentionWriter::findWindow(shed::WindowAttr window) {
-  const int64_t half = halfOf(window);
-  auto below = [&](Value position, int64_t distance) {
-    return placesBelow(v, positions(), n, v.add(position, distance));
+RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
+  shed::PairArithmetic a = positionArithmetic(v, args);
+  auto below = [&](const shed::PositionRange &range) -> KeyRange {
+    return {placesBelow(v, positions(), n, range.begin),
+            placesBelow(v, positions(), n, range.end)};
   };
-  RowWindow result;
+  RowKeys result;
   Value last = v.add(taskEnd, -1);
-  result.some = {below(positionOf(v.least(taskRow, last)), -half),
-                 below(positionOf(last), half + 1)};
+  result.some = below(
+      set.getKeys(a, positionOf(v.least(taskRow, last)), positionOf(last)));
   Value end = v.least(v.add(firstRow, warp::warpgroupRows - 1), last);
-  result.all = {below(positionOf(end), -half),
-                below(positionOf(v.least(firstRow, last)), half + 1)};
-  auto bounds = [&](int64_t distance) {
-    return countBelow(v.map(rowPositions.getType(), rowPositions,
-                            [&](ValueRange element, Value, Value) {
-                              return v.add(element[0], distance);
-                            }));
+  std::optional<shed::PositionRange> common = set.getCommonKeys(
+      a, positionOf(v.least(firstRow, last)), positionOf(end));
+  if (!common)
+    return result;
+  result.all = below(*common);
+  Type column = rowPositions.getType();
+  auto bounds = [&](Value shed::PositionRange::*bound) {
+    return countBelow(
+        v.map(column, rowPositions, [&](ValueRange element, Value, Value) {
+          return set.getKeys(a, element[0], element[0]).*bound;
+        }));
   };
-  result.first = bounds(-half);
+  result.first = bounds(&shed::PositionRange::begin);
   result.length =
-      v.map(rowPositions.getType(), {bounds(half + 1), result.first},
+      v.map(column, {bounds(&shed::PositionRange::end), result.first},
             [&](ValueRange element, Value, Value) {
               return v.sub(element[0], element[1]);
             });
-  windows[window] = result;
+  return result;
+}
+
+Value AttentionWriter::mapKeys(
+    Type type, ValueRange inputs, const KeyPass &pass, const TileKeys &keys,
+    function_ref<Value(ValueRange elements, Value key)> body) {
+  // `each`: the key's position; null where the tile has consecutive keys, each
+  // at the position of its number.
+  auto mapped = [&](Value each) -> Values {
+    Values all(inputs);
+    if (each)
+      all.push_back(each);
+    return {v.map(type, all, [&](ValueRange element, Value, Value column) {
+      return body(element.take_front(inputs.size()),
+                  each ? element.back() : v.add(column, keys.first));
+    })};
+  };
+  return v.choose(
+      v.isNull(positions()), type,
+      [&] { return mapped(keys.rows ? eachKey(pass, keys) : Value()); },
+      [&] {
+        Value each = eachKey(pass, keys);
+        return mapped(warp::ReadOp::create(v.b, each.getType(), positions(),
+                                           each, v.i32()));
+      })[0];
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,61 +270,83 @@ void AttentionWriter::findWindow(shed::WindowAttr window) {
 Logits AttentionWriter::mask(shed::MaskOp op, const Logits &logits,
                              const KeyPass &pass, const TileKeys &keys) {
   KeyRange range = rangeOf(pass, keys);
-  struct Band {
-    RowWindow window;
+  struct Part {
+    shed::KeySet set;
+    const RowKeys &rows;
     bool inside;
   };
-  SmallVector<Band> bands;
-  Value whole;
-  auto add = [&](shed::WindowAttr attr, bool inside) {
-    const RowWindow &window = windows.at(attr);
-    // All rows have all of these keys, or none has any.
+  SmallVector<Part> parts;
+  Value whole;        // all rows have all of these keys, or none has any
+  bool never = false; // that can't be told
+  auto add = [&](shed::KeySet set, bool inside) {
+    const RowKeys &rows = rowKeys.at(set);
+    parts.push_back({set, rows, inside});
+    if (inside && !rows.all) {
+      never = true;
+      return;
+    }
     Value same =
-        inside
-            ? v.both(
-                  v.compare(CmpIPredicate::sge, range.first, window.all.first),
-                  v.compare(CmpIPredicate::sle, range.end, window.all.end))
-            : v.either(
-                  v.compare(CmpIPredicate::sle, range.end, window.some.first),
-                  v.compare(CmpIPredicate::sge, range.first, window.some.end));
+        inside ? v.both(v.compare(CmpIPredicate::sge, range.first,
+                                  rows.all->first),
+                        v.compare(CmpIPredicate::sle, range.end, rows.all->end))
+               : v.either(
+                     v.compare(CmpIPredicate::sle, range.end, rows.some.first),
+                     v.compare(CmpIPredicate::sge, range.first, rows.some.end));
     whole = whole ? v.both(whole, same) : same;
-    bands.push_back({window, inside});
   };
-  if (op.getWithin())
-    add(*op.getWithin(), true);
-  for (auto window : op.getOutside().getAsRange<shed::WindowAttr>())
-    add(window, false);
-  if (!whole)
-    return logits;
+  if (std::optional<shed::KeySet> within = op.getWithin())
+    add(*within, true);
+  for (auto set : op.getOutside().getAsRange<shed::KeySet>())
+    add(set, false);
 
   Type type = logits.fragment.getType();
-  Value masked = v.choose(
-      whole, type, [&]() -> Values { return {logits.fragment}; },
-      [&]() -> Values {
-        Values inputs = {logits.fragment};
-        for (const Band &band : bands)
-          inputs.append({band.window.first, band.window.length});
-        if (keys.rows)
-          inputs.push_back(eachKey(pass, keys));
-        Value lowest = v.real(-infinity);
-        return {
-            v.map(type, inputs, [&](ValueRange element, Value, Value column) {
-              Value result = element[0];
-              for (auto [i, band] : llvm::enumerate(bands)) {
-                // One unsigned comparison: keys before are far behind.
-                Value first = element[1 + 2 * i];
-                Value at = keys.rows ? v.sub(element.back(), first)
-                                     : v.add(column, v.sub(keys.first, first));
-                Value keep = v.compare(band.inside ? CmpIPredicate::ult
-                                                   : CmpIPredicate::uge,
-                                       at, element[2 + 2 * i]);
-                result = v.select(keep, result, lowest);
-              }
-              return result;
-            })};
-      })[0];
-  // The window of a row ends where that of the block does, or sooner.
-  return {masked, logits.factor,
+  Value lowest = v.real(-infinity);
+  auto choose = [&](const Part &part, Value keep, Value logit) -> Value {
+    return part.inside ? v.select(keep, logit, lowest)
+                       : v.select(keep, lowest, logit);
+  };
+  // Where each row's keys are a range, a key's number says whether it is there.
+  auto byRange = [&]() -> Values {
+    Values inputs = {logits.fragment};
+    for (const Part &part : parts)
+      inputs.append({part.rows.first, part.rows.length});
+    if (keys.rows)
+      inputs.push_back(eachKey(pass, keys));
+    return {v.map(type, inputs, [&](ValueRange element, Value, Value column) {
+      Value result = element[0];
+      for (auto [i, part] : llvm::enumerate(parts)) {
+        // One unsigned comparison: keys before are far behind.
+        Value first = element[1 + 2 * i];
+        Value at = keys.rows ? v.sub(element.back(), first)
+                             : v.add(column, v.sub(keys.first, first));
+        result =
+            choose(part, v.compare(CmpIPredicate::ult, at, element[2 + 2 * i]),
+                   result);
+      }
+      return result;
+    })};
+  };
+  auto byPosition = [&]() -> Values {
+    shed::PairArithmetic a = positionArithmetic(v, args);
+    return {mapKeys(type, {logits.fragment, rowPositions}, pass, keys,
+                    [&](ValueRange element, Value key) {
+                      Value result = element[0];
+                      for (const Part &part : parts)
+                        result = choose(
+                            part, part.set.keeps(a, element[1], key), result);
+                      return result;
+                    })};
+  };
+  const bool ranges =
+      llvm::all_of(parts, [](const Part &part) { return part.rows.all; });
+  auto masked = [&] { return ranges ? byRange() : byPosition(); };
+  Value result =
+      never ? masked()[0]
+            : v.choose(
+                  whole, type, [&]() -> Values { return {logits.fragment}; },
+                  masked)[0];
+  // A row's keys end where those of the block do, or sooner.
+  return {result, logits.factor,
           op.getWithin() && *op.getWithin() == pass.over};
 }
 

@@ -73,7 +73,7 @@ shed.kernel @unmasked attention element(bf16) head_dim(64) {
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
     // expected-note@+1 {{it is taken here}}
-    %m = shed.mask %l, %keys within <8>
+    %m = shed.mask %l, %keys within #shed.window<8>
     // expected-error@+1 {{'shed.softmax_update' op takes a tile of logits that is taken before and changed in its place; take what was made of it}}
     %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
@@ -241,8 +241,8 @@ shed.kernel @unmasked_window attention element(f32) head_dim(64) {
     %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
     %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
-    %m = shed.mask %l, %keys within <10>
-    // expected-error@+1 {{'shed.softmax_update' op counts every key that some row of the tile is near to: in a pass over #shed.window<8> logits are masked within it, or within a smaller one}}
+    %m = shed.mask %l, %keys within #shed.window<10>
+    // expected-error@+1 {{'shed.softmax_update' op counts every key that some row of the tile has: in a pass over #shed.window<8> logits are masked within it, or within a part of it}}
     %n = shed.softmax_update %c, %m, %v : !shed.tile<keys, channels, f32>
     shed.yield %n : !shed.softmax
   }
@@ -259,7 +259,7 @@ shed.kernel @late_scores attention element(f32) head_dim(64) {
     %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
     %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
-    %m = shed.mask %l, %keys within <10>
+    %m = shed.mask %l, %keys within #shed.window<10>
     // expected-error@+1 {{'shed.scores' op takes logits that are not shed.dot's; scores come before masks, once}}
     %f = shed.scores %m at %keys (%logit) {
       %x = arith.negf %logit : f32

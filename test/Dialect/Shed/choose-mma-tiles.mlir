@@ -67,7 +67,7 @@ shed.kernel @window attention element(bf16) head_dim(128) {
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %m = shed.mask %l, %keys within <256>
+    %m = shed.mask %l, %keys within #shed.window<256>
     %n = shed.softmax_update %c, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }

@@ -71,7 +71,7 @@
 // UNIONS-SAME: wgmma_tiling<consumers = 1
 // UNIONS: %[[INIT:.*]] = shed.softmax_init
 // UNIONS: %[[NEAR:.*]] = shed.for_keys over #shed.window<128> init(%[[INIT]])
-// UNIONS: shed.mask {{.*}} within <128>{{$}}
+// UNIONS: shed.mask {{.*}} within #shed.window<128>{{$}}
 // UNIONS: %[[SINKS:.*]] = shed.for_keys over #shed.sinks<4> init(%[[NEAR]])
 // UNIONS: %[[M:.*]] = shed.mask {{.*}} outside [#shed.window<128>]
 // UNIONS: shed.softmax_update {{.*}}, %[[M]],
@@ -237,7 +237,7 @@ shed.kernel @ranges attention element(bf16) head_dim(128) {
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %m = shed.mask %l, %keys within <128>
+    %m = shed.mask %l, %keys within #shed.window<128>
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
@@ -259,7 +259,7 @@ shed.kernel @union attention element(bf16) head_dim(128) encoding(uint16) {
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %m = shed.mask %l, %keys within <128>
+    %m = shed.mask %l, %keys within #shed.window<128>
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }

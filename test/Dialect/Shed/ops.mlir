@@ -23,7 +23,7 @@ shed.kernel @mixed attention element(f32) head_dim(128) writes_lse
     %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
     %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
-    // CHECK: shed.mask %{{.+}}, %{{.+}} within <64> outside [#shed.window<8>]
+    // CHECK: shed.mask %{{.+}}, %{{.+}} within #shed.window<64> outside [#shed.window<8>]
     %m = shed.mask %l, %keys within #shed.window<64> outside [#shed.window<8>]
     %n = shed.softmax_update %s, %m, %v : !shed.tile<keys, channels, f32>
     shed.yield %n : !shed.softmax

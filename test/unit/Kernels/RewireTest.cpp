@@ -138,7 +138,8 @@ private:
                              : ArrayAttr::get(context, sets[2 + random() % 2]));
     } else if (auto mask = dyn_cast<shed::MaskOp>(op)) {
       if (random() % 2)
-        mask.setWithinAttr(random() % 2 ? window() : shed::WindowAttr());
+        mask.setWithinAttr(random() % 2 ? shed::KeySet(window())
+                                        : shed::KeySet());
       else
         mask.setOutsideAttr(ArrayAttr::get(
             context, random() % 2 ? ArrayRef<Attribute>()

@@ -55,12 +55,13 @@ private:
       return position < (sinks.isDynamic()
                              ? std::max<int64_t>(0, pattern.sinksTold(s))
                              : sinks.getSize());
-    if (std::optional<shed::IndexedSet> list = shed::indexedSet(set))
+    if (std::optional<shed::KeyEntries> list = shed::entriesOf(set))
       return pattern.lists[list->index].contains(h, s.place[r], j);
     return true;
   }
 
-  bool inWindow(shed::WindowAttr window, int64_t j) const {
+  bool inWindow(Attribute set, int64_t j) const {
+    auto window = cast<shed::WindowAttr>(set);
     return std::abs(s.position[s.place[r]] - s.position[j]) <=
            window.getSize() / 2;
   }
@@ -106,7 +107,7 @@ private:
           log2e;
     } else if (auto mask = dyn_cast<shed::MaskOp>(op)) {
       bool keeps = !mask.getWithin() || inWindow(*mask.getWithin(), j);
-      for (auto window : mask.getOutside().getAsRange<shed::WindowAttr>())
+      for (Attribute window : mask.getOutside())
         keeps &= !inWindow(window, j);
       logits[mask.getResult()] = keeps ? logits[mask.getLogits()] : -infinity;
     } else if (auto update = dyn_cast<shed::SoftmaxUpdateOp>(op)) {

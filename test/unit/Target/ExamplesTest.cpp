@@ -63,15 +63,17 @@ static bool isCopy(Operation &op) {
   if (!kernel || kernel.getEncoding().value_or(shed::Encoding::Int32) ==
                      shed::Encoding::Int32)
     return false;
+  auto readsKeys = [](Attribute set) {
+    std::optional<shed::KeyEntries> entries = shed::entriesOf(set);
+    return entries && !entries->blockKeys;
+  };
   return !kernel
-              .walk([](Operation *inner) {
+              .walk([&](Operation *inner) {
                 auto choice = dyn_cast<shed::TopKOp>(inner);
                 auto loop = dyn_cast<shed::ForKeysOp>(inner);
-                bool keys =
-                    (choice && !choice.getBlocks()) ||
-                    (loop && (isa<shed::ListAttr>(loop.getOver()) ||
-                              llvm::any_of(loop.getSkip(),
-                                           llvm::IsaPred<shed::ListAttr>)));
+                bool keys = (choice && !choice.getBlocks()) ||
+                            (loop && (readsKeys(loop.getOver()) ||
+                                      llvm::any_of(loop.getSkip(), readsKeys)));
                 return keys ? WalkResult::interrupt() : WalkResult::advance();
               })
               .wasInterrupted();

@@ -126,7 +126,8 @@ TEST_F(WarpKernels, KeyShares) {
     Problem near{700, 70, 1, 1, 0.1f};
     near.window = 60;
     near.moved = true;
-    check(compile(type, headDim, tiling, {{"window<60>", "", "within <60>"}}),
+    check(compile(type, headDim, tiling,
+                  {{"window<60>", "", "within #shed.window<60>"}}),
           type[0] == 'b', headDim, near, seed++);
   }
 }
@@ -358,12 +359,13 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   const std::string three = "consumers = 3, keys = 128, stages = 2, parts = 2, "
                             "producer_registers = 32, consumer_registers = 160";
   const std::vector<KeySet> ranges = {
-      {"sinks<?>"}, {"window<4096>", "[#shed.sinks<?>]", "within <4096>"}};
+      {"sinks<?>"},
+      {"window<4096>", "[#shed.sinks<?>]", "within #shed.window<4096>"}};
   judge("bf16", 128, three, ranges);
   judge("bf16", 128, three + ", tma = true", ranges);
   judge("bf16", 128,
         "consumers = 2, keys = 128, stages = 2, parts = 2, "
         "producer_registers = 40, consumer_registers = 232",
-        {{"window<512>", "", "within <512>"},
+        {{"window<512>", "", "within #shed.window<512>"},
          {"list<0, group = 128>", "", "outside [#shed.window<512>]"}});
 }

@@ -26,7 +26,7 @@ TEST_F(WarpKernels, Windows) {
                       "producer_registers = 32, consumer_registers = "
                       "160") +
               copies,
-          {{window, "", "within <" + std::to_string(size) + ">"}});
+          {{window, "", "within #shed.window<" + std::to_string(size) + ">"}});
       ASSERT_FALSE(code.ptx.empty());
       for (auto [n, rows, apart, moved] :
            {std::tuple(1, 1, false, false), std::tuple(450, 450, false, false),
@@ -54,7 +54,8 @@ TEST_F(WarpKernels, SinksAndWindows) {
       const std::string sinks = told ? "sinks<?>" : "sinks<70>";
       Compiled code = compile(
           "f16", 64, tiling + copies,
-          {{sinks}, {"window<90>", "[#shed." + sinks + "]", "within <90>"}});
+          {{sinks},
+           {"window<90>", "[#shed." + sinks + "]", "within #shed.window<90>"}});
       ASSERT_FALSE(code.ptx.empty());
       for (auto [n, rows, apart, moved] :
            {std::tuple(1, 1, false, false), std::tuple(60, 60, false, false),
@@ -80,9 +81,9 @@ TEST_F(WarpKernels, Unions) {
     Compiled code = compile(
         "bf16", 64, tiling,
         {{"sinks<5>"},
-         {"window<50>", "[#shed.sinks<5>]", "within <50>"},
+         {"window<50>", "[#shed.sinks<5>]", "within #shed.window<50>"},
          {"window<90>", "[#shed.sinks<5>]",
-          "within <90> outside [#shed.window<50>]"},
+          "within #shed.window<90> outside [#shed.window<50>]"},
          {blocks ? "blocks<0, size = 64>" : "list<0, group = 64>",
           "[#shed.sinks<5>]", "outside [#shed.window<50>, #shed.window<90>]"}},
         "int32");
@@ -119,8 +120,9 @@ TEST_F(WarpKernels, Positions) {
       shed.yield %z : f32
     })";
   uint64_t seed = 1;
-  for (const KeySet &pass : {KeySet{"all"}, KeySet{"list<0, group = 128>"},
-                             KeySet{"window<90>", "", "within <90>"}}) {
+  for (const KeySet &pass :
+       {KeySet{"all"}, KeySet{"list<0, group = 128>"},
+        KeySet{"window<90>", "", "within #shed.window<90>"}}) {
     SCOPED_TRACE(pass.over);
     Compiled code = compile("bf16", 64, tiling, {pass}, "", bias);
     ASSERT_FALSE(code.ptx.empty());

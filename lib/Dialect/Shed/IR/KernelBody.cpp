@@ -104,25 +104,23 @@ static LogicalResult verifyMaker(Operation *op, Value operand, StringRef what) {
                            << Maker::getOperationName();
 }
 
-/// A pass over a window visits more keys for a row than its own.
+/// A pass over a set whose keys differ by row visits more for a row than its
+/// own.
 static LogicalResult verifyMasked(ForKeysOp loop, SoftmaxUpdateOp update) {
-  auto window = dyn_cast<WindowAttr>(loop.getOver());
-  if (!window)
+  auto over = dyn_cast<KeySet>(loop.getOver());
+  if (!over || over.isUniform())
     return success();
   Operation *op = update.getLogits().getDefiningOp();
   while (op) {
     auto mask = dyn_cast<MaskOp>(op);
-    if (mask && mask.getWithin() &&
-        mask.getWithin()->getSize() / 2 <= window.getSize() / 2)
+    if (mask && mask.getWithin() && over.contains(*mask.getWithin()))
       return success();
     op =
         isa<MaskOp, ScoresOp>(op) ? op->getOperand(0).getDefiningOp() : nullptr;
   }
   return update.emitOpError()
-         << "counts every key that some row of the tile is near to: in a pass "
-            "over #shed.window<"
-         << window.getSize()
-         << "> logits are masked within it, or within a smaller one";
+         << "counts every key that some row of the tile has: in a pass over "
+         << over << " logits are masked within it, or within a part of it";
 }
 
 static LogicalResult verifyPass(ForKeysOp loop, bool attends) {

@@ -67,38 +67,6 @@ void ShedDialect::initialize() {
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
-LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
-  if (size < 0)
-    return emitError() << "a window has a size of at least 0, not " << size;
-  return success();
-}
-
-LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
-  if (size < 1 && !ShapedType::isDynamic(size))
-    return emitError() << "sinks have a size of at least 1, not " << size;
-  return success();
-}
-
-LogicalResult ListAttr::verify(EmitError emitError, int64_t index,
-                               int64_t group) {
-  if (index < 0)
-    return emitError() << "a list's index is at least 0, not " << index;
-  if (group < 1)
-    return emitError() << "a list's group has at least 1 row, not " << group;
-  return success();
-}
-
-LogicalResult BlocksAttr::verify(EmitError emitError, int64_t index,
-                                 int64_t size) {
-  if (index < 0)
-    return emitError() << "a list's index is at least 0, not " << index;
-  // As many rows share a list, and no group has more.
-  if (size < 1 || size > ::heddle::bundle::maxGroup)
-    return emitError() << "a block has 1 to " << ::heddle::bundle::maxGroup
-                       << " keys, not " << size;
-  return success();
-}
-
 LogicalResult TilingAttr::verify(EmitError emitError, int64_t queryRows,
                                  int64_t panel, int64_t keys, int64_t lanes,
                                  int64_t blockKeys, int64_t blockChannels,

@@ -28,14 +28,6 @@ static void printScores(OpAsmPrinter &printer, Operation *, Region &region) {
 #define GET_OP_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedOps.cpp.inc"
 
-std::optional<IndexedSet> mlir::shed::indexedSet(Attribute set) {
-  if (auto list = dyn_cast<ListAttr>(set))
-    return IndexedSet{list.getIndex(), list.getGroup()};
-  if (auto blocks = dyn_cast<BlocksAttr>(set))
-    return IndexedSet{blocks.getIndex(), blocks.getSize()};
-  return std::nullopt;
-}
-
 //===----------------------------------------------------------------------===//
 // KernelOp
 //===----------------------------------------------------------------------===//
@@ -43,8 +35,8 @@ std::optional<IndexedSet> mlir::shed::indexedSet(Attribute set) {
 int64_t KernelOp::getRowsInStep() {
   int64_t rows = getGroup().value_or(0);
   auto meet = [&](Attribute set) {
-    if (std::optional<IndexedSet> indexed = indexedSet(set))
-      rows = std::gcd(rows, indexed->group);
+    if (std::optional<KeyEntries> entries = entriesOf(set))
+      rows = std::gcd(rows, entries->group);
   };
   getBody().walk([&](ForKeysOp loop) {
     meet(loop.getOver());
@@ -58,8 +50,8 @@ bool KernelOp::hasLists() {
     return true;
   return getBody()
       .walk([](ForKeysOp loop) {
-        bool reads = indexedSet(loop.getOver()) ||
-                     llvm::any_of(loop.getSkip(), indexedSet);
+        bool reads = entriesOf(loop.getOver()) ||
+                     llvm::any_of(loop.getSkip(), entriesOf);
         return reads ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -136,7 +128,7 @@ LogicalResult KernelOp::verifyRegions() {
       SmallVector<Attribute> sets(loop.getSkip().getValue());
       sets.push_back(loop.getOver());
       for (Attribute set : sets) {
-        std::optional<IndexedSet> list = indexedSet(set);
+        std::optional<KeyEntries> list = entriesOf(set);
         if (list && list->index >= ::heddle::abi::maxIndexLists) {
           loop.emitOpError()
               << "reads list " << list->index << "; a kernel has at most "

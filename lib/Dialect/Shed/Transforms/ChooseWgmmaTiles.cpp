@@ -129,18 +129,24 @@ StringRef mlir::shed::builtInTuning() {
       ;
 }
 
+/// Whether these are some of the keys, by their positions.
+static bool goesByRange(Attribute set) {
+  return isa<KeySet>(set) && !isa<AllAttr>(set) && !entriesOf(set);
+}
+
 /// What a rule calls the keys of these loops.
 static StringRef nameOf(ArrayRef<ForKeysOp> loops) {
-  if (llvm::all_of(loops, [](ForKeysOp loop) {
-        return isa<WindowAttr, SinksAttr>(loop.getOver());
-      }))
+  if (llvm::all_of(loops,
+                   [](ForKeysOp loop) { return goesByRange(loop.getOver()); }))
     return "range";
   if (loops.size() > 1)
     return "union";
   ForKeysOp loop = loops.front();
-  return isa<AllAttr>(loop.getOver())    ? "all"
-         : isa<ListAttr>(loop.getOver()) ? "list"
-                                         : "blocks";
+  Attribute over = loop.getOver();
+  if (isa<AllAttr>(over))
+    return "all";
+  std::optional<KeyEntries> entries = entriesOf(over);
+  return entries && !entries->blockKeys ? "list" : "blocks";
 }
 
 using Loops = SmallVector<ForKeysOp>;
@@ -149,14 +155,19 @@ static Loops loopsOf(KernelOp kernel) {
   return llvm::to_vector(kernel.getBody().getOps<ForKeysOp>());
 }
 
+/// The set of a loop if it differs by row, else null.
+static KeySet maskedSet(ForKeysOp loop) {
+  auto set = dyn_cast<KeySet>(loop.getOver());
+  return set && !set.isUniform() ? set : KeySet();
+}
+
 /// The sets before a loop of a union: those that are the same for all rows of a
-/// tile, and windows.
+/// tile, and those that differ.
 struct SetsBefore {
   void add(ForKeysOp loop) {
-    (isa<WindowAttr>(loop.getOver()) ? windows : uniform)
-        .push_back(loop.getOver());
+    (maskedSet(loop) ? masked : uniform).push_back(loop.getOver());
   }
-  SmallVector<Attribute> uniform, windows;
+  SmallVector<Attribute> uniform, masked;
 };
 
 /// Whether each loop leaves out just what those before it had, so that they may
@@ -165,21 +176,21 @@ static bool countsOnce(ArrayRef<ForKeysOp> loops) {
   SetsBefore before;
   for (ForKeysOp loop : loops) {
     auto masks = llvm::to_vector(loop.getBody().getOps<MaskOp>());
-    auto window = dyn_cast<WindowAttr>(loop.getOver());
-    const bool masked = window || !before.windows.empty();
+    KeySet own = maskedSet(loop);
+    const bool masked = own || !before.masked.empty();
     if (loop.getSkip().getValue() != ArrayRef(before.uniform) ||
         masks.size() != masked ||
         (masked &&
-         (masks[0].getWithin().value_or(WindowAttr()) != window ||
-          masks[0].getOutside().getValue() != ArrayRef(before.windows))))
+         (masks[0].getWithinAttr() != own ||
+          masks[0].getOutside().getValue() != ArrayRef(before.masked))))
       return false;
     before.add(loop);
   }
   return true;
 }
 
-/// Has lists come behind windows and sinks. Whether a key is in one of these is
-/// arithmetic, whether it is in a list a search.
+/// Has lists come behind sets that go by positions. Whether a key is in one of
+/// these is arithmetic, whether it is in a list a search.
 static void moveListsBack(KernelOp kernel) {
   Loops loops = loopsOf(kernel);
   Value init = loops.front().getInit();
@@ -189,7 +200,7 @@ static void moveListsBack(KernelOp kernel) {
     users.push_back(&use);
   Loops ordered, lists;
   for (ForKeysOp loop : loops)
-    (indexedSet(loop.getOver()) ? lists : ordered).push_back(loop);
+    (entriesOf(loop.getOver()) ? lists : ordered).push_back(loop);
   llvm::append_range(ordered, lists);
   OpBuilder b(kernel.getContext());
   SetsBefore before;
@@ -203,14 +214,14 @@ static void moveListsBack(KernelOp kernel) {
       mask.replaceAllUsesWith(mask.getLogits());
       mask.erase();
     }
-    auto window = dyn_cast<WindowAttr>(loop.getOver());
+    KeySet own = maskedSet(loop);
     for (SoftmaxUpdateOp update : body.getOps<SoftmaxUpdateOp>()) {
-      if (!window && before.windows.empty())
+      if (!own && before.masked.empty())
         break;
       b.setInsertionPoint(update);
       update.getLogitsMutable().assign(MaskOp::create(
           b, update.getLoc(), update.getLogits().getType(), update.getLogits(),
-          body.getArgument(0), window, b.getArrayAttr(before.windows)));
+          body.getArgument(0), own, b.getArrayAttr(before.masked)));
     }
     before.add(loop);
   }
@@ -221,7 +232,7 @@ static void moveListsBack(KernelOp kernel) {
 /// Whether loops skip the keys of lists, which warpgroups do not search.
 static bool skipsLists(ArrayRef<ForKeysOp> loops) {
   return llvm::any_of(loops, [](ForKeysOp loop) {
-    return !llvm::all_of(loop.getSkip(), llvm::IsaPred<SinksAttr>);
+    return llvm::any_of(loop.getSkip(), entriesOf);
   });
 }
 
@@ -232,14 +243,14 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
     return true;
   if (rule.cluster > 1)
     return false;
-  if (isa<WindowAttr, SinksAttr>(over))
+  if (goesByRange(over))
     return true;
-  if (!rule.dividesRows(kernel.getRowsInStep()))
+  std::optional<KeyEntries> entries = entriesOf(over);
+  if (!entries || !rule.dividesRows(kernel.getRowsInStep()))
     return false;
-  if (isa<ListAttr>(over))
+  if (!entries->blockKeys)
     return !rule.tma && kernel.getEncoding() != Encoding::Bitmap;
-  auto blocks = dyn_cast<BlocksAttr>(over);
-  return blocks && rule.keys > 0 && blocks.getSize() % rule.keys == 0;
+  return rule.keys > 0 && entries->blockKeys % rule.keys == 0;
 }
 
 /// The same for a kernel that selects. Those for heads that share lists or by
@@ -271,7 +282,7 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
     return false;
   Loops loops = loopsOf(kernel);
   auto fromList = [](ForKeysOp loop) {
-    return indexedSet(loop.getOver()).has_value();
+    return entriesOf(loop.getOver()).has_value();
   };
   if (skipsLists(loops) &&
       (llvm::count_if(loops, fromList) > 1 || !countsOnce(loops)))

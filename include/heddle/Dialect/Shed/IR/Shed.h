@@ -8,6 +8,8 @@
 #ifndef HEDDLE_DIALECT_SHED_IR_SHED_H
 #define HEDDLE_DIALECT_SHED_IR_SHED_H
 
+#include "heddle/Dialect/Shed/IR/PairArithmetic.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -23,6 +25,18 @@
 #include "heddle/Dialect/Shed/IR/ShedDialect.h.inc"
 #include "heddle/Dialect/Shed/IR/ShedEnums.h.inc"
 
+namespace mlir::shed {
+/// The lists of a set: one for `group` rows that follow each other.
+struct KeyEntries {
+  int64_t index;     ///< among the kernel's lists
+  int64_t group;     ///< rows, by their places
+  int64_t blockKeys; ///< of the block that an entry names; 0: it names a key
+  bool operator==(const KeyEntries &) const = default;
+};
+} // namespace mlir::shed
+
+#include "heddle/Dialect/Shed/IR/ShedAttrInterfaces.h.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "heddle/Dialect/Shed/IR/ShedAttrs.h.inc"
 
@@ -34,13 +48,8 @@ namespace mlir::shed {
 /// they end at `maxMmaHeadDim`.
 constexpr int64_t minHeadDim = 32, maxHeadDim = 512, maxMmaHeadDim = 256;
 
-/// The index list that a set of keys comes from.
-struct IndexedSet {
-  int64_t index; ///< among the kernel's lists
-  int64_t group; ///< query rows that share a list
-};
-/// None for a set that comes from no list.
-std::optional<IndexedSet> indexedSet(Attribute set);
+/// The lists that a set of keys goes by; none for another set.
+std::optional<KeyEntries> entriesOf(Attribute set);
 
 /// What an element of an array is in a kernel's arithmetic: f32 for bf16 and
 /// f16, the element itself otherwise.

@@ -94,73 +94,10 @@ def Shed_EncodingAttr : Shed_EnumAttr<Shed_Encoding, "encoding">;
 // Attributes
 //===----------------------------------------------------------------------===//
 
-class Shed_Attr<string name, string attrMnemonic>
-    : AttrDef<Shed_Dialect, name> {
+class Shed_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Shed_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
 }
-
-def Shed_AllAttr : Shed_Attr<"All", "all"> {
-  let summary = "every key, 0 <= j < n";
-}
-
-def Shed_WindowAttr : Shed_Attr<"Window", "window"> {
-  let summary = "keys whose positions are within size / 2 (integer division) of the row's";
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` $size `>`";
-  let genVerifyDecl = 1;
-}
-
-def Shed_SinksAttr : Shed_Attr<"Sinks", "sinks"> {
-  let summary = "keys whose positions are below size, or a bound of the run time";
-  let description = [{
-    `#shed.sinks<?>` are the keys below `AttentionArgs::sinks`, which the runtime
-    fills in; its size is `ShapedType::kDynamic`.
-  }];
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` custom<SinksSize>($size) `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Whether only the arguments say how many there are.
-    bool isDynamic() const { return ::mlir::ShapedType::isDynamic(getSize()); }
-  }];
-}
-
-def Shed_ListAttr : Shed_Attr<"List", "list"> {
-  let summary = "the keys of an index list, one list for `group` query rows";
-  let description = [{
-    `index` counts the kernel's lists (`AttentionArgs::lists`); the keys of group
-    g = place / group are ascending and distinct.
-  }];
-  let parameters = (ins "int64_t":$index, "int64_t":$group);
-  let assemblyFormat = "`<` $index `,` `group` `=` $group `>`";
-  let genVerifyDecl = 1;
-}
-
-def Shed_BlocksAttr : Shed_Attr<"Blocks", "blocks"> {
-  let summary = "the keys of the blocks that an index list names, one list for `size` query rows";
-  let description = [{
-    `index` counts the kernel's lists, with those of `list`. A block has `size`
-    consecutive keys, fewer at the end of a span (`IndexList::split`).
-  }];
-  let parameters = (ins "int64_t":$index, "int64_t":$size);
-  let assemblyFormat = "`<` $index `,` `size` `=` $size `>`";
-  let genVerifyDecl = 1;
-}
-
-def Shed_SpanAttr : Shed_Attr<"Span", "span"> {
-  let summary = "the keys from the first block of the second span on (`SelectArgs::boundary`)";
-}
-
-def Shed_KeySetAttr : AnyAttrOf<
-    [Shed_AllAttr, Shed_WindowAttr, Shed_SinksAttr, Shed_ListAttr,
-     Shed_BlocksAttr, Shed_SpanAttr],
-    "all, window, sinks, list, blocks or span">;
-def Shed_UniformSetArrayAttr : TypedArrayAttrBase<
-    AnyAttrOf<[Shed_SinksAttr, Shed_ListAttr, Shed_BlocksAttr],
-              "sinks, list or blocks">,
-    "sets of keys that are the same for all rows of a tile">;
-def Shed_WindowArrayAttr
-    : TypedArrayAttrBase<Shed_WindowAttr, "windows">;
 
 def Shed_TilingAttr : Shed_Attr<"Tiling", "tiling"> {
   let summary = "how a vector machine cuts a kernel";

@@ -8,10 +8,16 @@
 #ifndef HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
 #define HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
 
-include "heddle/Dialect/Shed/IR/ShedBase.td"
+include "heddle/Dialect/Shed/IR/PairSets.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Shed_SpanAttr : Shed_Attr<"Span", "span"> {
+  let summary = "the keys from the first block of the second span on (`SelectArgs::boundary`)";
+}
+def Shed_ScannedKeysAttr : AnyAttrOf<[Shed_KeySet, Shed_SpanAttr],
+    "all, window, sinks, list, blocks or span">;
 
 class Shed_Op<string mnemonic, list<Trait> traits = []>
     : Op<Shed_Dialect, mnemonic, traits>;
@@ -116,7 +122,7 @@ def Shed_ForKeysOp : Shed_Op<"for_keys", [
     row of the query tile, but none in the sets of `skip`. The region gets the
     positions of a tile of keys and the carried value.
   }];
-  let arguments = (ins Shed_KeySetAttr:$over,
+  let arguments = (ins Shed_ScannedKeysAttr:$over,
                        DefaultValuedAttr<Shed_UniformSetArrayAttr, "{}">:$skip,
                        Shed_Carried:$init);
   let results = (outs Shed_Carried:$result);
@@ -197,12 +203,12 @@ def Shed_ScoresOp : Shed_Op<"scores", [
 def Shed_MaskOp : Shed_Op<"mask", [Pure]> {
   let summary = "sets logits of pairs to -inf that are not to be counted";
   let description = [{
-    Keeps the pairs within the window `within` (all when absent) that are in none
-    of the windows `outside`.
+    Keeps the pairs of the set `within` (all when absent) that are in none of the
+    sets `outside`.
   }];
   let arguments = (ins Shed_LogitTile:$logits, Shed_Keys:$keys,
-                       OptionalAttr<Shed_WindowAttr>:$within,
-                       DefaultValuedAttr<Shed_WindowArrayAttr, "{}">:$outside);
+                       OptionalAttr<Shed_MaskedSet>:$within,
+                       DefaultValuedAttr<Shed_MaskedSetArrayAttr, "{}">:$outside);
   let results = (outs Shed_LogitTile:$result);
   let assemblyFormat =
       "$logits `,` $keys (`within` $within^)? (`outside` $outside^)? attr-dict";

@@ -1,0 +1,130 @@
+//===- PairSets.cpp - What each set of pairs is on tiles ------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The only place of the compiler that tells sets apart. bundle/program/
+// PairSets.h says what they mean; conformance holds both together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "bundle/program/Manifest.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::shed;
+
+using EmitError = function_ref<InFlightDiagnostic()>;
+
+#include "heddle/Dialect/Shed/IR/ShedAttrInterfaces.cpp.inc"
+
+std::optional<KeyEntries> mlir::shed::entriesOf(Attribute set) {
+  auto keys = dyn_cast<KeySet>(set);
+  return keys ? keys.getEntries() : std::nullopt;
+}
+
+Value PairArithmetic::integer(int64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr number = b.getIntegerAttr(element, value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    number = DenseElementsAttr::get(vector, Attribute(number));
+  return arith::ConstantOp::create(b, number);
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// Keys on either side. No sequence is as long as a window of 2^30 keys.
+static int64_t halfOf(WindowAttr window) {
+  return std::min<int64_t>(window.getSize() / 2, 1 << 29);
+}
+
+LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
+  if (size < 0)
+    return emitError() << "a window has a size of at least 0, not " << size;
+  return success();
+}
+
+bool WindowAttr::isUniform() const { return false; }
+bool WindowAttr::isShort() const { return true; }
+
+bool WindowAttr::contains(KeySet other) const {
+  auto window = dyn_cast<WindowAttr>(other);
+  return window && window.getSize() / 2 <= getSize() / 2;
+}
+
+PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
+                                  Value last) const {
+  const int64_t half = halfOf(*this);
+  return {a.add(first, -half), a.add(last, half + 1)};
+}
+
+std::optional<PositionRange>
+WindowAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
+  return getKeys(a, last, first);
+}
+
+/// |i - j| <= h is one unsigned comparison: i + h - j <= 2h.
+Value WindowAttr::keeps(PairArithmetic &a, Value query, Value key) const {
+  const int64_t half = halfOf(*this);
+  return a.compare(PairArithmetic::Predicate::ule,
+                   a.sub(a.add(query, half), key), 2 * half);
+}
+
+//===----------------------------------------------------------------------===//
+// Sinks
+//===----------------------------------------------------------------------===//
+
+LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
+  if (size < 1 && !ShapedType::isDynamic(size))
+    return emitError() << "sinks have a size of at least 1, not " << size;
+  return success();
+}
+
+bool SinksAttr::isShort() const { return !isDynamic(); }
+
+PositionRange SinksAttr::getKeys(PairArithmetic &a, Value, Value) const {
+  if (isDynamic())
+    return {Value(), a.told()};
+  return {Value(), a.integer(std::min<int64_t>(
+                       getSize(), std::numeric_limits<int32_t>::max()))};
+}
+
+//===----------------------------------------------------------------------===//
+// Index lists
+//===----------------------------------------------------------------------===//
+
+LogicalResult ListAttr::verify(EmitError emitError, int64_t index,
+                               int64_t group) {
+  if (index < 0)
+    return emitError() << "a list's index is at least 0, not " << index;
+  if (group < 1)
+    return emitError() << "a list's group has at least 1 row, not " << group;
+  return success();
+}
+
+std::optional<KeyEntries> ListAttr::getEntries() const {
+  return KeyEntries{getIndex(), getGroup(), 0};
+}
+
+LogicalResult BlocksAttr::verify(EmitError emitError, int64_t index,
+                                 int64_t size) {
+  if (index < 0)
+    return emitError() << "a list's index is at least 0, not " << index;
+  // As many rows share a list, and no group has more.
+  if (size < 1 || size > ::heddle::bundle::maxGroup)
+    return emitError() << "a block has 1 to " << ::heddle::bundle::maxGroup
+                       << " keys, not " << size;
+  return success();
+}
+
+std::optional<KeyEntries> BlocksAttr::getEntries() const {
+  return KeyEntries{getIndex(), getSize(), getSize()};
+}

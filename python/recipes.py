@@ -56,10 +56,11 @@ def judge_short(shifted):
     return sets
 
 
-def judge_long(count):
-    return [(f"length {length}",
-             {t: long_tasks.test_set(t, max(32, count * 512 // length), 7, length)
-              for t in long_tasks.TASKS}, 64, 32, 64) for length in (512, 1024, 2048, 4096)]
+def judge_long(steps):
+    return lambda count: [
+        (f"length {length}", {t: long_tasks.test_set(t, max(32, count * 512 // length), 7, length)
+                              for t in long_tasks.TASKS}, 64, steps, 64)
+        for length in (4096, 1024, 512)]
 
 
 SHORT = ((1, {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
@@ -67,8 +68,8 @@ SHORT = ((1, {32: 1, 48: 3, 64: 3, 80: 2, 96: 2, 128: 2, 160: 1, 224: 1, 288: 1,
 LONG = ((0.2, {128: 2, 192: 2, 256: 2, 384: 1, 512: 1}),
         (0.4, {192: 1, 256: 1, 512: 2, 1024: 2}),
         (0.6, {256: 1, 512: 1, 1024: 2, 2048: 3}),
-        (0.9, {256: 1, 512: 1, 1024: 2, 2048: 3, 4096: 5}),
-        (1, {512: 1, 1024: 1, 2048: 2, 4096: 4, 8192: 2}))
+        (0.88, {256: 1, 512: 1, 1024: 2, 2048: 3, 4096: 5}),
+        (1, {512: 1, 1024: 1, 2048: 2, 4096: 4, 8192: 3, 16384: 1}))
 
 RECIPES = {
     "heddle-4m": Recipe(families.LLaDA, 6, 256, 4, 4, 512, 1e4, 1024, tasks, short_row, SHORT,
@@ -76,9 +77,9 @@ RECIPES = {
     "heddle-dream-5m": Recipe(families.Dream, 4, 448, 7, 1, 448, 1e4, 1024, tasks, short_row, SHORT,
                               judge_short(True)),
     "heddle-long-9m": Recipe(families.LLaDA, 6, 384, 6, 6, 768, 5e5, 16384, long_tasks, long_row,
-                             LONG, judge_long, tokens=65536),
-    "heddle-dream-long-9m": Recipe(families.Dream, 6, 384, 6, 2, 1024, 1e6, 16384, long_tasks,
-                                   long_row, LONG, judge_long, tokens=65536),
+                             LONG, judge_long(32), tokens=65536),
+    "heddle-dream-long-9m": Recipe(families.Dream, 6, 384, 6, 3, 896, 5e5, 16384, long_tasks,
+                                   long_row, LONG, judge_long(64), tokens=65536),
 }
 
 

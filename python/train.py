@@ -146,31 +146,33 @@ class Batches(torch.utils.data.IterableDataset):
     def __iter__(self):
         info = torch.utils.data.get_worker_info()
         rng = random.Random(f"train {self.seed} {info.id if info else 0}")
-        family = self.recipe.family
-        tokenizer = family.load_tokenizer(self.folder)
-        eos, eot = (tokenizer.token_to_id(t) for t in (family.eos, family.eot))
-        encode = lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        tokenizer = self.recipe.family.load_tokenizer(self.folder)
         while True:
             lengths = next(l for end, l in self.recipe.stages if self.passed.value <= end)
-            total = rng.choices(list(lengths), list(lengths.values()))[0]
-            rows = max(1, self.tokens // total)
-            ids = np.full((rows, total), eos, np.int64)
-            stated = np.zeros((rows, total), bool)
-            prompt_ends = np.zeros(rows, np.int64)
-            answer_ends = np.zeros(rows, np.int64)
-            row = 0
-            while row < rows:
-                for p, a, c, s in rows_of(self.recipe, rng, total, rows - row, encode):
-                    a = a + ([eot] if c else []) + [eos]
-                    end = len(p) + len(a)
-                    if end > total:
-                        continue
-                    ids[row, :len(p)] = p
-                    ids[row, len(p):end] = a
-                    stated[row, s] = True
-                    prompt_ends[row], answer_ends[row] = len(p), end
-                    row += 1
-            yield ids, prompt_ends, answer_ends, stated
+            yield self.make(rng, rng.choices(list(lengths), list(lengths.values()))[0], tokenizer)
+
+    def make(self, rng, total, tokenizer):
+        """One batch of rows of `total` tokens."""
+        eos, eot = (tokenizer.token_to_id(t) for t in (self.recipe.family.eos, self.recipe.family.eot))
+        encode = lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        rows = max(1, self.tokens // total)
+        ids = np.full((rows, total), eos, np.int64)
+        stated = np.zeros((rows, total), bool)
+        prompt_ends = np.zeros(rows, np.int64)
+        answer_ends = np.zeros(rows, np.int64)
+        row = 0
+        while row < rows:
+            for p, a, c, s in rows_of(self.recipe, rng, total, rows - row, encode):
+                a = a + ([eot] if c else []) + [eos]
+                end = len(p) + len(a)
+                if end > total:
+                    continue
+                ids[row, :len(p)] = p
+                ids[row, len(p):end] = a
+                stated[row, s] = True
+                prompt_ends[row], answer_ends[row] = len(p), end
+                row += 1
+        return ids, prompt_ends, answer_ends, stated
 
 
 def corrupt(ids, prompt_ends, answer_ends, stated, mask_token):
@@ -190,10 +192,12 @@ def corrupt(ids, prompt_ends, answer_ends, stated, mask_token):
     staged = (drop & (at >= start)) | (at >= start + size)
     blockwise = torch.rand(rows, 1, device=device) < 0.25
     masked = torch.where(blockwise, staged, drop) & (at >= prompt_ends[:, None])
-    # The 1/t of the bound, and end-of-text filler at a twentieth: it is easy.
+    # The 1/t of the bound, and end-of-text filler at a twentieth: it is easy. Tokens of a
+    # short answer count more, by the square root: of a word to be counted there are few.
     weight = torch.where(blockwise, torch.ones_like(t), 1 / t)
     weight = weight * torch.where(at < answer_ends[:, None], 1.0, 0.05)
-    weight = weight * masked / (answer_ends - prompt_ends).sum()
+    each = (answer_ends - prompt_ends).float().sqrt()[:, None]
+    weight = weight * masked / each / each.sum()
     hidden = stated & (torch.rand(rows, total, device=device)
                        < 0.3 + 0.7 * torch.rand(rows, 1, device=device))
     weight = weight + hidden / hidden.sum().clamp(min=1)

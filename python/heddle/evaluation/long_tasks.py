@@ -137,14 +137,15 @@ def multi_query(rng, length):
     return needles(rng, "multi_query", length, facts, min(4, facts))
 
 
-def variables(rng, length, repeats=0):
+def variables(rng, length, repeats=0, asked=1):
     """Which variables have a value, through assignments of each other: "let red
     fox = 4175; ... let old owl = red fox;". Chains of two or three steps. `repeats`: the share
-    of the assignments that are stated twice."""
+    of the assignments that are stated twice. `asked`: how many chains are asked for."""
     steps = rng.randint(2, 3)
-    chains = fill(length - 40, 0.3 / (1 + repeats), CHAIN * (steps + 1), 2, 60)
+    chains = fill(length - 40, 0.3 / (1 + repeats), CHAIN * (steps + 1), max(2, asked), 60)
     keys = names(rng, chains * (steps + 1))
-    chosen, answer = rng.randrange(chains), []
+    chosen = rng.sample(range(chains), asked)
+    answer = {c: [] for c in chosen}
     values = [str(v) for v in rng.sample(range(1000, 10000), chains)]
     lines, hide = [], []
     at = [0] * chains
@@ -154,16 +155,16 @@ def variables(rng, length, repeats=0):
         i = c * (steps + 1) + at[c]
         lines.append(f"let {keys[i]} = {keys[i - 1] if at[c] else values[c]};")
         hide.append(FIRST_NAME if rng.random() < 0.7 else LAST_NAME if at[c] else NUMBER)
-        if c == chosen:
-            answer.append(lines[-1][len("let "):-1])
+        if c in answer:
+            answer[c].append(lines[-1][len("let "):-1])
         at[c] += 1
     if repeats:
         lines, hide = twice(rng, lines, hide, int(len(lines) * repeats))
     else:
         hide = [None] * len(lines)
     sentences, places = among(rng, lines, (length - (CHAIN + 1) * len(lines) - 40) // FILLER)
-    return Example("variables", sentences, f"Which are {values[chosen]}?", "; ".join(answer),
-                   hidden_tokens(places, hide))
+    return Example("variables", sentences, f"Which are {', '.join(values[c] for c in chosen)}?",
+                   "; ".join(sum(answer.values(), [])), hidden_tokens(places, hide))
 
 
 def _words(rng, task, length, counts):
@@ -226,13 +227,16 @@ def code(rng, length, repeats=0):
                    f"{keys[chosen]}: {bodies[chosen]}", hidden_tokens(places, hide))
 
 
-def sum_(rng, length):
-    """The sum of the values of two keys, after both."""
-    facts = fill(length - 40, 0.3)
-    drawn = needles(rng, "sum", length, facts, 2)
-    question = "Add " + drawn.question[len("What is "):-1].replace(", ", " and ") + "."
-    total = sum(int(fact.split()[-1]) for fact in drawn.answer.split("; "))
-    return drawn._replace(question=question, answer=f"{drawn.answer}; {total}")
+def sum_(rng, length, sums=1):
+    """The sum of the values of two keys, after both; or several `sums`."""
+    facts = fill(length - 40, 0.3, least=2 * sums)
+    drawn = needles(rng, "sum", length, facts, 2 * sums)
+    keys = drawn.question[len("What is "):-1].split(", ")
+    stated = drawn.answer.split("; ")
+    question = "Add " + ", ".join(" and ".join(pair) for pair in zip(keys[::2], keys[1::2])) + "."
+    totals = [sum(int(fact.split()[-1]) for fact in pair) for pair in zip(stated[::2], stated[1::2])]
+    answer = "; ".join(f"{a}; {b}; {total}" for a, b, total in zip(stated[::2], stated[1::2], totals))
+    return drawn._replace(question=question, answer=answer)
 
 
 GENERATORS = {"single": single, "multi_key": multi_key, "multi_value": multi_value,
@@ -245,26 +249,49 @@ def prompt(example):
     return "Notes: " + " ".join(example.sentences) + " " + example.question
 
 
+def many_needles(rng, length, values=1):
+    """As many keys asked for as fit in a quarter of `length`, 24 at most, each with two to
+    `values` values if that is above 1. Most texts state their facts twice."""
+    asked = max(1, min(rng.choice((1, 2, 4, 8, 16, 24)), length // 4 // (FACT + 3)))
+    asked = max(1, asked // values)
+    room = length - asked * values * FACT
+    facts = max(asked, fill(room, rng.uniform(0.1, 0.45)))
+    again = facts if rng.random() < 0.7 else 0
+    return needles(rng, "multi_value" if values > 1 else "multi_query", room, facts, asked,
+                   values, again)
+
+
+def many_chains(rng, length):
+    """Several chains of variables asked for. The answer takes 8 tokens an assignment."""
+    asked = max(1, min(rng.choice((1, 1, 1, 2, 4)), length // 4 // (4 * CHAIN + 6)))
+    return variables(rng, length - 16 - asked * (4 * CHAIN + 6), rng.choice((0, 0, 0.5, 1)), asked)
+
+
+def many_sums(rng, length):
+    """Several sums asked for: 31 tokens of question and answer each."""
+    sums = max(1, min(rng.choice((1, 2, 4, 8)), length // 4 // (3 * FACT + 4)))
+    return sum_(rng, length - sums * (2 * FACT + 6), sums)
+
+
+# Of 100 examples, how many are of which kind, where there is room for all.
+TRAINING = ((18, many_needles),
+            (28, lambda rng, length: many_needles(rng, length, rng.randint(2, 4))),
+            (20, many_chains),
+            (7, lambda rng, length: rng.choice((hops, code))(rng, length - 48,
+                                                             rng.choice((0, 0.5, 1)))),
+            (5, many_sums),
+            (12, lambda rng, length: rng.choice((common, frequent))(rng, length - 16)),
+            (10, lambda rng, length: GENERATORS[rng.choice(TASKS)](rng, length - 40)))
+
+
 def training_example(rng, length):
-    """One example of at most `length` tokens with its question and its answer. Most ask
-    for many needles at once or state facts twice: one answer teaches little of a long
-    context, many do."""
-    length = max(length, 64)
-    kind = rng.random()
-    if kind < 0.55:
-        # The question takes 3 tokens a key, the answer 9 a fact.
-        asked = max(1, min(rng.choice((1, 2, 4, 8, 16, 24)), length // 4 // (FACT + 3)))
-        several = rng.random() < 0.3
-        values = rng.randint(2, 4) if several else 1
-        asked = max(1, asked // values)
-        room = length - asked * values * FACT
-        facts = max(asked, fill(room, rng.uniform(0.1, 0.45)))
-        again = facts if rng.random() < 0.7 else 0
-        return needles(rng, "multi_value" if several else "multi_query", room, facts, asked,
-                       values, again)
-    if kind < 0.85 and length >= 128:
-        return rng.choice((variables, hops, code))(rng, length - 48, rng.choice((0, 0.5, 1)))
-    return GENERATORS[rng.choice(TASKS)](rng, max(64, length - 40))
+    """One example of at most `length` tokens with its question and its answer, now and then
+    a few more. Most ask for many needles at once or state facts twice: one answer teaches
+    little of a long context, many do."""
+    if length < 128:
+        return many_needles(rng, max(length, 64))
+    weights, kinds = zip(*TRAINING)
+    return rng.choices(kinds, weights)[0](rng, length)
 
 
 def test_set(task, count, seed=2026, length=4096):

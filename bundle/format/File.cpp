@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,14 +92,48 @@ Status writeFully(int fd, std::string_view bytes, const std::string &path) {
   return Status::success();
 }
 
-/// `path`, or what it points to when it is a symbolic link to something.
-std::string followLinks(const std::string &path) {
-  char *real = ::realpath(path.c_str(), nullptr);
-  if (!real)
-    return path;
-  std::string result(real);
-  std::free(real);
-  return result;
+/// The file that a writer of `path` writes: what symbolic links lead to, be it
+/// there or not yet.
+Result<std::string> followLinks(const std::string &path) {
+  namespace fs = std::filesystem;
+  // Also through links of /proc, whose text is no path.
+  if (char *real = ::realpath(path.c_str(), nullptr)) {
+    std::string result(real);
+    std::free(real);
+    return result;
+  }
+  fs::path target = path;
+  constexpr int mostLinks = 40; // the kernel's own limit
+  for (int links = 0; links <= mostLinks; ++links) {
+    std::error_code noLink;
+    fs::path next = fs::read_symlink(target, noLink);
+    if (noLink)
+      return target.string();
+    target = target.parent_path() / next;
+  }
+  return systemError(path + ": cannot write", ELOOP);
+}
+
+/// Where to write.
+struct Output {
+  std::string target;
+  bool inPlace = false; ///< a device or a pipe
+};
+
+Result<Output> outputAt(const std::string &path) {
+  if (path.empty())
+    return Error("the name of the output file is empty");
+  Result<std::string> target = followLinks(path);
+  if (!target)
+    return target.takeError();
+  Output output{std::move(*target)};
+  struct stat info;
+  if (::stat(output.target.c_str(), &info) != 0)
+    return output;
+  if (S_ISDIR(info.st_mode))
+    return Error(path + ": is a directory, expected a file to write");
+  output.inPlace = !S_ISREG(info.st_mode);
+  return output;
 }
 
 } // namespace
@@ -145,21 +180,33 @@ Status heddle::bundle::flushStandardOutput() {
                : Error("cannot write to stdout");
 }
 
+Status heddle::bundle::checkWritable(const std::string &path) {
+  Result<Output> output = outputAt(path);
+  if (!output)
+    return output.takeError();
+  std::string needed = output->target;
+  if (!output->inPlace) {
+    // A file is replaced, which its folder must allow.
+    needed = std::filesystem::path(needed).parent_path().string();
+    if (needed.empty())
+      needed = ".";
+  }
+  if (::access(needed.c_str(), W_OK) != 0)
+    return systemError(path + ": cannot write");
+  return Status::success();
+}
+
 Status heddle::bundle::writeFileAtomically(const std::string &path,
                                            std::string_view bytes) {
-  if (path.empty())
-    return Error("the name of the output file is empty");
-  std::string target = followLinks(path);
-  struct stat info;
-  if (::stat(target.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode))
-      return Error(path + ": is a directory, expected a file to write");
-    if (!S_ISREG(info.st_mode)) {
-      Descriptor device(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
-      if (!device)
-        return systemError(path + ": cannot write");
-      return writeFully(device.get(), bytes, path);
-    }
+  Result<Output> output = outputAt(path);
+  if (!output)
+    return output.takeError();
+  const std::string &target = output->target;
+  if (output->inPlace) {
+    Descriptor device(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!device)
+      return systemError(path + ": cannot write");
+    return writeFully(device.get(), bytes, path);
   }
 
   SignalsHeld held;

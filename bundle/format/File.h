@@ -32,9 +32,14 @@ Status flushStandardOutput();
 /// Writes `bytes` to a temporary file beside `path`, flushes it to the disk
 /// and renames it, so that `path` holds either its old contents or all new
 /// ones. SIGINT, SIGTERM and SIGHUP of the calling thread wait until the
-/// temporary file is gone. A symbolic link is followed; a device or pipe is
-/// written in place. Messages start with `path`.
+/// temporary file is gone. Symbolic links are followed, also to a file that is
+/// not there yet; a device or pipe is written in place. Messages start with
+/// `path`.
 Status writeFileAtomically(const std::string &path, std::string_view bytes);
+
+/// Why writeFileAtomically() could not write there, to be said before the work
+/// whose result it is.
+Status checkWritable(const std::string &path);
 
 } // namespace heddle::bundle
 

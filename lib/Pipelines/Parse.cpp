@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/NearestWord.h"
 #include "bundle/format/ScheduleText.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"
-#include "heddle/Support/NearestWord.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
@@ -264,7 +264,7 @@ FailureOr<std::string> mlir::heddle::setParameters(
     error << "schedule @" << schedule.getSymName() << " has no parameter '"
           << wanted << "'; it has "
           << (names.empty() ? "none" : llvm::join(names, ", "));
-    StringRef nearest = nearestOf(wanted, names);
+    StringRef nearest = ::heddle::bundle::nearestOf(wanted, names);
     if (!nearest.empty())
       error.attachNote(locationAt(
           context, text, buffer.getBufferIdentifier(),

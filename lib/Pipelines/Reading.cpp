@@ -7,9 +7,9 @@
 
 #include "heddle/Pipelines/Reading.h"
 
+#include "bundle/NearestWord.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Pipelines.h"
-#include "heddle/Support/NearestWord.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -32,7 +32,7 @@ StringRef nearestOperation(MLIRContext *context, StringRef word) {
     if (op.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() ||
         op.getStringRef() == ReuseOp::getOperationName())
       names.push_back(op.stripDialect());
-  return nearestOf(word, names);
+  return ::heddle::bundle::nearestOf(word, names);
 }
 
 /// Says what to write to errors of MLIR's own.
@@ -177,7 +177,7 @@ void Reading::noteValue(Diagnostic &error, StringRef value) const {
     if (line = line.ltrim(); line.starts_with("%"))
       made.push_back(line.take_until(
           [](char c) { return c == ' ' || c == '=' || c == ':'; }));
-  StringRef nearest = nearestOf(value, made);
+  StringRef nearest = ::heddle::bundle::nearestOf(value, made);
   if (nearest == value)
     error.attachNote() << "a value is made in a line above its use";
   else if (!nearest.empty())

@@ -20,18 +20,16 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
-#include <fstream>
 
 using namespace heddle;
 
 static int writeJson(const std::string &path, const std::string &text) {
   if (path.empty())
     return 0;
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  if (file.flush())
+  Status status = bundle::writeFileAtomically(path, text);
+  if (status)
     return 0;
-  std::fprintf(stderr, "error: %s could not be written\n", path.c_str());
+  std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
   return 1;
 }
 

@@ -57,7 +57,6 @@ void SequenceRun::enterStep() {
 
 void SequenceRun::beginBlock() {
   maskedAtStart = maskedInBlock();
-  quotas = commitQuotas(maskedAtStart, at.blockSteps);
   committedInBlock = 0;
 }
 
@@ -113,11 +112,11 @@ int64_t SequenceRun::quota() const {
   if (byTimesteps)
     return transferQuota(maskedInResponse(), timestep(), at.totalSteps,
                          sampling.timesteps->eps);
-  // Without candidates running short this is the step's own quota.
-  auto due = quotas.begin() + std::min(at.stepInBlock, at.blockSteps);
-  // Rules of other steps may have taken more.
-  return std::max<int64_t>(0, std::accumulate(quotas.begin(), due, int64_t(0)) -
-                                  committedInBlock);
+  // Without candidates running short this is the step's own quota; rules of
+  // other steps may have taken more.
+  const int64_t due = commitsDue(maskedAtStart, at.blockSteps,
+                                 std::min(at.stepInBlock, at.blockSteps));
+  return std::max<int64_t>(0, due - committedInBlock);
 }
 
 void SequenceRun::commit(int64_t position, int32_t token) {

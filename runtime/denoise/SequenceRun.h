@@ -112,8 +112,7 @@ private:
   std::vector<int32_t> commitOrder;
   std::vector<int32_t> upcoming;
   bundle::StepPlace at;
-  std::vector<int64_t> quotas; ///< [planned steps of the block]
-  int64_t maskedAtStart = 0;   ///< of the block
+  int64_t maskedAtStart = 0; ///< of the block
   int64_t committedInBlock = 0;
   int64_t eos = 0;    ///< the EOS that was found; the length if none was
   int64_t end = 0;    ///< textEnd()

@@ -105,6 +105,11 @@ std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps) {
   return quotas;
 }
 
+int64_t commitsDue(int64_t masked, int64_t steps, int64_t done) {
+  assert(done >= 0 && done <= steps);
+  return masked / steps * done + std::min(done, masked % steps);
+}
+
 std::vector<int32_t> drawOrder(int64_t count, uint64_t seed) {
   std::vector<double> numbers;
   for (int64_t i = 0; i < count; ++i)

@@ -73,6 +73,9 @@ int64_t gumbelArgmax(std::span<const float> logits, double temperature,
 /// positions: floor division, the first (masked % steps) steps one more.
 std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps);
 
+/// The sum of the first `done` of them.
+int64_t commitsDue(int64_t masked, int64_t steps, int64_t done);
+
 /// A random order of 0 .. count - 1: i has the number uniform(seed, Commits,
 /// step 0, position i, index 0), the least comes first, of equals the lower i.
 std::vector<int32_t> drawOrder(int64_t count, uint64_t seed);

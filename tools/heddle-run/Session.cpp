@@ -409,19 +409,6 @@ Status Session::loadModel() {
   return loaded;
 }
 
-/// A record is written after the run: what cannot be written is said before.
-static Status checkRecord(const std::string &path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    return Error("--record: " + path + ": is a directory, expected a file");
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (access(path.c_str(), W_OK) != 0 &&
-      access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    return Error("--record: " + path +
-                 ": cannot write: " + std::strerror(errno));
-  return Status::success();
-}
-
 Status Session::openSinks() {
   if (!options.stepsJson.empty()) {
     Result<StepLog> log = StepLog::open(options.stepsJson);
@@ -438,8 +425,9 @@ Status Session::openSinks() {
     result.lengths.trace = true;
   }
   if (!options.record.empty()) {
-    if (Status status = checkRecord(options.record); !status)
-      return status;
+    // It is written after the run: what cannot be written is said before.
+    if (Status status = bundle::checkWritable(options.record); !status)
+      return status.takeError().withContext("--record");
     openRecord();
   }
   if (!options.visual)

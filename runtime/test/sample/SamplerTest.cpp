@@ -247,6 +247,10 @@ TEST(Quotas, FirstStepsTakeTheRemainder) {
                 masked);
       EXPECT_TRUE(std::is_sorted(quotas.rbegin(), quotas.rend()));
       EXPECT_LE(quotas.front() - quotas.back(), 1);
+      for (int64_t done = 0, sum = 0; done <= steps; ++done) {
+        EXPECT_EQ(commitsDue(masked, steps, done), sum);
+        sum += done < steps ? quotas[done] : 0;
+      }
     }
 }
 

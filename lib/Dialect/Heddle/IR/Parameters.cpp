@@ -8,7 +8,7 @@
 #include "Parameters.h"
 
 #include "Assembly.h"
-#include "heddle/Support/NearestWord.h"
+#include "bundle/NearestWord.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -101,7 +101,7 @@ OptionalParseResult NumberPlace::parseParameter(Attribute &value,
   if (names.empty())
     return ParseResult(error);
   error << "; the schedule's parameters are " << llvm::join(names, ", ");
-  StringRef nearest = nearestOf(word, names);
+  StringRef nearest = ::heddle::bundle::nearestOf(word, names);
   if (!nearest.empty())
     error.attachNote(parser.getEncodedSourceLoc(loc))
         << "did you mean '" << nearest << "'?";

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
-#include "heddle/Support/NearestWord.h"
+#include "bundle/NearestWord.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -22,7 +22,7 @@ bool mlir::heddle::beginsLine(const char *text) {
 InFlightDiagnostic mlir::heddle::suggesting(InFlightDiagnostic error,
                                             StringRef word,
                                             ArrayRef<StringRef> words) {
-  StringRef nearest = nearestOf(word, words);
+  StringRef nearest = ::heddle::bundle::nearestOf(word, words);
   if (!word.empty() && !nearest.empty())
     error.attachNote() << "did you mean '" << nearest << "'?";
   return error;

@@ -9,12 +9,11 @@
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
 #include "bundle/format/NativeCode.h"
+#include "tools/CommandLine.h"
 #include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/Page.h"
 #include "tools/trust/Digest.h"
 #include "tools/trust/Rebuild.h"
-
-#include "CLI/CLI.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -306,7 +305,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr,
                  "heddle-bundle: error: %s\nTry 'heddle-bundle --help' for all "
                  "commands.\n",
-                 error.what());
+                 problemOf(app, error).c_str());
     return BadUsage;
   }
   if (rebuildCommand->parsed())

@@ -14,6 +14,7 @@
 #include "bundle/abi/Abi.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
+#include "tools/CommandLine.h"
 #include "tools/trust/Digest.h"
 
 #include <algorithm>
@@ -25,7 +26,6 @@
 #include <sstream>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 namespace heddle::run {
@@ -577,7 +577,7 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
                  status.error().text().c_str());
     return exitFailure;
   } catch (const CLI::Error &error) {
-    return refuse(error.what());
+    return refuse(problemOf(app, error));
   }
   if (Status status = settle(app, parsed); !status)
     return refuse(status.error().text());

@@ -1,0 +1,66 @@
+//===- CommandLine.h - What is wrong with a command line --------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_COMMANDLINE_H
+#define HEDDLE_TOOLS_COMMANDLINE_H
+
+#include "bundle/NearestWord.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// "verify, rebuild or dump".
+inline std::string anyOf(const std::vector<std::string> &words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+/// What `app`, or the command of it that was chosen, refused. A word that it
+/// does not know comes first: most other errors follow from it.
+inline std::string problemOf(const CLI::App &app, const CLI::Error &error) {
+  const CLI::App *chosen = &app;
+  while (!chosen->get_subcommands().empty())
+    chosen = chosen->get_subcommands().back();
+  std::vector<std::string> commands, options;
+  for (const CLI::App *command :
+       chosen->get_subcommands([](const CLI::App *) { return true; }))
+    commands.push_back(command->get_name());
+  for (const CLI::Option *option : chosen->get_options())
+    for (const std::string &name : option->get_lnames())
+      options.push_back("--" + name);
+
+  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  if (unknown.empty()) {
+    const bool lacksOne = !commands.empty() &&
+                          error.get_exit_code() ==
+                              static_cast<int>(CLI::ExitCodes::RequiredError);
+    return lacksOne ? "no command; expected " + anyOf(commands) : error.what();
+  }
+  const bool isOption = unknown.front().starts_with("-");
+  const bool isCommand = !isOption && !commands.empty();
+  const std::string word = unknown.front().substr(0, unknown.front().find('='));
+  std::string text =
+      isOption ? "unknown option '" + word + "'"
+      : isCommand
+          ? "unknown command '" + word + "'; expected " + anyOf(commands)
+          : "unexpected argument '" + unknown.front() + "'";
+  std::string_view nearest =
+      bundle::nearestOf(word, isOption ? options : commands);
+  if (!nearest.empty())
+    text += "; did you mean '" + std::string(nearest) + "'?";
+  return text;
+}
+
+} // namespace heddle
+
+#endif // HEDDLE_TOOLS_COMMANDLINE_H

@@ -121,7 +121,7 @@ std::optional<CodeEntry> mlir::heddle::toCodeEntry(StringRef bytes) {
   Reader reader(bytes);
   read(reader, entry.records);
   read(reader, entry.sections);
-  if (!reader.good || !reader.rest.empty() || entry.sections.empty())
+  if (!reader.good || !reader.rest.empty())
     return std::nullopt;
   return entry;
 }

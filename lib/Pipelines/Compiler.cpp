@@ -204,8 +204,7 @@ LogicalResult Compilation::runTarget(size_t index) {
   return success();
 }
 
-/// Takes kernels on tiles to code. Without sections when the machine level was
-/// all that is wanted.
+/// Takes kernels on tiles to code. Without sections when no code is wanted.
 FailureOr<CodeEntry> Compilation::compileTarget(const Backend &backend,
                                                 ModuleOp own,
                                                 TimingScope &scope) {
@@ -217,7 +216,7 @@ FailureOr<CodeEntry> Compilation::compileTarget(const Backend &backend,
   entry.records = backend.records(own);
   if (failed(reachIR(Level::Machine, backend.name(), own)))
     return failure();
-  if (isDone())
+  if (isDone() || !options.generateCode)
     return entry;
   TimingScope generation = scope.nest(stringifyLevel(Level::Code));
   FailureOr<SmallVector<CodeSection>> sections =
@@ -236,7 +235,8 @@ FailureOr<CodeEntry> Compilation::codeOf(const Backend &backend, ModuleOp own,
   if (!cache || options.observer || options.level < Level::Code)
     return compileTarget(backend, own, scope);
   std::string key =
-      ::heddle::cacheKey({"target", backend.identity(), keyText(own)});
+      ::heddle::cacheKey({options.generateCode ? "target" : "records",
+                          backend.identity(), keyText(own)});
   std::optional<CodeEntry> found;
   if (std::optional<std::string> bytes = cache->find(key))
     found = toCodeEntry(*bytes);
@@ -276,7 +276,7 @@ FailureOr<Compiled> Compilation::run() {
   for (size_t i = 0; i < jobs.size() && !isDone(); ++i)
     if (failed(runTarget(i)))
       return failure();
-  if (!isDone() && failed(runBundle()))
+  if (!isDone() && options.generateCode && failed(runBundle()))
     return failure();
   return std::move(result);
 }

@@ -132,8 +132,11 @@ Expected<std::string> TemporaryFiles::add(StringRef suffix,
   if (std::error_code code =
           sys::fs::createUniqueFile(model, descriptor, path, sys::fs::OF_None,
                                     sys::fs::owner_read | sys::fs::owner_write))
-    return createStringError(code, "cannot create a temporary file: " +
-                                       code.message());
+    return createStringError(code, "cannot create a temporary file in " +
+                                       sys::path::parent_path(model) + ": " +
+                                       code.message() +
+                                       "; set TMPDIR to a folder that can be "
+                                       "written");
   sys::RemoveFileOnSignal(path); // Ctrl-C leaves nothing behind
   paths.push_back(path.str().str());
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);

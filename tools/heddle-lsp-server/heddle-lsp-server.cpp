@@ -8,6 +8,7 @@
 #include "Server.h"
 
 #include "bundle/Process.h"
+#include "heddle/Support/StandardOutput.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -36,6 +37,7 @@ static cl::opt<bool> litTest(
 
 int main(int argc, char **argv) {
   ::heddle::bundle::startProgram("heddle-lsp-server");
+  ::heddle::checkStandardOutputAtExit("heddle-lsp-server");
   // --help is about this tool; libLLVM's own options are on --help-hidden.
   for (auto &entry : cl::getRegisteredOptions())
     if (entry.first != "help" && entry.first != "version" &&

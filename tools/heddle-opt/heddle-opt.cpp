@@ -14,6 +14,7 @@
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"
+#include "heddle/Support/StandardOutput.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/InitAllDialects.h"
@@ -83,6 +84,7 @@ static LogicalResult run(StringRef input, StringRef output,
 
 int main(int argc, char **argv) {
   ::heddle::bundle::startProgram("heddle-opt");
+  ::heddle::checkStandardOutputAtExit("heddle-opt");
   // --help is about this tool; libLLVM's own options are on --help-hidden.
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (entry.first != "help" && entry.first != "version")

@@ -462,8 +462,6 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.input = flags.input;
   options.compiler.level = flags.level;
   options.levelGiven = flags.level.getNumOccurrences() > 0;
-  if (flags.explain == ExplainFormat::Html)
-    options.compiler.level = Level::Plan; // all that the page shows
   options.output = flags.output.getNumOccurrences() ? flags.output.getValue()
                                                     : defaultOutput(flags);
   options.named = flags.output.getNumOccurrences() > 0;
@@ -471,6 +469,16 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.explain = flags.explain;
   options.kernels = flags.kernels;
   options.remarks = flags.remarks;
+  // To explain needs no code, and kernels only where they are shown.
+  if (flags.explain == ExplainFormat::Html) {
+    options.compiler.level = Level::Plan;
+  } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
+             options.dump.empty() && !options.levelGiven) {
+    if (flags.explain == ExplainFormat::Text && !flags.kernels)
+      options.compiler.level = Level::Plan;
+    else
+      options.compiler.generateCode = false;
+  }
   options.cache = readCacheOptions(flags);
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());

@@ -11,6 +11,7 @@
 #include "bundle/Process.h"
 #include "bundle/format/File.h"
 #include "heddle/Pipelines/Compiler.h"
+#include "heddle/Support/StandardOutput.h"
 #include "tools/explain/page/Page.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -46,12 +47,7 @@ LogicalResult fail(const llvm::Twine &message) {
 LogicalResult write(StringRef name, StringRef contents) {
   if (name == "-") {
     llvm::outs() << contents;
-    llvm::outs().flush();
-    if (!llvm::outs().has_error())
-      return success();
-    std::string why = llvm::outs().error().message();
-    llvm::outs().clear_error(); // else its destructor aborts
-    return fail("cannot write to stdout: " + why);
+    return success(); // checkStandardOutputAtExit() finds what was lost
   }
   ::heddle::Status status =
       ::heddle::bundle::writeFileAtomically(name.str(), contents);
@@ -173,6 +169,35 @@ withSettings(std::unique_ptr<llvm::MemoryBuffer> buffer, const Options &options,
                       : llvm::MemoryBuffer::getMemBufferCopy(*text, name);
 }
 
+/// Prints a problem that no line of the schedule is to blame for, such as a
+/// missing linker, without a place in it.
+LogicalResult printUnlocated(Diagnostic &diagnostic) {
+  auto at = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+  if (at && at.getLine() > 0)
+    return failure(); // SourceMgrDiagnosticHandler shows the line
+  constexpr StringLiteral program = "heddlec";
+  llvm::raw_ostream &err = llvm::errs();
+  llvm::outs().flush();
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    llvm::WithColor::error(err, program);
+    break;
+  case DiagnosticSeverity::Warning:
+    llvm::WithColor::warning(err, program);
+    break;
+  case DiagnosticSeverity::Note:
+    llvm::WithColor::note(err, program);
+    break;
+  case DiagnosticSeverity::Remark:
+    llvm::WithColor::remark(err, program);
+    break;
+  }
+  err << diagnostic << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::WithColor::note(err, program) << note << "\n";
+  return success();
+}
+
 LogicalResult run(Options options) {
   if (options.cache.clear || options.cache.stats != ExplainFormat::None)
     return runCacheCommand(options.cache);
@@ -194,6 +219,7 @@ LogicalResult run(Options options) {
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  ScopedDiagnosticHandler unlocated(&context, printUnlocated);
   if (failed(enableRemarks(context, options.remarks)))
     return fail("cannot enable remarks");
 
@@ -249,6 +275,7 @@ int main(int argc, char **argv) {
   if (std::optional<int> linked = linkIfAsked(argc, argv))
     return *linked;
   ::heddle::bundle::startProgram("heddlec");
+  ::heddle::checkStandardOutputAtExit("heddlec");
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(endOutOfMemory);
   // A file size limit is then an error of the write, not the end.

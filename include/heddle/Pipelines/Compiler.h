@@ -67,6 +67,9 @@ struct CompilerOptions {
   std::string schedule;
   /// Shed, Machine and Code are for a single target.
   Level level = Level::Bundle;
+  /// Whether levels from Code on make code. If not, the manifest is complete
+  /// all the same, nothing is linked or assembled, and there is no output.
+  bool generateCode = true;
   /// Verify the IR after each pass, not only at the end of a level.
   bool verifyEach = false;
   /// Called with each pass manager before it runs; may be null. A tool that has

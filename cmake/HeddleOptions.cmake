@@ -1,4 +1,4 @@
-# Settings that every room shares: C++20, hidden assertions, sanitizers, one
+# Settings that every component shares: C++20, hidden assertions, sanitizers, one
 # folder for programs. Knows nothing of LLVM.
 include_guard()
 include(CTest)

@@ -229,10 +229,10 @@ struct Call::Run {
     return launcher().attend(kernel, std::span(&args, 1));
   }
 
-  /// Renews the selections of a phase that are due.
+  /// Refreshes the selections of a phase that are due.
   Status refresh(const Phase &phase) {
     for (const Phase::Refresh &due : phase.refreshes) {
-      if (!program.renews(due.selection, place.step))
+      if (!program.refreshes(due.selection, place.step))
         continue;
       const Selection &what = manifest().selections[due.selection];
       std::vector<abi::SelectArgs> selects;
@@ -268,7 +268,7 @@ struct Call::Run {
         part != Part::Attend &&
         std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
                     [&](const Phase::Refresh &each) {
-                      return program.renews(each.selection, place.step);
+                      return program.refreshes(each.selection, place.step);
                     });
     const auto attention = static_cast<size_t>(phase.attention);
     const bool first = phase.scoring >= 0;

@@ -1,4 +1,4 @@
-// sparsed's blocks, renewed when a block begins, with fast-dllm-dual's cache and
+// sparsed's blocks, refreshed when a block begins, with fast-dllm-dual's cache and
 // a dense first layer: a composition that nobody has published.
 
 heddle.schedule @blocks_dual_cache {

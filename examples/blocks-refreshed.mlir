@@ -1,4 +1,4 @@
-// Blocks in place of columns, renewed as columns are.
+// Blocks in place of columns, refreshed as columns are.
 //
 // Source: PulseCol, section 4.4, the ablation "block + refresh".
 

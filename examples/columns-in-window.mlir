@@ -1,7 +1,7 @@
 // pulsecol's columns inside window-diffusion's window: a composition that
 // nobody has published.
 //
-// Columns are chosen among the positions that exist in a phase and renewed when
+// Columns are chosen among the positions that exist in a phase and refreshed when
 // it begins.
 
 heddle.schedule @columns_in_window {

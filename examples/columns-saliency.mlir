@@ -2,7 +2,7 @@
 // published.
 //
 // Salient rows attend to their group's columns, the others are corrected by the
-// change of V at theirs. A step that renews columns computes all rows.
+// change of V at theirs. A step that refreshes columns computes all rows.
 
 heddle.schedule @columns_saliency {
   %refresh = cadence uniform(window = 0.3, count = 16)

@@ -1,9 +1,9 @@
-// Columns renewed early and often, at 80% sparsity.
+// Columns refreshed early and often, at 80% sparsity.
 //
 // Source: PulseCol, equations 5 to 8. Each group of query rows attends to the
 // 20% of all keys with the largest mean attention probability in the group. The
-// set is renewed at 16 steps spread over the first 30% of the run and fixed
-// from then on; a step that renews it computes dense attention.
+// set is refreshed at 16 steps spread over the first 30% of the run and fixed
+// from then on; a step that refreshes it computes dense attention.
 //
 // keep    0.2, since the paper's sparsity of 80% is the share left out; its
 //         accuracy tables have 0.5, too.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs heddle-run and heddle_reference on the same prompts and compares them
 step by step: positions and tokens committed must be identical, confidences
-within 1e-4 relative, and so must the pairs computed and the lists renewed.
+within 1e-4 relative, and so must the pairs computed and the lists refreshed.
 
   python3 python/parity.py --heddlec build/dev/bin/heddlec \\
       --heddle-run build/dev/bin/heddle-run --model models/heddle-4m

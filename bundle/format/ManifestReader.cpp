@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reading is strict: what a reader does not know it must not skip, because a
-// schedule played without one of its fields gives wrong tokens, not an error.
+// schedule executed without one of its fields gives wrong tokens, not an error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 //
 // The step program of a compiled schedule and the kernels that it runs, as
 // plain data: written by the compiler, stored as JSON in the bundle's
-// "manifest" section, played by the runtime. Steps are 1-based; T is the total
-// number of denoising steps of the run; every ratio is an exact fraction.
+// "manifest" section, executed by the runtime. Steps are 1-based; T is the
+// total number of denoising steps of the run; every ratio is an exact fraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,7 +103,7 @@ enum class KeepRule { Floor, Ceil, Round, FloorPlusOne };
 /// everywhere (Source: PulseCol, equation 6, which leaves it open).
 int64_t keepCount(Ratio ratio, KeepRule rule, int64_t n);
 
-/// The steps at which something is renewed, as a function of T: the steps of
+/// The steps at which something is refreshed, as a function of T: the steps of
 /// the run, or of each block of semi-autoregressive decoding by itself.
 struct Cadence {
   enum class Kind {
@@ -245,7 +245,7 @@ struct Selection {
   int64_t group = 0; ///< consecutive query rows that share a list; Blocks: also
                      ///< the keys of a block
   std::string scorer; ///< "mean_probability"
-  Cadence cadence;    ///< when it is renewed
+  Cadence cadence;    ///< when it is refreshed
   Kind kind = Kind::Columns;
   Isolation isolation = Isolation::None;
   Scale scale = Scale::HeadDim;
@@ -415,10 +415,10 @@ struct When {
   bool operator==(const When &) const = default;
 };
 
-/// What one phase does in a layer: one attention, then selections renewed from
-/// that same step's Q, K and log-sum-exp. A refresh happens only in the steps
-/// of its selection's cadence: a phase that serves two selections also runs at
-/// steps of one of them alone.
+/// What one phase does in a layer: one attention, then selections refreshed
+/// from that same step's Q, K and log-sum-exp. A refresh happens only in the
+/// steps of its selection's cadence: a phase that serves two selections also
+/// runs at steps of one of them alone.
 struct Phase {
   When when;
   int64_t attention = -1; ///< index into Manifest::kernels
@@ -428,9 +428,9 @@ struct Phase {
   };
   /// Non-empty only if `scoring`, or `attention` without one, writesLse.
   std::vector<Refresh> refreshes;
-  /// In steps that renew a selection of the phase, this kernel runs first, for
-  /// its log-sum-exp alone, then the refreshes, then `attention`, which reads
-  /// what has just been chosen. -1: `attention` runs first.
+  /// In steps that refresh a selection of the phase, this kernel runs first,
+  /// for its log-sum-exp alone, then the refreshes, then `attention`, which
+  /// reads what has just been chosen. -1: `attention` runs first.
   int64_t scoring = -1;
 
   /// The kernel whose log-sum-exps the refreshes read.
@@ -491,7 +491,7 @@ struct Pass {
 };
 
 /// What is kept, per layer and visible row, for steps that do not compute the
-/// row. A step that computes a row renews all that is kept of it.
+/// row. A step that computes a row refreshes all that is kept of it.
 struct Reuse {
   enum class Attention {
     None,

@@ -166,7 +166,7 @@ void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
             "expected 0");
 }
 
-/// Selections are renewed from all rows anyway, and the host has one form.
+/// Selections are refreshed from all rows anyway, and the host has one form.
 void checkForms(Problem &in, const Target &target, const Kernel &kernel,
                 const KernelVariant &variant, const std::string &path) {
   const bool one =
@@ -388,23 +388,23 @@ void checkKernels(Problem &in, const Manifest &manifest) {
       in.fail(at("targets", i), "no kernel has a form for this target");
 }
 
-/// The attention kernel's reads are all renewed by a phase of the same rule:
+/// The attention kernel's reads are all refreshed by a phase of the same rule:
 /// selections live per layer, so no other rule can have filled them.
 void checkReads(Problem &in, const Manifest &manifest, const Rule &rule,
                 const std::string &path) {
-  std::set<int64_t> renewed;
+  std::set<int64_t> refreshed;
   for (const Phase &phase : rule.phases)
     for (const Phase::Refresh &refresh : phase.refreshes)
-      renewed.insert(refresh.selection);
+      refreshed.insert(refresh.selection);
   for (size_t i = 0; i < rule.phases.size(); ++i) {
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(rule.phases[i].attention)];
     for (const Term &term : kernel.terms)
-      if (readsList(term) && !renewed.count(term.selection))
+      if (readsList(term) && !refreshed.count(term.selection))
         in.fail(at(path + ".phases", i) + ".attention",
                 "kernel \"" + printable(kernel.name) + "\" reads selection " +
                     std::to_string(term.selection) +
-                    ", which no phase of this rule renews");
+                    ", which no phase of this rule refreshes");
   }
 }
 
@@ -421,13 +421,13 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
   if (phase.scoring >= 0 && (phase.refreshes.empty() || !scorer.terms.empty()))
     in.fail(path + ".scoring",
             phase.refreshes.empty()
-                ? "the phase renews nothing to be scored for"
+                ? "the phase refreshes nothing to be scored for"
                 : "kernel \"" + printable(scorer.name) + "\" is not dense");
   if (!phase.refreshes.empty() && !scorer.writesLse)
     in.fail(path + ".refreshes",
             "kernel \"" + printable(scorer.name) +
                 "\" writes no log-sum-exp, which a refresh needs");
-  std::set<int64_t> renewed;
+  std::set<int64_t> refreshed;
   for (size_t i = 0; i < phase.refreshes.size(); ++i) {
     const Phase::Refresh &refresh = phase.refreshes[i];
     std::string here = at(path + ".refreshes", i);
@@ -452,8 +452,8 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
     else if (select.perKvHead != selection.perKvHead)
       in.fail(here + ".kernel",
               "kernel and selection do not agree whether heads share lists");
-    if (!renewed.insert(refresh.selection).second)
-      in.fail(here + ".selection", "renewed twice in one phase");
+    if (!refreshed.insert(refresh.selection).second)
+      in.fail(here + ".selection", "refreshed twice in one phase");
   }
 }
 

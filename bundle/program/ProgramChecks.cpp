@@ -611,7 +611,7 @@ void Checker::checkVisible() {
   if ((manifest.showsAll() || visible.varies) && !manifest.selections.empty())
     return fail(At::Selection, 0,
                 "numbers the visible keys, which may change at a step that "
-                "does not renew it");
+                "does not refresh it");
   for (const Cadence &cadence : visible.changes)
     checkVisibleChange(cadence);
 }
@@ -630,7 +630,7 @@ void Checker::checkVisibleChange(const Cadence &cadence) {
       return fail(At::Selection, i,
                   "is made over the visible keys, which change on " +
                       toString(cadence) +
-                      "; renew it at these steps too, for instance on the "
+                      "; refresh it at these steps too, for instance on the "
                       "same cadence");
 }
 
@@ -654,7 +654,7 @@ void Checker::checkSelection(size_t index) {
   // S6: scores are of all visible rows.
   if (!wholeOn(selection.cadence))
     fail(At::Selection, index,
-         "is renewed on " + toString(selection.cadence) +
+         "is refreshed on " + toString(selection.cadence) +
              ", at whose steps all visible rows must be computed");
 }
 

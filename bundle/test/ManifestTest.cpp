@@ -619,7 +619,7 @@ TEST(Manifest, RefusesIncompleteRowKernels) {
   EXPECT_EQ(refusal([](Json &) {}), "");
 }
 
-TEST(Manifest, RefusesRulesThatCannotBePlayed) {
+TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
   EXPECT_REFUSED(json["rules"] = Json::array(), "rules: there is no rule");
   EXPECT_REFUSED(json["rules"][0]["phases"] = Json::array(),
                  "rules[0].phases: the last phase must be \"otherwise\"");
@@ -652,15 +652,15 @@ TEST(Manifest, RefusesRulesThatCannotBePlayed) {
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
                  "rules[0].phases[0].scoring");
   EXPECT_REFUSED(json["rules"][0]["phases"][1]["scoring"] = 0,
-                 "rules[0].phases[1].scoring: the phase renews nothing");
+                 "rules[0].phases[1].scoring: the phase refreshes nothing");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 1,
                  "rules[0].phases[0].scoring: kernel ");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(
                      Json(json["rules"][0]["phases"][0]["refreshes"][0])),
-                 "renewed twice");
+                 "refreshed twice");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
                  "rules[0].phases[2].attention: kernel \"columns\" reads "
-                 "selection 0, which no phase of this rule renews");
+                 "selection 0, which no phase of this rule refreshes");
 }
 
 TEST(Manifest, WritesNamesThatAreNotUtf8) {

@@ -133,7 +133,7 @@ public:
     std::shuffle(order.begin(), order.end(), random);
   }
 
-  int64_t play() {
+  int64_t execute() {
     int64_t idle = 0;
     for (int64_t step = 1; idle < 100; ++step, ++idle) {
       if (masked.empty() || (found && *masked.begin() > eos))
@@ -150,11 +150,11 @@ public:
       evaluate();
       std::optional<size_t> pass = passAt(manifest, place);
       const Pass everything;
-      Set live = keep(pass ? manifest.passes[*pass] : everything);
+      Set active = keep(pass ? manifest.passes[*pass] : everything);
       bool alone = pass && manifest.passes[*pass].alone;
       for (int64_t position : order) {
         bool predicted =
-            live.count(position - shifted) || (alone && live.count(position));
+            active.count(position - shifted) || (alone && active.count(position));
         if (inReach(position) && predicted &&
             has(visibleAt(manifest, place), position) &&
             has(commitAt(manifest, place).within, position)) {
@@ -191,18 +191,18 @@ private:
 
   /// What a step with this pass reads and writes. Returns what it computes.
   Set keep(const Pass &pass) {
-    Set live;
+    Set active;
     for (int64_t p = 0; p < length; ++p) {
       bool before =
           shifted && !pass.alone && p + 1 < length && has(pass.rows, p + 1);
       if (!has(visibleAt(manifest, place), p))
         kept.erase(p);
       else if (has(pass.rows, p) || before)
-        live.insert(p), kept.insert(p);
+        active.insert(p), kept.insert(p);
       else
         unwritten |= !kept.count(p);
     }
-    return live;
+    return active;
   }
 
   /// Where the text ends.
@@ -462,13 +462,13 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     bool shifted = manifest.visible < 0 && below(2);
     const auto seed = static_cast<unsigned>(round);
     Simulation run(manifest, shifted, seed);
-    bool ends = run.play() >= 0;
+    bool ends = run.execute() >= 0;
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
     if (good && !seesPrompt(manifest) && !rest.alone) {
       ++blind;
-      EXPECT_EQ(Simulation(manifest, true, seed).play(), -1)
+      EXPECT_EQ(Simulation(manifest, true, seed).execute(), -1)
           << "round " << round;
     }
     unwritten += run.readsUnwritten();

@@ -45,7 +45,7 @@ SECTIONS = (
                    "docs/Passes/index", "docs/Bundle", "docs/Runtime"]),
     ("Background", ["docs/Charter", "docs/Architecture", "docs/Performance", "docs/Testing",
                     "docs/Decisions/index", "models/index", "docs/*"]),
-    ("Project", ["CONTRIBUTING", "CHANGELOG", "Rooms", "files/index"]))
+    ("Project", ["CONTRIBUTING", "CHANGELOG", "Components", "files/index"]))
 
 
 class DocsError(Exception):
@@ -98,7 +98,7 @@ class Site:
                 line = LINK.sub(lambda m: m[1] + self.lead(path, number, m[2]) + m[3], line)
             lines.append(line)
         text = "\n".join(lines) + "\n"
-        if not text.startswith("# "):  # as some rooms' pages do not
+        if not text.startswith("# "):  # as some components' pages do not
             text = f"# {PurePosixPath(path).parent}\n{text}"
         self.pages[page_of(path)] = text
 
@@ -153,10 +153,10 @@ class Site:
 
     def arrange(self):
         """Gives every page its place in the side bar."""
-        rooms = [p for p in self.pages if p.endswith("/index") and not p.startswith(
+        components = [p for p in self.pages if p.endswith("/index") and not p.startswith(
             ("docs/", "files/", "models/", "examples/"))] + ["docs/site/index"]
-        self.pages["Rooms"] = "# Rooms\nWhat may live where: the page of each folder.\n\n" + \
-            "".join(f"- [{PurePosixPath(p).parent}]({p}.md)\n" for p in rooms)
+        self.pages["Components"] = "# Components\nWhat may live where: the page of each folder.\n\n" + \
+            "".join(f"- [{PurePosixPath(p).parent}]({p}.md)\n" for p in components)
         listed, captions = set(), []
         for caption, names in SECTIONS:
             pages = []
@@ -169,9 +169,9 @@ class Site:
                                 "there is not" for page in found if page not in self.pages]
             listed |= set(pages)
             captions.append(toctree(pages, "index", f":caption: {caption}"))
-        below = {"Rooms": rooms, "index": []}
+        below = {"Components": components, "index": []}
         for page in self.pages:
-            if page in listed or page in rooms or page in ("index", "Rooms"):
+            if page in listed or page in components or page in ("index", "Components"):
                 continue
             at = PurePosixPath(page)
             parent = next((str(f / "index") for f in at.parents if f != PurePosixPath(".")

@@ -198,10 +198,10 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   setRule(manifest, "columns", {0});
   start(manifest, 2, 50);
   ASSERT_OK(attention->check(8, 0));
-  const std::vector<int64_t> renewals =
+  const std::vector<int64_t> refreshes =
       bundle::plannedSteps(manifest.selections[0].cadence, 8, 0);
-  const std::set<int64_t> renewed(renewals.begin(), renewals.end());
-  ASSERT_FALSE(renewed.empty());
+  const std::set<int64_t> refreshed(refreshes.begin(), refreshes.end());
+  ASSERT_FALSE(refreshed.empty());
   Memory lists(call->listBytes(1)), again(call->listBytes(1));
   std::vector<bool> kept;
   auto read = [&](Memory &memory) {
@@ -229,10 +229,10 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
     }
     return mask;
   };
-  for (int64_t step = *renewed.begin(); step <= 8; ++step) {
+  for (int64_t step = *refreshed.begin(); step <= 8; ++step) {
     const std::vector<float> mine =
         run({.layer = 1, .step = step, .steps = 8}, Part::All, lists);
-    if (renewed.count(step)) {
+    if (refreshed.count(step)) {
       expectAttention(mine, everything, 1e-5);
       kept = read(lists);
     } else {
@@ -246,8 +246,9 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   }
   EXPECT_EQ(std::count(kept.begin(), kept.end(), true), 2 * heads * 50 * 25);
   // The selection alone is the same, and writes no output.
-  const std::vector<float> nothing = run(
-      {.layer = 1, .step = *renewed.begin(), .steps = 8}, Part::Select, again);
+  const std::vector<float> nothing =
+      run({.layer = 1, .step = *refreshed.begin(), .steps = 8}, Part::Select,
+          again);
   EXPECT_TRUE(std::all_of(nothing.begin(), nothing.end(),
                           [](float x) { return x == 0; }));
   EXPECT_EQ(read(again), kept);

@@ -113,15 +113,15 @@ def run_heddle(args, lengths, extra):
         return json.loads(output.read_text())["benchmarks"]
 
 
-def played_steps(args, lengths):
+def measured_steps(args, lengths):
     """Rows like heddle-bench's, one a kind of step, of heddle-run."""
     rows = []
     for bundle in args.bundle:
         for n in lengths:
             records = run_steps(args.heddle_run, args.model, bundle, n - 128, 128, steps=128,
-                                measured=args.played_steps)
-            for (share, renews), seconds in sorted(seconds_by_kind(records).items()):
-                name = f"{share:.0%} of the pairs" + (", renewing" if renews else "")
+                                measured=args.measured_steps)
+            for (share, refreshes), seconds in sorted(seconds_by_kind(records).items()):
+                name = f"{share:.0%} of the pairs" + (", refreshing" if refreshes else "")
                 rows.append(dict(bundle=pathlib.Path(bundle).stem, name=name, length=n, kind="step",
                                  warm=dict(median_ms=seconds * 1000)))
     return rows
@@ -173,7 +173,7 @@ def main():
                         help="share of blocks that FlexAttention keeps; 0: leave it out")
     parser.add_argument("--whole-run-length", type=int, default=0,
                         help="also times a run of 128 steps at this length")
-    parser.add_argument("--played-steps", type=int, default=8,
+    parser.add_argument("--measured-steps", type=int, default=8,
                         help="steps measured of a run of a Dream shape (default 8)")
     parser.add_argument("--skip-attention", action="store_true")
     args = parser.parse_args()
@@ -201,7 +201,7 @@ def main():
         lengths = [int(n) for n in args.step_lengths.split(",")]
         rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
         torch.cuda.empty_cache()
-        rows = (played_steps(args, lengths) if shifted else
+        rows = (measured_steps(args, lengths) if shifted else
                 run_heddle(args, lengths, [f"--model={args.model}"]))
         if args.whole_run_length:
             rows += [row for row in run_heddle(args, [args.whole_run_length],

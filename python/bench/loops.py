@@ -120,19 +120,19 @@ class FastDllm(Loop):
 
 
 class DllmCache(Loop):
-    """Steps 1, 1 + prompt_interval, ... renew the prompt's rows, steps 1, 1 + response_interval,
+    """Steps 1, 1 + prompt_interval, ... refresh the prompt's rows, steps 1, 1 + response_interval,
     ... the response's. In between a span takes attention outputs and FFN outputs from the cache,
     but for floor(ratio * response) rows of the response whose V, new at every step, is least
-    similar to the cached one. The first layer renews all rows at every step. K is kept before
+    similar to the cached one. The first layer refreshes all rows at every step. K is kept before
     RoPE. The LM head is computed for all rows."""
 
     def __init__(self, prompt_interval=100, response_interval=7, ratio=0.25):
         self.intervals, self.ratio = (prompt_interval, response_interval), ratio
 
     def kind(self):
-        renewed = [name for name, interval in zip(("prompt", "response"), self.intervals)
+        refreshed = [name for name, interval in zip(("prompt", "response"), self.intervals)
                    if (self.step - 1) % interval == 0]
-        return " and ".join(renewed + ([] if "response" in renewed else ["least similar"]))
+        return " and ".join(refreshed + ([] if "response" in refreshed else ["least similar"]))
 
     def begin(self, model, tokens, prompt):
         super().begin(model, tokens, prompt)
@@ -146,9 +146,9 @@ class DllmCache(Loop):
     def forward(self):
         m, x = self.model, self.model.embed(self.tokens)
         for layer in range(m.layers):
-            renew = [layer == 0 or (self.step - 1) % interval == 0 for interval in self.intervals]
-            start = 0 if renew[0] else self.prompt
-            rows, valued = self.refresh(layer, m.attention_norm(layer, x[:, start:]), start, renew)
+            refresh = [layer == 0 or (self.step - 1) % interval == 0 for interval in self.intervals]
+            start = 0 if refresh[0] else self.prompt
+            rows, valued = self.refresh(layer, m.attention_norm(layer, x[:, start:]), start, refresh)
             x = x + self.outputs[layer]
             if len(rows):
                 self.ffns[layer][:, rows] = m.ffn(layer, x[:, rows])
@@ -156,18 +156,18 @@ class DllmCache(Loop):
             self.count(len(rows), len(rows), len(rows), valued)
         return 0, x
 
-    def refresh(self, layer, h, start, renew):
-        """Renews K, V and attention outputs from normed rows h [1, n - start, hidden]; (the rows,
+    def refresh(self, layer, h, start, refresh):
+        """Refreshes K, V and attention outputs from normed rows h [1, n - start, hidden]; (the rows,
         ascending int64, how many went through V)."""
         m, (prompt, response) = self.model, self.spans
         rows, valued = [], 0
-        if renew[0]:
+        if refresh[0]:
             self.values[layer][:, :, :self.prompt] = m.project(layer, "v", h[:, :self.prompt])
             rows.append(prompt)
             valued += len(prompt)
-        if renew[1] or self.ratio > 0:
+        if refresh[1] or self.ratio > 0:
             new = m.project(layer, "v", h[:, self.prompt - start:])
-            rows.append(response if renew[1] else self.least_similar(layer, new))
+            rows.append(response if refresh[1] else self.least_similar(layer, new))
             self.values[layer][:, :, self.prompt:] = new
             valued += len(response)
         if not rows:

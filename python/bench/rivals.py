@@ -68,8 +68,8 @@ RIVALS = {
                             "fast-dllm-dual", (), (4096, 16384), 0),
     "dllm-cache": Rival("dLLM-Cache, 100 / 7 / 0.25", lambda: loops.DllmCache(100, 7, 0.25),
                         "dllm-cache", (), (4096, 16384), 104,
-                        "the released code renews the prompt's rows of the first layer at every step, which "
-                        "nothing reads until the prompt is renewed; Heddle does not"),
+                        "the released code refreshes the prompt's rows of the first layer at every step, which "
+                        "nothing reads until the prompt is refreshed; Heddle does not"),
     "dyllm": Rival("DyLLM", lambda: loops.DyLLM(*THRESHOLDS), "dyllm",
                    (*salient(*THRESHOLDS), ("from = 5", "from = 8")), (1024, 4096), 32,
                    "which rows are salient depends on the weights drawn, of one distribution; Heddle "

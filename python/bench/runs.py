@@ -71,7 +71,7 @@ def seconds_of(records, steps, period=1):
 
 
 def seconds_by_kind(records):
-    """{(share of the pairs that attention computes, whether selections are renewed): median
+    """{(share of the pairs that attention computes, whether selections are refreshed): median
     seconds of such a step}. A kind's first step, which chooses products, counts if it is alone."""
     kinds = {}
     for record in records:

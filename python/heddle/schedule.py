@@ -243,7 +243,7 @@ def window(size: int) -> Pairs:
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: an int is their number, any other ratio their share of the
     sequence, rounded down, at least one. Source: StreamingLLM."""
-    _kind(size, (Real, str), "size", "a number of keys or a share")
+    _kind(size, (Real, str), "size", "a number of keys or a fraction")
     text = str(size) if isinstance(size, Integral) else ratio_text(size, "size")
     return _SimplePairs(f"sinks({text})", "sinks")
 
@@ -259,7 +259,7 @@ def _selection(kind, keep, size_name, size, words, details, on, name):
 def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False) -> Pairs:
     """For each group of `group` query rows the share `keep` of keys of largest mean
-    probability, renewed on the cadence `on`, else on the `refresh` of attend().
+    probability, refreshed on the cadence `on`, else on the `refresh` of attend().
 
     group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
     down. per_kv_head: query heads that share keys share a list. ValueError for another
@@ -486,7 +486,7 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
             raise ValueError("refresh: no selection in these pairs is left without a cadence")
         pairs = pairs._refreshed(refresh)
     elif open_ones:
-        raise ValueError(f"{open_ones[0].form}: says no cadence on which it is renewed; give "
+        raise ValueError(f"{open_ones[0].form}: says no cadence on which it is refreshed; give "
                          "refresh= here or on= there")
     text, values = "attend", ()
     if pairs == dense:

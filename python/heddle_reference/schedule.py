@@ -11,7 +11,7 @@ Grammar of the command line: `dense`, or terms joined by "+":
 Different layers: alternatives joined by "|", all but one with "@first..last"
 (inclusive, from 0; negative counts from the last layer, -1):
   window:size=64|dense@0..1|sinks:size=4@-1..-1
-Steps are 1-based. A refresh step attends densely and renews the columns from
+Steps are 1-based. A refresh step attends densely and refreshes the columns from
 its own probabilities; before any refresh, columns are dense as well.
 """
 
@@ -106,7 +106,7 @@ class Schedule:
 
     def begin_step(self, step, sequence):
         """Names the step (1-based) and the sequence of the next forward pass,
-        and counts anew: pairs attended, lists of columns renewed."""
+        and counts anew: pairs attended, lists of columns refreshed."""
         self.step, self.sequence = step, sequence
         self.pairs = self.refreshes = 0
 

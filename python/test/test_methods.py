@@ -313,8 +313,8 @@ class TraceTest(unittest.TestCase):
             (lambda r: layer(r).update(pairs=1), "layer 1: 1 pairs"),
             (lambda r: r[1]["layers"].pop(), "1 layers, expected 2"),
             (lambda r: r[2].update(visible=[1]), "visible"),
-            (lambda r: r[0]["renewed"].pop(), "layer 1, head 3: columns renewed by one side"),
-            (lambda r: r[0]["renewed"][2]["lists"][1].__setitem__(0, 99), "head 2, columns, lists, list 1"),
+            (lambda r: r[0]["refreshed"].pop(), "layer 1, head 3: columns refreshed by one side"),
+            (lambda r: r[0]["refreshed"][2]["lists"][1].__setitem__(0, 99), "head 2, columns, lists, list 1"),
             (lambda r: r[3].update(logits=[1, 2]), "logits"),
             (lambda r: r[3]["committed"].pop(), "committed positions"),
             (lambda r: r[3]["committed"][0].__setitem__(1, 7), "token 7"),
@@ -333,12 +333,12 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(pairs.Chosen([0.5, 0.1], 2).gap, 1)
         record = trace.Record(tiny_llada(), 0, 1, 6)
         near = pairs.Chosen([0.5, 0.25, 0.25 * (1 + 1e-7), 0.1], 2)
-        record.renew(0, 0, "columns", [pairs.Chosen([0.5, 0.1, 0.2], 1), near])
-        entry, = record.line["renewed"]
+        record.refresh(0, 0, "columns", [pairs.Chosen([0.5, 0.1, 0.2], 1), near])
+        entry, = record.line["refreshed"]
         self.assertEqual((entry["lists"], entry["near"]), ([[0], [0, 2]], {"lists": [1]}))
         change = lambda u, keys: [dict(entry, lists=[keys if i == u else old for i, old
                                                      in enumerate(entry["lists"])])]
-        differ = lambda u, keys: trace.renewed_differ([entry], change(u, keys))
+        differ = lambda u, keys: trace.refreshed_differ([entry], change(u, keys))
         self.assertIsNone(differ(1, [0, 2]))
         self.assertIsInstance(differ(1, [0, 1]), trace.Tie)
         self.assertNotIsInstance(differ(1, [0]), trace.Tie)

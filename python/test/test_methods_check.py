@@ -68,7 +68,7 @@ class CatalogueTest(unittest.TestCase):
                             rows = every(layer.get(field))
                             self.assertEqual(rows, sorted(set(rows)))
                             self.assertTrue(set(rows) <= set(range(n)))
-                    for e in r["renewed"]:
+                    for e in r["refreshed"]:
                         for keys in e["lists"] + e.get("response", []):
                             self.assertEqual(keys, sorted(set(keys)))
                     written |= set(every(r["layers"][-1]["keys_values"]))

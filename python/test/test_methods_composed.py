@@ -58,10 +58,10 @@ class ComposedTest(SameRun):
             seen = list(range(39)) if r["visible"] is None else r["visible"]
             rows = r["layers"][0]["queries"]
             rows = list(range(39)) if rows is None else rows
-            self.assertEqual(bool(r["renewed"]), number % 4 == 0)
-            if r["renewed"]:
+            self.assertEqual(bool(r["refreshed"]), number % 4 == 0)
+            if r["refreshed"]:
                 self.assertEqual(rows, seen)
-                for entry in r["renewed"]:
+                for entry in r["refreshed"]:
                     self.assertEqual(len(entry["lists"]), -(-len(seen) // 16))
                     for keys in entry["lists"]:
                         self.assertEqual(len(keys), len(seen) // 5)
@@ -77,8 +77,8 @@ class ComposedTest(SameRun):
         records = self.go(pieces, method)
         fewer = 0
         for r in records:
-            if r["renewed"]:
-                lists = {(e["layer"], e["head"]): e["lists"] for e in r["renewed"]}
+            if r["refreshed"]:
+                lists = {(e["layer"], e["head"]): e["lists"] for e in r["refreshed"]}
                 seen = list(range(39)) if r["visible"] is None else r["visible"]
                 group = {p: i // 16 for i, p in enumerate(seen)}
                 continue
@@ -111,9 +111,9 @@ class ComposedTest(SameRun):
         for d, w, r in zip(dense, window, mixed):
             self.assertEqual(r["layers"][0]["pairs"], d["layers"][0]["pairs"])
             self.assertEqual(r["layers"][1]["pairs"], w["layers"][1]["pairs"])
-            self.assertEqual(r["renewed"], [])
+            self.assertEqual(r["refreshed"], [])
         mixed = self.go(pieces, composed.ByLayer(cols(), (0, 0, pairs.Dense())))
-        self.assertEqual({e["layer"] for r in mixed for e in r["renewed"]}, {1})
+        self.assertEqual({e["layer"] for r in mixed for e in r["refreshed"]}, {1})
         self.assertEqual([r["layers"][1]["pairs"] for r in mixed],
                          [r["layers"][1]["pairs"] for r in columns])
 

@@ -201,7 +201,7 @@ class MethodsTest(SameRun):
         pieces, n = tiny_llada(), 37
         heads = pieces.heads * pieces.layers
         columns = self.go(pieces, pairs.pulsecol("1/5", 16, count=2))
-        self.assertEqual([bool(r["renewed"]) for r in columns], [True, True] + [False] * 6)
+        self.assertEqual([bool(r["refreshed"]) for r in columns], [True, True] + [False] * 6)
         self.assertEqual([r["pairs"] for r in columns],
                          [heads * n * n] * 2 + [heads * n * (n // 5)] * 6)
         window = sum(abs(i - j) <= 4 or j < 3 for i in range(n) for j in range(n))
@@ -212,8 +212,8 @@ class MethodsTest(SameRun):
         pieces, n = tiny_dream(), 37
         method = pairs.Selecting(pairs.Blocks("1/2", 16), pairs.at("1/2"))
         records = self.go(pieces, method)
-        self.assertEqual([bool(r["renewed"]) for r in records], [s == 4 for s in range(1, 9)])
-        lists = {(r["layer"], r["head"]): r for r in records[3]["renewed"]}
+        self.assertEqual([bool(r["refreshed"]) for r in records], [s == 4 for s in range(1, 9)])
+        lists = {(r["layer"], r["head"]): r for r in records[3]["refreshed"]}
         self.assertEqual(len(lists), pieces.layers * pieces.heads)
         for layer in range(pieces.layers):
             total = sum(int(method.selection.allowed(lists[layer, h], n).sum())
@@ -221,13 +221,13 @@ class MethodsTest(SameRun):
             self.assertEqual(records[4]["layers"][layer]["pairs"], total)
             self.assertLess(total, pieces.heads * n * n)
 
-    def test_renewing_sparsely_attends_what_it_selected(self):
+    def test_refreshing_sparsely_attends_what_it_selected(self):
         records = self.go(tiny_llada(), pairs.Selecting(pairs.Blocks("1/2", 16),
                                                         pairs.every_after("1/2"), "sparse"))
         dense = self.go(tiny_llada(), pairs.Selecting(pairs.Blocks("1/2", 16), pairs.every_after("1/2")))
         self.assertEqual(records[3]["pairs"], dense[3]["pairs"])
         self.assertLess(records[4]["pairs"], dense[4]["pairs"])
-        self.assertEqual([bool(r["renewed"]) for r in records], [False] * 4 + [True] * 4)
+        self.assertEqual([bool(r["refreshed"]) for r in records], [False] * 4 + [True] * 4)
 
     def test_sparse_attention_by_hand(self):
         # One layer, one head: the softmax runs over the listed keys alone.

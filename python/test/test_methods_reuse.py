@@ -128,7 +128,7 @@ class DllmCacheTest(SameRun):
     def go(self, pieces, method, steps=12):
         return run.generate(pieces, prompt_of(5, 9), 12, method, commit.Quotas(steps, 6))[1]
 
-    def test_renewed_at_every_step_is_dense(self):
+    def test_refreshed_at_every_step_is_dense(self):
         for make in FAMILIES:
             pieces = make()
             dense = self.go(pieces, pairs.Dense())
@@ -174,7 +174,7 @@ class DllmCacheTest(SameRun):
         self.assertEqual(method.least_similar(one, 0, turned, [3, 4, 5, 6]), [3, 4])
 
     def test_reused_outputs_by_hand(self):
-        # Layer 1 of a step that renews nothing adds the cached outputs.
+        # Layer 1 of a step that refreshes nothing adds the cached outputs.
         pieces = tiny_llada()
         method, one = dllm_cache.DllmCache(9, 9, 0), run.Run(pieces, prompt_of(5, 9), 4)
         rule = commit.Quotas(4)

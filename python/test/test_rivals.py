@@ -122,7 +122,7 @@ class Loops(unittest.TestCase):
                                         dllm_cache.DllmCache(8, 3, "1/4"), seed=seed)
             size = lambda rows, n: n if rows is None else len(rows)
             for number, (a, b) in enumerate(zip(found, expected), 1):
-                # The released first layer renews the prompt as well, which nothing reads.
+                # The released first layer refreshes the prompt as well, which nothing reads.
                 extra = 0 if (number - 1) % 8 == 0 else PROMPT
                 for name, key in (("query_rows", "queries"), ("ffn_rows", "ffn")):
                     self.assertEqual(getattr(a, name),
@@ -133,7 +133,7 @@ class Loops(unittest.TestCase):
                              2 * ["least similar"] + ["response"])
             self.assertEqual(found[8].kind, "prompt and least similar")
 
-    def test_dllm_cache_that_renews_all_is_dense(self):
+    def test_dllm_cache_that_refreshes_all_is_dense(self):
         self.both(loops.DllmCache(1, 1, 0), pairs.Dense())
 
     def test_dyllm(self):

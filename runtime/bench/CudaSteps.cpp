@@ -1,4 +1,4 @@
-//===- CudaSteps.cpp - Timing the steps of a model on a GPU --------------===//
+//===- CudaSteps.cpp - Timing the steps of a model on a GPU ---------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -99,7 +99,7 @@ Status StepSubject::timeKinds(const CudaTimer &timer) {
   if (!head)
     return head.takeError();
   std::set<StepKind> seen;
-  // In order, so that lists are renewed before they are read.
+  // In order, so that lists are refreshed before they are read.
   for (int64_t step = 1; step <= options.steps; ++step) {
     if (!seen.insert(engine.steps().kindOf(step)).second)
       continue;

@@ -1,4 +1,4 @@
-//===- ModelEngine.cpp - Steps of a model that is played ------------------===//
+//===- ModelEngine.cpp - Steps of a model under a schedule ----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -52,7 +52,7 @@ private:
   };
 
   std::vector<SequenceState> states() const;
-  int64_t liveRow(int64_t sequence, int64_t position) const;
+  int64_t activeRow(int64_t sequence, int64_t position) const;
   Status collectCandidates();
   Status forward();
   Status checkDraws() const;
@@ -79,7 +79,7 @@ private:
   // The batch: conditional sequences, then, if guided, as many unconditional
   // ones.
   std::vector<SequenceShape> shapes;
-  const PackedBatch *batch = nullptr; ///< live rows, the executor's
+  const PackedBatch *batch = nullptr; ///< active rows, the executor's
   std::vector<int32_t> packed;        ///< [batch->rows()]: their tokens
 
   std::vector<Candidate> candidates; ///< by sequence, then by position
@@ -101,8 +101,8 @@ Status ModelEngine::checkMemory() const {
 }
 
 /// Steps for which a set of positions may stay as it is, while what it fixes is
-/// used up: the next step of an `every` renews it, also after the planned ones
-/// (docs/Spec/Plan.md, "Why a run ends"). Nobody waits for more than a few
+/// used up: the next step of an `every` refreshes it, also after the planned
+/// ones (docs/Spec/Plan.md, "Why a run ends"). Nobody waits for more than a few
 /// thousand, of which each computes its rows again.
 static int64_t longestWait(const bundle::Manifest &manifest) {
   constexpr int64_t most = 4096;
@@ -189,10 +189,10 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
   if (options.maps.cells > 0)
     executor.setMaps((place.step - 1) % options.mapEvery == 0 ? options.maps
                                                               : MapOptions());
-  Result<const PackedBatch *> live = executor.beginStep(states());
-  if (!live)
-    return live.takeError();
-  batch = *live;
+  Result<const PackedBatch *> active = executor.beginStep(states());
+  if (!active)
+    return active.takeError();
+  batch = *active;
   if (Status status = collectCandidates(); !status)
     return status;
   if (Status status = forward(); !status)
@@ -237,24 +237,24 @@ Status ModelEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
       if (layer.sequence != s)
         continue;
       trace.layers.push_back(layer);
-      if (layer.renewed.empty())
+      if (layer.refreshed.empty())
         continue;
       Result<std::vector<SelectionView>> views =
           executor.selections(layer.layer, s);
       if (!views)
         return views.takeError();
       for (const SelectionView &view : *views) {
-        if (std::find(layer.renewed.begin(), layer.renewed.end(),
-                      view.selection) == layer.renewed.end())
+        if (std::find(layer.refreshed.begin(), layer.refreshed.end(),
+                      view.selection) == layer.refreshed.end())
           continue;
         const int32_t *list = view.indices;
         for (int64_t head = 0; head < view.lists; ++head) {
-          SequenceTrace::Renewed &renewed = trace.renewed.emplace_back();
-          renewed.layer = layer.layer;
-          renewed.head = head;
-          renewed.selection = view.selection;
+          SequenceTrace::Refreshed &refreshed = trace.refreshed.emplace_back();
+          refreshed.layer = layer.layer;
+          refreshed.head = head;
+          refreshed.selection = view.selection;
           for (int64_t group = 0; group < view.groups; ++group) {
-            renewed.lists.emplace_back(list, list + view.keep);
+            refreshed.lists.emplace_back(list, list + view.keep);
             list += view.keep;
           }
         }
@@ -284,8 +284,8 @@ Status ModelEngine::checkDraws() const {
   return Status::success();
 }
 
-/// The live row at a position of a sequence, or -1.
-int64_t ModelEngine::liveRow(int64_t sequence, int64_t position) const {
+/// The active row at a position of a sequence, or -1.
+int64_t ModelEngine::activeRow(int64_t sequence, int64_t position) const {
   auto first = batch->positions.begin() + batch->offsets[sequence];
   auto last = batch->positions.begin() + batch->offsets[sequence + 1];
   auto found = std::lower_bound(first, last, position);
@@ -309,9 +309,9 @@ Status ModelEngine::collectCandidates() {
       if (i >= std::min(run.blockEnd(), run.textEnd()) || !run.masked()[i] ||
           !executor.inCommitSet(s, i))
         continue;
-      int64_t row = liveRow(s, model.config().predictingRow(i));
+      int64_t row = activeRow(s, model.config().predictingRow(i));
       if (row < 0 && executor.predictsAlone(s))
-        row = liveRow(s, i);
+        row = activeRow(s, i);
       if (row < 0)
         continue;
       open = true;

@@ -1,4 +1,4 @@
-//===- ModelEngine.h - Steps of a model that is played ----------*- C++ -*-===//
+//===- ModelEngine.h - Steps of a model under a schedule --------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@
 
 namespace heddle::rt {
 
-/// The sequences that a player plays for these prompts: with guidance the
+/// The sequences that are run for these prompts: with guidance the
 /// unconditional ones behind the others.
 std::vector<SequenceShape>
 sequenceShapes(const std::vector<int64_t> &promptLengths,

@@ -72,13 +72,13 @@ struct SequenceTrace {
   /// A selection made in this step, for one head: for each group of query rows
   /// the keys, or blocks of keys, that it lists, as places among the visible
   /// positions.
-  struct Renewed {
+  struct Refreshed {
     int64_t layer = 0;
     int64_t head = 0;      ///< query head, or key/value head if these share
     int64_t selection = 0; ///< index into Manifest::selections
     std::vector<std::vector<int32_t>> lists; ///< [groups]
   };
-  std::vector<Renewed> renewed;
+  std::vector<Refreshed> refreshed;
   std::vector<int32_t> logits; ///< rows through the LM head, ascending
 };
 

@@ -1,21 +1,22 @@
-//===- Attention.h - The seam between a model and a schedule ----*- C++ -*-===//
+//===- Attention.h - Between a model and a schedule -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A model's forward pass asks a LayerPlayer, layer by layer, which rows to
+// A model's forward pass asks a LayerExecutor, layer by layer, which rows to
 // compute and what attention gives. Which rows, which pairs, what is cached and
-// when it is renewed is the schedule's business; what a head is, the model's.
+// when it is refreshed is the schedule's business; what a head is, the model's.
 //
-// The *live* rows of a step carry a hidden state through all layers: those of
-// all sequences one after the other, no padding. In a layer, a live row is
-// *exact* (its Q, K, V, attention are computed) or reused (the player provides
-// its attention output); its FFN is computed or taken from the player's cache.
+// The *active* rows of a step carry a hidden state through all layers: those of
+// all sequences one after the other, no padding. In a layer, an active row is
+// *exact* (its Q, K, V, attention are computed) or reused (the executor
+// provides its attention output); its FFN is computed or taken from the
+// executor's cache.
 //
-// Worked example: two sequences; of the first positions 1, 4 and 6 are live, of
-// the second 0 and 2: offsets {0, 3, 5}, positions {1, 4, 6, 0, 2}; row 3 is
+// Worked example: two sequences; of the first positions 1, 4 and 6 are active,
+// of the second 0 and 2: offsets {0, 3, 5}, positions {1, 4, 6, 0, 2}; row 3 is
 // position 0 of sequence 1.
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +34,7 @@
 
 namespace heddle::rt {
 
-/// The live rows of a step.
+/// The active rows of a step.
 struct PackedBatch {
   std::vector<int64_t> offsets;   ///< [sequences + 1], ascending from 0; a
                                   ///< sequence may have no rows
@@ -53,23 +54,23 @@ struct PackedBatch {
 
   int64_t sequences() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t rows() const { return offsets.back(); }
-  /// Live rows of a sequence.
+  /// Active rows of a sequence.
   int64_t length(int64_t sequence) const {
     return offsets[sequence + 1] - offsets[sequence];
   }
 };
 
-/// Some of the live rows, ascending.
+/// Some of the active rows, ascending.
 struct RowSet {
-  bool all = true;               ///< every live row; `rows` is then empty
-  std::span<const int32_t> rows; ///< indices of live rows; the memory is the
-                                 ///< player's and stays until the next layer
+  bool all = true;               ///< every active row; `rows` is then empty
+  std::span<const int32_t> rows; ///< indices of active rows; the memory is the
+                                 ///< executor's and stays until the next layer
 };
 
-/// Q, K (both after RoPE), V and the output of one layer for the live rows.
-/// Strides count elements between consecutive rows. Rows that the player did
-/// not ask for hold anything. The memory is the player's kind: the host's, or a
-/// device's.
+/// Q, K (both after RoPE), V and the output of one layer for the active rows.
+/// Strides count elements between consecutive rows. Rows that the executor did
+/// not ask for hold anything. The memory is the executor's kind: the host's, or
+/// a device's.
 struct AttentionTensors {
   const void *query = nullptr; ///< [rows x queryHeads x headDim]
   const void *key = nullptr;   ///< [rows x kvHeads x headDim]
@@ -85,13 +86,13 @@ struct AttentionTensors {
   DType dtype = DType::F32;
 };
 
-/// Plays a schedule through the layers of one step. Called by one thread (which
-/// may use parallelFor inside), for each layer in order: values,
-/// queriesAndKeys, attend, projected, ffn. As it stands it computes every live
-/// row.
-class LayerPlayer {
+/// Executes a schedule through the layers of one step. Called by one thread
+/// (which may use parallelFor inside), for each layer in order: values,
+/// queriesAndKeys, attend, projected, ffn. As it stands it computes every
+/// active row.
+class LayerExecutor {
 public:
-  virtual ~LayerPlayer() = default;
+  virtual ~LayerExecutor() = default;
 
   /// The rows whose V this layer computes.
   virtual Result<RowSet> values(int64_t layer) {
@@ -118,8 +119,8 @@ public:
     return Exact();
   }
 
-  /// Writes tensors.output for the rows of projected(), and renews what the
-  /// step renews.
+  /// Writes tensors.output for the rows of projected(), and refreshes what the
+  /// step refreshes.
   virtual Status attend(int64_t layer, const PackedBatch &batch,
                         const AttentionTensors &tensors) = 0;
 
@@ -127,16 +128,16 @@ public:
   /// earlier steps.
   struct Cached {
     RowSet computed;
-    /// Null: all live rows are computed and nothing is kept. Else the output of
-    /// live row r, of the run's dtype, is kept at cache + index[r] * rowBytes:
-    /// the model writes those that it computes and then takes every live row's
-    /// from there.
+    /// Null: all active rows are computed and nothing is kept. Else the output
+    /// of active row r, of the run's dtype, is kept at cache + index[r] *
+    /// rowBytes: the model writes those that it computes and then takes every
+    /// active row's from there.
     void *cache = nullptr;
     int64_t rowBytes = 0;
     std::span<const int32_t> index; ///< [rows]
 
-    void *row(int64_t live) const {
-      return static_cast<std::byte *>(cache) + index[live] * rowBytes;
+    void *row(int64_t active) const {
+      return static_cast<std::byte *>(cache) + index[active] * rowBytes;
     }
   };
   /// The rows whose attention output is projected, and the projections.
@@ -151,8 +152,6 @@ public:
     return Cached();
   }
 };
-
-using AttentionBackend = LayerPlayer;
 
 } // namespace heddle::rt
 

@@ -1,4 +1,4 @@
-//===- Model.cpp - What all forward passes have in common ----------------===//
+//===- Model.cpp - What all forward passes have in common -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -55,22 +55,23 @@ Status checkForward(const ModelConfig &config, const PackedBatch &batch,
   return Status::success();
 }
 
-Status playAttention(LayerPlayer &player, int64_t layer,
-                     const PackedBatch &batch, const AttentionTensors &tensors,
-                     const std::function<Status(int firstPart, int endPart,
-                                                const RowSet &rows)> &project) {
-  Result<RowSet> values = player.values(layer);
+Status executeAttention(
+    LayerExecutor &executor, int64_t layer, const PackedBatch &batch,
+    const AttentionTensors &tensors,
+    const std::function<Status(int firstPart, int endPart, const RowSet &rows)>
+        &project) {
+  Result<RowSet> values = executor.values(layer);
   if (!values)
     return values.takeError();
-  LayerPlayer::Exact exact;
+  LayerExecutor::Exact exact;
   auto choose = [&]() -> Status {
-    auto chosen = player.queriesAndKeys(layer, batch, tensors);
+    auto chosen = executor.queriesAndKeys(layer, batch, tensors);
     if (!chosen)
       return chosen.takeError();
     exact = *chosen;
     return Status::success();
   };
-  const bool byValues = player.choosesByValues(layer);
+  const bool byValues = executor.choosesByValues(layer);
   if (!byValues)
     if (Status s = choose(); !s)
       return s;
@@ -92,7 +93,7 @@ Status playAttention(LayerPlayer &player, int64_t layer,
     if (Status s = project(1, 2, exact.keys); !s)
       return s;
   }
-  return player.attend(layer, batch, tensors);
+  return executor.attend(layer, batch, tensors);
 }
 
 } // namespace heddle::rt

@@ -40,7 +40,7 @@ struct Best {
 
 /// Which rows' logits a forward pass computes, and who takes them.
 struct LogitRequest {
-  /// Live rows, any order, repeats allowed: the model's own rows. Which row
+  /// Active rows, any order, repeats allowed: the model's own rows. Which row
   /// predicts a position says ModelConfig::predictingRow.
   std::vector<int64_t> rows;
   /// rows.size() is a multiple of `unit`; the rows of one unit are always
@@ -97,28 +97,30 @@ public:
   /// Whether LogitRequest::best is called, and logits stay where they are.
   virtual bool givesBest() const { return false; }
 
-  /// One pass of the live rows through the layers. `tokens` [batch.rows()],
+  /// One pass of the active rows through the layers. `tokens` [batch.rows()],
   /// each in [0, config().vocabSize). Every row's result is bit for bit
   /// independent of the other sequences in the batch and of the thread count.
   virtual Status forward(const PackedBatch &batch,
-                         std::span<const int32_t> tokens, LayerPlayer &player,
+                         std::span<const int32_t> tokens,
+                         LayerExecutor &executor,
                          const LogitRequest &logits) = 0;
 };
 
 /// What every forward pass refuses: batches that do not fit together, tokens
 /// and positions that the model does not have, logits of rows that are not
-/// live.
+/// active.
 Status checkForward(const ModelConfig &config, const PackedBatch &batch,
                     std::span<const int32_t> tokens,
                     const LogitRequest &logits);
 
-/// A layer's projections and attention, in the order of a player's calls.
+/// A layer's projections and attention, in the order of an executor's calls.
 /// `project` computes parts [firstPart, endPart) of query (0), key (1) and
 /// value (2) heads of some rows, into `tensors`.
-Status playAttention(LayerPlayer &player, int64_t layer,
-                     const PackedBatch &batch, const AttentionTensors &tensors,
-                     const std::function<Status(int firstPart, int endPart,
-                                                const RowSet &rows)> &project);
+Status executeAttention(
+    LayerExecutor &executor, int64_t layer, const PackedBatch &batch,
+    const AttentionTensors &tensors,
+    const std::function<Status(int firstPart, int endPart, const RowSet &rows)>
+        &project);
 
 } // namespace heddle::rt
 

@@ -5,26 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// T below is the run's dtype. Shapes: R live rows, padded to whole tiles of 64;
-// H hidden; A = queryHeads * headDim; K = kvHeads * headDim; F mlpHidden.
+// T below is the run's dtype. Shapes: R active rows, padded to whole tiles of
+// 64; H hidden; A = queryHeads * headDim; K = kvHeads * headDim; F mlpHidden.
 //
 //   x    = embedding[tokens]                                     [R x H]
 //   each layer:
 //     h    = rmsNorm(x)                                          [R x H]
 //     qkv  = h Wqkv^T (+ bias), query and key rotated            [R x A + 2K]
-//     att  = the player's attention                              [R x A]
+//     att  = the executor's attention                              [R x A]
 //     x   += att Wo^T
 //     h    = rmsNorm(x)
 //     act  = silu(h Wgate^T) * (h Wup^T)                         [R x F]
 //     x   += act Wdown^T
 //   logits = rmsNorm(x) Whead^T, for the rows asked for
 //
-// The player names the rows of each product. Those of a part are first copied
+// The executor names the rows of each product. Those of a part are first copied
 // together; what a layer adds to the rows that it does not compute comes from
-// the player's caches. Bias, rotation, residual and SwiGLU run as epilogues of
-// the products.
-// Source: released modelling code of LLaDA (Nie et al. 2025) and of Dream (Ye
-// et al. 2025), whose rounding points differ in the rotation alone.
+// the executor's caches. Bias, rotation, residual and SwiGLU run as epilogues
+// of the products. Source: released modelling code of LLaDA (Nie et al. 2025)
+// and of Dream (Ye et al. 2025), whose rounding points differ in the rotation
+// alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ public:
   int64_t activationBytes(int64_t rows) const override;
   std::string description() const override;
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
-                 LayerPlayer &player, const LogitRequest &logits) override;
+                 LayerExecutor &executor, const LogitRequest &logits) override;
 
 private:
   int64_t attentionWidth() const { return info.queryHeads * info.headDim; }
@@ -106,12 +106,12 @@ private:
   Status projectHeads(const LayerWeights &layer, int64_t firstPart,
                       int64_t endPart, const RowSet &rows);
   Status runAttention(int64_t index, const PackedBatch &batch,
-                      LayerPlayer &player);
-  Status runFfn(const LayerWeights &layer, const LayerPlayer::Cached &output);
+                      LayerExecutor &executor);
+  Status runFfn(const LayerWeights &layer, const LayerExecutor::Cached &output);
   Status addProducts(const cpu::PackedLinear &linear, Activation &from,
-                     const LayerPlayer::Cached &output);
+                     const LayerExecutor::Cached &output);
   int64_t count(const RowSet &rows) const {
-    return rows.all ? live : static_cast<int64_t>(rows.rows.size());
+    return rows.all ? active : static_cast<int64_t>(rows.rows.size());
   }
   static int64_t rowAt(const RowSet &rows, int64_t i) {
     return rows.all ? i : rows.rows[i];
@@ -132,7 +132,7 @@ private:
   std::vector<cpu::GemmWorker> workers;
   std::vector<float> biased;  ///< [workers x headDim]: a head with its bias
   std::vector<float> widened; ///< [workers x H]: a cached row
-  int64_t live = 0;           ///< R of the pass at hand
+  int64_t active = 0;           ///< R of the pass at hand
   std::span<const int32_t> positions; ///< [R]: of each row in its sequence
 };
 
@@ -301,7 +301,7 @@ Status HostTransformer::projectHeads(const LayerWeights &layer,
 /// from [count(output.computed) x inputs], compact.
 Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
                                     Activation &from,
-                                    const LayerPlayer::Cached &output) {
+                                    const LayerExecutor::Cached &output) {
   const int64_t size = byteSize(type), total = count(output.computed);
   const bool cached = output.cache;
   auto add = [&](int64_t chunk, int64_t firstRow, int64_t rowCount,
@@ -323,7 +323,7 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
         !s)
       return s;
   if (cached)
-    parallelFor(live, [&](int64_t row, int worker) {
+    parallelFor(active, [&](int64_t row, int worker) {
       float *wide = widened.data() + worker * info.hidden;
       kernels.widen(output.row(row), wide, info.hidden);
       kernels.addTo(wide, hidden.row(row), info.hidden);
@@ -332,17 +332,17 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
 }
 
 Status HostTransformer::runAttention(int64_t index, const PackedBatch &batch,
-                                     LayerPlayer &player) {
+                                     LayerExecutor &executor) {
   const LayerWeights &layer = weights.layers[index];
   const AttentionTensors tensors = attentionTensors();
-  if (Status s =
-          playAttention(player, index, batch, tensors,
-                        [&](int firstPart, int endPart, const RowSet &rows) {
-                          return projectHeads(layer, firstPart, endPart, rows);
-                        });
+  if (Status s = executeAttention(
+          executor, index, batch, tensors,
+          [&](int firstPart, int endPart, const RowSet &rows) {
+            return projectHeads(layer, firstPart, endPart, rows);
+          });
       !s)
     return s;
-  auto output = player.projected(index);
+  auto output = executor.projected(index);
   if (!output)
     return output.takeError();
   // Ascending rows move to lower places.
@@ -358,7 +358,7 @@ Status HostTransformer::runAttention(int64_t index, const PackedBatch &batch,
 }
 
 Status HostTransformer::runFfn(const LayerWeights &layer,
-                               const LayerPlayer::Cached &output) {
+                               const LayerExecutor::Cached &output) {
   int64_t total = count(output.computed);
   if (total > 0) {
     normRows(layer.mlpNorm, output.computed);
@@ -417,28 +417,28 @@ Status HostTransformer::runLogits(const LogitRequest &logits,
 
 Status HostTransformer::forward(const PackedBatch &batch,
                                 std::span<const int32_t> tokens,
-                                LayerPlayer &player,
+                                LayerExecutor &executor,
                                 const LogitRequest &logits) {
   if (Status s = checkForward(info, batch, tokens, logits); !s)
     return s;
-  live = batch.rows();
-  if (live == 0)
+  active = batch.rows();
+  if (active == 0)
     return Status::success();
   positions = batch.positions;
   int64_t waveRows = logitWaveRows(logits.rows.size(), logits.unit);
-  if (Status s = reserve(live, waveRows); !s)
+  if (Status s = reserve(active, waveRows); !s)
     return s;
   rope.grow(*std::max_element(positions.begin(), positions.end()) + 1);
 
-  for (int64_t row = 0; row < live; ++row)
+  for (int64_t row = 0; row < active; ++row)
     std::memcpy(hidden.row(row),
                 weights.embedding.data() + tokens[row] * hidden.rowBytes,
                 hidden.rowBytes);
   for (int64_t i = 0; i < info.layers; ++i) {
     auto run = [&]() -> Status {
-      if (Status s = runAttention(i, batch, player); !s)
+      if (Status s = runAttention(i, batch, executor); !s)
         return s;
-      auto output = player.ffn(i);
+      auto output = executor.ffn(i);
       if (!output)
         return output.takeError();
       return runFfn(weights.layers[i], *output);

@@ -11,7 +11,7 @@
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
 #include "runtime/reference/ReferenceKernels.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 
 #include <cstdint>
 #include <memory>
@@ -19,9 +19,9 @@
 
 namespace heddle::rt {
 
-/// Plays a manifest with ReferenceKernels. Needs no compiled kernels: a bundle
-/// of any machine will do.
-class ReferenceExecutor final : public Player {
+/// Executes a manifest with ReferenceKernels. Needs no compiled kernels: a
+/// bundle of any machine will do.
+class ReferenceExecutor final : public ProgramExecutor {
 public:
   /// An error when the rules do not fit the model's layers.
   static Result<std::unique_ptr<ReferenceExecutor>>
@@ -44,9 +44,9 @@ public:
   int64_t visitedPairs() const { return kernels->visitedPairs(); }
 
 private:
-  using Player::Player;
+  using ProgramExecutor::ProgramExecutor;
 
-  const ReferenceKernels *kernels = nullptr; ///< the player's
+  const ReferenceKernels *kernels = nullptr; ///< the executor's
 };
 
 } // namespace heddle::rt

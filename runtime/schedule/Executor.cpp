@@ -10,14 +10,14 @@
 #include "runtime/module/HostModule.h"
 #include "runtime/schedule/BoundKernel.h"
 #include "runtime/schedule/HostKernels.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 
 using namespace heddle;
 using namespace heddle::rt;
 
 namespace {
 
-class Executor final : public Player {
+class Executor final : public ProgramExecutor {
 public:
   static Result<std::unique_ptr<ScheduleExecutor>>
   create(const bundle::Bundle &bundle, const ModelConfig &config, DType dtype) {
@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  using Player::Player;
+  using ProgramExecutor::ProgramExecutor;
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-//===- Executor.h - Plays a bundle's step program ---------------*- C++ -*-===//
+//===- Executor.h - Executes a bundle's step program ------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,8 +30,8 @@ struct StepCounters {
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
   int64_t lsePairs = 0;   ///< pairs that attention computed once more, for the
                           ///< log-sum-exps that a selection is scored by
-  int64_t refreshes = 0;  ///< index lists (layer x sequence) renewed
-  int64_t liveRows = 0;   ///< rows that carry a hidden state (of one layer)
+  int64_t refreshes = 0;  ///< index lists (layer x sequence) refreshed
+  int64_t activeRows = 0; ///< rows that carry a hidden state (of one layer)
   int64_t queryRows = 0;  ///< rows whose Q is computed
   int64_t keyRows = 0;
   int64_t valueRows = 0;
@@ -67,8 +67,8 @@ struct LayerTrace {
   std::vector<int32_t> keyRows;
   std::vector<int32_t> valueRows;
   std::vector<int32_t> ffnRows;
-  std::vector<int64_t> renewed; ///< indices into Manifest::selections
-  int64_t pairs = 0;            ///< (query, key) pairs computed, over all heads
+  std::vector<int64_t> refreshed; ///< indices into Manifest::selections
+  int64_t pairs = 0; ///< (query, key) pairs computed, over all heads
 };
 
 /// How attention is pictured: cells of a square that the whole sequence is cut
@@ -93,12 +93,12 @@ struct AttentionMap {
   std::vector<float> recall; ///< [heads]: the mass on these keys
 };
 
-/// Plays a bundle's step program over a fixed set of sequences: decides for
-/// each step which positions are visible and which rows live, for each layer
-/// which of these are computed, runs the attention of the layer's phase, renews
-/// its selections and keeps what later steps reuse. Sequences of a batch are
-/// independent: each is at its own place of the run.
-class ScheduleExecutor : public LayerPlayer {
+/// Executes a bundle's step program over a fixed set of sequences: decides for
+/// each step which positions are visible and which rows are active, for each
+/// layer which of these are computed, runs the attention of the layer's phase,
+/// refreshes its selections and keeps what later steps reuse. Sequences of a
+/// batch are independent: each is at its own place of the run.
+class ScheduleExecutor : public LayerExecutor {
 public:
   /// Loads the bundle's host code. Refused when the bundle was built for a CPU
   /// with features that this one lacks, or has no kernel variant for the
@@ -115,7 +115,7 @@ public:
   /// Starts a run over these sequences, planned for `totalSteps` steps with
   /// `blockSteps` in each block; forgets all selections and caches of the run
   /// before and allocates new ones. An error when the planned steps would read
-  /// a selection that no earlier one has renewed.
+  /// a selection that no earlier one has refreshed.
   virtual Status beginRun(std::vector<SequenceShape> sequences,
                           int64_t totalSteps, int64_t blockSteps) = 0;
 
@@ -124,12 +124,12 @@ public:
   runBytes(const std::vector<SequenceShape> &sequences) const = 0;
 
   /// Starts the next step of each sequence that is not done: picks its pass,
-  /// its visible positions and its live rows. The batch, of as many sequences
+  /// its visible positions and its active rows. The batch, of as many sequences
   /// as the run, lasts until the next step; sequences that are done, or whose
-  /// pass names no visible position, have no rows in it. Every live row of the
-  /// batch then goes through the layers (LayerPlayer), in order. An error,
-  /// naming the sequence, when the step would use keys, values, contexts or
-  /// outputs that no step has computed.
+  /// pass names no visible position, have no rows in it. Every active row of
+  /// the batch then goes through the layers (LayerExecutor), in order. An
+  /// error, naming the sequence, when the step would use keys, values, contexts
+  /// or outputs that no step has computed.
   virtual Result<const PackedBatch *>
   beginStep(std::span<const SequenceState> states) = 0;
 
@@ -137,7 +137,7 @@ public:
   /// (CommitRule::within).
   virtual bool inCommitSet(int64_t sequence, int64_t position) const = 0;
 
-  /// Whether a position whose predicting row is not live at this step is
+  /// Whether a position whose predicting row is not active at this step is
   /// predicted by its own row (Pass::alone).
   virtual bool predictsAlone(int64_t sequence) const = 0;
 
@@ -148,7 +148,7 @@ public:
   virtual void setTracing(bool on) = 0;
 
   /// One entry for each layer that has run since beginStep and each sequence
-  /// with live rows, in that order.
+  /// with active rows, in that order.
   virtual std::span<const LayerTrace> trace() const = 0;
 
   /// Whether and how maps() are made, from the next layer on; not at first.

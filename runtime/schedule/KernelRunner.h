@@ -19,7 +19,7 @@
 
 namespace heddle::rt {
 
-/// Runs the kernels of a manifest on tensors in the player's memory: compiled
+/// Runs the kernels of a manifest on tensors in the executor's memory: compiled
 /// code, or the definitions that it is judged by. Places and positions are in
 /// host memory.
 class KernelRunner {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a player does with the rows that it keeps between steps, in the memory
-// that the model's tensors lie in: the host's here, a device's elsewhere. The
-// player itself sees addresses, never what they hold.
+// What an executor does with the rows that it keeps between steps, in the
+// memory that the model's tensors lie in: the host's here, a device's
+// elsewhere. The executor itself sees addresses, never what they hold.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
   stepping = changed = false;
   running = &everything();
   visible.clear();
-  live.clear();
+  activeRows.clear();
   committed.clear();
   among.clear();
   from.clear();
@@ -45,7 +45,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
 Status SequenceRows::beginStep(const SequenceState &state) {
   stepping = !state.done;
   changed = false;
-  live.clear();
+  activeRows.clear();
   committed.clear();
   among.clear();
   if (state.done)
@@ -68,8 +68,8 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   if (Status status = pickRows(); !status)
     return status;
   move();
-  for (size_t row = 0; row < live.size(); ++row) {
-    int32_t position = visible[live[row]];
+  for (size_t row = 0; row < activeRows.size(); ++row) {
+    int32_t position = visible[activeRows[row]];
     if (!state.masked[position] && state.committedAt[position] >= 1 &&
         state.committedAt[position] >= at.step - 1)
       committed.push_back(static_cast<int32_t>(row));
@@ -139,15 +139,15 @@ std::vector<int32_t> SequenceRows::placesOf(std::span<const int32_t> of) const {
   return places;
 }
 
-/// The indices of the live rows that stand at positions of an ascending set.
+/// The indices of the active rows that stand at positions of an ascending set.
 std::vector<int32_t>
-SequenceRows::liveRowsAt(std::span<const int32_t> of) const {
+SequenceRows::activeRowsAt(std::span<const int32_t> of) const {
   std::vector<int32_t> rows;
   size_t row = 0;
   for (int32_t place : placesOf(of)) {
-    while (row < live.size() && live[row] < place)
+    while (row < activeRows.size() && activeRows[row] < place)
       ++row;
-    if (row < live.size() && live[row] == place)
+    if (row < activeRows.size() && activeRows[row] == place)
       rows.push_back(static_cast<int32_t>(row));
   }
   return rows;
@@ -155,8 +155,8 @@ SequenceRows::liveRowsAt(std::span<const int32_t> of) const {
 
 Status SequenceRows::pickRows() {
   if (running->rows < 0) {
-    live.resize(visible.size());
-    std::iota(live.begin(), live.end(), 0);
+    activeRows.resize(visible.size());
+    std::iota(activeRows.begin(), activeRows.end(), 0);
   } else {
     Result<std::span<const int32_t>> set = positionSets.at(running->rows);
     if (!set)
@@ -168,23 +168,23 @@ Status SequenceRows::pickRows() {
           before.push_back(position - 1);
       std::set_union(set->begin(), set->end(), before.begin(), before.end(),
                      std::back_inserter(both));
-      live = placesOf(both);
+      activeRows = placesOf(both);
     } else {
-      live = placesOf(*set);
+      activeRows = placesOf(*set);
     }
   }
   if (running->exact == Pass::Exact::LeastSimilar) {
     Result<std::span<const int32_t>> set = positionSets.at(running->among);
     if (!set)
       return set.takeError().withContext("the rows to compare");
-    among = liveRowsAt(*set);
+    among = activeRowsAt(*set);
   }
   return Status::success();
 }
 
 /// What a step does not compute, it reads.
 Status SequenceRows::checkWritten() const {
-  if (whole() || live.empty())
+  if (whole() || activeRows.empty())
     return Status::success();
   std::string computes = "the pass computes " + std::to_string(rows()) +
                          " of " + std::to_string(n()) + " visible positions";
@@ -193,9 +193,11 @@ Status SequenceRows::checkWritten() const {
                             "the others; let it reuse kv");
   size_t row = 0;
   for (size_t place = 0; place < written.size(); ++place) {
-    bool computed = running->exact == Pass::Exact::All && row < live.size() &&
-                    live[row] == static_cast<int32_t>(place);
-    row += row < live.size() && live[row] == static_cast<int32_t>(place);
+    bool computed = running->exact == Pass::Exact::All &&
+                    row < activeRows.size() &&
+                    activeRows[row] == static_cast<int32_t>(place);
+    row += row < activeRows.size() &&
+           activeRows[row] == static_cast<int32_t>(place);
     if (!computed && !written[place])
       return Error(computes + ", and position " +
                    std::to_string(visible[place]) +
@@ -209,7 +211,7 @@ Status SequenceRows::checkWritten() const {
 void SequenceRows::finishStep() {
   if (!stepping || running->exact != Pass::Exact::All)
     return;
-  for (int32_t place : live)
+  for (int32_t place : activeRows)
     written[place] = 1;
 }
 

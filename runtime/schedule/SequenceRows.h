@@ -7,7 +7,7 @@
 //
 // A *place* is the index of a position among the visible ones; kernels, lists
 // and caches count places. Worked example: of a sequence of 8 {0,1,2,4,6} are
-// visible and a pass computes {1,4,5,6}: 5 is not visible, so the live places
+// visible and a pass computes {1,4,5,6}: 5 is not visible, so the active places
 // are {1,3,4}, which stand at positions 1, 4 and 6.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@
 
 namespace heddle::rt {
 
-/// Plays a manifest's passes for one sequence, and knows which visible rows
+/// Executes a manifest's passes for one sequence, and knows which visible rows
 /// have been computed, so that nothing is read that no step has written.
 class SequenceRows {
 public:
@@ -36,7 +36,7 @@ public:
 
   void beginRun(const SequenceShape &shape);
 
-  /// Decides the pass, the visible positions and the live rows of a step. An
+  /// Decides the pass, the visible positions and the active rows of a step. An
   /// error when the step would use rows that no step has computed.
   Status beginStep(const SequenceState &state);
 
@@ -46,7 +46,7 @@ public:
   const SequenceShape &shape() const { return ofRun; }
 
   /// Whether the sequence takes part in this step.
-  bool active() const { return stepping; }
+  bool inStep() const { return stepping; }
 
   const bundle::StepPlace &place() const { return at; }
 
@@ -67,20 +67,20 @@ public:
   const std::vector<int32_t> &movedFrom() const { return from; }
   const std::vector<int32_t> &movedTo() const { return to; }
 
-  /// The places of the live rows, ascending.
-  const std::vector<int32_t> &livePlaces() const { return live; }
-  int64_t rows() const { return static_cast<int64_t>(live.size()); }
+  /// The places of the active rows, ascending.
+  const std::vector<int32_t> &activePlaces() const { return activeRows; }
+  int64_t rows() const { return static_cast<int64_t>(activeRows.size()); }
 
   /// Whether the step computes every visible row exactly.
   bool whole() const {
     return rows() == n() && running->exact == bundle::Pass::Exact::All;
   }
 
-  /// Indices of the live rows that became tokens at the step before: where
+  /// Indices of the active rows that became tokens at the step before: where
   /// Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
-  /// Indices of the live rows in LeastSimilar's set.
+  /// Indices of the active rows in LeastSimilar's set.
   const std::vector<int32_t> &amongRows() const { return among; }
 
   /// Whether the step's commit rule admits a position (CommitRule::within).
@@ -97,7 +97,7 @@ private:
   Status pickRows();
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
-  std::vector<int32_t> liveRowsAt(std::span<const int32_t> of) const;
+  std::vector<int32_t> activeRowsAt(std::span<const int32_t> of) const;
 
   const bundle::Manifest &manifest;
   const bool shifted;
@@ -110,7 +110,7 @@ private:
   const bundle::Pass *running = nullptr;
   int64_t within = -1; ///< the step's commit rule's
   std::vector<int32_t> visible;
-  std::vector<int32_t> live;
+  std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
   std::vector<int32_t> among;
   std::vector<int32_t> before; ///< what was visible at the step before

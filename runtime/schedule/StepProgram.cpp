@@ -42,7 +42,7 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
 Status StepProgram::beginRun(int64_t totalSteps, int64_t blockSteps) {
   steps = 0;
   phases.clear();
-  renewed.clear();
+  refreshed.clear();
   if (totalSteps < 1 || totalSteps > bundle::maxSteps)
     return Error("a run of " + std::to_string(totalSteps) +
                  " steps is not possible, 1 to " +
@@ -50,7 +50,7 @@ Status StepProgram::beginRun(int64_t totalSteps, int64_t blockSteps) {
   for (const bundle::Rule &rule : manifest->rules)
     phases.push_back(bundle::phasesOfSteps(rule, totalSteps, blockSteps));
   for (const bundle::Selection &selection : manifest->selections) {
-    std::vector<bool> &due = renewed.emplace_back(totalSteps);
+    std::vector<bool> &due = refreshed.emplace_back(totalSteps);
     for (int64_t step :
          bundle::plannedSteps(selection.cadence, totalSteps, blockSteps))
       due[step - 1] = true;
@@ -70,25 +70,25 @@ StepProgram::phasesAt(const bundle::StepPlace &place) const {
   return result;
 }
 
-bool StepProgram::renews(int64_t selection,
-                         const bundle::StepPlace &place) const {
+bool StepProgram::refreshes(int64_t selection,
+                            const bundle::StepPlace &place) const {
   return bundle::includes(manifest->selections[selection].cadence, place);
 }
 
-/// Every list that a phase reads has been renewed at an earlier step, or in the
-/// same one by a phase that renews first.
+/// Every list that a phase reads has been refreshed at an earlier step, or in
+/// the same one by a phase that refreshes first.
 Status StepProgram::checkReads() const {
   for (int64_t layer = 0; layer < layers(); ++layer) {
     std::vector<bool> filled(manifest->selections.size());
     for (int64_t step = 1; step <= steps; ++step) {
       const Phase &now = phase(layer, step);
-      auto renew = [&] {
-        for (const Phase::Refresh &refresh : now.refreshes)
-          if (renews(refresh.selection, step))
-            filled[refresh.selection] = true;
+      auto refresh = [&] {
+        for (const Phase::Refresh &each : now.refreshes)
+          if (refreshes(each.selection, step))
+            filled[each.selection] = true;
       };
       if (now.scoring >= 0)
-        renew();
+        refresh();
       for (const Term &term : manifest->kernels[now.attention].terms) {
         if (term.selection < 0 || filled[term.selection])
           continue;
@@ -103,7 +103,7 @@ Status StepProgram::checkReads() const {
                      "something else until then");
       }
       if (now.scoring < 0)
-        renew();
+        refresh();
     }
   }
   return Status::success();

@@ -34,7 +34,7 @@ public:
   /// Tabulates a run of `totalSteps` planned steps, `blockSteps` in each block
   /// (0: one block). An error when there are fewer than 1 or more than
   /// bundle::maxSteps, or when a step reads a selection that no earlier step
-  /// has renewed; the run before is forgotten in any case.
+  /// has refreshed; the run before is forgotten in any case.
   Status beginRun(int64_t totalSteps, int64_t blockSteps = 0);
 
   int64_t layers() const { return static_cast<int64_t>(ruleOfLayer.size()); }
@@ -56,7 +56,7 @@ public:
   std::vector<size_t> phasesAt(const bundle::StepPlace &place) const;
 
   /// Whether a selection's cadence names a place.
-  bool renews(int64_t selection, const bundle::StepPlace &place) const;
+  bool refreshes(int64_t selection, const bundle::StepPlace &place) const;
 
   /// All that `layer` does at one step or another.
   const std::vector<bundle::Phase> &phasesOf(int64_t layer) const {
@@ -64,11 +64,12 @@ public:
   }
 
   /// Whether the planned `step` is in the cadence of a selection.
-  bool renews(int64_t selection, int64_t step) const {
-    return renewed[selection][step - 1];
+  bool refreshes(int64_t selection, int64_t step) const {
+    return refreshed[selection][step - 1];
   }
 
-  /// [layer][selection]: whether some phase of the layer renews the selection.
+  /// [layer][selection]: whether some phase of the layer refreshes the
+  /// selection.
   const std::vector<std::vector<bool>> &keeps() const { return kept; }
 
   /// Whether some layer runs the kernel.
@@ -83,8 +84,8 @@ private:
   std::vector<bool> used;
 
   int64_t steps = 0;
-  std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
-  std::vector<std::vector<bool>> renewed;  ///< [selection][step - 1]
+  std::vector<std::vector<size_t>> phases;  ///< [rule][step - 1]
+  std::vector<std::vector<bool>> refreshed; ///< [selection][step - 1]
 };
 
 } // namespace heddle::rt

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The laws of the house (docs/Architecture.md), each a test of its own.
+"""The invariants of docs/Architecture.md, each a test of its own.
 
 usage: laws.py SOURCE_DIR [BIN_DIR]
 
-Without BIN_DIR the laws about programs are skipped and said to be.
+Without BIN_DIR the invariants of programs are skipped and said to be.
 """
 
 import re
@@ -44,14 +44,14 @@ def includes(path):
             yield number, match.group(1)
 
 
-def sources(*rooms):
+def sources(*components):
     return [p for p in tracked()
-            if p.suffix in {".h", ".cpp"} and p.parts[0] in rooms]
+            if p.suffix in {".h", ".cpp"} and p.parts[0] in components]
 
 
 class Includes(unittest.TestCase):
-    def offenders(self, rooms, pattern):
-        return [f"{p}:{n}: {inc}" for p in sources(*rooms)
+    def offenders(self, components, pattern):
+        return [f"{p}:{n}: {inc}" for p in sources(*components)
                 for n, inc in includes(p) if re.match(pattern, inc)]
 
     def test_compiler_includes_nothing_of_the_runtime(self):
@@ -77,11 +77,11 @@ class Includes(unittest.TestCase):
         self.assertEqual(
             self.offenders(("bundle", "runtime", "lib", "include"), r"(cuda|cublas)"), [])
 
-    def offenders_of_order(self, rooms):
-        """Includes of a room that comes later. `rooms`: name -> path prefixes."""
-        order = list(rooms)
+    def offenders_of_order(self, components):
+        """Includes of a component that comes later. `components`: name -> path prefixes."""
+        order = list(components)
         room_of = lambda path: next(
-            (name for name in order if str(path).startswith(rooms[name])), None)
+            (name for name in order if str(path).startswith(components[name])), None)
         bad = []
         for p in sources("bundle", "include", "lib", "runtime"):
             if (here := room_of(p)) is None:
@@ -92,17 +92,17 @@ class Includes(unittest.TestCase):
                     bad.append(f"{p}:{n}: {here} includes {inc}")
         return bad
 
-    def test_runtime_rooms_use_only_rooms_above_them(self):
-        listing = re.search(r"foreach\(room ([^)]*)\)", text(Path("runtime/CMakeLists.txt")))
-        order = [room for room in listing.group(1).split() if room != "test"]
+    def test_runtime_components_use_only_those_above_them(self):
+        listing = re.search(r"foreach\(component ([^)]*)\)", text(Path("runtime/CMakeLists.txt")))
+        order = [component for component in listing.group(1).split() if component != "test"]
         self.assertGreater(len(order), 10)
         self.assertEqual(
             self.offenders_of_order({r: f"runtime/{r}/" for r in order}), [])
 
-    def test_compiler_rooms_use_only_rooms_above_them(self):
+    def test_compiler_components_use_only_those_above_them(self):
         self.assertEqual(self.offenders_of_order({
-            room: (f"lib/{room}", f"include/heddle/{room}")
-            for room in ("Support", "Dialect/Heddle", "Dialect/Shed", "Dialect/Warp", "Conversion",
+            component: (f"lib/{component}", f"include/heddle/{component}")
+            for component in ("Support", "Dialect/Heddle", "Dialect/Shed", "Dialect/Warp", "Conversion",
                          "Target/Codegen", "Target/Host", "Target/NVPTX", "Target/Bundle",
                          "Pipelines")}), [])
 
@@ -131,16 +131,16 @@ class Files(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_every_room_says_what_may_live_there(self):
-        rooms = {"bundle", "runtime", "lib", "include", "tools", "test", "python", "embed",
+        components = {"bundle", "runtime", "lib", "include", "tools", "test", "python", "embed",
                  "docs", "examples", "models", "lib/Conversion", "lib/Pipelines",
                  "lib/Support"}
         for p in tracked():
             for parent in ("runtime", "tools", "models", "lib/Dialect", "lib/Target"):
                 below = Path(parent)
                 if below in p.parents and p.parent != below:
-                    rooms.add(str(below / p.relative_to(below).parts[0]))
-        self.assertIn("runtime/schedule", rooms)
-        bad = [r for r in sorted(rooms) if not (ROOT / r / "README.md").is_file()]
+                    components.add(str(below / p.relative_to(below).parts[0]))
+        self.assertIn("runtime/schedule", components)
+        bad = [r for r in sorted(components) if not (ROOT / r / "README.md").is_file()]
         self.assertEqual(bad, [])
 
     def test_header_guards_follow_paths(self):

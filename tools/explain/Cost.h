@@ -99,7 +99,7 @@ struct LayerStep {
   Pattern pattern = Pattern::Dense;
   bool whole = false;     ///< of at most one list, and all rows of the sequence
   int64_t group = 0;      ///< Columns, Blocks
-  int64_t scoreGroup = 0; ///< of the selections that are renewed
+  int64_t scoreGroup = 0; ///< of the selections that are refreshed
   bool scoresBlocks = false;
   bool compares = false; ///< rows are chosen by what the layer finds
 };

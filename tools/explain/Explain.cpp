@@ -94,9 +94,9 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
     here.pairs = pairsOf(kernel, manifest, request.length, here.pairsExact);
-    here.renewsFirst = phase.scoring >= 0;
+    here.refreshesFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)
-      here.renewals.push_back(
+      here.refreshes.push_back(
           {manifest.selections[static_cast<size_t>(refresh.selection)].name,
            {}});
   }
@@ -115,17 +115,17 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     phases[index].steps.push_back(step);
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(phase.attention)];
-    auto renew = [&] {
+    auto refresh = [&] {
       for (size_t i = 0; i < phase.refreshes.size(); ++i) {
         int64_t selection = phase.refreshes[i].selection;
         if (!due[static_cast<size_t>(selection)].count(step))
           continue;
-        phases[index].renewals[i].steps.push_back(step);
+        phases[index].refreshes[i].steps.push_back(step);
         filled.insert(selection);
       }
     };
     if (phase.scoring >= 0)
-      renew();
+      refresh();
     bool ready = std::all_of(
         kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
           return !readsList(term) || filled.count(term.selection);
@@ -133,12 +133,12 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     if (!ready)
       phases[index].unfilled.push_back(step);
     if (phase.scoring < 0)
-      renew();
+      refresh();
   }
   return phases;
 }
 
-/// Fills in what a rehearsal of the run costs.
+/// Fills in what a simulation of the run costs.
 Status countCost(Explanation &result) {
   const ExplainRequest &request = result.request;
   RunCostRequest run{.run = {.steps = request.steps,

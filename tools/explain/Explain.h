@@ -12,9 +12,9 @@
 #include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
-#include "tools/explain/Rehearsal.h"
 #include "tools/explain/RunCost.h"
 #include "tools/explain/RunLengths.h"
+#include "tools/explain/Simulation.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,15 +41,15 @@ struct ExplainRequest {
   int64_t hidden = 0;   ///< 0: that of all query heads
   int64_t ffnWidth = 0; ///< 0: three times `hidden`
   int64_t vocabulary = ModelShape().vocabulary;
-  bool shifted = false;         ///< ModelShape::shifted
-  std::optional<double> eps{};  ///< RehearsalRequest::eps
-  double salientShare = 1;      ///< RunCostRequest::salientShare
-  double tokensPerStep = 0;     ///< RehearsalRequest::tokensPerStep; 0: as many
-                                ///< as the planned steps leave
-  uint64_t seed = 0;            ///< of an order that is drawn before the run
-  std::string source;           ///< the schedule's text, whose spelling is kept
-  std::string machine;          ///< as machineNamed(); "": the bundle's
-  std::optional<RunLog> follow; ///< explain the run that this is of
+  bool shifted = false;        ///< ModelShape::shifted
+  std::optional<double> eps{}; ///< SimulationRequest::eps
+  double salientShare = 1;     ///< RunCostRequest::salientShare
+  double tokensPerStep = 0;    ///< SimulationRequest::tokensPerStep; 0: as many
+                               ///< as the planned steps leave
+  uint64_t seed = 0;           ///< of an order that is drawn before the run
+  std::string source;          ///< the schedule's text, whose spelling is kept
+  std::string machine;         ///< as machineNamed(); "": the bundle's
+  std::optional<RunLog> follow;          ///< explain the run that this is of
   int32_t maskToken = -1, eosToken = -1; ///< in `follow`
 
   /// Steps that the run plans for a block.
@@ -72,7 +72,7 @@ struct RowCount {
 struct PassExplanation {
   std::vector<int64_t> steps; ///< ascending
   std::string what;           ///< "salient(below = 99/100) in response"
-  RowCount rows;              ///< live rows
+  RowCount rows;              ///< active rows
   bool depends =
       false; ///< how many of them a layer computes is found in the run
 };
@@ -85,17 +85,17 @@ struct PhaseExplanation {
   int64_t pairs = 0;          ///< of one head, in one layer and step
   bool pairsExact = true;     ///< else `pairs` is the most there can be:
                               ///< chosen columns may lie in the window
-  /// A selection that the phase renews, at those of its steps that the
-  /// selection's cadence names. Each renewal visits all pairs of a head once
+  /// A selection that the phase refreshes, at those of its steps that the
+  /// selection's cadence names. Each refresh visits all pairs of a head once
   /// more to score them.
-  struct Renewal {
+  struct Refresh {
     std::string selection;
     std::vector<int64_t> steps;
   };
-  std::vector<Renewal> renewals;
-  /// The renewals come first: dense attention for the scores' sake, then the
+  std::vector<Refresh> refreshes;
+  /// The refreshes come first: dense attention for the scores' sake, then the
   /// choice, then attention over it.
-  bool renewsFirst = false;
+  bool refreshesFirst = false;
   /// Steps at which a selection is read that no step so far has filled. A run
   /// with this number of steps is refused by the runtime.
   std::vector<int64_t> unfilled;
@@ -116,7 +116,7 @@ struct SelectionExplanation {
   int64_t keys = 0;   ///< keys or blocks that a list has at most
   int64_t of = 0;     ///< of so many
   int64_t groups = 0; ///< lists a head
-  int64_t layers = 0; ///< in which it is renewed
+  int64_t layers = 0; ///< in which it is refreshed
   /// On the estimate's machine: attention over a list of fewer than this share
   /// of what there is takes less time than dense attention.
   double fasterBelow = 1;

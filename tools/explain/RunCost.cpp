@@ -53,7 +53,7 @@ public:
     cost.visible = {INT64_MAX, 0};
   }
 
-  void add(const RehearsedStep &step);
+  void add(const SimulatedStep &step);
   RunCost take() { return std::move(cost); }
 
 private:
@@ -79,24 +79,24 @@ private:
     return isPlanned(place) ? phases[rule][static_cast<size_t>(place.step - 1)]
                             : phaseAt(manifest.rules[rule], place);
   }
-  bool renews(int64_t selection, const StepPlace &place) const {
+  bool refreshes(int64_t selection, const StepPlace &place) const {
     auto index = static_cast<size_t>(selection);
     return isPlanned(place)
                ? due[index][static_cast<size_t>(place.step - 1)]
                : includes(manifest.selections[index].cadence, place);
   }
-  LayerRows rowsOf(const RehearsedStep &step, int64_t layer,
+  LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
                    int64_t salientBefore) const;
-  Kept keptBy(size_t kernel, const RehearsedStep &step, int64_t rows);
-  Kept keptInBand(const Kernel &kernel, const RehearsedStep &step,
+  Kept keptBy(size_t kernel, const SimulatedStep &step, int64_t rows);
+  Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
                   int64_t listed) const;
-  int64_t listedKeys(const Selection &selection, const RehearsedStep &step,
+  int64_t listedKeys(const Selection &selection, const SimulatedStep &step,
                      bool &exact) const;
-  LayerStep layerStep(const RehearsedStep &step, size_t rule, int64_t layer,
+  LayerStep layerStep(const SimulatedStep &step, size_t rule, int64_t layer,
                       const LayerRows &rows);
-  void addScoring(const Phase &phase, const RehearsedStep &step,
+  void addScoring(const Phase &phase, const SimulatedStep &step,
                   LayerStep &layer) const;
-  StepKind &kindOf(const RehearsedStep &step);
+  StepKind &kindOf(const SimulatedStep &step);
 
   const Manifest &manifest;
   const RunCostRequest &request;
@@ -110,11 +110,11 @@ private:
 };
 
 /// Rows that a layer computes exactly, and those that it finds to have changed.
-Counter::LayerRows Counter::rowsOf(const RehearsedStep &step, int64_t layer,
+Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
                                    int64_t salientBefore) const {
-  const auto live = std::ssize(step.live);
+  const auto active = std::ssize(step.active);
   const Pass &pass = *step.pass;
-  LayerRows rows{live, live};
+  LayerRows rows{active, active};
   if (pass.comparesContexts()) {
     const RunLog *log = request.run.follow;
     auto at = static_cast<size_t>(step.place.step - 1);
@@ -122,7 +122,7 @@ Counter::LayerRows Counter::rowsOf(const RehearsedStep &step, int64_t layer,
       rows.salient = log->salient[at][static_cast<size_t>(layer)];
     else
       rows.salient =
-          std::llround(request.salientShare * static_cast<double>(live));
+          std::llround(request.salientShare * static_cast<double>(active));
   }
   if (pass.exact == Pass::Exact::Salient)
     rows.exact = layer == 0 ? step.justCommitted : salientBefore;
@@ -130,14 +130,14 @@ Counter::LayerRows Counter::rowsOf(const RehearsedStep &step, int64_t layer,
     auto among = std::ssize(step.among);
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                                      among / pass.keep.den);
-    rows.exact = live - among + std::min<int64_t>(kept, among);
+    rows.exact = active - among + std::min<int64_t>(kept, among);
   }
   return rows;
 }
 
 /// Keys of one row's list, at most.
 int64_t Counter::listedKeys(const Selection &selection,
-                            const RehearsedStep &step, bool &exact) const {
+                            const SimulatedStep &step, bool &exact) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   if (selection.kind == Selection::Kind::Columns)
     return keepCount(selection.keep, selection.rule, n);
@@ -154,7 +154,7 @@ int64_t Counter::listedKeys(const Selection &selection,
 }
 
 /// Windows and sinks go by the position; `listed` keys may lie among them.
-Kept Counter::keptInBand(const Kernel &kernel, const RehearsedStep &step,
+Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
                          int64_t listed) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   auto below = [&](int64_t position) {
@@ -165,7 +165,7 @@ Kept Counter::keptInBand(const Kernel &kernel, const RehearsedStep &step,
   const int64_t length = request.run.length;
   const int64_t sinks = sinkBound(kernel.terms, length);
   Kept kept{0, listed == 0};
-  for (int32_t row : step.live) {
+  for (int32_t row : step.active) {
     int64_t pairs = listed;
     forRuns(kernel.terms, row, sinks, length, [&](int64_t begin, int64_t end) {
       pairs += below(end) - below(begin);
@@ -175,11 +175,11 @@ Kept Counter::keptInBand(const Kernel &kernel, const RehearsedStep &step,
   return kept;
 }
 
-/// Of one head, for `rows` of the live rows.
-Kept Counter::keptBy(size_t index, const RehearsedStep &step, int64_t rows) {
+/// Of one head, for `rows` of the active rows.
+Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   const Kernel &kernel = manifest.kernels[index];
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto live = static_cast<int64_t>(step.live.size());
+  const auto active = static_cast<int64_t>(step.active.size());
   if (kernel.terms.empty())
     return {rows * n, true};
   bool exact = true;
@@ -195,7 +195,7 @@ Kept Counter::keptBy(size_t index, const RehearsedStep &step, int64_t rows) {
   }
   if (bands == 0)
     return {rows * std::min(n, listed), exact && lists == 1};
-  bool all = live == request.run.length && n == live;
+  bool all = active == request.run.length && n == active;
   Kept kept;
   if (auto known = whole.find(index); all && known != whole.end())
     kept = known->second;
@@ -204,20 +204,20 @@ Kept Counter::keptBy(size_t index, const RehearsedStep &step, int64_t rows) {
   if (all)
     whole[index] = kept;
   // Which rows these are, the run decides: each as the widest one at most.
-  if (rows < live) {
+  if (rows < active) {
     kept.exact = false;
     kept.pairs = std::min(kept.pairs, rows * n);
   }
   return kept;
 }
 
-void Counter::addScoring(const Phase &phase, const RehearsedStep &step,
+void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
                          LayerStep &layer) const {
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto live = static_cast<int64_t>(step.live.size());
+  const auto active = static_cast<int64_t>(step.active.size());
   bool any = false;
   for (const Phase::Refresh &refresh : phase.refreshes) {
-    if (!renews(refresh.selection, step.place))
+    if (!refreshes(refresh.selection, step.place))
       continue;
     const Selection &selection =
         manifest.selections[static_cast<size_t>(refresh.selection)];
@@ -226,7 +226,7 @@ void Counter::addScoring(const Phase &phase, const RehearsedStep &step,
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
     layer.work.scorePairs += shape.heads * n * n;
     if (selection.scale != Selection::Scale::HeadDim)
-      layer.work.lsePairs += shape.heads * live * n;
+      layer.work.lsePairs += shape.heads * active * n;
     if (selection.isolation == Selection::Isolation::Filtered) {
       int64_t prompt =
           std::lower_bound(step.visible.begin(), step.visible.end(),
@@ -235,34 +235,34 @@ void Counter::addScoring(const Phase &phase, const RehearsedStep &step,
       int64_t boundary = rt::blockSpans(selection, n, prompt).boundary;
       if (boundary > 0)
         layer.work.lsePairs +=
-            shape.heads * live * (n - boundary * selection.group);
+            shape.heads * active * (n - boundary * selection.group);
     }
   }
   if (any && phase.scoring >= 0)
-    layer.work.lsePairs += shape.heads * live * n;
+    layer.work.lsePairs += shape.heads * active * n;
 }
 
-LayerStep Counter::layerStep(const RehearsedStep &step, size_t rule,
+LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = manifest.reuse;
-  const auto live = static_cast<int64_t>(step.live.size());
+  const auto active = static_cast<int64_t>(step.active.size());
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
-  result.rows = live;
+  result.rows = active;
   result.visible = static_cast<int64_t>(step.visible.size());
   result.compares = step.pass->comparesContexts() ||
                     (step.pass->exact == Pass::Exact::LeastSimilar && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
-                    rows.exact > 0 && rows.exact < live;
+                    rows.exact > 0 && rows.exact < active;
   Work &work = result.work;
-  work.queryRows = propagates ? live : rows.exact;
+  work.queryRows = propagates ? active : rows.exact;
   work.keyRows = rows.exact;
   work.valueRows =
-      step.pass->exact == Pass::Exact::LeastSimilar ? live : rows.exact;
+      step.pass->exact == Pass::Exact::LeastSimilar ? active : rows.exact;
   work.projectedRows =
-      reuse.attention == Reuse::Attention::Output ? rows.exact : live;
-  work.ffnRows = !reuse.ffn                      ? live
+      reuse.attention == Reuse::Attention::Output ? rows.exact : active;
+  work.ffnRows = !reuse.ffn                      ? active
                  : step.pass->comparesContexts() ? rows.salient
                                                  : rows.exact;
   result.attended = work.queryRows;
@@ -292,20 +292,20 @@ LayerStep Counter::layerStep(const RehearsedStep &step, size_t rule,
 }
 
 /// The kind of a step, a new one if there was none like it.
-StepKind &Counter::kindOf(const RehearsedStep &step) {
+StepKind &Counter::kindOf(const SimulatedStep &step) {
   auto pass = passAt(manifest, step.place);
   std::vector<int64_t> key = {pass ? static_cast<int64_t>(*pass) : -1};
   for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
     key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
-    key.push_back(renews(static_cast<int64_t>(i), step.place));
+    key.push_back(refreshes(static_cast<int64_t>(i), step.place));
   auto [found, isNew] = kinds.emplace(std::move(key), cost.kinds.size());
   if (!isNew)
     return cost.kinds[found->second];
   std::string what;
   if (pass)
     what = "computes " + passText(manifest, manifest.passes[*pass]) + "; ";
-  std::vector<std::string> patterns, renewed;
+  std::vector<std::string> patterns, refreshed;
   auto note = [](std::vector<std::string> &list, std::string text) {
     if (std::find(list.begin(), list.end(), text) == list.end())
       list.push_back(std::move(text));
@@ -319,28 +319,28 @@ StepKind &Counter::kindOf(const RehearsedStep &step) {
          words(manifest.kernels[static_cast<size_t>(phase.attention)].terms,
                manifest));
     for (const Phase::Refresh &refresh : phase.refreshes)
-      if (renews(refresh.selection, step.place))
-        note(renewed,
+      if (refreshes(refresh.selection, step.place))
+        note(refreshed,
              manifest.selections[static_cast<size_t>(refresh.selection)].name);
   }
   for (size_t i = 0; i < patterns.size(); ++i)
     what += (i ? " and " : "") + patterns[i];
-  for (size_t i = 0; i < renewed.size(); ++i)
-    what += (i ? " and " : "; renews ") + renewed[i];
+  for (size_t i = 0; i < refreshed.size(); ++i)
+    what += (i ? " and " : "; refreshes ") + refreshed[i];
   StepKind &kind = cost.kinds.emplace_back();
   kind.what = std::move(what);
   return kind;
 }
 
-void Counter::add(const RehearsedStep &step) {
-  const auto live = static_cast<int64_t>(step.live.size());
+void Counter::add(const SimulatedStep &step) {
+  const auto active = static_cast<int64_t>(step.active.size());
   const auto n = static_cast<int64_t>(step.visible.size());
   cost.visible = {std::min(cost.visible.first, n),
                   std::max(cost.visible.second, n)};
   if (auto pass = passAt(manifest, step.place)) {
     auto &[least, most] = cost.rowsOfPass[*pass];
-    least = std::min(least, live);
-    most = std::max(most, live);
+    least = std::min(least, active);
+    most = std::max(most, active);
   }
   Work work;
   Seconds seconds;
@@ -367,7 +367,7 @@ void Counter::add(const RehearsedStep &step) {
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 1, {live, live}), layers);
+        addLayers(layerStep(step, rule, 1, {active, active}), layers);
   }
   if (step.pass->comparesContexts() && !request.run.follow)
     cost.certainty =
@@ -412,7 +412,7 @@ bool dependsOnOrder(const Manifest &manifest) {
 
 /// Rows through the LM head at each step of a dense run: what of a block is
 /// masked, unless nothing of it is due.
-std::vector<int64_t> denseLogitRows(const RehearsalRequest &run) {
+std::vector<int64_t> denseLogitRows(const SimulationRequest &run) {
   const int64_t response = run.length - run.prompt;
   const int64_t block =
       run.blockLength > 0 ? std::min(run.blockLength, response) : response;
@@ -438,7 +438,7 @@ std::vector<int64_t> denseLogitRows(const RehearsalRequest &run) {
   return rows;
 }
 
-/// A run whose steps all compute all rows needs no rehearsal.
+/// A run whose steps all compute all rows needs no simulation.
 void addWholeSteps(const RunCostRequest &request, Counter &counter) {
   std::vector<int32_t> all(static_cast<size_t>(request.run.length));
   std::iota(all.begin(), all.end(), 0);
@@ -452,11 +452,11 @@ void addWholeSteps(const RunCostRequest &request, Counter &counter) {
                                        request.run.steps / blocks),
                  .pass = &everything,
                  .visible = all,
-                 .live = all,
+                 .active = all,
                  .logitRows = logitRows});
 }
 
-Result<RunCost> rehearseCost(const Manifest &manifest,
+Result<RunCost> simulateCost(const Manifest &manifest,
                              const RunCostRequest &request) {
   Result<std::vector<size_t>> rules =
       rulesOfLayers(manifest, request.shape.layers);
@@ -468,8 +468,8 @@ Result<RunCost> rehearseCost(const Manifest &manifest,
     return counter.take();
   }
   Status status =
-      rehearse(manifest, request.run,
-               [&](const RehearsedStep &step) { counter.add(step); });
+      simulate(manifest, request.run,
+               [&](const SimulatedStep &step) { counter.add(step); });
   if (!status)
     return status.takeError();
   return counter.take();
@@ -521,7 +521,7 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request) {
 
 Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
                                         const RunCostRequest &request) {
-  Result<RunCost> cost = rehearseCost(manifest, request);
+  Result<RunCost> cost = simulateCost(manifest, request);
   if (!cost)
     return cost;
   if (!request.run.follow) {
@@ -537,7 +537,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
       for (uint64_t seed : {2, 3}) {
         RunCostRequest other = request;
         other.run.seed = seed;
-        Result<RunCost> again = rehearseCost(manifest, other);
+        Result<RunCost> again = simulateCost(manifest, other);
         if (!again)
           return again;
         if (again->ofStep != cost->ofStep)

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rehearses a run of one sequence and adds up what its steps compute. All is
+// Simulates a run of one sequence and adds up what its steps compute. All is
 // exact where the schedule decides it. Where the run does, the numbers are
 //   at most what a run computes, if rows are chosen by what layers find
 //           (RunCostRequest::salientShare 1), lists overlap windows, blocks are
@@ -23,7 +23,7 @@
 #include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
-#include "tools/explain/Rehearsal.h"
+#include "tools/explain/Simulation.h"
 
 #include <cstdint>
 #include <string>
@@ -32,15 +32,15 @@
 namespace heddle::explain {
 
 struct RunCostRequest {
-  RehearsalRequest run;
+  SimulationRequest run;
   ModelShape shape;
   Machine machine;
   double salientShare = 1; ///< of the rows in question, in every layer
 };
 
-/// Steps that do the same: the same pass, phases and renewals.
+/// Steps that do the same: the same pass, phases and refreshes.
 struct StepKind {
-  std::string what; ///< "computes block; dense; renews cols"
+  std::string what; ///< "computes block; dense; refreshes cols"
   std::vector<int64_t> steps;
   Work work;       ///< of all these steps
   Seconds seconds; ///< likewise
@@ -56,7 +56,7 @@ struct RunCost {
   std::array<double, partCount> partBytes{}, densePartBytes{};
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
-  int64_t steps = 0; ///< that the rehearsed run took
+  int64_t steps = 0; ///< that the simulated run took
   std::vector<Work> ofStep;
   std::vector<StepKind> kinds;
   /// Of each pass, the fewest and the most rows that one of its steps carries

@@ -1,4 +1,4 @@
-//===- Text.cpp - An explanation for people and for programs -------===//
+//===- Text.cpp - An explanation for people and for programs --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -75,15 +75,17 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
               static_cast<double>(densePairs)) +
       " of the pairs";
   std::string sometimes;
-  for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
-    if (renewal.steps == phase.steps)
-      text += (phase.renewsFirst ? ", after renewing " : ", then renews ") +
-              renewal.selection;
+  for (const PhaseExplanation::Refresh &refresh : phase.refreshes) {
+    if (refresh.steps == phase.steps)
+      text +=
+          (phase.refreshesFirst ? ", after refreshing " : ", then refreshes ") +
+          refresh.selection;
     else
-      sometimes +=
-          "    " +
-          std::string(phase.renewsFirst ? "first renews " : "renews ") +
-          renewal.selection + " at " + runLengths(renewal.steps) + "\n";
+      sometimes += "    " +
+                   std::string(phase.refreshesFirst ? "first refreshes "
+                                                    : "refreshes ") +
+                   refresh.selection + " at " + runLengths(refresh.steps) +
+                   "\n";
   }
   text += "\n" + wrapped(runLengths(phase.steps), "    ", 78);
   text += sometimes;
@@ -184,7 +186,7 @@ std::string selectionText(const Selection &selection,
            : " of the keys (") +
       std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
       ") for each " + counted(selection.group, "row") + ", scored by " +
-      selection.scorer + ", renewed " + toString(selection.cadence) + "\n";
+      selection.scorer + ", refreshed " + toString(selection.cadence) + "\n";
   if (!cost.faster()) {
     const bool longer = selection.group < 128;
     char share[32];
@@ -343,8 +345,9 @@ static std::string costText(const Explanation &explanation) {
         secondsText(cost.seconds.parts[index]).c_str());
     text += line;
   }
-  std::snprintf(line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n", "between",
-                "", "", "", "", secondsText(cost.seconds.between).c_str());
+  std::snprintf(line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n",
+                "norms, launches", "", "", "", "",
+                secondsText(cost.seconds.between).c_str());
   text += line;
   text += "\nkinds of steps\n";
   for (const StepKind &kind : cost.kinds) {
@@ -536,13 +539,13 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
       entry["pattern"] = phase.pattern;
       entry["pairs"] = phase.pairs;
       entry["pairs_exact"] = phase.pairsExact;
-      entry["renews_first"] = phase.renewsFirst;
-      entry["renews"] = ordered_json::array();
-      for (const PhaseExplanation::Renewal &renewal : phase.renewals) {
+      entry["refreshes_first"] = phase.refreshesFirst;
+      entry["refreshes"] = ordered_json::array();
+      for (const PhaseExplanation::Refresh &refresh : phase.refreshes) {
         ordered_json one;
-        one["selection"] = renewal.selection;
-        one["steps"] = renewal.steps;
-        entry["renews"].push_back(std::move(one));
+        one["selection"] = refresh.selection;
+        one["steps"] = refresh.steps;
+        entry["refreshes"].push_back(std::move(one));
       }
       entry["unfilled"] = phase.unfilled;
       item["phases"].push_back(std::move(entry));

@@ -141,7 +141,7 @@ void RunRecord::addMaps(const rt::StepRecord &record) {
 
 /// How much of each list was in the one before.
 void RunRecord::addDrift(const rt::SequenceTrace &trace) {
-  for (const rt::SequenceTrace::Renewed &each : trace.renewed) {
+  for (const rt::SequenceTrace::Refreshed &each : trace.refreshed) {
     std::vector<std::vector<int32_t>> lists = each.lists;
     // Keys as positions: places change with what is visible.
     const bool columns = about.selections[each.selection].kind ==

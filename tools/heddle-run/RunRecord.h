@@ -1,4 +1,4 @@
-//===- RunRecord.h - A run to look at -------------------------*- C++ -*-===//
+//===- RunRecord.h - A run to look at ---------------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,8 +67,8 @@ private:
   /// The lists before, by layer, head and selection.
   std::map<std::vector<int64_t>, std::vector<std::vector<int32_t>>> before;
   std::vector<int32_t>
-      driftAt;              ///< [renewals x 4]: step, layer, head, selection
-  std::vector<float> drift; ///< [renewals]: share of the entries that were
+      driftAt;              ///< [refreshes x 4]: step, layer, head, selection
+  std::vector<float> drift; ///< [refreshes]: share of the entries that were
                             ///< there before; -1 where there were no lists
 };
 

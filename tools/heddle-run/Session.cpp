@@ -19,6 +19,7 @@
 #include "Terminal.h"
 #include "Text.h"
 #include "TraceLog.h"
+#include "bundle/format/File.h"
 #include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"

@@ -29,10 +29,11 @@ int64_t size(const Rows &rows) { return static_cast<int64_t>(rows.size()); }
 /// blocks by number; those of the response apart if spans are isolated.
 void addLists(Json &entry, const bundle::Selection &selection,
               const rt::SequenceTrace &trace,
-              const rt::SequenceTrace::Renewed &renewed, int64_t promptLength) {
+              const rt::SequenceTrace::Refreshed &refreshed,
+              int64_t promptLength) {
   Json lists = Json::array(), response = Json::array();
   if (selection.kind == bundle::Selection::Kind::Columns) {
-    for (Rows list : renewed.lists) {
+    for (Rows list : refreshed.lists) {
       for (int32_t &place : list)
         place = trace.visible[place];
       lists.push_back(std::move(list));
@@ -43,7 +44,7 @@ void addLists(Json &entry, const bundle::Selection &selection,
                                       trace.visible.end(), promptLength) -
                      trace.visible.begin();
     int64_t blocks = (places + selection.group - 1) / selection.group;
-    for (const Rows &list : renewed.lists) {
+    for (const Rows &list : refreshed.lists) {
       Rows first, second;
       for (int32_t block : list) {
         if (block < 0)
@@ -100,8 +101,8 @@ void TraceLog::step(const rt::StepRecord &record) {
       read += kvBytes * (2 * size(trace.visible) - size(layer.keyRows) -
                          size(layer.valueRows));
     }
-    Json renewed = Json::array();
-    for (const rt::SequenceTrace::Renewed &each : trace.renewed) {
+    Json refreshed = Json::array();
+    for (const rt::SequenceTrace::Refreshed &each : trace.refreshed) {
       const bundle::Selection &selection = selections[each.selection];
       // Shared lists count for every query head that reads them.
       int64_t sharing = selection.perKvHead ? queryHeads / kvHeads : 1;
@@ -109,7 +110,7 @@ void TraceLog::step(const rt::StepRecord &record) {
            ++head) {
         Json entry{{"layer", each.layer}, {"head", head}, {"kind", "columns"}};
         addLists(entry, selection, trace, each, promptLengths[trace.sequence]);
-        renewed.push_back(std::move(entry));
+        refreshed.push_back(std::move(entry));
       }
     }
     Json committed = Json::array();
@@ -122,7 +123,7 @@ void TraceLog::step(const rt::StepRecord &record) {
         {"n", n},
         {"layers", std::move(layers)},
         {"visible", rowsJson(trace.visible, n)},
-        {"renewed", std::move(renewed)},
+        {"refreshed", std::move(refreshed)},
         {"logits", rowsJson(trace.logits, n)},
         {"committed", std::move(committed)},
         {"rows", rows},

@@ -20,7 +20,7 @@ namespace heddle::run {
 
 /// Writes --trace. One JSON line a step of a sequence, as
 /// python/heddle_reference/methods/trace.py describes: the rows of each layer,
-/// the visible positions, the lists of each selection that was renewed, what
+/// the visible positions, the lists of each selection that was refreshed, what
 /// was committed, and totals.
 class TraceLog {
 public:

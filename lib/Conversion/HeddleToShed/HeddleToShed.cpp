@@ -66,7 +66,7 @@ public:
 
 private:
   /// Whether some steps compute some of the rows. A plan without passes
-  /// computes all of them. Selections are renewed from all rows.
+  /// computes all of them. Selections are refreshed from all rows.
   bool computesSomeRows() {
     return !source.isSelect() &&
            !source->getParentOfType<PlanOp>().getOps<PassOp>().empty();

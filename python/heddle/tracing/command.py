@@ -67,7 +67,7 @@ def _info(args):
     for step, mean in zip(steps, means):
         print(f"step {step}: the pairs computed hold {100 * mean:.1f}% of attention's mass, the mean of all heads")
     if about["drift"] is not None:
-        print(f"{100 * about['drift']:.1f}% of a list's entries are new at a renewal, in the mean")
+        print(f"{100 * about['drift']:.1f}% of a list's entries are new at a refresh, in the mean")
 
 
 def main(argv=None):

@@ -100,7 +100,7 @@ class Space:
         if any(keep != "1" for keep in keeps) or not keeps:
             for name in ("pattern", "group", "window", "sinks"):
                 ask(name)
-            # Lists over keys that come and go are renewed when they do.
+            # Lists over keys that come and go are refreshed when they do.
             when = "window" if reused == "window" else ask("cadence")
             for name in {"uniform": ("count", "share"), "every": ("every",)}.get(when, ()):
                 ask(name)

@@ -67,8 +67,8 @@ def with_own_rule(make):
     return lambda steps, block, family: (make(), own_rule(steps, block, family))
 
 
-def selecting(selection, cadence, renewing="dense"):
-    return with_own_rule(lambda: pairs.Selecting(selection(), cadence, renewing))
+def selecting(selection, cadence, refreshing="dense"):
+    return with_own_rule(lambda: pairs.Selecting(selection(), cadence, refreshing))
 
 
 def schedule(name, *lines):

@@ -19,12 +19,12 @@ from .run import Method
 class Composed(Method):
     """window (external, internal, phase): Window-Diffusion's. columns: a
     pairs.Columns over the visible positions in their order (groups are of so
-    many visible rows), renewed at the cadence's steps, or without one when a
+    many visible rows), refreshed at the cadence's steps, or without one when a
     phase begins. tau: DyLLM's, with `full` first steps; without a window one
     step in `period` computes the prompt, else the rows are the window's.
 
-    A step that begins a phase, renews columns, or is among the first ones with
-    saliency computes all that is visible. One that renews columns attends
+    A step that begins a phase, refreshes columns, or is among the first ones with
+    saliency computes all that is visible. One that refreshes columns attends
     densely. The others compute, of their rows, what is salient, and correct the
     rest by the change of V over the pairs that those rows have.
     """
@@ -49,25 +49,25 @@ class Composed(Method):
         return set(self.active(run)) if self.window else None
 
     def plan(self, run):
-        """(rows, whether they are all that is visible, whether columns are renewed)."""
+        """(rows, whether they are all that is visible, whether columns are refreshed)."""
         begins = self.window and (run.step - 1) % self.window[2] == 0
         if begins:
             masked = set(run.masked())
             self.outer = set(run.undecoded()[:self.window[0]])
             self.visible = [p for p in range(run.n) if p in self.outer or p not in masked]
             self.since = len(run.history)
-        renews = bool(self.columns) and (run.step in self.steps or (begins and not self.cadence))
-        if begins or renews or (self.tau is not None and run.step <= self.full):
-            return self.visible, True, renews
+        refreshes = bool(self.columns) and (run.step in self.steps or (begins and not self.cadence))
+        if begins or refreshes or (self.tau is not None and run.step <= self.full):
+            return self.visible, True, refreshes
         if self.window:
             recent = {p for committed in run.history[self.since:] for p in committed}
-            return run.predicting({*self.active(run), *recent}), False, renews
+            return run.predicting({*self.active(run), *recent}), False, refreshes
         if self.tau is None or (run.step - 1) % self.period == 0:
-            return self.visible, self.tau is None, renews
-        return list(range(run.pieces.row_of(run.prompt), run.n)), False, renews
+            return self.visible, self.tau is None, refreshes
+        return list(range(run.pieces.row_of(run.prompt), run.n)), False, refreshes
 
     def forward(self, run, record):
-        m, (rows, whole, renews) = run.pieces, self.plan(run)
+        m, (rows, whole, refreshes) = run.pieces, self.plan(run)
         record.visible, visible = self.visible, self.visible
         exact = whole or self.tau is None
         changed = rows if exact else [p for p in run.history[-1] if p in rows]
@@ -82,7 +82,7 @@ class Composed(Method):
             self.keys[layer][:, changed] = m.rotate(m.key(layer, h[at]), changed)
             self.values[layer][:, changed] = m.value(layer, h[at])
             k, v = self.keys[layer][:, visible], self.values[layer][:, visible]
-            allowed = self.pairs(run, record, layer, q, k, renews)[:, [among[p] for p in rows]]
+            allowed = self.pairs(run, record, layer, q, k, refreshes)[:, [among[p] for p in rows]]
             repeat = m.heads // m.kv_heads
             p = probabilities(q, k.repeat_interleave(repeat, 0), allowed)
             old = self.contexts[layer][rows]
@@ -103,15 +103,15 @@ class Composed(Method):
             changed = fed
         return rows, x
 
-    def pairs(self, run, record, layer, q, k, renews):
+    def pairs(self, run, record, layer, q, k, refreshes):
         """Pairs of this step among the visible positions: [heads, visible,
-        visible]. Renews the columns, which are listed by position."""
+        visible]. Refreshes the columns, which are listed by position."""
         size, heads = len(self.visible), run.pieces.heads
         every = torch.ones(heads, size, size, dtype=torch.bool)
-        if renews:
+        if refreshes:
             entries = self.columns.select(run, q, k)
             for head, entry in enumerate(entries):
-                record.renew(layer, head, "columns",
+                record.refresh(layer, head, "columns",
                              [[self.visible[j] for j in keys] for keys in entry["lists"]])
             self.masks[layer] = torch.stack([self.columns.allowed(e, size) for e in entries])
             return every

@@ -14,14 +14,14 @@ from .run import Method
 
 class DllmCache(Method):
     """prompt_period and response_period: the steps 1, 1 + K, 1 + 2K, ... that
-    renew a span in all layers. In other steps a span reuses its attention output
+    refresh a span in all layers. In other steps a span reuses its attention output
     (after the projection) and FFN output, except for the response's
     floor(ratio * length) rows of lowest cosine of V, over all heads together,
     against the cached V; their K, their context and FFN are computed, and V of
     all response rows. In layer 0 all response rows are computed at every step:
     there V depends on the token alone, so rows that have not changed are equally
-    similar, and rounding would choose. (The released code renews the prompt in
-    layer 0 as well; nothing reads what that gives until the prompt is renewed.)
+    similar, and rounding would choose. (The released code refreshes the prompt in
+    layer 0 as well; nothing reads what that gives until the prompt is refreshed.)
     A shifted model computes the prompt's last row with the response, since it
     predicts the response's first position."""
 
@@ -51,12 +51,12 @@ class DllmCache(Method):
         prompt = list(range(run.prompt))
         x = m.embed(run.tokens)
         for layer in range(m.layers):
-            renew_prompt = (run.step - 1) % self.prompt_period == 0
-            renew_response = layer == 0 or (run.step - 1) % self.response_period == 0
+            refresh_prompt = (run.step - 1) % self.prompt_period == 0
+            refresh_response = layer == 0 or (run.step - 1) % self.response_period == 0
             h = m.attention_norm(layer, x)
-            rows = valued = prompt if renew_prompt else before
+            rows = valued = prompt if refresh_prompt else before
             self.margin = None
-            if renew_response:
+            if refresh_response:
                 rows, valued = rows + response, valued + response
             elif self.ratio:
                 values = m.value(layer, h[response])

@@ -243,12 +243,12 @@ class Window(Dense):
 
 
 class Selecting(Dense):
-    """A selection renewed at a cadence's steps and read in between; dense before
-    its first step. A step that renews attends densely, or, with `renewing`
+    """A selection refreshed at a cadence's steps and read in between; dense before
+    its first step. A step that refreshes attends densely, or, with `refreshing`
     "sparse", over what it has just selected."""
 
-    def __init__(self, selection, cadence, renewing="dense"):
-        self.selection, self.cadence, self.renewing = selection, cadence, renewing
+    def __init__(self, selection, cadence, refreshing="dense"):
+        self.selection, self.cadence, self.refreshing = selection, cadence, refreshing
 
     def begin(self, run):
         if run.steps is None:
@@ -259,9 +259,9 @@ class Selecting(Dense):
         if run.step in self.steps:
             entries = self.selection.select(run, q, k)
             for head, entry in enumerate(entries):
-                record.renew(layer, head, self.selection.kind, **entry)
+                record.refresh(layer, head, self.selection.kind, **entry)
             self.masks[layer] = torch.stack([self.selection.allowed(e, run.n) for e in entries])
-            return None if self.renewing == "dense" else self.masks[layer]
+            return None if self.refreshing == "dense" else self.masks[layer]
         return self.masks.get(layer)
 
 

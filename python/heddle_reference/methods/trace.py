@@ -8,7 +8,7 @@ comments of the writer (settings, say), which readers skip.
   {"sequence": 0, "step": 1, "n": 52,
    "layers": [{"queries": null, "keys_values": null, "ffn": null, "pairs": 10816}, ...],
    "visible": null,
-   "renewed": [{"layer": 0, "head": 0, "kind": "columns", "lists": [[0, 3, 9], ...]}, ...],
+   "refreshed": [{"layer": 0, "head": 0, "kind": "columns", "lists": [[0, 3, 9], ...]}, ...],
    "logits": [20, 21, 22],
    "committed": [[21, 417, 0.93], ...],
    "rows": 312, "pairs": 64896, "ffn_rows": 312, "kv_written": 638976, "kv_read": 0}
@@ -31,7 +31,7 @@ layers     an entry for each layer, in order:
                compared; it tells rounding from a mistake)
 visible    positions that exist as keys; K and V of those outside of keys_values
            come from a cache
-renewed    selections made in this step, for each layer and query head; empty or
+refreshed    selections made in this step, for each layer and query head; empty or
            absent if none.
            "columns": the keys of each group of queries, as positions.
            "near": of which lists the scores on both sides of the choice are
@@ -71,7 +71,7 @@ class Record:
         self.pieces, self.n = pieces, n
         self.visible = range(n)
         self.kv_written = self.kv_read = 0
-        self.line = {"sequence": sequence, "step": step, "n": n, "layers": [], "renewed": []}
+        self.line = {"sequence": sequence, "step": step, "n": n, "layers": [], "refreshed": []}
 
     def layer(self, queries, keys, ffn, pairs, values=None, exact=None, valued=None,
               margin=None):
@@ -93,12 +93,12 @@ class Record:
         self.kv_written += size * (len(keys) + len(values))
         self.kv_read += size * (len(seen - set(keys)) + len(seen - set(values)))
 
-    def renew(self, layer, head, kind, lists, **extra):
+    def refresh(self, layer, head, kind, lists, **extra):
         close = lambda part: [u for u, entry in enumerate(part)
                               if getattr(entry, "gap", 1) <= TIE]
         near = {name: close(part) for name, part in (("lists", lists), *extra.items())
                 if isinstance(part, list) and close(part)}
-        self.line["renewed"].append(
+        self.line["refreshed"].append(
             {"layer": layer, "head": head, "kind": kind, "lists": lists, **extra,
              **({"near": near} if near else {})})
 
@@ -174,12 +174,12 @@ def layers_differ(expected, found, n):
     return None
 
 
-def renewed_differ(expected, found):
+def refreshed_differ(expected, found):
     key = lambda r: (r["layer"], r["head"], r["kind"])
     mine, theirs = ({key(r): r for r in side} for side in (expected, found))
     if set(mine) != set(theirs):
         odd = sorted(set(mine) ^ set(theirs))[0]
-        return f"layer {odd[0]}, head {odd[1]}: {odd[2]} renewed by one side alone"
+        return f"layer {odd[0]}, head {odd[1]}: {odd[2]} refreshed by one side alone"
     for k in sorted(mine):
         for part in ("lists", "response", "split"):
             a, b = mine[k].get(part), theirs[k].get(part)
@@ -232,7 +232,7 @@ def difference(expected, found):
         return f"{found['n']} positions, expected {n}"
     message = (rows_differ("visible", expected["visible"], found.get("visible"), n)
                or layers_differ(expected["layers"], found.get("layers", []), n)
-               or renewed_differ(expected["renewed"], found.get("renewed", []))
+               or refreshed_differ(expected["refreshed"], found.get("refreshed", []))
                or logits_differ(expected, found, n)
                or committed_differ(expected["committed"], found.get("committed", [])))
     for field in TOTALS:

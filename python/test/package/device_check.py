@@ -487,15 +487,15 @@ def bench(folder, lengths, layers):
         with heddle.patch(model, bundle(folder, "run-dense"), steps=1024):
             patched = device_time(torch, lambda: model(ids), count)
         with heddle.patch(model, bundle(folder, "run-every"), steps=4) as run:
-            renewing, reading = [], []
+            refreshing, reading = [], []
             for step in range(12):
                 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 begin.record()
                 model(ids)
                 end.record()
                 torch.cuda.synchronize()
-                (renewing if run.step == 1 else reading).append(begin.elapsed_time(end))
-            selecting, sparse = sorted(renewing)[len(renewing) // 2], sorted(reading)[4]
+                (refreshing if run.step == 1 else reading).append(begin.elapsed_time(end))
+            selecting, sparse = sorted(refreshing)[len(refreshing) // 2], sorted(reading)[4]
         print(f"  {n:8}{plain:10.2f}{patched:15.2f}{selecting:24.2f}{sparse:10.2f}"
               f"{plain / sparse:7.2f}x", flush=True)
 

@@ -82,7 +82,7 @@ class RecordTest(Recorded):
                                          bins(exact).astype(bool).tolist() if exact else [False] * len(bins(every)))
                 before, drift = {}, []
                 for step in steps:
-                    for one in step["renewed"]:
+                    for one in step["refreshed"]:
                         lists = [set(x) | {("response", y) for y in z} for x, z in
                                  zip(one["lists"], one.get("response", [[]] * len(one["lists"])))]
                         last = before.get((one["layer"], one["head"]))
@@ -111,7 +111,7 @@ class RecordTest(Recorded):
             return seen[-1] @ v.repeat_interleave(q.shape[0] // v.shape[0], 0)
         with torch.no_grad():
             model.forward(tokens + [model.config["mask_token_id"]] * 24, attend)
-        lists = {(one["layer"], one["head"]): one["lists"] for one in steps[0]["renewed"]}
+        lists = {(one["layer"], one["head"]): one["lists"] for one in steps[0]["refreshed"]}
         for layer, p in enumerate(seen):
             p = p.numpy()
             codes = np.where(p <= 1e-5, 0, np.clip(np.round(51 * (np.log10(np.maximum(p, 1e-9)) + 5)), 0, 255))

@@ -44,8 +44,8 @@ struct MemoryInfo {
 };
 
 /// The primary context of a device, shared with other libraries in the process
-/// (cuBLASLt uses it too). All other classes of this room hold a reference to
-/// one and must go before it. Calls may come from any thread.
+/// (cuBLASLt uses it too). All other classes of this component hold a reference
+/// to one and must go before it. Calls may come from any thread.
 ///
 /// After a kernel fault (or an uncorrectable memory error) nothing on the
 /// device can be trusted or even freed: the context is then `broken`, and every

@@ -1,4 +1,4 @@
-//===- CudaDevice.cpp - An NVIDIA GPU as a device ------------------------===//
+//===- CudaDevice.cpp - An NVIDIA GPU as a device -------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +10,7 @@
 #include "runtime/base/Machine.h"
 #include "runtime/device/cuda/CublasLt.h"
 #include "runtime/engine/cuda/Engine.h"
-#include "runtime/engine/cuda/PlayedEngine.h"
+#include "runtime/engine/cuda/HostDrivenEngine.h"
 
 namespace heddle::rt::cuda {
 
@@ -35,9 +35,10 @@ public:
         return engine.takeError();
       return std::unique_ptr<StepEngine>(std::move(*engine));
     };
-    if (!observed && CudaEngine::plays(bundle.manifest(), config))
+    if (!observed && CudaEngine::supports(bundle.manifest(), config))
       return made(CudaEngine::create(*context, weights, bundle, config, dtype));
-    return made(PlayedEngine::create(*context, weights, bundle, config, dtype));
+    return made(
+        HostDrivenEngine::create(*context, weights, bundle, config, dtype));
   }
 
   Result<MemoryUse> checkRun(StepEngine &engine,
@@ -45,9 +46,9 @@ public:
                              const GenerateOptions &options) override {
     MemoryUse use;
     use.weights = DeviceWeights::bytesFor(config, dtype);
-    if (auto *played = dynamic_cast<PlayedEngine *>(&engine)) {
-      use.run = played->runBytes(promptLengths, options);
-      use.indexLayouts = played->listBytes(promptLengths, options);
+    if (auto *hostDriven = dynamic_cast<HostDrivenEngine *>(&engine)) {
+      use.run = hostDriven->runBytes(promptLengths, options);
+      use.indexLayouts = hostDriven->listBytes(promptLengths, options);
     } else {
       auto &captured = static_cast<CudaEngine &>(engine);
       Result<ArenaPlan> plan = captured.planRun(promptLengths, options);

@@ -1,4 +1,4 @@
-//===- Engine.cpp - Steps on a GPU ---------------------------------------===//
+//===- Engine.cpp - Steps on a GPU ----------------------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,8 @@
 
 namespace heddle::rt::cuda {
 
-bool CudaEngine::plays(const bundle::Manifest &manifest,
-                       const ModelConfig &config) {
+bool CudaEngine::supports(const bundle::Manifest &manifest,
+                          const ModelConfig &config) {
   if (config.shiftedLogits || config.qkvBias || !manifest.computesAll())
     return false;
   for (const bundle::Selection &each : manifest.selections)
@@ -30,7 +30,7 @@ Result<std::unique_ptr<CudaEngine>>
 CudaEngine::create(const Context &context, const DeviceWeights &weights,
                    const bundle::Bundle &bundle, const ModelConfig &config,
                    DType dtype, const GemmOptions &products) {
-  if (!plays(bundle.manifest(), config))
+  if (!supports(bundle.manifest(), config))
     return Error("the schedule '" + bundle.manifest().schedule +
                  "' with a model of the architecture '" + config.architecture +
                  "' is not one of steps that compute all rows and are known "

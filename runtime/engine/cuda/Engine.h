@@ -23,17 +23,18 @@
 
 namespace heddle::rt::cuda {
 
-/// Plays a bundle's schedule with a model on one GPU. The layers of a step are
-/// recorded as a CUDA graph the first time that a step of its kind comes, and
-/// replayed from then on; the LM head and the sampler, a handful of launches
-/// whose number of rows shrinks, follow directly. Nothing is copied to the host
-/// inside a step; its results are, in one small piece, if somebody looks.
+/// Executes a bundle's schedule with a model on one GPU. The layers of a step
+/// are recorded as a CUDA graph the first time that a step of its kind comes,
+/// and replayed from then on; the LM head and the sampler, a handful of
+/// launches whose number of rows shrinks, follow directly. Nothing is copied to
+/// the host inside a step; its results are, in one small piece, if somebody
+/// looks.
 class CudaEngine final : public StepEngine {
 public:
-  /// Whether it plays a schedule with a model: all rows of whole sequences, at
-  /// steps that are known before the run. PlayedEngine has the others.
-  static bool plays(const bundle::Manifest &manifest,
-                    const ModelConfig &config);
+  /// Whether it executes a schedule with a model: all rows of whole sequences,
+  /// at steps that are known before the run. HostDrivenEngine has the others.
+  static bool supports(const bundle::Manifest &manifest,
+                       const ModelConfig &config);
 
   /// Everything passed by reference must outlive the engine; the weights may be
   /// loaded later, before the first run.

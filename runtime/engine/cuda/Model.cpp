@@ -1,4 +1,4 @@
-//===- Model.cpp - A transformer on a device, layer by layer -------------===//
+//===- Model.cpp - A transformer on a device, layer by layer --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -83,7 +83,7 @@ CudaModel::plan(const Capacity &of) const {
   to.normed = add("normed rows", hidden, moment::norm, moment::qkv);
   to.qkvIn = add("rows of the heads", hidden, moment::qkv, moment::qkv);
   to.qkvOut = add("heads of some rows", qkvWidth(), moment::qkv, moment::qkv);
-  // A player may look at both from the first part to the last question.
+  // An executor may look at both from the first part to the last question.
   to.qkv =
       add("queries, keys and values", qkvWidth(), moment::qkv, moment::output);
   to.attended =
@@ -196,8 +196,8 @@ Status CudaModel::fillTables() {
 
 Result<CudaModel::Rows> CudaModel::rowsOf(const RowSet &set) {
   const auto count = static_cast<int64_t>(set.rows.size());
-  if (set.all || count == live) // ascending, so all of them
-    return Rows{.count = live};
+  if (set.all || count == active) // ascending, so all of them
+    return Rows{.count = active};
   Rows rows{.count = count, .all = false, .rows = set.rows};
   Result<DevicePtr> index = uploads->put(*stream, set.rows);
   if (!index)
@@ -206,10 +206,10 @@ Result<CudaModel::Rows> CudaModel::rowsOf(const RowSet &set) {
   return rows;
 }
 
-/// x += d where `addDelta`; y = rmsNorm(x), all live rows.
+/// x += d where `addDelta`; y = rmsNorm(x), all active rows.
 Status CudaModel::norm(bool addDelta, DevicePtr weight, DevicePtr y) {
   return (*kernels)(
-      *stream, live,
+      *stream, active,
       abi::RmsNormArgs{.x = at<void>((*this)[&Slots::x]),
                        .delta = at<void>(addDelta ? (*this)[&Slots::delta] : 0),
                        .weight = at<void>(weight),
@@ -331,7 +331,7 @@ Status CudaModel::projectHeads(const LayerAddresses &layer, int firstPart,
 Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
                                DevicePtr weight, DevicePtr out,
                                const Rows &rows,
-                               const LayerPlayer::Cached &output) {
+                               const LayerExecutor::Cached &output) {
   const DevicePtr delta = (*this)[&Slots::delta];
   const int64_t hidden = info.hidden;
   if (rows.count > 0)
@@ -352,18 +352,18 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
   if (!output.cache) {
     if (rows.all)
       return Status::success();
-    if (Status s = stream->fillBytes(delta, 0, bytesOf(live * hidden)); !s)
+    if (Status s = stream->fillBytes(delta, 0, bytesOf(active * hidden)); !s)
       return s;
     return copy(rowCopy(out, 0, hidden, delta, rows.index, hidden), rows.count);
   }
   const DevicePtr cache = addressOf(output.cache);
   const int64_t stride = output.rowBytes / byteSize(type);
-  assert(static_cast<int64_t>(output.index.size()) == live);
+  assert(static_cast<int64_t>(output.index.size()) == active);
   Result<DevicePtr> kept = uploads->put(*stream, output.index);
   if (!kept)
     return kept.takeError();
   if (rows.all)
-    return copy(rowCopy(delta, 0, hidden, cache, *kept, stride), live);
+    return copy(rowCopy(delta, 0, hidden, cache, *kept, stride), active);
   scratch.clear();
   for (int32_t row : rows.rows)
     scratch.push_back(output.index[row]);
@@ -374,7 +374,7 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
           copy(rowCopy(out, 0, hidden, cache, *computed, stride), rows.count);
       !s)
     return s;
-  return copy(rowCopy(cache, *kept, stride, delta, 0, hidden), live);
+  return copy(rowCopy(cache, *kept, stride, delta, 0, hidden), active);
 }
 
 //===----------------------------------------------------------------------===//
@@ -385,20 +385,20 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
 // moment (plan()): before the rows of a product are brought together.
 
 Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
-                               LayerPlayer &player) {
+                               LayerExecutor &executor) {
   const LayerAddresses &layer = weights->layers[index];
   const AttentionTensors tensors = attentionTensors();
   if (Status s = norm(hasDelta, layer.attentionNorm, (*this)[&Slots::normed]);
       !s)
     return s;
-  if (Status s =
-          playAttention(player, index, batch, tensors,
-                        [&](int firstPart, int endPart, const RowSet &rows) {
-                          return projectHeads(layer, firstPart, endPart, rows);
-                        });
+  if (Status s = executeAttention(
+          executor, index, batch, tensors,
+          [&](int firstPart, int endPart, const RowSet &rows) {
+            return projectHeads(layer, firstPart, endPart, rows);
+          });
       !s)
     return s;
-  auto output = player.projected(index);
+  auto output = executor.projected(index);
   if (!output)
     return output.takeError();
   Result<Rows> rows = rowsOf(output->computed);
@@ -429,7 +429,7 @@ Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
 }
 
 Status CudaModel::runFfn(const LayerAddresses &layer,
-                         const LayerPlayer::Cached &output) {
+                         const LayerExecutor::Cached &output) {
   Result<Rows> rows = rowsOf(output.computed);
   if (!rows)
     return rows.takeError();
@@ -634,20 +634,20 @@ Status CudaModel::runLogits(const LogitRequest &logits) {
 }
 
 Status CudaModel::forward(const PackedBatch &batch,
-                          std::span<const int32_t> tokens, LayerPlayer &player,
-                          const LogitRequest &logits) {
+                          std::span<const int32_t> tokens,
+                          LayerExecutor &executor, const LogitRequest &logits) {
   if (Status s = checkForward(info, batch, tokens, logits); !s)
     return s;
   if (!weights->embedding)
     return Error("a forward pass was asked for before the model was loaded");
-  live = batch.rows();
-  if (live == 0)
+  active = batch.rows();
+  if (active == 0)
     return Status::success();
   hostPositions = batch.positions;
   if (Status s = uploads->reset(*stream); !s)
     return s;
   if (Status s = reserve(capacityFor(
-          live, static_cast<int64_t>(logits.rows.size()), logits.unit,
+          active, static_cast<int64_t>(logits.rows.size()), logits.unit,
           *std::max_element(hostPositions.begin(), hostPositions.end()) + 1));
       !s)
     return s;
@@ -659,7 +659,7 @@ Status CudaModel::forward(const PackedBatch &batch,
   if (!ids)
     return ids.takeError();
   if (Status s =
-          (*kernels)(*stream, live,
+          (*kernels)(*stream, active,
                      abi::EmbedArgs{.tokens = at<int32_t>(*ids),
                                     .table = at<void>(weights->embedding),
                                     .y = at<void>((*this)[&Slots::x]),
@@ -669,9 +669,9 @@ Status CudaModel::forward(const PackedBatch &batch,
   hasDelta = false;
   for (int64_t i = 0; i < info.layers; ++i) {
     auto run = [&]() -> Status {
-      if (Status s = runAttention(i, batch, player); !s)
+      if (Status s = runAttention(i, batch, executor); !s)
         return s;
-      auto output = player.ffn(i);
+      auto output = executor.ffn(i);
       if (!output)
         return output.takeError();
       return runFfn(weights->layers[i], *output);

@@ -6,27 +6,27 @@
 //===----------------------------------------------------------------------===//
 //
 // The pass of runtime/model/Transformer.cpp over memory of a device: a
-// LayerPlayer says which rows to compute and does the attention. T is the run's
-// dtype; R live rows; H hidden; A = queryHeads * headDim; K = kvHeads *
+// LayerExecutor says which rows to compute and does the attention. T is the
+// run's dtype; R active rows; H hidden; A = queryHeads * headDim; K = kvHeads *
 // headDim; F mlpHidden; n(s) the rows of a set.
 //
 //   x = embedding[tokens]                                        [R x H]
 //   each layer:
 //     x += d (of the layer before); h = rmsNorm(x)               [R x H]
 //     qkv = h Wqkv^T (+ bias), query and key heads rotated       [R x A + 2K]
-//     att = the player's attention                               [R x A]
+//     att = the executor's attention                               [R x A]
 //     d   = att Wo^T, or kept                                    [R x H]
 //     x += d; h = rmsNorm(x)
 //     gu  = h Wgu^T; act = silu(gate) * up              [n x 2F], [n x F]
 //     d   = act Wdown^T, or kept                                 [R x H]
 //   logits = rmsNorm(x + d) Whead^T, for the rows asked for
 //
-// Rows of a set that are not all live ones are copied together before a product
+// Rows of a set that are not all active ones are copied together before a product
 // and its results to their places after it. Where query, key and value rows are
 // one set there is one product, else one for each of the three; a row's bits
 // are the same either way (Gemm.h, layerOutputs).
 //
-// Worked example: live rows 0 to 4, keys of rows {1, 4} alone: h[1] and h[4]
+// Worked example: active rows 0 to 4, keys of rows {1, 4} alone: h[1] and h[4]
 // are copied to rows 0 and 1 of `qkvIn`, the product of its first 64 rows (as
 // plannedRows says; the other 62 hold anything) makes `qkvOut`, of which two
 // rows are rotated by the positions of 1 and 4 and copied to columns A to A + K
@@ -64,7 +64,7 @@ struct CudaModelOptions {
 };
 
 /// A model on a device. AttentionTensors and Cached hold device addresses; the
-/// player's work goes into the same stream, and what it reads on the host it
+/// executor's work goes into the same stream, and what it reads on the host it
 /// waits for itself. Logits are brought to the host.
 class CudaModel final : public Model {
 public:
@@ -91,7 +91,7 @@ public:
   Status checkMemory(int64_t bytes, const std::string &what,
                      const std::string &advice) const override;
 
-  /// Takes the memory of passes over at most `rows` live rows of positions up
+  /// Takes the memory of passes over at most `rows` active rows of positions up
   /// to `rows`, which forward() otherwise does when they come.
   Status reserve(int64_t rows);
 
@@ -100,12 +100,12 @@ public:
   /// Returns when the last logits were consumed, or without waiting when none
   /// were asked for.
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
-                 LayerPlayer &player, const LogitRequest &logits) override;
+                 LayerExecutor &executor, const LogitRequest &logits) override;
 
 private:
   /// What passes have memory for.
   struct Capacity {
-    int64_t rows = 0;      ///< live ones, as many as products are planned for
+    int64_t rows = 0;      ///< active ones, as many as products are planned for
     int64_t logitRows = 0; ///< of one wave, likewise
     int64_t positions = 0; ///< of the rotation's tables
   };
@@ -120,7 +120,7 @@ private:
     PinnedBuffer memory;
     Event copied;
   };
-  /// Some live rows, on the host and on the device.
+  /// Some active rows, on the host and on the device.
   struct Rows {
     int64_t count = 0;
     bool all = true;
@@ -152,11 +152,12 @@ private:
   Status projectHeads(const LayerAddresses &layer, int firstPart, int endPart,
                       const RowSet &set);
   Status runAttention(int64_t index, const PackedBatch &batch,
-                      LayerPlayer &player);
-  Status runFfn(const LayerAddresses &layer, const LayerPlayer::Cached &output);
+                      LayerExecutor &executor);
+  Status runFfn(const LayerAddresses &layer,
+                const LayerExecutor::Cached &output);
   Status takeProducts(const GemmShape &shape, DevicePtr x, DevicePtr weight,
                       DevicePtr y, const Rows &rows,
-                      const LayerPlayer::Cached &output);
+                      const LayerExecutor::Cached &output);
   Status runLogits(const LogitRequest &logits);
   Status bringLogits(const LogitRequest &logits, int64_t first, int64_t rows);
   Status bringBest(const LogitRequest &logits, int64_t first, int64_t rows);
@@ -181,7 +182,7 @@ private:
   std::vector<float> widened; ///< [workers x unit x vocab]
 
   // The pass.
-  int64_t live = 0;                       ///< R
+  int64_t active = 0;                       ///< R
   bool hasDelta = false;                  ///< d is to be added to x
   DevicePtr positions = 0;                ///< [R] int32
   std::span<const int32_t> hostPositions; ///< [R]

@@ -1,4 +1,4 @@
-//===- Runner.cpp - A player's kernels on a device ------------------------===//
+//===- Runner.cpp - An executor's kernels on a device ---------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Runner.h - A player's kernels on a device ----------------*- C++ -*-===//
+//===- Runner.h - An executor's kernels on a device -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,8 +18,8 @@
 
 namespace heddle::rt::cuda {
 
-/// Puts a player's attention and selections into a stream. Everything passed by
-/// reference must outlive it.
+/// Puts an executor's attention and selections into a stream. Everything passed
+/// by reference must outlive it.
 class DeviceRunner final : public KernelRunner {
 public:
   DeviceRunner(const Context &context, const Stream &stream,

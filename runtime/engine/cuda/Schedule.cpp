@@ -1,4 +1,4 @@
-//===- Schedule.cpp - A bundle's step program on a device ----------------===//
+//===- Schedule.cpp - A bundle's step program on a device -----------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -244,7 +244,7 @@ StepKind DeviceSchedule::kindOf(int64_t step) const {
     const Phase &phase = steps.phase(layer, step);
     kind.push_back(static_cast<int32_t>(phase.attention));
     for (const Phase::Refresh &refresh : phase.refreshes)
-      if (steps.renews(refresh.selection, step))
+      if (steps.refreshes(refresh.selection, step))
         kind.push_back(-1 - static_cast<int32_t>(refresh.selection));
   }
   return kind;
@@ -252,21 +252,21 @@ StepKind DeviceSchedule::kindOf(int64_t step) const {
 
 std::string DeviceSchedule::describe(int64_t step) const {
   std::map<std::string, int64_t> layersOf;
-  std::set<std::string> renewed;
+  std::set<std::string> refreshed;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Phase &phase = steps.phase(layer, step);
     const bundle::Kernel &kernel = program.kernels[phase.attention];
     ++layersOf[kernel.terms.empty() ? "dense" : kernel.name];
     for (const Phase::Refresh &refresh : phase.refreshes)
-      if (steps.renews(refresh.selection, step))
-        renewed.insert(program.selections[refresh.selection].name);
+      if (steps.refreshes(refresh.selection, step))
+        refreshed.insert(program.selections[refresh.selection].name);
   }
   auto most = std::max_element(
       layersOf.begin(), layersOf.end(),
       [](const auto &a, const auto &b) { return a.second < b.second; });
   std::string text = most->first;
-  for (const std::string &name : renewed)
-    text += ", renews " + name;
+  for (const std::string &name : refreshed)
+    text += ", refreshes " + name;
   return text;
 }
 
@@ -282,7 +282,7 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
       !s)
     return s;
   for (const Phase::Refresh &refresh : phase.refreshes) {
-    if (!steps.renews(refresh.selection, step))
+    if (!steps.refreshes(refresh.selection, step))
       continue;
     if (Status s = kernels.select(stream, refresh.kernel,
                                   selectArguments[layer][refresh.selection],
@@ -322,26 +322,26 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
   int64_t dense = 0;
   for (int64_t n : lengths) {
     dense += n * n * config.queryHeads;
-    counters.liveRows += n;
+    counters.activeRows += n;
   }
   counters.queryRows = counters.keyRows = counters.valueRows =
       counters.projectedRows = counters.ffnRows =
-          counters.liveRows * config.layers;
+          counters.activeRows * config.layers;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Phase &phase = steps.phase(layer, step);
     const DeviceKernel &bound = kernels[phase.attention];
     counters.densePairs += dense;
     counters.pairs += bound.listed ? listed[layer][phase.attention]
                                    : fixedPairs[phase.attention];
-    bool renewed = false;
+    bool refreshed = false;
     for (const Phase::Refresh &refresh : phase.refreshes) {
-      if (!steps.renews(refresh.selection, step))
+      if (!steps.refreshes(refresh.selection, step))
         continue;
-      renewed = true;
+      refreshed = true;
       counters.scorePairs += dense;
       counters.refreshes += static_cast<int64_t>(lengths.size());
     }
-    if (!renewed)
+    if (!refreshed)
       continue;
     // Now, as the step's own attention read the lists of before.
     for (const Phase &reader : steps.phasesOf(layer)) {

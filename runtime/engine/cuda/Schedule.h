@@ -44,7 +44,7 @@ struct AttentionAddresses {
 };
 
 /// What distinguishes the steps of a run from each other: the phase of every
-/// rule and which selections are renewed. Steps of equal kind launch the same
+/// rule and which selections are refreshed. Steps of equal kind launch the same
 /// kernels with the same arguments.
 using StepKind = std::vector<int32_t>;
 
@@ -72,16 +72,16 @@ public:
   StepKind kindOf(int64_t step) const;
 
   /// For people: the kernel of most layers ("dense" for dense attention) and,
-  /// if any, the selections renewed: "dense, renews cols".
+  /// if any, the selections refreshed: "dense, refreshes cols".
   std::string describe(int64_t step) const;
 
-  /// Puts a layer's attention and the renewals of its selections into the
+  /// Puts a layer's attention and the refreshes of its selections into the
   /// stream.
   Status attend(const Stream &stream, int64_t layer, int64_t step) const;
 
   /// Counts what a step computed, after its work is done; asked for every step
   /// of a run in order, or for none. The pairs of unions of columns with other
-  /// sets are in their lists, which are counted on the host after each renewal.
+  /// sets are in their lists, which are counted on the host after each refresh.
   Result<StepCounters> count(const Stream &stream, int64_t step);
 
   /// Bytes of the run's index layouts.
@@ -115,7 +115,7 @@ private:
   IndexLists lists;
   /// [layer][kernel]: argument blocks of all sequences, 0 when not launched.
   std::vector<std::vector<DevicePtr>> attentionArguments;
-  /// [layer][selection]: likewise for the kernel that renews it.
+  /// [layer][selection]: likewise for the kernel that refreshes it.
   std::vector<std::vector<DevicePtr>> selectArguments;
   std::vector<int64_t> fixedPairs; ///< [kernel]: of all heads and sequences,
                                    ///< where no list is counted

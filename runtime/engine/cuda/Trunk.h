@@ -12,7 +12,7 @@
 //   each layer:
 //     x += delta (of the layer before); h = rmsNorm(x)           [R x H]
 //     qkv = h Wqkv^T; query and key heads rotated in place       [R x A + 2K]
-//     att = attention of the schedule's phase; renewals          [R x A]
+//     att = attention of the schedule's phase; refreshes          [R x A]
 //     delta = att Wo^T                                           [R x H]
 //     x += delta; h = rmsNorm(x)
 //     gu = h Wgu^T                                               [R x 2F]

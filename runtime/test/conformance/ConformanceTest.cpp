@@ -56,18 +56,18 @@ bool contains(const std::string &text, const std::string &part) {
 TEST(Conformance, HandWrittenKernelsConform) {
   bundle::Manifest manifest = test::handManifest();
   // A program that uses most of them.
-  bundle::Phase renew;
-  renew.when.kind = bundle::When::Kind::On;
-  renew.when.cadence.kind = bundle::Cadence::Kind::Every;
-  renew.when.cadence.period = 4;
+  bundle::Phase refreshing;
+  refreshing.when.kind = bundle::When::Kind::On;
+  refreshing.when.cadence.kind = bundle::Cadence::Kind::Every;
+  refreshing.when.cadence.period = 4;
   for (bundle::Selection &selection : manifest.selections)
-    selection.cadence = renew.when.cadence;
-  renew.attention = test::kernelNamed(manifest, "dense_lse");
-  renew.refreshes = {{0, test::kernelNamed(manifest, "select16")},
-                     {1, test::kernelNamed(manifest, "select32")}};
+    selection.cadence = refreshing.when.cadence;
+  refreshing.attention = test::kernelNamed(manifest, "dense_lse");
+  refreshing.refreshes = {{0, test::kernelNamed(manifest, "select16")},
+                          {1, test::kernelNamed(manifest, "select32")}};
   bundle::Phase otherwise;
   otherwise.attention = test::kernelNamed(manifest, "columns16_columns32_lse");
-  manifest.rules[0].phases = {renew, otherwise};
+  manifest.rules[0].phases = {refreshing, otherwise};
   std::vector<std::string> lines;
   Result<bool> conforms =
       checkBundle(test::makeHandBundle(manifest), quick(),

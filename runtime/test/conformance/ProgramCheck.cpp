@@ -62,9 +62,9 @@ static void compareLists(const rt::SelectionView &view,
   }
 }
 
-/// Rows whose FFN only one of two players computes in the layer that they
-/// played last. Saliency compares a cosine with a threshold, which rounding may
-/// take to the other side.
+/// Rows whose FFN only one of two executors computes in the layer that they
+/// executed last. Saliency compares a cosine with a threshold, which rounding
+/// may take to the other side.
 static int64_t rowsApart(const rt::ScheduleExecutor &a,
                          const rt::ScheduleExecutor &b) {
   int64_t apart = 0;
@@ -152,9 +152,9 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
       test::Tensors tensors(config, batch.rows(), 8, dtype, random);
       std::vector<std::byte> found, expected;
       Status one =
-          test::playLayer(**executor, layer, batch, tensors.into(found));
+          test::executeLayer(**executor, layer, batch, tensors.into(found));
       Status two =
-          test::playLayer(**reference, layer, batch, tensors.into(expected));
+          test::executeLayer(**reference, layer, batch, tensors.into(expected));
       if (!one || !two) {
         finding.fail(where + ": " + (!one ? one : two).error().text());
         return finding;
@@ -185,11 +185,11 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
       }
       if (!finding.ok())
         return finding;
-      // From here on the two would play different rows.
+      // From here on the two would execute different rows.
       if (int64_t apart = rowsApart(**executor, **reference); apart > 0) {
         if (apart > 2 + batch.rows() / 16)
           finding.fail(where + ": " + std::to_string(apart) +
-                       " rows go through the FFN of one player only");
+                       " rows go through the FFN of one executor only");
         return finding;
       }
     }

@@ -53,7 +53,7 @@ public:
   int64_t activationBytes(int64_t rows) const override { return rows; }
 
   Status forward(const PackedBatch &batch, std::span<const int32_t> tokens,
-                 LayerPlayer &, const LogitRequest &request) override {
+                 LayerExecutor &, const LogitRequest &request) override {
     ++forwards;
     if (forwards == failAt)
       return Error("the fake failed");

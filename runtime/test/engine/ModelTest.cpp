@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same player, which keeps everything and computes random rows, with the
+// The same executor, which keeps everything and computes random rows, with the
 // host's model and with a GPU's. The fake GPU's memory is the host's, so that
-// the player reads and writes there, once the stream has been waited for.
+// the executor reads and writes there, once the stream has been waited for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,10 +41,10 @@ enum class Pass {
 };
 
 /// Keeps heads, projections and FFNs of every position of some sequences.
-class KeepingPlayer : public rt::test::NaiveAttention {
+class KeepingExecutor : public rt::test::NaiveAttention {
 public:
-  KeepingPlayer(const ModelConfig &config, DType dtype,
-                std::vector<int64_t> lengths, unsigned seed)
+  KeepingExecutor(const ModelConfig &config, DType dtype,
+                  std::vector<int64_t> lengths, unsigned seed)
       : config(config), size(byteSize(dtype)), lengths(std::move(lengths)),
         random(seed) {
     starts = {0};
@@ -249,11 +249,11 @@ protected:
     return std::move(*loaded);
   }
 
-  KeepingPlayer onDevice(DType dtype, const std::vector<int64_t> &lengths,
-                         unsigned seed) {
-    KeepingPlayer player(config, dtype, lengths, seed);
-    player.wait = [this] { return stream.synchronize(); };
-    return player;
+  KeepingExecutor onDevice(DType dtype, const std::vector<int64_t> &lengths,
+                           unsigned seed) {
+    KeepingExecutor executor(config, dtype, lengths, seed);
+    executor.wait = [this] { return stream.synchronize(); };
+    return executor;
   }
 
   /// The token at a position of a sequence.
@@ -286,7 +286,7 @@ protected:
 
   /// Logits [rows x vocab] of all rows.
   std::vector<float> run(Model &on, const PackedBatch &batch,
-                         LayerPlayer &player) {
+                         LayerExecutor &executor) {
     const int64_t vocab = config.vocabSize;
     std::vector<int64_t> wanted(batch.rows());
     std::iota(wanted.begin(), wanted.end(), 0);
@@ -296,7 +296,7 @@ protected:
           std::memcpy(&logits[first * vocab], values,
                       count * vocab * sizeof(float));
         }};
-    EXPECT_OK(on.forward(batch, tokensOf(batch), player, request));
+    EXPECT_OK(on.forward(batch, tokensOf(batch), executor, request));
     return logits;
   }
 
@@ -332,8 +332,8 @@ TEST_F(ModelTest, IsTheHosts) {
       ASSERT_EQ(config.qkvBias, dream);
       ASSERT_EQ(config.fullPrecisionRope, !dream);
       std::unique_ptr<Model> onHost = host(dtype);
-      KeepingPlayer there = onDevice(dtype, lengths, 5);
-      KeepingPlayer here(config, dtype, lengths, 5);
+      KeepingExecutor there = onDevice(dtype, lengths, 5);
+      KeepingExecutor here(config, dtype, lengths, 5);
       std::mt19937 random(3);
       auto expectSame = [&](const PackedBatch &batch, Pass pass) {
         there.begin(batch, pass);
@@ -363,16 +363,16 @@ TEST_F(ModelTest, WhatIsNotComputedIsRemembered) {
       open(tiny(dream), dtype);
       // Heads by themselves would be multiplied otherwise than all at once.
       fakeCublasLt().fewOutputs = 60;
-      KeepingPlayer player = onDevice(dtype, lengths, 17);
+      KeepingExecutor executor = onDevice(dtype, lengths, 17);
       const PackedBatch all = PackedBatch::whole(lengths);
-      player.begin(all, Pass::Keeping);
-      const std::vector<float> expected = run(*model, all, player);
+      executor.begin(all, Pass::Keeping);
+      const std::vector<float> expected = run(*model, all, executor);
       const int64_t vocab = config.vocabSize;
       std::mt19937 random(4);
       for (unsigned trial = 0; trial < 8; ++trial) {
         PackedBatch batch = someOf(lengths, 1 + trial, random);
-        player.begin(batch, Pass::Some);
-        std::vector<float> logits = run(*model, batch, player);
+        executor.begin(batch, Pass::Some);
+        std::vector<float> logits = run(*model, batch, executor);
         int64_t start = 0;
         for (int64_t s = 0; s < batch.sequences(); ++s) {
           for (int64_t row = batch.offsets[s]; row < batch.offsets[s + 1];
@@ -392,21 +392,21 @@ TEST_F(ModelTest, WhatIsNotComputedIsRemembered) {
 
 TEST_F(ModelTest, RowsThatAreNotComputedAreNotLaunched) {
   open(tiny(), DType::F32);
-  KeepingPlayer player = onDevice(DType::F32, lengths, 17);
+  KeepingExecutor executor = onDevice(DType::F32, lengths, 17);
   const PackedBatch all = PackedBatch::whole(lengths);
-  player.begin(all, Pass::Keeping);
-  const std::vector<float> expected = run(*model, all, player);
+  executor.begin(all, Pass::Keeping);
+  const std::vector<float> expected = run(*model, all, executor);
   auto launches = [&](bundle::RowOp op) {
     return fakeDriver().launches[rowSymbol(op, "f32")];
   };
-  player.idle = true;
-  player.begin(all, Pass::Some);
+  executor.idle = true;
+  executor.begin(all, Pass::Some);
   // The FFN of layer 1 is not kept: its two products, and the LM head's.
   auto products = fakeCublasLt().products;
   int64_t norms = launches(bundle::RowOp::RmsNorm),
           rotations = launches(bundle::RowOp::Rotate),
           copies = launches(bundle::RowOp::Copy);
-  EXPECT_EQ(run(*model, all, player), expected);
+  EXPECT_EQ(run(*model, all, executor), expected);
   int64_t made = 0;
   for (auto [id, count] : fakeCublasLt().products)
     made += count - products[id];
@@ -422,10 +422,10 @@ TEST_F(ModelTest, LogitsComeInWavesPiecesAndUnits) {
   options.logitBytes = 1;
   options.pieceBytes = 10 * 64 * 4 + 5;
   open(tiny(), DType::F32, options);
-  KeepingPlayer player = onDevice(DType::F32, lengths, 1);
+  KeepingExecutor executor = onDevice(DType::F32, lengths, 1);
   const PackedBatch all = PackedBatch::whole(lengths);
-  player.begin(all, Pass::Whole);
-  const std::vector<float> expected = run(*model, all, player);
+  executor.begin(all, Pass::Whole);
+  const std::vector<float> expected = run(*model, all, executor);
   const int64_t vocab = config.vocabSize, unit = 3;
   std::mt19937 random(9);
   std::vector<int64_t> wanted(133 * unit);
@@ -443,7 +443,7 @@ TEST_F(ModelTest, LogitsComeInWavesPiecesAndUnits) {
                          std::memcpy(&logits[first * vocab], values,
                                      count * vocab * sizeof(float));
                        }};
-  ASSERT_OK(model->forward(all, tokensOf(all), player, request));
+  ASSERT_OK(model->forward(all, tokensOf(all), executor, request));
   EXPECT_TRUE(unitsWhole);
   for (size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_EQ(delivered[i], 1);
@@ -453,7 +453,7 @@ TEST_F(ModelTest, LogitsComeInWavesPiecesAndUnits) {
         << i;
   }
   // None at all.
-  ASSERT_OK(model->forward(all, tokensOf(all), player, {}));
+  ASSERT_OK(model->forward(all, tokensOf(all), executor, {}));
 }
 
 //===----------------------------------------------------------------------===//
@@ -470,17 +470,17 @@ TEST_F(ModelTest, TakesWhatItSays) {
               model->activationBytes(rowCount));
   }
   // Fewer rows fit; only indices come.
-  KeepingPlayer player = onDevice(DType::BF16, lengths, 1);
+  KeepingExecutor executor = onDevice(DType::BF16, lengths, 1);
   const PackedBatch all = PackedBatch::whole(lengths);
-  player.begin(all, Pass::Keeping);
-  run(*model, all, player);
+  executor.begin(all, Pass::Keeping);
+  run(*model, all, executor);
   EXPECT_EQ(fakeDriver().allocated - before,
             model->activationBytes(700) + uploads.bytes());
   EXPECT_EQ(uploads.bytes(), RowUploads::firstBytes);
   int allocations = fakeDriver().calls["cuMemAlloc_v2"] +
                     fakeDriver().calls["cuMemHostAlloc"];
-  player.begin(all, Pass::Some);
-  run(*model, all, player);
+  executor.begin(all, Pass::Some);
+  run(*model, all, executor);
   EXPECT_EQ(fakeDriver().calls["cuMemAlloc_v2"] +
                 fakeDriver().calls["cuMemHostAlloc"],
             allocations);
@@ -492,16 +492,16 @@ TEST_F(ModelTest, TakesWhatItSays) {
 
 TEST_F(ModelTest, GrowsWithRowsAndPositions) {
   open(tiny(), DType::F32);
-  KeepingPlayer player = onDevice(DType::F32, lengths, 2);
-  KeepingPlayer whole = onDevice(DType::F32, lengths, 2);
+  KeepingExecutor executor = onDevice(DType::F32, lengths, 2);
+  KeepingExecutor whole = onDevice(DType::F32, lengths, 2);
   const PackedBatch all = PackedBatch::whole(lengths);
   PackedBatch first{{0, 3, 3, 3}, {0, 1, 2}}, late{{0, 0, 2, 2}, {1, 129}};
-  player.begin(first, Pass::Keeping);
-  run(*model, first, player);
-  player.begin(late, Pass::Keeping);
-  run(*model, late, player);
-  player.begin(all, Pass::Keeping);
-  const std::vector<float> logits = run(*model, all, player);
+  executor.begin(first, Pass::Keeping);
+  run(*model, first, executor);
+  executor.begin(late, Pass::Keeping);
+  run(*model, late, executor);
+  executor.begin(all, Pass::Keeping);
+  const std::vector<float> logits = run(*model, all, executor);
   CudaModel other(device(), stream, weights, rows, uploads, config, DType::F32,
                   {.products = {.proposals = 2, .usesBeforeChoice = 2},
                    .memory = {.poison = true}});
@@ -512,8 +512,8 @@ TEST_F(ModelTest, GrowsWithRowsAndPositions) {
 TEST_F(ModelTest, SaysWhatMemoryIsMissing) {
   open(tiny(), DType::BF16);
   const PackedBatch all = PackedBatch::whole(lengths);
-  KeepingPlayer player = onDevice(DType::BF16, lengths, 1);
-  player.begin(all, Pass::Whole);
+  KeepingExecutor executor = onDevice(DType::BF16, lengths, 1);
+  executor.begin(all, Pass::Whole);
   const int64_t needed = model->activationBytes(all.rows());
   const int64_t reserve = ArenaOptions().reserve;
   fakeDriver().freeBytes = reserve + Gemm::workspaceBytes + 100000;
@@ -521,11 +521,11 @@ TEST_F(ModelTest, SaysWhatMemoryIsMissing) {
                "this run needs 67.3 MB of GPU memory, 67.2 MB of the 4.3 GB of "
                "Fake GPU (device 0, compute capability 9.0) are available: use "
                "fewer prompts, or end other programs");
-  Status status = model->forward(all, tokensOf(all), player, {});
+  Status status = model->forward(all, tokensOf(all), executor, {});
   EXPECT_ERROR(status, "a forward pass over 256 rows: this run needs ");
   fakeDriver().freeBytes = reserve + (int64_t(1) << 30);
   EXPECT_OK(model->checkMemory(needed, "this run", "use fewer prompts"));
-  run(*model, all, player);
+  run(*model, all, executor);
   // What the model holds is there for the next run.
   fakeDriver().freeBytes = fakeDriver().allocated + reserve + 1000;
   EXPECT_OK(model->checkMemory(needed, "this run", "use fewer prompts"));
@@ -547,13 +547,13 @@ TEST_F(ModelTest, AnyCallThatFailsEndsThePassCleanly) {
         device(), stream, weights, rows, uploads, config, DType::F32,
         CudaModelOptions{.products = {.proposals = 2}});
     uploads = RowUploads(device());
-    KeepingPlayer player = onDevice(DType::F32, lengths, 1);
-    const Drain drain(stream); // copies to what the player keeps
-    player.begin(all, Pass::Keeping);
-    if (Status s = model->forward(all, tokensOf(all), player, request); !s)
+    KeepingExecutor executor = onDevice(DType::F32, lengths, 1);
+    const Drain drain(stream); // copies to what the executor keeps
+    executor.begin(all, Pass::Keeping);
+    if (Status s = model->forward(all, tokensOf(all), executor, request); !s)
       return s;
-    player.begin(all, Pass::Some);
-    return model->forward(all, tokensOf(all), player, request);
+    executor.begin(all, Pass::Some);
+    return model->forward(all, tokensOf(all), executor, request);
   };
   ASSERT_OK(pass());
   for (const char *entry :
@@ -578,27 +578,27 @@ TEST_F(ModelTest, AnyCallThatFailsEndsThePassCleanly) {
 
 TEST_F(ModelTest, RefusesWhatTheHostRefuses) {
   open(tiny(), DType::F32);
-  KeepingPlayer player = onDevice(DType::F32, lengths, 1);
+  KeepingExecutor executor = onDevice(DType::F32, lengths, 1);
   PackedBatch batch = PackedBatch::whole(lengths);
-  player.begin(batch, Pass::Whole);
+  executor.begin(batch, Pass::Whole);
   std::vector<int32_t> tokens = tokensOf(batch);
   tokens[7] = 61;
-  EXPECT_ERROR(model->forward(batch, tokens, player, {}),
+  EXPECT_ERROR(model->forward(batch, tokens, executor, {}),
                "row 7: token id 61 is not in the vocabulary, 0 to 60");
   tokens[7] = 0;
   batch.positions[2] = 300;
-  EXPECT_ERROR(model->forward(batch, tokens, player, {}),
+  EXPECT_ERROR(model->forward(batch, tokens, executor, {}),
                "a row stands at position 300 of its sequence");
   batch.positions[2] = 2;
-  EXPECT_ERROR(model->forward(batch, tokens, player, {{168}, 1, {}}),
+  EXPECT_ERROR(model->forward(batch, tokens, executor, {{168}, 1, {}}),
                "logits of row 168 were asked for, the batch has 168 rows");
   int layers = 0;
-  player.wait = [&] {
+  executor.wait = [&] {
     return layers++ == 1 ? Status(Error("no more")) : Status::success();
   };
-  EXPECT_ERROR(model->forward(batch, tokens, player, {}), "layer 1: no more");
+  EXPECT_ERROR(model->forward(batch, tokens, executor, {}), "layer 1: no more");
   weights = DeviceWeights();
-  EXPECT_ERROR(model->forward(batch, tokens, player, {}),
+  EXPECT_ERROR(model->forward(batch, tokens, executor, {}),
                "before the model was loaded");
 }
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/denoise/ModelEngine.h"
-#include "runtime/engine/cuda/PlayedEngine.h"
+#include "runtime/engine/cuda/HostDrivenEngine.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/test/engine/EngineFixture.h"
 
@@ -60,22 +60,23 @@ protected:
     return record(*makeModelEngine(**model, **executor), prompts, options);
   }
 
-  /// The engine that plays a schedule step by step.
-  void startPlayed(const bundle::Manifest &manifest, DType dtype = DType::F32) {
+  /// The engine that executes a schedule step by step.
+  void startHostDriven(const bundle::Manifest &manifest,
+                       DType dtype = DType::F32) {
     installKernels(manifest);
-    played.reset();
+    hostDriven.reset();
     Result<DeviceWeights> loaded =
         DeviceWeights::load(device(), config, folder->path, {.dtype = dtype});
     ASSERT_OK(loaded);
     weights = std::move(*loaded);
-    auto made = PlayedEngine::create(device(), weights, gpuBundle(manifest),
-                                     config, dtype);
+    auto made = HostDrivenEngine::create(device(), weights, gpuBundle(manifest),
+                                         config, dtype);
     ASSERT_OK(made);
-    played = std::move(*made);
+    hostDriven = std::move(*made);
   }
 
   void TearDown() override {
-    played.reset();
+    hostDriven.reset();
     EngineTest::TearDown();
   }
 
@@ -86,11 +87,12 @@ protected:
     if (!HasFatalFailure())
       compare(*engine, manifest, prompts, options);
   }
-  void comparePlayed(const bundle::Manifest &manifest, const Prompts &prompts,
-                     const GenerateOptions &options) {
-    startPlayed(manifest);
+  void compareHostDriven(const bundle::Manifest &manifest,
+                         const Prompts &prompts,
+                         const GenerateOptions &options) {
+    startHostDriven(manifest);
     if (!HasFatalFailure())
-      compare(*played, manifest, prompts, options);
+      compare(*hostDriven, manifest, prompts, options);
   }
   void compare(StepEngine &on, const bundle::Manifest &manifest,
                const Prompts &prompts, const GenerateOptions &options) {
@@ -127,7 +129,7 @@ protected:
     EXPECT_EQ(unseen->sequences, gpu.generation.sequences);
   }
 
-  std::unique_ptr<PlayedEngine> played;
+  std::unique_ptr<HostDrivenEngine> hostDriven;
 };
 
 bundle::Cadence cadence(bundle::Cadence::Kind kind, int64_t number,
@@ -152,7 +154,7 @@ bundle::Positions positions(bundle::Positions::Kind kind, int64_t count = 0) {
   return result;
 }
 
-/// Dense attention alone: no selection is kept or renewed.
+/// Dense attention alone: no selection is kept or refreshed.
 bundle::Manifest denseManifest() {
   bundle::Manifest manifest = gpuManifest();
   manifest.selections.clear();
@@ -299,10 +301,10 @@ TEST_F(RunTest, HalfTypesRunToTheEnd) {
     bundle::Manifest manifest = gpuManifest();
     setRule(manifest, "columns", {0});
     start(manifest, dtype);
-    startPlayed(salient(denseManifest(), bundle::Reuse::Attention::Context),
-                dtype);
+    startHostDriven(salient(denseManifest(), bundle::Reuse::Attention::Context),
+                    dtype);
     for (StepEngine *each : {static_cast<StepEngine *>(engine.get()),
-                             static_cast<StepEngine *>(played.get())}) {
+                             static_cast<StepEngine *>(hostDriven.get())}) {
       Trace run = record(*each, promptsOf({7, 20}), lengthsOf(16, 8, 8));
       ASSERT_EQ(run.steps.size(), 8u);
       for (const std::vector<int32_t> &sequence : run.generation.sequences)
@@ -337,40 +339,40 @@ TEST_F(RunTest, RunsFollowEachOther) {
 // Steps that are decided as they come
 //===----------------------------------------------------------------------===//
 
-TEST_F(RunTest, PlayedSalientRows) {
+TEST_F(RunTest, HostDrivenSalientRows) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   for (bundle::Reuse::Attention attention :
        {bundle::Reuse::Attention::Propagated,
         bundle::Reuse::Attention::Context})
-    comparePlayed(salient(denseManifest(), attention), promptsOf({5, 20, 9}),
-                  lengthsOf(16, 8, 10));
+    compareHostDriven(salient(denseManifest(), attention),
+                      promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, PlayedSalientRowsOfTheFfnAlone) {
+TEST_F(RunTest, HostDrivenSalientRowsOfTheFfnAlone) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
-  comparePlayed(salient(denseManifest(), bundle::Reuse::Attention::Context,
-                        bundle::Pass::Exact::SalientFfn),
-                promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+  compareHostDriven(salient(denseManifest(), bundle::Reuse::Attention::Context,
+                            bundle::Pass::Exact::SalientFfn),
+                    promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, PlayedSalientRowsOverColumns) {
+TEST_F(RunTest, HostDrivenSalientRowsOverColumns) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   bundle::Manifest manifest =
       salient(gpuManifest(), bundle::Reuse::Attention::Propagated);
   setRule(manifest, "columns", {0});
-  comparePlayed(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
+  compareHostDriven(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, PlayedSalientRowsOverUnions) {
+TEST_F(RunTest, HostDrivenSalientRowsOverUnions) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   bundle::Manifest manifest =
       salient(gpuManifest({.encodings = {bundle::Encoding::Bitmap}}),
               bundle::Reuse::Attention::Propagated);
   setRule(manifest, "union", {2});
-  comparePlayed(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
+  compareHostDriven(manifest, promptsOf({5, 40, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, PlayedLeastSimilarRows) {
+TEST_F(RunTest, HostDrivenLeastSimilarRows) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {positions(bundle::Positions::Kind::Response)};
@@ -380,10 +382,10 @@ TEST_F(RunTest, PlayedLeastSimilarRows) {
   some.keep = {1, 4};
   manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 5)), some};
   manifest.reuse = {true, bundle::Reuse::Attention::Output, true};
-  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, PlayedBlocksCommittedByConfidence) {
+TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
   makeModel(grouped);
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {positions(bundle::Positions::Kind::Block)};
@@ -394,10 +396,10 @@ TEST_F(RunTest, PlayedBlocksCommittedByConfidence) {
   manifest.reuse.kv = true;
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 20};
-  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
 }
 
-TEST_F(RunTest, PlayedSequencesTakeTheFormOfTheirOwnRows) {
+TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
   makeModel(grouped);
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {positions(bundle::Positions::Kind::Block)};
@@ -409,7 +411,7 @@ TEST_F(RunTest, PlayedSequencesTakeTheFormOfTheirOwnRows) {
   // Blocks end by confidence, so that steps have sequences of both kinds.
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 20};
-  startPlayed(manifest);
+  startHostDriven(manifest);
   ASSERT_FALSE(HasFatalFailure());
   int64_t whole = 0, few = 0, ofMany = 0;
   for (const bundle::KernelVariant &variant : manifest.kernels[0].variants) {
@@ -428,13 +430,13 @@ TEST_F(RunTest, PlayedSequencesTakeTheFormOfTheirOwnRows) {
       code(launch);
     };
   }
-  compare(*played, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+  compare(*hostDriven, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
   EXPECT_GT(whole, 0);
   EXPECT_GT(few, 0);
   EXPECT_GT(ofMany, 0);
 }
 
-TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
+TEST_F(RunTest, HostDrivenWindowOfVisiblePositions) {
   makeModel(tiny);
   bundle::Manifest manifest = denseManifest();
   bundle::Cadence phase = cadence(bundle::Cadence::Kind::Every, 3);
@@ -453,7 +455,7 @@ TEST_F(RunTest, PlayedWindowOfVisiblePositions) {
   manifest.passes = {passOn(phase), some};
   manifest.reuse.kv = true;
   manifest.commit.within = 4;
-  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 }
 
 /// A union of sets that stand before.
@@ -472,7 +474,7 @@ static bundle::Positions fixedOn(int64_t of, int64_t period, int64_t from = 1) {
 }
 
 // What stays visible, and kept, moves to other places, in each sequence.
-TEST_F(RunTest, PlayedRowsThatMove) {
+TEST_F(RunTest, HostDrivenRowsThatMove) {
   makeModel(tiny);
   using Kind = bundle::Positions::Kind;
   bundle::Manifest manifest = denseManifest();
@@ -489,7 +491,7 @@ TEST_F(RunTest, PlayedRowsThatMove) {
   // Sequences are at different steps of their runs: the last ones end early.
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 20};
-  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 
   // As many first positions as are decoded, and two; and the rows of each step,
   // from the first masked position of the phase to the eighth.
@@ -511,10 +513,10 @@ TEST_F(RunTest, PlayedRowsThatMove) {
   manifest.visible = 10;
   manifest.allVisible = {};
   manifest.passes.back().rows = 9;
-  comparePlayed(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 }
 
-TEST_F(RunTest, PlayedDrawnOrder) {
+TEST_F(RunTest, HostDrivenDrawnOrder) {
   bundle::Manifest manifest = denseManifest();
   bundle::Positions near = positions(bundle::Positions::Kind::Neighbors, 2);
   near.of = {0, 1};
@@ -532,18 +534,18 @@ TEST_F(RunTest, PlayedDrawnOrder) {
   makeModel(tiny);
   GenerateOptions options = lengthsOf(16, 8, 8);
   options.sampling.seed = 5;
-  comparePlayed(manifest, promptsOf({5, 20, 9}), options);
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), options);
   // Steps that commit nothing may compute no row.
-  comparePlayed(manifest, promptsOf({5, 20}), lengthsOf(4, 4, 12));
-  ASSERT_FALSE(CudaEngine::plays(manifest, config));
+  compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(4, 4, 12));
+  ASSERT_FALSE(CudaEngine::supports(manifest, config));
   // Without passes, too: the captured engine commits by confidence.
   manifest.positions.clear();
   manifest.passes.clear();
   manifest.reuse = {};
-  ASSERT_FALSE(CudaEngine::plays(manifest, config));
+  ASSERT_FALSE(CudaEngine::supports(manifest, config));
 }
 
-TEST_F(RunTest, PlayedShiftedLogitsAndBiases) {
+TEST_F(RunTest, HostDrivenShiftedLogitsAndBiases) {
   makeModel({.layers = 2,
              .hidden = 256,
              .queryHeads = 4,
@@ -552,34 +554,36 @@ TEST_F(RunTest, PlayedShiftedLogitsAndBiases) {
              .vocab = 61,
              .dream = true});
   ASSERT_TRUE(config.shiftedLogits && config.qkvBias);
-  comparePlayed(denseManifest(), promptsOf({5, 20, 9}), lengthsOf(16, 16, 8));
-  comparePlayed(salient(denseManifest(), bundle::Reuse::Attention::Propagated),
-                promptsOf({5, 20}), lengthsOf(16, 16, 8));
+  compareHostDriven(denseManifest(), promptsOf({5, 20, 9}),
+                    lengthsOf(16, 16, 8));
+  compareHostDriven(
+      salient(denseManifest(), bundle::Reuse::Attention::Propagated),
+      promptsOf({5, 20}), lengthsOf(16, 16, 8));
 }
 
 // What is not the most probable token alone is drawn on the host.
-TEST_F(RunTest, PlayedGuidanceAndNoise) {
+TEST_F(RunTest, HostDrivenGuidanceAndNoise) {
   makeModel(tiny);
   bundle::Manifest manifest =
       salient(denseManifest(), bundle::Reuse::Attention::Propagated);
   GenerateOptions options = lengthsOf(16, 8, 8);
   options.sampling.cfgScale = 1.5;
-  comparePlayed(manifest, promptsOf({7, 20}), options);
+  compareHostDriven(manifest, promptsOf({7, 20}), options);
   options.sampling.cfgScale = 0;
   options.sampling.temperature = 0.7;
   options.sampling.seed = 42;
-  comparePlayed(manifest, promptsOf({7, 20}), options);
+  compareHostDriven(manifest, promptsOf({7, 20}), options);
 }
 
-TEST_F(RunTest, PlayedWholeRows) {
+TEST_F(RunTest, HostDrivenWholeRows) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
-  comparePlayed(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+  compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
 }
 
 // Queries, keys and lists are brought from the device for them.
-TEST_F(RunTest, PlayedMapsAreThoseOfTheHost) {
+TEST_F(RunTest, HostDrivenMapsAreThoseOfTheHost) {
   makeModel(tiny);
   for (bool cached : {false, true}) {
     bundle::Manifest manifest = gpuManifest();
@@ -601,8 +605,8 @@ TEST_F(RunTest, PlayedMapsAreThoseOfTheHost) {
       }));
       return maps;
     };
-    startPlayed(manifest);
-    std::vector<AttentionMap> there = mapsOf(*played);
+    startHostDriven(manifest);
+    std::vector<AttentionMap> there = mapsOf(*hostDriven);
     Result<std::unique_ptr<Model>> model = Model::load(folder->path, {});
     ASSERT_OK(model);
     auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
@@ -639,20 +643,20 @@ TEST_F(RunTest, WhatCannotBeCapturedIsRefused) {
 }
 
 // Lists and caches of the run before are not held against the next one.
-TEST_F(RunTest, PlayedRunsFollowEachOther) {
+TEST_F(RunTest, HostDrivenRunsFollowEachOther) {
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   bundle::Manifest manifest =
       salient(gpuManifest(), bundle::Reuse::Attention::Propagated);
   setRule(manifest, "columns", {0});
-  startPlayed(manifest);
+  startHostDriven(manifest);
   Prompts prompts = promptsOf({7, 20});
-  Trace first = record(*played, prompts, lengthsOf(16, 8, 8));
+  Trace first = record(*hostDriven, prompts, lengthsOf(16, 8, 8));
   Result<Generation> ended =
-      generate(*played, promptsOf({30}), lengthsOf(8, 8, 8),
+      generate(*hostDriven, promptsOf({30}), lengthsOf(8, 8, 8),
                [](const StepRecord &step) { return step.step < 3; });
   ASSERT_OK(ended);
   EXPECT_FALSE(ended->complete);
-  Trace again = record(*played, prompts, lengthsOf(16, 8, 8));
+  Trace again = record(*hostDriven, prompts, lengthsOf(16, 8, 8));
   EXPECT_EQ(again.generation.sequences, first.generation.sequences);
 }
 
@@ -675,20 +679,20 @@ static bundle::Manifest blocks(bundle::Selection::Isolation isolation,
   return manifest;
 }
 
-TEST_F(RunTest, PlayedBlocks) {
+TEST_F(RunTest, HostDrivenBlocks) {
   makeModel(tiny);
   using Selection = bundle::Selection;
   for (const auto &[isolation, scale] :
        {std::pair(Selection::Isolation::None, Selection::Scale::HeadDim),
         std::pair(Selection::Isolation::Spans, Selection::Scale::HeadDim),
         std::pair(Selection::Isolation::Filtered, Selection::Scale::Heads)})
-    comparePlayed(blocks(isolation, scale), promptsOf({50, 7, 90}),
-                  lengthsOf(32, 32, 10));
+    compareHostDriven(blocks(isolation, scale), promptsOf({50, 7, 90}),
+                      lengthsOf(32, 32, 10));
 }
 
 // Rows far behind a sequence's beginning, of whose lists only their groups' are
 // brought to the host to be counted.
-TEST_F(RunTest, PlayedBlockRowsOverLists) {
+TEST_F(RunTest, HostDrivenBlockRowsOverLists) {
   makeModel(tiny);
   bundle::Manifest mixed = gpuManifest();
   setRule(mixed, "union", {2});
@@ -700,11 +704,11 @@ TEST_F(RunTest, PlayedBlockRowsOverLists) {
     some.rows = 0;
     manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 4)), some};
     manifest.reuse.kv = true;
-    comparePlayed(manifest, promptsOf({50, 7, 90}), lengthsOf(32, 16, 16));
+    compareHostDriven(manifest, promptsOf({50, 7, 90}), lengthsOf(32, 16, 16));
   }
 }
 
-TEST_F(RunTest, PlayedSharedLists) {
+TEST_F(RunTest, HostDrivenSharedLists) {
   makeModel(grouped);
   for (bundle::Encoding encoding :
        {bundle::Encoding::Uint16, bundle::Encoding::Bitmap}) {
@@ -714,7 +718,7 @@ TEST_F(RunTest, PlayedSharedLists) {
       if (kernel.name == "select_16")
         kernel.perKvHead = true;
     setRule(manifest, "columns", {0});
-    comparePlayed(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 10));
+    compareHostDriven(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 10));
   }
 }
 
@@ -736,14 +740,14 @@ static bundle::Manifest overVisiblePositions(const char *kernel) {
 }
 
 // A union of columns, a window and sinks over some of the positions.
-TEST_F(RunTest, PlayedUnionsOverVisiblePositions) {
+TEST_F(RunTest, HostDrivenUnionsOverVisiblePositions) {
   makeModel(tiny);
   for (const char *kernel : {"union", "share_union"})
-    comparePlayed(overVisiblePositions(kernel), promptsOf({20, 9}),
-                  lengthsOf(32, 32, 12));
+    compareHostDriven(overVisiblePositions(kernel), promptsOf({20, 9}),
+                      lengthsOf(32, 32, 12));
 }
 
-/// The schedule's one rule as `at_once` has it: each step renews what is due
+/// The schedule's one rule as `at_once` has it: each step refreshes what is due
 /// and attends over it.
 static bundle::Manifest atOnce(bundle::Manifest manifest) {
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
@@ -754,27 +758,28 @@ static bundle::Manifest atOnce(bundle::Manifest manifest) {
   return manifest;
 }
 
-TEST_F(RunTest, PlayedAtOnce) {
+TEST_F(RunTest, HostDrivenAtOnce) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
   const bundle::Manifest fresh = atOnce(manifest);
-  ASSERT_FALSE(CudaEngine::plays(fresh, config));
-  comparePlayed(fresh, promptsOf({40, 9}), lengthsOf(16, 16, 10));
-  comparePlayed(atOnce(blocks(bundle::Selection::Isolation::Filtered,
-                              bundle::Selection::Scale::Heads)),
-                promptsOf({50, 7}), lengthsOf(32, 32, 10));
+  ASSERT_FALSE(CudaEngine::supports(fresh, config));
+  compareHostDriven(fresh, promptsOf({40, 9}), lengthsOf(16, 16, 10));
+  compareHostDriven(atOnce(blocks(bundle::Selection::Isolation::Filtered,
+                                  bundle::Selection::Scale::Heads)),
+                    promptsOf({50, 7}), lengthsOf(32, 32, 10));
 
-  // A step that renews computes half of the pairs, and visits all of them for
-  // their log-sum-exps and once more to score them; the others read its lists.
+  // A step that refreshes computes half of the pairs, and visits all of them
+  // for their log-sum-exps and once more to score them; the others read its
+  // lists.
   const Prompts prompts = promptsOf({40});
   const Trace first = onHost(fresh, prompts, lengthsOf(16, 16, 10));
   const Trace later = onHost(manifest, prompts, lengthsOf(16, 16, 10));
-  const StepCounters &renewing = first.steps.front().counters;
-  EXPECT_EQ(2 * renewing.pairs, renewing.densePairs);
-  EXPECT_EQ(renewing.scorePairs, renewing.densePairs);
-  EXPECT_EQ(renewing.lsePairs, renewing.densePairs);
-  EXPECT_EQ(later.steps.front().counters.pairs, renewing.densePairs);
+  const StepCounters &refreshing = first.steps.front().counters;
+  EXPECT_EQ(2 * refreshing.pairs, refreshing.densePairs);
+  EXPECT_EQ(refreshing.scorePairs, refreshing.densePairs);
+  EXPECT_EQ(refreshing.lsePairs, refreshing.densePairs);
+  EXPECT_EQ(later.steps.front().counters.pairs, refreshing.densePairs);
   EXPECT_EQ(first.steps[1].counters.pairs, later.steps[1].counters.pairs);
   EXPECT_EQ(first.steps[1].counters.scorePairs, 0);
   // The first step's tokens are those of another attention.
@@ -789,9 +794,9 @@ TEST_F(RunTest, PlayedAtOnce) {
   EXPECT_EQ(kept.generation.sequences, dense.generation.sequences);
 }
 
-// Sequences whose blocks end by confidence are at different steps: some renew
+// Sequences whose blocks end by confidence are at different steps: some refresh
 // and attend, others attend alone.
-TEST_F(RunTest, PlayedAtOnceAtDifferentSteps) {
+TEST_F(RunTest, HostDrivenAtOnceAtDifferentSteps) {
   makeModel(tiny);
   bundle::Manifest manifest = gpuManifest();
   manifest.selections.front().cadence =
@@ -800,7 +805,7 @@ TEST_F(RunTest, PlayedAtOnceAtDifferentSteps) {
   manifest = atOnce(manifest);
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 20};
-  comparePlayed(manifest, promptsOf({40, 9, 21}), lengthsOf(16, 4, 16));
+  compareHostDriven(manifest, promptsOf({40, 9, 21}), lengthsOf(16, 4, 16));
 }
 
 } // namespace

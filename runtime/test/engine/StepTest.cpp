@@ -58,7 +58,7 @@ protected:
 
 TEST_F(StepTest, OneRecordingForEveryKindOfStep) {
   bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "columns", {0}); // renewed at steps 1 and 5
+  setRule(manifest, "columns", {0}); // refreshed at steps 1 and 5
   start(manifest);
   std::vector<int> captures = callsPerStep("cuStreamBeginCapture_v2", false);
   EXPECT_EQ(captures, (std::vector<int>{1, 1, 0, 0, 0, 0, 0, 0}));
@@ -71,7 +71,7 @@ TEST_F(StepTest, OneRecordingForEveryKindOfStep) {
 
 TEST_F(StepTest, KindsOfStepsAreWhatTheyLaunch) {
   bundle::Manifest manifest = gpuManifest();
-  // Renewed at 1, 5, 9 and at 1, 4, 7: four kinds of steps.
+  // Refreshed at 1, 5, 9 and at 1, 4, 7: four kinds of steps.
   setRule(manifest, "two_columns", {0, 1});
   manifest.selections[1].cadence.period = 3;
   bundle::Phase second = manifest.rules[0].phases[0];
@@ -84,7 +84,8 @@ TEST_F(StepTest, KindsOfStepsAreWhatTheyLaunch) {
   EXPECT_EQ(schedule.kindOf(4), schedule.kindOf(7));
   for (auto [a, b] : {std::pair(1, 2), {1, 4}, {1, 5}, {4, 5}, {2, 5}})
     EXPECT_NE(schedule.kindOf(a), schedule.kindOf(b)) << a << " and " << b;
-  EXPECT_EQ(schedule.describe(1), "dense, renews columns0, renews columns1");
+  EXPECT_EQ(schedule.describe(1),
+            "dense, refreshes columns0, refreshes columns1");
   EXPECT_EQ(schedule.describe(2), "two_columns");
 }
 

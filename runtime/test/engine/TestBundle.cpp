@@ -137,18 +137,18 @@ int64_t kernelNamed(const Manifest &manifest, const std::string &name) {
 
 void setRule(Manifest &manifest, const std::string &attention,
              const std::vector<int64_t> &selections) {
-  bundle::Phase renew, usual;
-  renew.when.kind = bundle::When::Kind::On;
-  renew.when.cadence = manifest.selections[selections.front()].cadence;
-  renew.attention = kernelNamed(manifest, "dense_lse");
+  bundle::Phase refreshing, usual;
+  refreshing.when.kind = bundle::When::Kind::On;
+  refreshing.when.cadence = manifest.selections[selections.front()].cadence;
+  refreshing.attention = kernelNamed(manifest, "dense_lse");
   for (int64_t selection : selections)
-    renew.refreshes.push_back(
+    refreshing.refreshes.push_back(
         {selection,
          kernelNamed(manifest,
                      "select_" + std::to_string(
                                      manifest.selections[selection].group))});
   usual.attention = kernelNamed(manifest, attention);
-  manifest.rules.front().phases = {renew, usual};
+  manifest.rules.front().phases = {refreshing, usual};
 }
 
 /// ".visible .entry name(...) { ret; }" with parameters of these bytes.

@@ -27,7 +27,7 @@ struct BundleShape {
 
 /// Selections and kernels of a GPU, and one rule: dense attention. Selections
 /// 0 and 1 have groups of 16 (half of the keys, a third), 2 has groups of 32;
-/// all are renewed every fourth step. Kernels dense, columns and union have a
+/// all are refreshed every fourth step. Kernels dense, columns and union have a
 /// form for all rows, too, and dense one for long sequences.
 bundle::Manifest gpuManifest(const BundleShape &shape = {});
 
@@ -37,7 +37,7 @@ bundle::Manifest gpuManifest(const BundleShape &shape = {});
 int64_t kernelNamed(const bundle::Manifest &manifest, const std::string &name);
 
 /// Replaces the rules by one: `attention` in every step but those at which the
-/// selections are renewed, which are dense.
+/// selections are refreshed, which are dense.
 void setRule(bundle::Manifest &manifest, const std::string &attention,
              const std::vector<int64_t> &selections);
 

@@ -277,7 +277,7 @@ TEST_F(ForwardErrors, NamesWhatIsWrong) {
 }
 
 TEST_F(ForwardErrors, AnAttentionErrorSaysItsLayer) {
-  struct Failing : AttentionBackend {
+  struct Failing : LayerExecutor {
     Status attend(int64_t, const PackedBatch &,
                   const AttentionTensors &) override {
       return Error("no kernel");

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // With the same tokens, what a pass does not compute is what an earlier one
-// computed: whatever rows a player names, logits are those of the whole pass,
-// bit for bit.
+// computed: whatever rows an executor names, logits are those of the whole
+// pass, bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ constexpr int64_t length = 150; // three tiles of rows, the last in part
 
 /// Keeps everything of one sequence. While `whole`, computes every row; then
 /// random ones.
-class RecallingPlayer : public NaiveAttention {
+class RecallingExecutor : public NaiveAttention {
 public:
-  RecallingPlayer(const ModelConfig &config, DType dtype, unsigned seed)
+  RecallingExecutor(const ModelConfig &config, DType dtype, unsigned seed)
       : config(config), size(byteSize(dtype)), random(seed) {
     rowBytes = (config.queryHeads + 2 * config.kvHeads) * config.headDim * size;
     for (Memory *memory : {&heads, &outputs, &ffns})
@@ -102,7 +102,7 @@ public:
   }
 
   void begin(const PackedBatch &batch, bool everything) {
-    live = batch.positions;
+    active = batch.positions;
     whole = everything;
   }
 
@@ -112,7 +112,7 @@ private:
   /// Rows to compute: all of them, none, or some.
   std::vector<int32_t> draw(int what) {
     std::vector<int32_t> rows;
-    for (size_t row = 0; row < live.size(); ++row)
+    for (size_t row = 0; row < active.size(); ++row)
       if (whole || (what + random() % 3) % 3 != 0)
         rows.push_back(static_cast<int32_t>(row));
     if (!whole && random() % 5 == 0)
@@ -123,7 +123,7 @@ private:
     return whole ? RowSet() : RowSet{false, rows};
   }
   Cached cached(RowSet rows, std::vector<std::byte> &memory) const {
-    return {rows, memory.data(), config.hidden * size, live};
+    return {rows, memory.data(), config.hidden * size, active};
   }
 
   const ModelConfig config;
@@ -131,7 +131,7 @@ private:
   int64_t rowBytes = 0;
   std::mt19937 random;
   bool whole = true;
-  std::vector<int32_t> live, valueRows, keyRows, outputRows, ffnRows;
+  std::vector<int32_t> active, valueRows, keyRows, outputRows, ffnRows;
   Memory heads, outputs, ffns; ///< [layer]
 };
 
@@ -152,9 +152,9 @@ TEST_P(PartialRows, WhatIsNotComputedIsRemembered) {
   for (int32_t &token : tokens)
     token = static_cast<int32_t>(random() % vocab);
 
-  RecallingPlayer player(model.config(), GetParam(), 17);
+  RecallingExecutor executor(model.config(), GetParam(), 17);
   auto run = [&](const PackedBatch &batch, bool whole) {
-    player.begin(batch, whole);
+    executor.begin(batch, whole);
     std::vector<int32_t> own;
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < batch.rows(); ++row) {
@@ -167,7 +167,7 @@ TEST_P(PartialRows, WhatIsNotComputedIsRemembered) {
           std::memcpy(&logits[first * vocab], values,
                       count * vocab * sizeof(float));
         }};
-    Status status = model.forward(batch, own, player, request);
+    Status status = model.forward(batch, own, executor, request);
     EXPECT_TRUE(status) << status.error().text();
     return logits;
   };

@@ -18,7 +18,7 @@
 namespace heddle::rt::test {
 
 /// Dense attention with fp64 sums, one row at a time.
-class NaiveAttention : public AttentionBackend {
+class NaiveAttention : public LayerExecutor {
 public:
   Status attend(int64_t layer, const PackedBatch &batch,
                 const AttentionTensors &tensors) override;

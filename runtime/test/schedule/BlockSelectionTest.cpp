@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Selections of blocks, played with the definitions of the kernels, against a
+// Selections of blocks, executed with the definitions of the kernels, against a
 // statement of each isolation in terms of one list of the keys of every block.
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ constexpr int64_t size = 4; ///< keys of a block, rows of a group
 using Isolation = Selection::Isolation;
 using Matrix = std::vector<std::vector<double>>; ///< [row][key]
 
-/// Dense attention and a renewal in step 1, then only the blocks.
+/// Dense attention and a refresh in step 1, then only the blocks.
 bundle::Manifest blocksManifest(const Selection &selection) {
   bundle::Manifest manifest;
   manifest.selections = {selection};
@@ -47,12 +47,12 @@ bundle::Manifest blocksManifest(const Selection &selection) {
   manifest.kernels[2].group = size;
   manifest.kernels[2].blocks = true;
   manifest.kernels[2].perKvHead = selection.perKvHead;
-  bundle::Phase renew, otherwise;
-  renew.when = {bundle::When::Kind::On, selection.cadence};
-  renew.attention = 0;
-  renew.refreshes = {{0, 2}};
+  bundle::Phase refreshing, otherwise;
+  refreshing.when = {bundle::When::Kind::On, selection.cadence};
+  refreshing.attention = 0;
+  refreshing.refreshes = {{0, 2}};
   otherwise.attention = 1;
-  manifest.rules.emplace_back().phases = {renew, otherwise};
+  manifest.rules.emplace_back().phases = {refreshing, otherwise};
   return manifest;
 }
 
@@ -153,8 +153,8 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
   ASSERT_TRUE(batch) << batch.error().text();
   ASSERT_EQ((*batch)->rows(), n);
   AttentionTensors tensors = memory.into(output);
-  Status played = test::playLayer(**executor, 0, **batch, tensors);
-  ASSERT_TRUE(static_cast<bool>(played)) << played.error().text();
+  Status executed = test::executeLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
 
   bool two = selection.isolation != Isolation::None && prompt > 0;
   bool anew = two && selection.isolation == Isolation::Spans;
@@ -222,8 +222,8 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
   batch = (*executor)->beginStep(states.all(2, 2));
   ASSERT_TRUE(batch) << batch.error().text();
   int64_t before = (*executor)->visitedPairs();
-  played = test::playLayer(**executor, 0, **batch, tensors);
-  ASSERT_TRUE(static_cast<bool>(played)) << played.error().text();
+  executed = test::executeLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
   EXPECT_EQ((*executor)->counters().pairs,
             (*executor)->visitedPairs() - before);
   const auto *v = static_cast<const float *>(tensors.value);

@@ -39,13 +39,13 @@ bool contains(const std::string &text, const std::string &part) {
 bundle::Manifest columnsOn(const Cadence &cadence) {
   bundle::Manifest manifest = test::handManifest();
   manifest.selections[0].cadence = cadence;
-  bundle::Phase renew;
-  renew.when = {When::Kind::On, cadence};
-  renew.attention = test::kernelNamed(manifest, "dense_lse");
-  renew.refreshes = {{0, test::kernelNamed(manifest, "select16")}};
+  bundle::Phase refreshing;
+  refreshing.when = {When::Kind::On, cadence};
+  refreshing.attention = test::kernelNamed(manifest, "dense_lse");
+  refreshing.refreshes = {{0, test::kernelNamed(manifest, "select16")}};
   bundle::Phase otherwise;
   otherwise.attention = test::kernelNamed(manifest, "columns16");
-  manifest.rules[0].phases = {renew, otherwise};
+  manifest.rules[0].phases = {refreshing, otherwise};
   return manifest;
 }
 
@@ -66,10 +66,10 @@ std::string createError(const bundle::Manifest &manifest,
 }
 
 /// Runs all steps with the same tensors; returns the counters of each.
-std::vector<StepCounters> play(ScheduleExecutor &executor,
-                               const ModelConfig &config,
-                               const std::vector<int64_t> &lengths,
-                               int64_t steps) {
+std::vector<StepCounters> execute(ScheduleExecutor &executor,
+                                  const ModelConfig &config,
+                                  const std::vector<int64_t> &lengths,
+                                  int64_t steps) {
   std::mt19937 random(3);
   PackedBatch batch = test::packed(lengths);
   test::Tensors tensors(config, batch.rows(), 5, DType::F32, random);
@@ -79,12 +79,12 @@ std::vector<StepCounters> play(ScheduleExecutor &executor,
   Status begun = executor.beginRun(states.shapes, steps, steps);
   EXPECT_TRUE(static_cast<bool>(begun)) << begun.error().text();
   for (int64_t step = 1; begun && step <= steps; ++step) {
-    auto live = executor.beginStep(states.all(step, steps));
-    EXPECT_TRUE(live && (*live)->offsets == batch.offsets &&
-                (*live)->positions == batch.positions);
+    auto active = executor.beginStep(states.all(step, steps));
+    EXPECT_TRUE(active && (*active)->offsets == batch.offsets &&
+                (*active)->positions == batch.positions);
     for (int64_t layer = 0; layer < config.layers; ++layer) {
       Status status =
-          test::playLayer(executor, layer, batch, tensors.into(output));
+          test::executeLayer(executor, layer, batch, tensors.into(output));
       EXPECT_TRUE(static_cast<bool>(status)) << status.error().text();
     }
     result.push_back(executor.counters());
@@ -104,7 +104,7 @@ TEST(Executor, RefreshesAtThePublishedSteps) {
   auto executor = make(columnsOn(cadence), config);
   ASSERT_TRUE(executor);
   std::vector<int64_t> refreshed;
-  std::vector<StepCounters> steps = play(*executor, config, {9, 20}, 64);
+  std::vector<StepCounters> steps = execute(*executor, config, {9, 20}, 64);
   constexpr int64_t heads = 4, layers = 2, dense = 9 * 9 + 20 * 20;
   constexpr int64_t kept = 9 * 4 + 20 * 10;
   for (size_t t = 0; t < steps.size(); ++t) {
@@ -143,7 +143,7 @@ TEST(Executor, PicksTheFirstPhaseThatHolds) {
   ModelConfig config = model(3);
   auto executor = make(manifest, config);
   ASSERT_TRUE(executor);
-  std::vector<StepCounters> steps = play(*executor, config, {20}, 9);
+  std::vector<StepCounters> steps = execute(*executor, config, {20}, 9);
   constexpr int64_t heads = 4, n = 20, sinks = n * 3;
   constexpr int64_t window = 7 * n - 2 * (3 + 2 + 1);
   for (int64_t t = 1; t <= 9; ++t) {
@@ -165,11 +165,12 @@ TEST(Executor, SharesOfSinksAreOfEachSequence) {
   for (auto [n, sinks] : counts) {
     auto executor = make(manifest, config);
     ASSERT_TRUE(executor);
-    EXPECT_EQ(play(*executor, config, {n}, 1)[0].pairs, heads * n * sinks) << n;
+    EXPECT_EQ(execute(*executor, config, {n}, 1)[0].pairs, heads * n * sinks)
+        << n;
   }
   auto executor = make(manifest, config);
   ASSERT_TRUE(executor);
-  EXPECT_EQ(play(*executor, config, {64, 9, 45}, 1)[0].pairs,
+  EXPECT_EQ(execute(*executor, config, {64, 9, 45}, 1)[0].pairs,
             heads * (64 * 6 + 9 * 3 + 45 * 4));
 }
 
@@ -183,7 +184,7 @@ TEST(Executor, ShowsSelections) {
   ASSERT_TRUE(executor->beginRun({{40, 0}}, 4, 4));
   ASSERT_EQ(executor->selections(0, 0)->size(), 1u); // selection 1 is not kept
   EXPECT_EQ(executor->selections(0, 0)->at(0).indices, nullptr);
-  play(*executor, config, {40}, 4);
+  execute(*executor, config, {40}, 4);
   SelectionView view = executor->selections(0, 0)->at(0);
   EXPECT_EQ(view.group, 16);
   EXPECT_EQ(view.groups, 3);
@@ -282,18 +283,18 @@ TEST(Executor, RefusesCallsOutOfOrder) {
   test::States states({{8, 0}});
   test::Tensors tensors(config, 8, 0, DType::F32, random);
   std::vector<std::byte> output;
-  auto play = [&](int64_t layer) {
-    return test::playLayer(*executor, layer, batch, tensors.into(output));
+  auto execute = [&](int64_t layer) {
+    return test::executeLayer(*executor, layer, batch, tensors.into(output));
   };
   EXPECT_FALSE(executor->beginStep(states.all(1, 2))) << "no run";
-  EXPECT_FALSE(play(0)) << "no run";
+  EXPECT_FALSE(execute(0)) << "no run";
   ASSERT_TRUE(executor->beginRun(states.shapes, 2, 2));
-  EXPECT_FALSE(play(0)) << "no step";
+  EXPECT_FALSE(execute(0)) << "no step";
   EXPECT_FALSE(executor->beginStep({})) << "no states";
   ASSERT_TRUE(executor->beginStep(states.all(2, 2)));
-  EXPECT_FALSE(play(0)) << "step 1 was left out";
+  EXPECT_FALSE(execute(0)) << "step 1 was left out";
   ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
-  EXPECT_FALSE(play(1)) << "layer 0 comes first";
+  EXPECT_FALSE(execute(1)) << "layer 0 comes first";
   EXPECT_FALSE(executor->attend(0, batch, tensors.into(output)))
       << "values come first";
   ASSERT_TRUE(executor->values(0));
@@ -311,10 +312,10 @@ TEST(Executor, RefusesCallsOutOfOrder) {
     EXPECT_FALSE(executor->queriesAndKeys(0, batch, given));
   }
   ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
-  EXPECT_TRUE(static_cast<bool>(play(0)));
-  EXPECT_FALSE(play(2)) << "no such layer";
-  EXPECT_TRUE(static_cast<bool>(play(1)));
-  EXPECT_FALSE(play(2)) << "the step is over";
+  EXPECT_TRUE(static_cast<bool>(execute(0)));
+  EXPECT_FALSE(execute(2)) << "no such layer";
+  EXPECT_TRUE(static_cast<bool>(execute(1)));
+  EXPECT_FALSE(execute(2)) << "the step is over";
 }
 
 TEST(Executor, FollowsALargerThreadCount) {
@@ -329,10 +330,10 @@ TEST(Executor, FollowsALargerThreadCount) {
   setThreadCount(1);
   ASSERT_TRUE(executor->beginRun(states.shapes, 2, 2));
   ASSERT_TRUE(executor->beginStep(states.all(1, 2)));
-  ASSERT_TRUE(test::playLayer(*executor, 0, batch, tensors.into(one)));
+  ASSERT_TRUE(test::executeLayer(*executor, 0, batch, tensors.into(one)));
   setThreadCount(5);
   ASSERT_TRUE(executor->beginStep(states.all(2, 2)));
-  ASSERT_TRUE(test::playLayer(*executor, 0, batch, tensors.into(many)));
+  ASSERT_TRUE(test::executeLayer(*executor, 0, batch, tensors.into(many)));
   setThreadCount(0);
   EXPECT_EQ(one, many);
 }

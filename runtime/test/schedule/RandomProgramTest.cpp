@@ -81,13 +81,13 @@ public:
     return result;
   }
 
-  /// Phases whose reads some phase of the same rule renews.
+  /// Phases whose reads some phase of the same rule refreshes.
   std::vector<Phase> phases(const Manifest &manifest) {
     auto kernel = [&](const char *name) {
       return test::kernelNamed(manifest, name);
     };
     std::vector<Phase> result;
-    std::set<int64_t> renewed;
+    std::set<int64_t> refreshed;
     for (int64_t count = between(0, 2); count > 0; --count) {
       Phase phase;
       phase.when.kind = chance(75) ? When::Kind::On : When::Kind::Before;
@@ -101,17 +101,17 @@ public:
         if (chance(70)) {
           phase.refreshes.push_back(
               {selection, kernel(selection == 0 ? "select16" : "select32")});
-          renewed.insert(selection);
+          refreshed.insert(selection);
         }
       result.push_back(phase);
     }
     std::vector<const char *> readers = {"dense", "window6", "window5_sinks2",
                                          "window5_share"};
-    if (renewed.count(0))
+    if (refreshed.count(0))
       readers = {"columns16", "columns16_window6_sinks2"};
-    if (renewed.count(1))
+    if (refreshed.count(1))
       readers.push_back("columns32");
-    if (renewed.size() == 2)
+    if (refreshed.size() == 2)
       readers.push_back("columns16_columns32_lse");
     Phase otherwise;
     otherwise.attention = kernel(readers[between(0, readers.size() - 1)]);
@@ -166,7 +166,7 @@ void expectLargest(const SelectionView &view, std::span<const double> scores,
   }
 }
 
-void playBoth(uint32_t seed, int64_t &played) {
+void executeBoth(uint32_t seed, int64_t &executed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Generator generate(seed);
   ModelConfig config;
@@ -197,7 +197,7 @@ void playBoth(uint32_t seed, int64_t &played) {
   setThreadCount(1);
   EXPECT_EQ(accepted, begin(**one));
   EXPECT_EQ(accepted, begin(**reference));
-  played += accepted;
+  executed += accepted;
   if (!accepted)
     return;
 
@@ -213,13 +213,14 @@ void playBoth(uint32_t seed, int64_t &played) {
                             generate.random);
       std::vector<std::byte> expected, serial, parallel;
       Status status =
-          test::playLayer(**reference, layer, batch, tensors.into(expected));
+          test::executeLayer(**reference, layer, batch, tensors.into(expected));
       ASSERT_TRUE(static_cast<bool>(status)) << status.error().text();
       setThreadCount(1);
-      ASSERT_TRUE(test::playLayer(**one, layer, batch, tensors.into(serial)));
+      ASSERT_TRUE(
+          test::executeLayer(**one, layer, batch, tensors.into(serial)));
       setThreadCount(3);
       ASSERT_TRUE(
-          test::playLayer(**three, layer, batch, tensors.into(parallel)));
+          test::executeLayer(**three, layer, batch, tensors.into(parallel)));
       EXPECT_EQ(serial, parallel) << "step " << step << " layer " << layer;
       EXPECT_LT(tensors.distance(serial, expected),
                 dtype == DType::F32 ? 1e-5 : 1e-2)
@@ -254,18 +255,19 @@ void playBoth(uint32_t seed, int64_t &played) {
 
 TEST(RandomProgram, ExecutorEqualsReference) {
   constexpr uint32_t programs = 300;
-  int64_t played = 0;
+  int64_t executed = 0;
   // Failures name the seed of their program; HEDDLE_SEED repeats only that one.
   if (const char *seed = std::getenv("HEDDLE_SEED")) {
-    playBoth(static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)), played);
+    executeBoth(static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)),
+                executed);
     return;
   }
   for (uint32_t seed = 1; seed <= programs; ++seed) {
-    playBoth(seed, played);
+    executeBoth(seed, executed);
     if (testing::Test::HasFatalFailure())
       break;
   }
   setThreadCount(0);
-  EXPECT_GT(played, programs / 3) << "too few programs were playable";
-  EXPECT_LT(played, programs) << "none was refused";
+  EXPECT_GT(executed, programs / 3) << "too few programs were executable";
+  EXPECT_LT(executed, programs) << "none was refused";
 }

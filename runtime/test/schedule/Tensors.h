@@ -82,18 +82,18 @@ shapesOf(const std::vector<int64_t> &lengths) {
 }
 
 /// A layer whose projection and FFN nobody looks at.
-inline Status playLayer(rt::LayerPlayer &player, int64_t layer,
-                        const rt::PackedBatch &batch,
-                        const rt::AttentionTensors &tensors) {
-  if (auto rows = player.values(layer); !rows)
+inline Status executeLayer(rt::LayerExecutor &executor, int64_t layer,
+                           const rt::PackedBatch &batch,
+                           const rt::AttentionTensors &tensors) {
+  if (auto rows = executor.values(layer); !rows)
     return rows.takeError();
-  if (auto rows = player.queriesAndKeys(layer, batch, tensors); !rows)
+  if (auto rows = executor.queriesAndKeys(layer, batch, tensors); !rows)
     return rows.takeError();
-  if (Status status = player.attend(layer, batch, tensors); !status)
+  if (Status status = executor.attend(layer, batch, tensors); !status)
     return status;
-  if (auto rows = player.projected(layer); !rows)
+  if (auto rows = executor.projected(layer); !rows)
     return rows.takeError();
-  if (auto rows = player.ffn(layer); !rows)
+  if (auto rows = executor.ffn(layer); !rows)
     return rows.takeError();
   return Status::success();
 }

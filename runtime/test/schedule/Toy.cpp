@@ -70,7 +70,7 @@ static std::vector<int32_t> listOf(const RowSet &set, int64_t rows) {
 }
 
 Result<std::vector<float>>
-ToyModel::forward(LayerPlayer &player, const PackedBatch &batch,
+ToyModel::forward(LayerExecutor &executor, const PackedBatch &batch,
                   const std::vector<int32_t> &tokens) const {
   const int64_t rows = batch.rows(), hidden = config.hidden;
   const int64_t kv = config.kvHeads * config.headDim;
@@ -99,20 +99,20 @@ ToyModel::forward(LayerPlayer &player, const PackedBatch &batch,
         std::copy(y.begin(), y.end(), to.begin() + row * y.size());
       }
     };
-    Result<RowSet> values = player.values(l);
+    Result<RowSet> values = executor.values(l);
     if (!values)
       return values.takeError();
-    if (player.choosesByValues(l))
+    if (executor.choosesByValues(l))
       fill(*values, layers[l].value, v);
-    auto exact = player.queriesAndKeys(l, batch, tensors);
+    auto exact = executor.queriesAndKeys(l, batch, tensors);
     if (!exact)
       return exact.takeError();
     fill(*values, layers[l].value, v);
     fill(exact->queries, layers[l].query, q);
     fill(exact->keys, layers[l].key, k);
-    if (Status status = player.attend(l, batch, tensors); !status)
+    if (Status status = executor.attend(l, batch, tensors); !status)
       return status.takeError();
-    auto add = [&](const LayerPlayer::Cached &cached, auto outputOf) {
+    auto add = [&](const LayerExecutor::Cached &cached, auto outputOf) {
       for (int32_t row : listOf(cached.computed, rows)) {
         std::vector<float> y = outputOf(row);
         if (!cached.cache)
@@ -125,7 +125,7 @@ ToyModel::forward(LayerPlayer &player, const PackedBatch &batch,
         for (int64_t e = 0; e < hidden; ++e)
           x[row][e] += static_cast<const float *>(cached.row(row))[e];
     };
-    auto projected = player.projected(l);
+    auto projected = executor.projected(l);
     if (!projected)
       return projected.takeError();
     add(*projected, [&](int32_t row) {
@@ -133,7 +133,7 @@ ToyModel::forward(LayerPlayer &player, const PackedBatch &batch,
                                  out.begin() + (row + 1) * hidden);
       return times(context, layers[l].output);
     });
-    auto ffn = player.ffn(l);
+    auto ffn = executor.ffn(l);
     if (!ffn)
       return ffn.takeError();
     add(*ffn, [&](int32_t row) {
@@ -183,18 +183,18 @@ static double cosineOf(const ToyTruth::Row &a, const ToyTruth::Row &b) {
 }
 
 std::map<int32_t, ToyTruth::Row>
-ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
+ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
   std::map<int32_t, Row> x;
-  for (int32_t i : step.live)
+  for (int32_t i : step.active)
     for (int64_t e = 0; e < model.config.hidden; ++e)
       x[i].push_back(model.embed(tokens[i], i, e));
   rows.assign(model.layers.size(), {});
-  Set exact = step.live;
+  Set exact = step.active;
   const bool compares = step.exact == Pass::Exact::Salient ||
                         step.exact == Pass::Exact::SalientFfn;
   if (step.exact == Pass::Exact::Salient) {
     exact.clear();
-    for (int32_t i : step.live)
+    for (int32_t i : step.active)
       if (step.committed.count(i))
         exact.insert(i);
   }
@@ -202,11 +202,11 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
     const ToyModel::Layer &layer = model.layers[l];
     Cache &cache = caches[l];
     if (step.exact == Pass::Exact::LeastSimilar)
-      exact = step.live; // in layer 0 V depends on the token alone
+      exact = step.active; // in layer 0 V depends on the token alone
     if (step.exact == Pass::Exact::LeastSimilar && l > 0) {
       std::vector<std::pair<double, int32_t>> similar;
-      exact = step.live;
-      for (int32_t i : step.live)
+      exact = step.active;
+      for (int32_t i : step.active)
         if (step.among.count(i)) {
           similar.push_back(
               {cosineOf(times(x[i], layer.value), cache.value.at(i)), i});
@@ -218,7 +218,7 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
         exact.insert(i);
     }
     std::map<int32_t, Row> change;
-    for (int32_t i : step.live) {
+    for (int32_t i : step.active) {
       bool valued =
           exact.count(i) > 0 || step.exact == Pass::Exact::LeastSimilar;
       Row value = times(x[i], layer.value);
@@ -234,7 +234,7 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
     }
     Set salient;
     std::map<int32_t, Row> context;
-    for (int32_t i : step.live) {
+    for (int32_t i : step.active) {
       Row query = times(x[i], layer.query);
       if (exact.count(i)) {
         context[i] = attend(query, step.visible, cache.key, cache.value);
@@ -250,7 +250,7 @@ ToyTruth::play(const Step &step, const std::vector<int32_t> &tokens) {
         salient.insert(i);
     }
     Set computesFfn = compares ? salient : exact;
-    for (int32_t i : step.live) {
+    for (int32_t i : step.active) {
       cache.context[i] = context[i];
       if (exact.count(i) || reuse.attention != Reuse::Attention::Output)
         cache.output[i] = times(context[i], layer.output);

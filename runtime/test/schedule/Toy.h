@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ToyModel plays a LayerPlayer the way a model does, in fp32, with NaN wherever
-// the player did not ask for a row. ToyTruth states the same steps with loops
-// over positions in float64 and a map for every cache: no places, no batches.
-// Both compute, per layer, x += attention(x) Wo and x += tanh(x Wf).
+// ToyModel executes a LayerExecutor the way a model does, in fp32, with NaN
+// wherever the executor did not ask for a row. ToyTruth states the same steps
+// with loops over positions in float64 and a map for every cache: no places, no
+// batches. Both compute, per layer, x += attention(x) Wo and x += tanh(x Wf).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ public:
   };
 
   /// The hidden states [rows x hidden] of a batch after all layers.
-  Result<std::vector<float>> forward(rt::LayerPlayer &player,
+  Result<std::vector<float>> forward(rt::LayerExecutor &executor,
                                      const rt::PackedBatch &batch,
                                      const std::vector<int32_t> &tokens) const;
 
@@ -57,7 +57,7 @@ public:
 
   struct Step {
     Set visible;
-    Set live;
+    Set active;
     bundle::Pass::Exact exact = bundle::Pass::Exact::All;
     Set committed; ///< Salient: at the step before
     double below = 0;
@@ -65,9 +65,9 @@ public:
     double keep = 0;
   };
 
-  /// The hidden states of the live positions. Also fills in `layers`.
-  std::map<int32_t, Row> play(const Step &step,
-                              const std::vector<int32_t> &tokens);
+  /// The hidden states of the active positions. Also fills in `layers`.
+  std::map<int32_t, Row> execute(const Step &step,
+                                 const std::vector<int32_t> &tokens);
 
   /// What the last step computed in each layer.
   struct Rows {

@@ -76,7 +76,7 @@ heddle.schedule @p(group = 100) {
 
 // expected-note@+1 {{parameter 'part' is declared here}}
 heddle.schedule @p(part = 20) {
-  // expected-error@+1 {{at takes a share of the run, found 20; write at(step = 20), or at(20 percent)}}
+  // expected-error@+1 {{at takes a fraction of the run, found 20; write at(step = 20), or at(20 percent)}}
   %once = cadence at(part)
   attend dense
 }

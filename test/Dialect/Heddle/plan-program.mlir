@@ -1,7 +1,7 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --heddle-verify-schedule --heddle-plan-steps --heddle-verify-plan | FileCheck %s
 
-// Rows, keys, reuse and commit in a plan; a selection's renewal puts a pass that
+// Rows, keys, reuse and commit in a plan; a selection's refresh puts a pass that
 // computes all rows in front of the schedule's own.
 
 // CHECK-LABEL: heddle.plan @columns_saliency

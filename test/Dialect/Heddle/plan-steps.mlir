@@ -160,7 +160,7 @@ heddle.schedule @layers {
   attend pairs(%x)
 }
 
-// At once, a step renews before it attends, and not at all while it is dense.
+// At once, a step refreshes before it attends, and not at all while it is dense.
 // CHECK-LABEL: heddle.plan @at_once
 // CHECK: heddle.rule default
 // CHECK-NEXT: heddle.phase before at(0.2, plus = 1) {

@@ -426,7 +426,7 @@ heddle.schedule @K4 {
   %p = positions undecoded
   %f = fix %p on %c
   visible %f
-  // expected-error@+1 {{is made over the visible keys, which change on every(32); renew it at these steps too, for instance on the same cadence}}
+  // expected-error@+1 {{is made over the visible keys, which change on every(32); refresh it at these steps too, for instance on the same cadence}}
   %cols = select columns(keep = 0.2, group = 32) by mean_probability on %d
   attend pairs(%cols)
 }
@@ -710,7 +710,7 @@ heddle.schedule @K4 {
   %second = cadence every(4, from = 2)
   %u = positions undecoded
   %f = fix %u on %second
-  // expected-error@+1 {{numbers the visible keys, which may change at a step that does not renew it}}
+  // expected-error@+1 {{numbers the visible keys, which may change at a step that does not refresh it}}
   %cols = select columns(keep = 0.2, group = 32) by mean_probability on %c
   visible all on %c then %f
   reuse kv
@@ -749,7 +749,7 @@ heddle.schedule @M5 {
 
 // -----
 
-// Renewals
+// Refreshes
 
 // The planner computes all rows on a selection's cadence by itself, so that
 // only a plan can break S6 (verify-plan-program.mlir).

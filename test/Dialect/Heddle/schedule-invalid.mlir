@@ -194,21 +194,21 @@ heddle.schedule @P4 {
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{are a number of keys or a share of the sequence, and not both}}
+  // expected-error@+1 {{are a number of keys or a fraction of the sequence, and not both}}
   %w = "heddle.sinks"() <{size = 4, share = #heddle.ratio<0.1>}> : () -> !heddle.pairs
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{are a number of keys or a share of the sequence, and not both}}
+  // expected-error@+1 {{are a number of keys or a fraction of the sequence, and not both}}
   %w = "heddle.sinks"() : () -> !heddle.pairs
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{the share of sinks must be more than 0 and at most 1, found 3/2}}
+  // expected-error@+1 {{the fraction of sinks must be more than 0 and at most 1, found 3/2}}
   %w = "heddle.sinks"() <{share = #heddle.ratio<3/2>}> : () -> !heddle.pairs
 }
 
@@ -479,13 +479,13 @@ heddle.schedule @at_once_of_nothing {
 
 // -----
 
-// At once, nothing is renewed while attention is dense.
+// At once, nothing is refreshed while attention is dense.
 heddle.schedule @at_once_too_late {
   %some = cadence every(7)
   %skipped = cadence at(step = 5)
   // expected-note@+1 {{the selection is here}}
   %a = select columns(keep = 0.2, group = 32) by mean_probability on %some
-  // expected-error@+1 {{may read a selection before it is first made: its cadence, every(7), may lack steps of at(step = 5), before which `at_once` renews nothing}}
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, every(7), may lack steps of at(step = 5), before which `at_once` refreshes nothing}}
   attend dense until(%skipped) then pairs(%a) at_once
 }
 

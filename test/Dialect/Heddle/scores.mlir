@@ -8,7 +8,7 @@
 // CHECK: attend pairs(%cols) scores(%logit) {
 // CHECK: yield %{{.*}}
 
-// Selections are scored by the function of the attention that renews them;
+// Selections are scored by the function of the attention that refreshes them;
 // layers without it have kernels of their own, and each kernel is there once.
 // PLAN-LABEL: heddle.plan @cap
 // PLAN: heddle.kernel @attention_dense_lse_scores attention dense writes_lse scores(%logit) {

@@ -4,7 +4,7 @@
 // What is slipped on often: each error says what to write.
 
 heddle.schedule @slip {
-  // expected-error@+1 {{at takes a share of the run, found 16; write at(step = 16), or at(16 percent)}}
+  // expected-error@+1 {{at takes a fraction of the run, found 16; write at(step = 16), or at(16 percent)}}
   %c = cadence at(16)
   attend dense
 }
@@ -12,7 +12,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+1 {{at takes a share of the run, found 160; write at(step = 160)}}
+  // expected-error@+1 {{at takes a fraction of the run, found 160; write at(step = 160)}}
   %c = cadence at(160)
   attend dense
 }

@@ -131,9 +131,9 @@ heddle.plan @N6 {
 
 // -----
 
-// S6: only half of the rows are computed where the columns are renewed.
+// S6: only half of the rows are computed where the columns are refreshed.
 heddle.plan @N13 {
-  // expected-error@+1 {{is renewed on every(8), at whose steps all visible rows must be computed}}
+  // expected-error@+1 {{is refreshed on every(8), at whose steps all visible rows must be computed}}
   heddle.selection @cols columns(keep = 0.2, group = 32) by mean_probability on every(8)
   heddle.position_set @r response
   heddle.pass on first(4) computes all

@@ -86,13 +86,13 @@ heddle.plan @N8_sparse {
 
 // -----
 
-// N9: nothing renews the selection.
+// N9: nothing refreshes the selection.
 heddle.plan @N9_never_written {
   // expected-note@+1 {{the selection is here}}
   heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
   heddle.kernel @cols attention [columns(@s, group = 64)]
   heddle.rule default {
-    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
     heddle.phase otherwise {
       heddle.attend_with @cols
     }
@@ -116,7 +116,7 @@ heddle.plan @N9_stolen {
       heddle.attend_with @dense
       heddle.refresh @s with @pick
     }
-    // expected-error@+1 {{reads a selection that the phases before it do not renew}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh}}
     heddle.phase otherwise {
       heddle.attend_with @cols
     }
@@ -188,7 +188,7 @@ heddle.plan @N9_other_layers {
     }
   }
   heddle.rule layers(0) {
-    // expected-error@+1 {{reads a selection that the phases before it do not renew}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh}}
     heddle.phase otherwise {
       heddle.attend_with @cols
     }
@@ -231,7 +231,7 @@ heddle.plan @N9 {
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
-    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
     heddle.phase on at(step = 5) {
       heddle.score_with @d
       heddle.refresh @a with @s
@@ -258,7 +258,7 @@ heddle.plan @N9 {
     heddle.phase before at(step = 5) {
       heddle.attend_with @d
     }
-    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
     heddle.phase otherwise {
       heddle.score_with @d
       heddle.refresh @a with @s
@@ -279,7 +279,7 @@ heddle.plan @N9 {
     heddle.phase before at(step = 5) {
       heddle.attend_with @d
     }
-    // expected-error@+1 {{reads a selection that the phases before it do not renew in every step of the selection's cadence}}
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
     heddle.phase otherwise {
       heddle.score_with @d
       heddle.refresh @a with @s
@@ -290,7 +290,7 @@ heddle.plan @N9 {
 
 // -----
 
-// A phase that renews first may read from its first step on.
+// A phase that refreshes first may read from its first step on.
 
 heddle.plan @at_once {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)

@@ -79,8 +79,8 @@ class Page(unittest.TestCase):
                     phase = next(phase for rule in json_form["rules"] if layer in rule["layers"]
                                  for phase in rule["phases"] if step in phase["steps"])
                     self.assertIn(f"attention is {phase['pattern']}", said)
-                    renewed = [one["selection"] for one in phase["renews"] if step in one["steps"]]
-                    self.assertEqual(re.findall(r"(\S+) is renewed", said), renewed)
+                    refreshed = [one["selection"] for one in phase["refreshes"] if step in one["steps"]]
+                    self.assertEqual(re.findall(r"(\S+) is refreshed", said), refreshed)
                     for one in json_form.get("passes", []):
                         self.assertEqual(f"Recomputed: {one['computes']}." in said,
                                          step in one["steps"])
@@ -103,20 +103,20 @@ class Page(unittest.TestCase):
         self.browser.open(str(self.explain("pulsecol", *SMALL)))
         self.browser.run("document.getElementById('timeline').focus()")
         place = "[document.getElementById('step').value, document.getElementById('layer').value].map(Number)"
-        renewals = self.explain("pulsecol", *SMALL, form="json")["rules"][0]["phases"][0]["renews"][0]["steps"]
+        refreshes = self.explain("pulsecol", *SMALL, form="json")["rules"][0]["phases"][0]["refreshes"][0]["steps"]
         for key, step, layer in (("ArrowRight", 2, 0), ("ArrowDown", 2, 1), ("ArrowLeft", 1, 1),
                                  ("ArrowLeft", 1, 1), ("End", 64, 1), ("PageUp", 58, 1),
                                  ("ArrowUp", 58, 0), ("Home", 1, 0)):
             self.browser.key(key)
             self.assertEqual(self.browser.run(place), [step, layer], key)
         self.browser.key("End")
-        self.browser.key("p")  # back to where the last renewal ended
-        self.assertEqual(self.browser.run(place)[0], renewals[-1])
+        self.browser.key("p")  # back to where the last refresh ended
+        self.assertEqual(self.browser.run(place)[0], refreshes[-1])
         slider = self.browser.run(
             "['role', 'aria-valuenow', 'aria-valuemax', 'aria-valuetext'].map(name => "
             "document.getElementById('timeline').getAttribute(name))")
-        self.assertEqual(slider[:3], ["slider", str(renewals[-1]), "64"])
-        self.assertIn("cols is renewed", slider[3])
+        self.assertEqual(slider[:3], ["slider", str(refreshes[-1]), "64"])
+        self.assertIn("cols is refreshed", slider[3])
 
     def test_accessible(self):
         for example, dark, width in (("pulsecol", False, 1280), ("pulsecol", True, 390),
@@ -170,7 +170,7 @@ class Page(unittest.TestCase):
                 self.assertIn("Step 1,024 of 1,024, layer 31", self.at(1024, 31))
                 self.assertEqual(self.browser.problems(), [])
 
-    def test_what_is_not_rehearsed_says_why(self):
+    def test_what_is_not_simulated_says_why(self):
         page = self.explain("pulsecol", "--steps=16384", "--length=131072")
         self.browser.open(str(page))
         self.assertIn("takes too long", self.browser.run(

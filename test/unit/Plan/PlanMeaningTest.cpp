@@ -140,8 +140,8 @@ std::string write(const Attend &attend, const std::string &layers) {
   return text + layers + "\n";
 }
 
-/// docs/Spec: at a step of a selection's cadence the layer is dense and renews
-/// it; before `until` it is dense; else it computes the pairs.
+/// docs/Spec: at a step of a selection's cadence the layer is dense and
+/// refreshes it; before `until` it is dense; else it computes the pairs.
 void expectMeaning(const Attend &attend, const bundle::Manifest &manifest,
                    int64_t layer, int64_t totalSteps) {
   auto rules = bundle::rulesOfLayers(manifest, 3);
@@ -155,7 +155,7 @@ void expectMeaning(const Attend &attend, const bundle::Manifest &manifest,
   std::set<std::string> filled;
   for (int64_t t = 1; t <= totalSteps; ++t) {
     SCOPED_TRACE("step " + std::to_string(t));
-    std::set<std::string> due, renewed;
+    std::set<std::string> due, refreshed;
     if (!attend.dense)
       for (size_t i = 0; i < attend.selections.size(); ++i)
         if (attend.selections[i].steps(totalSteps).count(t))
@@ -175,10 +175,10 @@ void expectMeaning(const Attend &attend, const bundle::Manifest &manifest,
       std::vector<int64_t> steps =
           bundle::refreshSteps(selection.cadence, totalSteps);
       if (std::find(steps.begin(), steps.end(), t) != steps.end())
-        renewed.insert(selection.name);
+        refreshed.insert(selection.name);
     }
-    EXPECT_EQ(renewed, due);
-    filled.insert(renewed.begin(), renewed.end());
+    EXPECT_EQ(refreshed, due);
+    filled.insert(refreshed.begin(), refreshed.end());
   }
 }
 

@@ -29,7 +29,7 @@ struct RandomSchedule {
   bool window = false, sinks = false;
   /// "" or a cadence's value, before whose steps attention is dense.
   std::string until;
-  /// Steps that renew a selection attend over it.
+  /// Steps that refresh a selection attend over it.
   bool atOnce = false;
   /// What the default attend makes of its logits: "" or " scores(...) {...}".
   std::string scores;

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Over random schedules of all axes: the laws of unions hold for the step
-// programs that they become, and what is compiled for this machine plays like
-// the reference executor. HEDDLE_SEED repeats one schedule, HEDDLE_SCHEDULES
-// says how many are compiled, HEDDLE_BUNDLES writes them for another machine.
+// programs that they become, and what is compiled for this machine executes
+// like the reference executor. HEDDLE_SEED repeats one schedule,
+// HEDDLE_SCHEDULES says how many are compiled, HEDDLE_BUNDLES writes them for
+// another machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +49,8 @@ constexpr int64_t blockSteps = 5; ///< of a block of decoding
 /// What a layer does in a step, whatever the kernels and selections are called.
 struct Action {
   std::multiset<std::string> pattern; ///< terms; none: dense
-  std::set<std::string> renewed;
-  bool atOnce = false; ///< renews before it attends
+  std::set<std::string> refreshed;
+  bool atOnce = false; ///< refreshes before it attends
   bool operator==(const Action &) const = default;
 };
 
@@ -88,9 +89,9 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
             manifest.selections[refresh.selection];
         if (bundle::includes(selection.cadence,
                              bundle::plannedPlace(t, totalSteps, blockSteps)))
-          action.renewed.insert(describe(selection));
+          action.refreshed.insert(describe(selection));
       }
-      action.atOnce = phase.scoring >= 0 && !action.renewed.empty();
+      action.atOnce = phase.scoring >= 0 && !action.refreshed.empty();
     }
   }
   return all;
@@ -343,7 +344,7 @@ TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
           std::vector<Action> more = actions(after, steps);
           ASSERT_EQ(few.size(), more.size());
           for (size_t i = 0; i < few.size(); ++i) {
-            EXPECT_EQ(few[i].renewed, more[i].renewed);
+            EXPECT_EQ(few[i].refreshed, more[i].refreshed);
             EXPECT_TRUE(
                 std::includes(more[i].pattern.begin(), more[i].pattern.end(),
                               few[i].pattern.begin(), few[i].pattern.end()));
@@ -395,13 +396,13 @@ TEST_F(RandomSchedules, AreWrittenAsBundles) {
 class Compiled : public RandomSchedules,
                  public testing::WithParamInterface<uint32_t> {};
 
-TEST_P(Compiled, PlaysLikeTheReference) {
+TEST_P(Compiled, RunsLikeTheReference) {
   constexpr uint32_t quarters = 4;
   if (const char *count = std::getenv("HEDDLE_SCHEDULES"))
     last = static_cast<uint32_t>(std::strtoul(count, nullptr, 10));
   else if (first != last)
     last = 200;
-  int64_t drawn = 0, played = 0, cases = 0;
+  int64_t drawn = 0, executed = 0, cases = 0;
   for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
     if (seed % quarters != GetParam())
       continue;
@@ -420,7 +421,7 @@ TEST_P(Compiled, PlaysLikeTheReference) {
           << "seed " << seed << " has a plan but no code: " << why;
       continue;
     }
-    ++played;
+    ++executed;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + schedule.text());
     auto bundle = bundle::Bundle::parse(compiled->output, "compiled");
     ASSERT_TRUE(bundle) << bundle.error().text();
@@ -432,7 +433,7 @@ TEST_P(Compiled, PlaysLikeTheReference) {
     cases += finding.cases;
   }
   expectFewRefusals(static_cast<uint32_t>(drawn));
-  EXPECT_GT(cases + 1, 5 * played);
+  EXPECT_GT(cases + 1, 5 * executed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Compiled, testing::Range(0u, 4u));

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A bundle names the features that its code needs; the runtime refuses what it
-// does not know. The two lists stand in different houses, so they are compared
+// does not know. The two lists stand on both sides of it, so they are compared
 // here.
 //
 //===----------------------------------------------------------------------===//

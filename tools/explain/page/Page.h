@@ -16,7 +16,7 @@ namespace heddle::explain {
 
 /// One page that needs nothing beside it: every number comes from here, the
 /// page's script draws. `source` is the schedule's text. A schedule that cannot
-/// be rehearsed at these lengths gives a page that says why. Seconds at most,
+/// be simulated at these lengths gives a page that says why. Seconds at most,
 /// below 2 MB whatever the request.
 std::string toHtml(const Explanation &explanation, const std::string &source);
 

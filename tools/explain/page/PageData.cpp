@@ -97,12 +97,12 @@ ordered_json rulesOf(const Explanation &explanation) {
       entry["steps"] = stepRuns(phase.steps);
       entry["pairs"] = phase.pairs;
       entry["exact"] = phase.pairsExact;
-      entry["renews_first"] = phase.renewsFirst;
-      entry["renews"] = ordered_json::array();
-      for (size_t r = 0; r < phase.renewals.size(); ++r)
-        entry["renews"].push_back(
+      entry["refreshes_first"] = phase.refreshesFirst;
+      entry["refreshes"] = ordered_json::array();
+      for (size_t r = 0; r < phase.refreshes.size(); ++r)
+        entry["refreshes"].push_back(
             {{"selection", planned.refreshes[r].selection},
-             {"steps", stepRuns(phase.renewals[r].steps)}});
+             {"steps", stepRuns(phase.refreshes[r].steps)}});
       entry["unfilled"] = stepRuns(phase.unfilled);
       item["phases"].push_back(std::move(entry));
     }
@@ -161,10 +161,10 @@ ordered_json passesOf(const Explanation &explanation,
   return passes;
 }
 
-ordered_json rehearsalOf(const Explanation &explanation,
-                         std::optional<SequencePicture> &picture) {
+ordered_json simulationOf(const Explanation &explanation,
+                          std::optional<SequencePicture> &picture) {
   const ExplainRequest &request = explanation.request;
-  const RehearsalRequest run{
+  const SimulationRequest run{
       .steps = request.steps,
       .length = request.length,
       .prompt = request.prompt,
@@ -173,8 +173,8 @@ ordered_json rehearsalOf(const Explanation &explanation,
   for (int64_t bins = mostBins;; bins /= 2) {
     picture.emplace(run, bins);
     Status status =
-        rehearse(explanation.manifest, run,
-                 [&](const RehearsedStep &step) { picture->add(step); });
+        simulate(explanation.manifest, run,
+                 [&](const SimulatedStep &step) { picture->add(step); });
     if (!status) {
       picture.reset();
       return {{"error", status.error().text()}};
@@ -205,7 +205,7 @@ ordered_json rehearsalOf(const Explanation &explanation,
 
 /// The bytes that are kept from step to step in all layers, by part: of each
 /// visible row what the schedule reuses, of each selection its lists from the
-/// first renewal on.
+/// first refresh on.
 ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const Manifest &manifest = explanation.manifest;
   const ExplainRequest &request = explanation.request;
@@ -236,9 +236,9 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
     for (const RuleExplanation &rule : explanation.rules) {
       int64_t first = request.steps + 1;
       for (const PhaseExplanation &phase : rule.phases)
-        for (const PhaseExplanation::Renewal &renewal : phase.renewals)
-          if (renewal.selection == selection.name && !renewal.steps.empty())
-            first = std::min(first, renewal.steps.front());
+        for (const PhaseExplanation::Refresh &refresh : phase.refreshes)
+          if (refresh.selection == selection.name && !refresh.steps.empty())
+            first = std::min(first, refresh.steps.front());
       layersFilledAt[first] += std::ssize(rule.layers);
     }
     Series bytes;
@@ -314,7 +314,7 @@ std::string explain::pageData(const Explanation &explanation,
   json["visible"] = spelling.apply(toString(manifest, manifest.visible));
   json["cost"]["parts"] = partsOfCost(explanation);
   std::optional<SequencePicture> picture;
-  json["rehearsal"] = rehearsalOf(explanation, picture);
+  json["simulation"] = simulationOf(explanation, picture);
   json["memory"] = memoryOf(explanation, picture ? picture->visible : Series());
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -11,14 +11,14 @@
 
 using namespace heddle::explain;
 
-SequencePicture::SequencePicture(const RehearsalRequest &request,
+SequencePicture::SequencePicture(const SimulationRequest &request,
                                  int64_t mostBins)
     : binSize((request.length + mostBins - 1) / mostBins),
       bins((request.length + binSize - 1) / binSize),
       committedAt(static_cast<size_t>(request.length)), prompt(request.prompt) {
 }
 
-std::string SequencePicture::rolesOf(const RehearsedStep &step) const {
+std::string SequencePicture::rolesOf(const SimulatedStep &step) const {
   // Ascending by what is done for a position.
   constexpr char letters[] = {'a', 'c', 'p', 'r'};
   std::vector<uint8_t> role(static_cast<size_t>(bins), 0);
@@ -35,7 +35,7 @@ std::string SequencePicture::rolesOf(const RehearsedStep &step) const {
   raise(step.visible, [](int32_t) { return 1; });
   // What the run decides about is not recomputed for sure.
   size_t next = 0;
-  raise(step.live, [&](int32_t position) {
+  raise(step.active, [&](int32_t position) {
     while (next < step.among.size() && step.among[next] < position)
       ++next;
     return next < step.among.size() && step.among[next] == position ? 2 : 3;
@@ -51,7 +51,7 @@ std::string SequencePicture::rolesOf(const RehearsedStep &step) const {
   return text;
 }
 
-void SequencePicture::add(const RehearsedStep &step) {
+void SequencePicture::add(const SimulatedStep &step) {
   ++steps;
   auto [entry, isNew] =
       known.try_emplace(rolesOf(step), static_cast<int64_t>(roles.size()));
@@ -61,7 +61,7 @@ void SequencePicture::add(const RehearsedStep &step) {
   for (int32_t position : step.commits)
     committedAt[static_cast<size_t>(position)] = static_cast<int32_t>(steps);
   visible.add(std::ssize(step.visible));
-  recomputed.add(std::ssize(step.live) - std::ssize(step.among));
+  recomputed.add(std::ssize(step.active) - std::ssize(step.among));
   partly.add(std::ssize(step.among));
   masked.add(std::count_if(step.masked.begin(), step.masked.end(),
                            [](uint8_t mask) { return mask != 0; }));

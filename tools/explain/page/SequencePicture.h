@@ -17,7 +17,7 @@
 #ifndef HEDDLE_TOOLS_EXPLAIN_PAGE_SEQUENCEPICTURE_H
 #define HEDDLE_TOOLS_EXPLAIN_PAGE_SEQUENCEPICTURE_H
 
-#include "tools/explain/Rehearsal.h"
+#include "tools/explain/Simulation.h"
 
 #include <array>
 #include <cstdint>
@@ -39,13 +39,13 @@ struct Series {
   }
 };
 
-/// What a rehearsal did to the sequence, small enough for a page whatever the
+/// What a simulation did to the sequence, small enough for a page whatever the
 /// lengths: positions are gathered in bins, equal steps stand once.
 class SequencePicture {
 public:
-  SequencePicture(const RehearsalRequest &request, int64_t mostBins);
+  SequencePicture(const SimulationRequest &request, int64_t mostBins);
 
-  void add(const RehearsedStep &step);
+  void add(const SimulatedStep &step);
 
   /// Fills in `decoded`. To be called after the last step.
   void finish();
@@ -65,7 +65,7 @@ public:
   Series visible, recomputed, partly, masked, committed, logitRows;
 
 private:
-  std::string rolesOf(const RehearsedStep &step) const;
+  std::string rolesOf(const SimulatedStep &step) const;
 
   std::vector<int32_t> committedAt; ///< [length], 0: never
   int64_t prompt = 0;

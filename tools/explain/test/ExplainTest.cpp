@@ -143,9 +143,9 @@ TEST(Explain, AddsUpARun) {
   EXPECT_TRUE(phases[1].steps.empty());
   EXPECT_EQ(phases[2].steps.size(), 112u);
   EXPECT_TRUE(phases[2].unfilled.empty());
-  ASSERT_EQ(phases[0].renewals.size(), 1u);
-  EXPECT_EQ(phases[0].renewals[0].selection, "cols");
-  EXPECT_EQ(phases[0].renewals[0].steps, phases[0].steps);
+  ASSERT_EQ(phases[0].refreshes.size(), 1u);
+  EXPECT_EQ(phases[0].refreshes[0].selection, "cols");
+  EXPECT_EQ(phases[0].refreshes[0].steps, phases[0].steps);
   EXPECT_EQ(result->selections[0].keys, 20);
   EXPECT_EQ(result->selections[0].groups, 4);
   EXPECT_EQ(result->selections[0].layers, 2);
@@ -202,7 +202,7 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
   Result<Explanation> result = explainRun(manifest, {8, 100, 4, 2});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->rules[0].phases[0].steps, std::vector<int64_t>{4});
-  EXPECT_TRUE(result->rules[0].phases[0].renewals[0].steps.empty());
+  EXPECT_TRUE(result->rules[0].phases[0].refreshes[0].steps.empty());
   EXPECT_EQ(result->rules[0].phases[2].unfilled,
             (std::vector<int64_t>{1, 2, 3, 5, 6, 7, 8}));
   EXPECT_NE(toText(*result).find("cannot run"), std::string::npos);

@@ -219,7 +219,7 @@ static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
   if (*place.text() == '-')
     return parseCount(parser, what, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, "the share of sinks", share, 1, &bare))
+  if (parseRatioOrInteger(parser, place, "the fraction of sinks", share, 1, &bare))
     return failure();
   if (!bare)
     return success();
@@ -318,11 +318,11 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
 // Cadences
 //===----------------------------------------------------------------------===//
 
-/// What stands in `at(...)` in place of a step: a share of the run.
+/// What stands in `at(...)` in place of a step: a fraction of the run.
 static ParseResult parsePlaceInRun(AsmParser &parser, RatioAttr &fraction) {
   NumberPlace place(parser);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, "the share of at", fraction, 1, &bare))
+  if (parseRatioOrInteger(parser, place, "the fraction of at", fraction, 1, &bare))
     return failure();
   if (!bare)
     return success();
@@ -330,7 +330,7 @@ static ParseResult parsePlaceInRun(AsmParser &parser, RatioAttr &fraction) {
     fraction = RatioAttr::get(parser.getContext(), 1, 1);
     return success();
   }
-  InFlightDiagnostic error = place.error("at takes a share of the run, found ");
+  InFlightDiagnostic error = place.error("at takes a fraction of the run, found ");
   error << *bare << "; write at(step = " << *bare << ')';
   if (*bare > 1 && *bare < 100)
     error << ", or at(" << *bare << " percent)";
@@ -386,7 +386,7 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
     } else if (succeeded(parser.parseOptionalComma())) {
       int64_t plus;
       if (parser.parseKeyword("plus") || parser.parseEqual() ||
-          parseCount(parser, "the steps after a share", plus))
+          parseCount(parser, "the steps after a fraction", plus))
         return failure();
       from = 1 + plus;
     }

@@ -107,17 +107,17 @@ LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
   if (hasFraction != static_cast<bool>(fraction))
     return emitError() << name
                        << (hasFraction ? " needs a ratio" : " has no ratio");
-  // P1: shares are at most 1.
+  // P1: fractions are at most 1.
   if (fraction && failed(checkRatio(emitError, "a ratio", fraction)))
     return failure();
   bool hasFrom = hasPeriod || (kind == CadenceKind::At && fraction);
   if (hasFrom && failed(checkCount(emitError,
                                    hasPeriod ? "the first step of every"
-                                             : "the step after a share",
+                                             : "the step after a fraction",
                                    from)))
     return failure();
   if (!hasFrom && from != 1)
-    return emitError() << "only every and a share of at begin later, found "
+    return emitError() << "only every and a fraction of at begin later, found "
                        << from;
   // C3: there must be steps to count.
   if (inBlock && kind == CadenceKind::Never)

@@ -310,7 +310,7 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   return success();
 }
 
-/// Selections that are read, and the passes that their renewals ask for.
+/// Selections that are read, and the passes that their refreshes ask for.
 void Reader::addSelections() {
   for (auto attend : schedule.getOps<AttendOp>()) {
     PairSet pairs = PairSet::of(attend.getPairs());
@@ -333,19 +333,19 @@ void Reader::addSelections() {
     return;
   size_t front = 0;
   for (Operation *select : program.selections) {
-    bundle::When renewal =
+    bundle::When refresh =
         on(toBundle(cadenceOf(cast<SelectOp>(select).getCadence())));
     // Nothing to add if one of the passes in front does it already.
     bool there = false;
     for (const bundle::Pass &pass : passes) {
       if (pass.rows >= 0 || pass.exact != bundle::Pass::Exact::All)
         break;
-      there |= pass.when.size() == 1 && pass.when.front() == renewal;
+      there |= pass.when.size() == 1 && pass.when.front() == refresh;
     }
     if (there)
       continue;
     bundle::Pass whole;
-    whole.when = {renewal};
+    whole.when = {refresh};
     passes.insert(passes.begin() + static_cast<ptrdiff_t>(front), whole);
     program.passes.insert(program.passes.begin() + front, select);
     ++front;

@@ -50,15 +50,15 @@ void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "sinks");
 }
 
-// P4: sinks are at least one key, or a share of the sequence.
+// P4: sinks are at least one key, or a fraction of the sequence.
 LogicalResult SinksOp::verify() {
   auto error = [&] { return emitOpError(); };
   if (getSize().has_value() == static_cast<bool>(getShareAttr()))
     return error()
-           << "are a number of keys or a share of the sequence, and not "
+           << "are a number of keys or a fraction of the sequence, and not "
               "both";
   if (RatioAttr share = getShareAttr())
-    return checkRatio(error, "the share of sinks", share);
+    return checkRatio(error, "the fraction of sinks", share);
   return checkCount(error, "the size of sinks",
                     static_cast<int64_t>(*getSize()));
 }
@@ -208,23 +208,23 @@ static LogicalResult verifyReads(AttendOp attend) {
            << ::heddle::abi::maxIndexLists;
 
   for (SelectOp select : set.selections) {
-    CadenceAttr renewed = cadenceOf(select.getCadence());
-    // At once, it is not renewed while attention is dense.
+    CadenceAttr refreshed = cadenceOf(select.getCadence());
+    // At once, it is not refreshed while attention is dense.
     const bool ready = attend.getAtOnce()
-                           ? renewed && (until && !until.includesFirstStep()
-                                             ? renewed.includesAllOf(until)
-                                             : renewed.includesFirstStep())
-                           : !renewed || renewed.includesFirstStep() ||
-                                 (until && renewed.startsNoLaterThan(until));
+                           ? refreshed && (until && !until.includesFirstStep()
+                                               ? refreshed.includesAllOf(until)
+                                               : refreshed.includesFirstStep())
+                           : !refreshed || refreshed.includesFirstStep() ||
+                                 (until && refreshed.startsNoLaterThan(until));
     if (ready)
       continue;
     InFlightDiagnostic error = attend.emitOpError(
         "may read a selection before it is first made: its cadence, ");
-    const bool never = renewed.getKind() == CadenceKind::Never;
-    error << describe(renewed);
+    const bool never = refreshed.getKind() == CadenceKind::Never;
+    error << describe(refreshed);
     if (until && attend.getAtOnce() && !never)
       error << ", may lack steps of " << describe(until)
-            << ", before which `at_once` renews nothing";
+            << ", before which `at_once` refreshes nothing";
     else
       error << (never ? ", has no steps" : ", need not include step 1");
     if (until && !attend.getAtOnce())

@@ -56,7 +56,7 @@ private:
 template <typename OpTy> LogicalResult verifySelection(OpTy op) {
   auto error = [&] { return op.emitOpError(); };
   bool blocks = op.getKind() == SelectionKind::Blocks;
-  if (failed(checkRatio(error, "a share", op.getKeep())) ||
+  if (failed(checkRatio(error, "a fraction", op.getKeep())) ||
       failed(checkGroup(error, op.getGroup(), blocks)))
     return failure();
   if (!blocks && op.getIsolation() != Isolation::None)
@@ -85,7 +85,7 @@ template <typename OpTy> LogicalResult verifyExact(OpTy op, bool hasAmong) {
                                          : " needs the positions to compare");
   // R7: a cosine's bound, or a share.
   return all ? success()
-             : checkRatio(error, share ? "a share" : "the bound of a cosine",
+             : checkRatio(error, share ? "a fraction" : "the bound of a cosine",
                           ratio, share ? 1 : ::heddle::bundle::maxBelow);
 }
 

@@ -9,14 +9,14 @@
 // The phases of an attend that reads selections S1..Sn on cadences C1..Cm and
 // is dense until U:
 //
-//   on Ck      dense with log-sum-exp; renew the selections on Ck..Cm
+//   on Ck      dense with log-sum-exp; refresh the selections on Ck..Cm
 //   before U   dense
 //   otherwise  the pairs
 //
 // and with at_once
 //
 //   before U   dense
-//   otherwise  score with dense; renew all selections; the pairs
+//   otherwise  score with dense; refresh all selections; the pairs
 //
 // The first phase that applies runs, and a step may be in several cadences, so
 // a phase lists the selections of later cadences too; a refresh is skipped in
@@ -77,7 +77,8 @@ private:
   ScheduleOp schedule;
   OpBuilder builder;
   PlanOp result;
-  /// Some phase renews a selection, so dense attention writes the log-sum-exp.
+  /// Some phase refreshes a selection, so dense attention writes the
+  /// log-sum-exp.
   bool anySelection = false;
   SmallVector<std::pair<SelectOp, SelectionOp>> selections;
   SmallVector<KernelOp> kernels;
@@ -134,7 +135,7 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   return selection;
 }
 
-/// An attention kernel, or the one that renews a selection.
+/// An attention kernel, or the one that refreshes a selection.
 KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
                             ArrayRef<Attribute> terms, bool writesLse,
                             SelectOp select) {

@@ -149,12 +149,12 @@ static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
   });
 }
 
-/// Whether the first step of phase `reader`, which renews a selection on
+/// Whether the first step of phase `reader`, which refreshes a selection on
 /// `cadence` before it reads it, is one of the cadence: all of the phase's
 /// steps are, or its first step is step 1, or one at which the last of the
 /// cadences begins that all phases in front of it wait for.
-static bool renewsAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
-                          CadenceAttr cadence) {
+static bool refreshesAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
+                             CadenceAttr cadence) {
   PhaseOp own = phases[reader];
   if (own.getWhen() == WhenKind::On)
     return cadence.includesAllOf(own.getCadenceAttr());
@@ -169,17 +169,17 @@ static bool renewsAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
 /// N9: what phase `reader` reads was written at an earlier step, or in the same
 /// one by the phase itself. Say C is the
 /// selection's cadence. If some phase is `on` C, and it and all phases before
-/// it renew the selection, then the selection is renewed at exactly the steps
-/// of C. The reader comes after that phase, so it runs at steps outside of C
-/// only; it remains that the first step of C is not after the reader's first.
-/// That holds if C includes step 1, or if an earlier phase takes all steps
-/// `before` a cadence that begins no earlier than C.
+/// it refresh the selection, then the selection is refreshed at exactly the
+/// steps of C. The reader comes after that phase, so it runs at steps outside
+/// of C only; it remains that the first step of C is not after the reader's
+/// first. That holds if C includes step 1, or if an earlier phase takes all
+/// steps `before` a cadence that begins no earlier than C.
 LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                                  FlatSymbolRefAttr name) {
   auto selection = symbols.lookup<SelectionOp>(name.getAttr());
   CadenceAttr cadence = selection.getCadenceAttr();
   if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name) &&
-                                    renewsAtFirst(phases, reader, cadence))
+                                    refreshesAtFirst(phases, reader, cadence))
     return success();
   bool isWritten = false, isReady = cadence.includesFirstStep();
   for (PhaseOp phase : phases.take_front(reader)) {
@@ -194,13 +194,13 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
     return success();
   PhaseOp phase = phases[reader];
   return phase
-             .emitOpError(isWritten
-                              ? "may read a selection before it is first "
-                                "written; it must come after a phase that is "
-                                "`before` the selection's cadence"
-                              : "reads a selection that the phases before it "
-                                "do not renew in every step of the selection's "
-                                "cadence")
+             .emitOpError(
+                 isWritten ? "may read a selection before it is first "
+                             "written; it must come after a phase that is "
+                             "`before` the selection's cadence"
+                           : "reads a selection that the phases before it "
+                             "do not refresh in every step of the selection's "
+                             "cadence")
              .attachNote(selection.getLoc())
          << "the selection is here";
 }
@@ -236,7 +236,7 @@ LogicalResult Checker::check() {
   for (auto rule : plan.getOps<RuleOp>())
     if (failed(checkRule(rule)))
       return failure();
-  // N13: rows, keys, reuse and commit can be played in every run.
+  // N13: rows, keys, reuse and commit can be executed in every run.
   if (failed(Program::of(plan).check()))
     return failure();
   return checkUsed();

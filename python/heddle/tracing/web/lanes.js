@@ -87,7 +87,7 @@ function makeSaliency() {
 function makeDrift() {
   const note = document.getElementById('drift-note');
   if (!tensors.drift.values.length) {
-    note.textContent = 'The schedule keeps no lists, or the run renewed none.';
+    note.textContent = 'The schedule keeps no lists, or the run refreshed none.';
     return null;
   }
   const cells = driftGrid(), plot = new StepPlot('drift');

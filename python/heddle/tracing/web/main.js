@@ -34,7 +34,7 @@ const tables = {
     })).flat().slice(0, 2000), [2])],
   saliency: () => [table('Rows with attention by layer at this step', ['Layer', 'Q', 'Attention', 'FFN'],
     Array.from({ length: run.layers }, (_, layer) => [count(layer), ...[...countsAt(state.step, layer)].map(count)]))],
-  drift: () => [table('Renewals of this layer and head', ['Step', 'Selection', 'Entries that are new'],
+  drift: () => [table('Refreshes of this layer and head', ['Step', 'Selection', 'Entries that are new'],
     driftOf(state.layer, state.head).map(([step, selection, share]) =>
       [count(step), run.selections[selection].name, share < 0 ? 'all, the first' : percent(1 - share)]), [1])],
   heads: () => [table('Mass on the computed pairs by head', ['Head', ...Array.from(tensors['maps.steps'].values, step => `step ${count(step)}`)],

@@ -63,7 +63,7 @@ function commitsAt(step) {
   return found;
 }
 
-/** Of each step and layer the mean share of entries that lists kept at a renewal; -1: no renewal, -2: the first. */
+/** Of each step and layer the mean share of entries that lists kept at a refresh; -1: no refresh, -2: the first. */
 function driftGrid() {
   const sums = new Float64Array(run.steps * run.layers), counts = new Float64Array(run.steps * run.layers).fill(0);
   const first = new Uint8Array(run.steps * run.layers), at = tensors['drift.at'].values;

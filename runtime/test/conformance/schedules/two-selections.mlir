@@ -1,4 +1,4 @@
-// Two selections with cadences of their own, renewed in the same and in
+// Two selections with cadences of their own, refreshed in the same and in
 // different steps, read together.
 heddle.schedule @two_selections {
   %often = cadence every(3)

@@ -31,18 +31,18 @@ function overSteps(runs, rest) {
 
 const rules = data.rules.map(rule => {
   const phaseAt = new Uint16Array(run.steps);
-  const renewals = data.selections.map(() => []);
-  const renewsAt = new Map();
+  const refreshes = data.selections.map(() => []);
+  const refreshesAt = new Map();
   rule.phases.forEach((phase, index) => {
     for (const step of expand(phase.steps)) phaseAt[step - 1] = index;
-    for (const renewal of phase.renews)
-      for (const step of expand(renewal.steps)) {
-        renewals[renewal.selection].push(step);
-        renewsAt.set(step, [...(renewsAt.get(step) || []), renewal.selection]);
+    for (const refresh of phase.refreshes)
+      for (const step of expand(refresh.steps)) {
+        refreshes[refresh.selection].push(step);
+        refreshesAt.set(step, [...(refreshesAt.get(step) || []), refresh.selection]);
       }
   });
-  for (const steps of renewals) steps.sort((a, b) => a - b);
-  return { layers: expand(rule.layers), phases: rule.phases, phaseAt, renewals, renewsAt };
+  for (const steps of refreshes) steps.sort((a, b) => a - b);
+  return { layers: expand(rule.layers), phases: rule.phases, phaseAt, refreshes, refreshesAt };
 });
 const ruleOfLayer = [];
 rules.forEach(rule => rule.layers.forEach(layer => { ruleOfLayer[layer] = rule; }));
@@ -52,9 +52,9 @@ data.passes.forEach((pass, index) => {
   for (const step of expand(pass.steps)) passAt[step - 1] = index;
 });
 
-/** The rehearsal by step; null where the schedule cannot run. */
-const rehearsal = data.rehearsal.error ? null : (() => {
-  const source = data.rehearsal;
+/** The simulation by step; null where the schedule cannot run. */
+const simulation = data.simulation.error ? null : (() => {
+  const source = data.simulation;
   const rows = source.roles.map(text => {
     const row = new Uint8Array(source.bins);
     let bin = 0;
@@ -73,32 +73,32 @@ const rehearsal = data.rehearsal.error ? null : (() => {
 
 /** The role of each bin at a step: index into 'acpr'. */
 function rolesAt(step) {
-  return rehearsal && step <= rehearsal.steps ? rehearsal.rows[rehearsal.rowOfStep[step - 1]] : null;
+  return simulation && step <= simulation.steps ? simulation.rows[simulation.rowOfStep[step - 1]] : null;
 }
 
 /** How much of a bin is masked before a step: 0, 1/4, 1/2, 3/4 or 1. */
 function maskedShare(bin, step) {
   let later = 0;
-  for (const when of rehearsal.decoded[bin]) later += when >= step;
+  for (const when of simulation.decoded[bin]) later += when >= step;
   return later === 5 ? 1 : later / 5;
 }
 
-const isPrompt = bin => rehearsal.decoded[bin][4] === 0;
+const isPrompt = bin => simulation.decoded[bin][4] === 0;
 
 /** What happens at a step in a layer. */
 function at(step, layer) {
   const rule = ruleOfLayer[layer];
   const phase = rule.phases[rule.phaseAt[step - 1]];
-  const renews = rule.renewsAt.get(step) || [];
-  return { rule, phase, renews, pass: passAt[step - 1] < 0 ? null : data.passes[passAt[step - 1]] };
+  const refreshes = rule.refreshesAt.get(step) || [];
+  return { rule, phase, refreshes, pass: passAt[step - 1] < 0 ? null : data.passes[passAt[step - 1]] };
 }
 
 /** The step whose choice a step reads, 0 if there is none. */
 function chosenAt(rule, selection, step, phase) {
   let latest = 0;
-  for (const renewal of rule.renewals[selection]) {
-    if (renewal > step || (renewal === step && !phase.renews_first)) break;
-    latest = renewal;
+  for (const refresh of rule.refreshes[selection]) {
+    if (refresh > step || (refresh === step && !phase.refreshes_first)) break;
+    latest = refresh;
   }
   return latest;
 }
@@ -106,6 +106,6 @@ function chosenAt(rule, selection, step, phase) {
 /** Whether two neighbouring steps do the same in a layer. */
 function sameKind(a, b, layer) {
   const rule = ruleOfLayer[layer];
-  const renewed = step => (rule.renewsAt.get(step) || []).join();
-  return rule.phaseAt[a - 1] === rule.phaseAt[b - 1] && passAt[a - 1] === passAt[b - 1] && renewed(a) === renewed(b);
+  const refreshed = step => (rule.refreshesAt.get(step) || []).join();
+  return rule.phaseAt[a - 1] === rule.phaseAt[b - 1] && passAt[a - 1] === passAt[b - 1] && refreshed(a) === refreshed(b);
 }

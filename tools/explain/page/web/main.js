@@ -9,7 +9,7 @@ let pattern = null, strip = null;
 
 /** What happens at the chosen step and layer, in sentences. */
 function describe() {
-  const { step, layer } = state, { rule, phase, renews, pass } = at(step, layer);
+  const { step, layer } = state, { rule, phase, refreshes, pass } = at(step, layer);
   const texts = [`Step ${count(step)} of ${count(run.steps)}, layer ${count(layer)}: `
     + `attention is ${phase.pattern}${phase.terms.length ? `, ${phase.exact ? '' : 'at most '}${percent(phase.pairs / data.dense_pairs)} of all pairs` : ''}.`];
   if (rule.scores) texts.push(`A pair's logit becomes ${rule.scores}.`);
@@ -18,21 +18,21 @@ function describe() {
       const when = chosenAt(rule, term.selection, step, phase);
       if (when && when < step) texts.push(`It reads what ${data.selections[term.selection].name} chose at step ${count(when)}.`);
     }
-  for (const selection of renews)
-    texts.push(`${phase.renews_first ? 'Before that' : 'Then'} ${data.selections[selection].name} is renewed.`);
+  for (const selection of refreshes)
+    texts.push(`${phase.refreshes_first ? 'Before that' : 'Then'} ${data.selections[selection].name} is refreshed.`);
   if (phase.unfilled.some(([first, last]) => step >= first && step <= last)) texts.push('It cannot run: no step so far has filled a list that it reads.');
   if (pass) texts.push(`Recomputed: ${pass.what}.`);
-  if (rehearsal && step > rehearsal.steps) texts.push('The illustrated run has ended by then.');
+  if (simulation && step > simulation.steps) texts.push('The illustrated run has ended by then.');
   return texts.join(' ');
 }
 
 function facts() {
   const rows = [];
-  if (rehearsal && state.step <= rehearsal.steps) {
-    const value = name => rehearsal.series[name][state.step - 1];
+  if (simulation && state.step <= simulation.steps) {
+    const value = name => simulation.series[name][state.step - 1];
     rows.push(['Visible positions', `${count(value('visible'))} of ${count(run.length)}`],
       ['Rows recomputed', count(value('recomputed'))]);
-    if (rehearsal.series.partly.some(n => n)) rows.push(['In part, as the run decides', count(value('partly'))]);
+    if (simulation.series.partly.some(n => n)) rows.push(['In part, as the run decides', count(value('partly'))]);
     rows.push(['Read from the cache', count(value('visible') - value('recomputed') - value('partly'))],
       ['Masked before the step', count(value('masked'))], ['Become tokens', count(value('committed'))],
       ['Rows through the LM head', count(value('logit_rows'))]);
@@ -129,7 +129,7 @@ function makeParts() {
     // The part begins where rows are recomputed: there is something to see.
     const roles = rolesAt(state.step), first = roles ? Math.max(0, roles.findIndex(role => role >= 2)) : 0;
     update();
-    from.value = Math.max(0, first * (rehearsal ? rehearsal.bin : 1) - Number(choice.value) / 4);
+    from.value = Math.max(0, first * (simulation ? simulation.bin : 1) - Number(choice.value) / 4);
     update();
   });
   from.addEventListener('input', update);

@@ -13,7 +13,7 @@ function makeMemory() {
   for (let step = 1; step <= run.steps; ++step) most = Math.max(most, keptAt(step));
   document.getElementById('memory-note').textContent = most
     ? `What is kept for all ${plural(run.layers, 'layer')} from step to step: at most ${bytesText(most)}. Weights and the activations of a step are not in it.`
-      + (data.passes.length ? ' A step that recomputes a row renews all that is kept of it.' : '')
+      + (data.passes.length ? ' A step that recomputes a row refreshes all that is kept of it.' : '')
     : 'Nothing is kept from step to step: every step computes all rows, and there are no lists.';
   const box = document.getElementById('memory');
   if (!most) {

@@ -56,7 +56,7 @@ function lister(selection, index, layer, chosen, view) {
       const flags = new Uint8Array(units);
       for (const [first, end] of spans) {
         // Some keys matter to every query, near ones matter more, the rest is noise;
-        // a renewal changes some of it.
+        // a refresh changes some of it.
         const score = i => {
           const at = keyOf((first + i) * unit), near = Math.exp(-Math.abs(at - query) / (0.04 * view.size));
           const everywhere = noise(index, layer, Math.round(at)) ** 3;
@@ -95,7 +95,7 @@ function pairMap(step, layer) {
   const view = part();
   const { from, size, n } = view;
   const roles = rolesAt(step);
-  const roleOf = cell => roles ? roles[Math.floor((from + (cell + 0.5) * size / n) / run.length * rehearsal.bins)] : 3;
+  const roleOf = cell => roles ? roles[Math.floor((from + (cell + 0.5) * size / n) / run.length * simulation.bins)] : 3;
   const lists = phase.terms.map(term => term.selection === undefined ? null
     : lister(data.selections[term.selection], term.selection, layer, chosenAt(rule, term.selection, step, phase), view));
   const map = new Float32Array(n * n);
@@ -103,11 +103,11 @@ function pairMap(step, layer) {
   for (let q = 0; q < n; ++q) {
     const q0 = from + Math.floor(q * size / n), q1 = Math.max(q0 + 1, from + Math.floor((q + 1) * size / n));
     const listed = lists.map(list => list && list(q));
-    const live = queries[q] >= 2;
+    const active = queries[q] >= 2;
     for (let k = 0; k < n; ++k) {
       let share = phase.terms.length ? 0 : 1;
       if (queries[k] === 0) share = -2;
-      else if (!live) share = -1;
+      else if (!active) share = -1;
       else {
         const k0 = from + Math.floor(k * size / n), k1 = Math.max(k0 + 1, from + Math.floor((k + 1) * size / n));
         phase.terms.forEach((term, i) => {
@@ -127,7 +127,7 @@ let shown = null;
 function makePattern() {
   const canvas = document.getElementById('pattern');
   legend('pattern-legend', [['computed', 'solid', 'kind-0'],
-    ...(rehearsal && rehearsal.series.partly.some(n => n) ? [['computed if the run finds the row changed', 'hatch', 'kind-0']] : []),
+    ...(simulation && simulation.series.partly.some(n => n) ? [['computed if the run finds the row changed', 'hatch', 'kind-0']] : []),
     ...(data.rules.some(rule => rule.phases.some(phase => phase.terms.length)) ? [['left out', 'solid', 'kind-ground']] : []),
     ...(data.passes.length ? [['query not recomputed', 'rows', 'row-c', 'row-a']] : []),
     ...(data.visible !== 'all' ? [['key not visible', 'solid', 'card']] : [])]);
@@ -138,7 +138,7 @@ function makePattern() {
     context.fillStyle = colour('card');
     context.fillRect(0, 0, width, height);
     context.fillStyle = fill(context, 'rows', colour('row-c'), colour('row-a'));
-    // Rows that are not live are one colour from end to end.
+    // Rows that are not active are one colour from end to end.
     for (let q = 0; q < n; ++q)
       for (let k = 0; k < n; ++k) {
         let end = k;

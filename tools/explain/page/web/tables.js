@@ -21,26 +21,26 @@ const tables = {
     const rows = rules.flatMap((rule, i) => rule.phases.filter(phase => phase.steps.length).map(phase => [
       runsText(data.rules[i].layers), phase.pattern, count(stepsIn(phase.steps)), runsText(phase.steps),
       `${phase.exact ? '' : 'at most '}${percent(phase.pairs / data.dense_pairs)}`,
-      phase.renews.map(renewal => `${data.selections[renewal.selection].name} at ${runsText(renewal.steps)}`
-        + (phase.renews_first ? ', before attention' : '')).join('; ') || 'none']));
+      phase.refreshes.map(refresh => `${data.selections[refresh.selection].name} at ${runsText(refresh.steps)}`
+        + (phase.refreshes_first ? ', before attention' : '')).join('; ') || 'none']));
     const passes = data.passes.filter(pass => pass.steps.length).map(pass => [pass.what, count(stepsIn(pass.steps)), runsText(pass.steps),
       pass.rows[0] === pass.rows[1] ? count(pass.rows[1]) : `${count(pass.rows[0])} to ${count(pass.rows[1])}`]);
-    return [table('Steps by layer', ['Layers', 'Attention', 'Steps', 'Which', 'Pairs', 'Renews'], rows, [1, 3, 5]),
+    return [table('Steps by layer', ['Layers', 'Attention', 'Steps', 'Which', 'Pairs', 'Refreshes'], rows, [1, 3, 5]),
       ...(passes.length ? [table('Rows that steps recompute', ['Recomputes', 'Steps', 'Which', 'Rows'], passes, [0, 2])] : [])];
   },
   sequence() {
-    if (!rehearsal) return [];
-    const { visible, recomputed, partly, masked, committed } = rehearsal.series;
+    if (!simulation) return [];
+    const { visible, recomputed, partly, masked, committed } = simulation.series;
     const cached = visible.map((n, i) => n - recomputed[i] - partly[i]);
     const columns = [visible, recomputed, partly, cached, masked, committed];
     return [table('Positions by step', ['Steps', 'Visible', 'Recomputed', 'In part', 'From cache', 'Masked before', 'Become tokens'],
-      equalRuns(columns, rehearsal.steps).map(steps => [span(steps), ...columns.map(values => count(values[steps[0] - 1]))]))];
+      equalRuns(columns, simulation.steps).map(steps => [span(steps), ...columns.map(values => count(values[steps[0] - 1]))]))];
   },
   memory() {
     return [table('Bytes kept', ['Steps', ...kept.map(part => part.name), 'All'],
       equalRuns(kept.map(part => part.bytes), run.steps).map(steps =>
         [span(steps), ...kept.map(part => bytesText(part.bytes[steps[0] - 1])), bytesText(keptAt(steps[0]))])),
-      ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Renewed', 'Bytes'],
+      ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Refreshed', 'Bytes'],
         data.selections.map(one => [one.name,
           `${one.keep}: ${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? 'blocks' : 'keys'}`,
           `${count(one.group)} rows, ${one.per_kv_head ? 'key/value head' : 'query head'}`, one.scorer, one.cadence,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Layers as rows, steps across; below them which rows are recomputed and when
-// lists are renewed.
+// lists are refreshed.
 
 /** What steps do in layers: each pair of an attention pattern and a choice of
     rows, with its look; dense attention of all rows first. */
@@ -95,19 +95,19 @@ function makeTimeline() {
     context.strokeRect(Math.max(1, x - 2), state.layer * each - 1, Math.max(5, w + 4), Math.max(5, each + 2));
   }, (step, share) => select(step, Math.min(run.layers - 1, Math.max(0, Math.floor(share * run.layers)))));
 
-  if (rehearsal) {
+  if (simulation) {
     const most = run.length;
     plot.lane([['rows', 0.5]], 26, (context, width, tall) => {
       context.fillStyle = colour('row-a');
       context.fillRect(0, 0, width, tall);
-      area(context, width, tall, step => rehearsal.series.visible[step - 1] / most, 'rows', 'row-c', 'row-a');
-      area(context, width, tall, step => (rehearsal.series.recomputed[step - 1] + rehearsal.series.partly[step - 1]) / most, 'diagonal', 'row-p', 'row-a');
-      area(context, width, tall, step => rehearsal.series.recomputed[step - 1] / most, 'solid', 'row-r', 'row-a');
+      area(context, width, tall, step => simulation.series.visible[step - 1] / most, 'rows', 'row-c', 'row-a');
+      area(context, width, tall, step => (simulation.series.recomputed[step - 1] + simulation.series.partly[step - 1]) / most, 'diagonal', 'row-p', 'row-a');
+      area(context, width, tall, step => simulation.series.recomputed[step - 1] / most, 'solid', 'row-r', 'row-a');
     }, null, step => select(step, state.layer));
   }
   data.selections.forEach((selection, index) => {
-    const owner = rules.filter(rule => rule.renewals[index].length);
-    const steps = [...new Set(owner.flatMap(rule => rule.renewals[index]))].sort((a, b) => a - b);
+    const owner = rules.filter(rule => rule.refreshes[index].length);
+    const steps = [...new Set(owner.flatMap(rule => rule.refreshes[index]))].sort((a, b) => a - b);
     plot.lane([[selection.name, 0.5]], 16, (context, width, tall) => {
       if (!steps.length) return;
       const x = StepPlot.x(steps[0], width);
@@ -120,13 +120,13 @@ function makeTimeline() {
   plot.axis();
 
   const entries = [...kinds].map(([name, { texture, front, back }]) => [name, texture, front, back]);
-  if (rehearsal) {
+  if (simulation) {
     entries.push(['rows recomputed', 'solid', 'row-r']);
-    if (rehearsal.series.partly.some(n => n)) entries.push(['recomputed in part, as the run decides', 'diagonal', 'row-p', 'row-a']);
-    if (rehearsal.series.visible.some((n, i) => n > rehearsal.series.recomputed[i] + rehearsal.series.partly[i]))
+    if (simulation.series.partly.some(n => n)) entries.push(['recomputed in part, as the run decides', 'diagonal', 'row-p', 'row-a']);
+    if (simulation.series.visible.some((n, i) => n > simulation.series.recomputed[i] + simulation.series.partly[i]))
       entries.push(['read from the cache', 'rows', 'row-c', 'row-a']);
   }
-  if (data.selections.length) entries.push(['lists renewed', 'solid', 'accent']);
+  if (data.selections.length) entries.push(['lists refreshed', 'solid', 'accent']);
   legend('timeline-legend', entries);
   return plot;
 }

@@ -156,7 +156,7 @@ class Heddle_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
   let summary = "an exact fraction above 0";
   let description = [{
-    A share is at most 1 (P1); a bound, such as the cosine of `salient`, may be
+    A fraction is at most 1 (P1); a bound, such as the cosine of `salient`, may be
     more.
 
     | form | value |

@@ -65,7 +65,7 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
     For each query head (with `per_kv_head`: each key/value head) and each group
     of `group` consecutive query rows of a sequence, the `keep * n` keys, or
     blocks of `group` keys, of largest score. Its contents outlive a step;
-    `heddle.refresh` renews them.
+    `heddle.refresh` refreshes them.
 
     ```mlir
     heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
@@ -219,7 +219,7 @@ def Heddle_ScoreWithOp : Heddle_Op<"score_with", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs an attention kernel for its log-sum-exp alone";
   let description = [{
-    In steps that renew a selection of the phase, before its attention, which
+    In steps that refresh a selection of the phase, before its attention, which
     then reads what has just been chosen.
 
     ```mlir
@@ -233,7 +233,7 @@ def Heddle_ScoreWithOp : Heddle_Op<"score_with", [
 def Heddle_RefreshOp : Heddle_Op<"refresh", [
     HasParent<"::mlir::heddle::PhaseOp">,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "renews a selection from the step's Q, K and log-sum-exp";
+  let summary = "refreshes a selection from the step's Q, K and log-sum-exp";
   let description = [{
     Runs after what stands before it, in the steps of the selection's cadence
     (a phase that serves several selections runs in other steps too).
@@ -361,10 +361,10 @@ def Heddle_ReuseOp : Heddle_Op<"reuse", [
     | part | kept per layer and row | read by |
     |---|---|---|
     | `kv` | K (after RoPE) and V | attention of other rows |
-    | `context` | attention's output, before its projection | the rest of the layer, for live rows that are not recomputed |
+    | `context` | attention's output, before its projection | the rest of the layer, for active rows that are not recomputed |
     | `context(propagating)` | the same; such a row adds the sum over recomputed j of P(i, j) (V_new(j) - V_cached(j)), P with its denominator over all of the row's pairs | the same |
     | `output` | attention's output after its projection | the same |
-    | `ffn` | the FFN's output | the residual stream of live rows whose FFN is not computed |
+    | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
     | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
 
     One of `context` and `output` at most.

@@ -105,10 +105,10 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
 
     `blocks`: the same for blocks of `size` consecutive keys, each scored by the
     mean of its keys, and groups of `size` rows. `isolating` tells prompt and
-    response apart: `spans` takes the best share of each (blocks start anew at
+    response apart: `spans` takes the best fraction of each (blocks start anew at
     the response), `aligned` the same of blocks that do not start anew (one that
     holds the boundary counts as prompt), `filtered` those in the prompt of the
-    best share of all and the best share of the response's by the probability
+    best fraction of all and the best fraction of the response's by the probability
     among response keys alone. `scaled_by(heads)` divides logits by the root of
     the number of query heads when it scores.
 
@@ -119,8 +119,8 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
 
     | argument | meaning |
     |---|---|
-    | `keep = r` | the share of the keys that is kept, of what a group may read |
-    | `rounding = floor` | of a share of the keys the whole part, at least one |
+    | `keep = r` | the fraction of the keys that is kept, of what a group may read |
+    | `rounding = floor` | a fraction of the keys is rounded down, to one at least |
     | `rounding = ceil` | rounded up |
     | `rounding = round` | rounded to the nearest |
     | `rounding = floor_plus_one` | one more than the whole part |
@@ -132,19 +132,19 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
 
     | clause | meaning |
     |---|---|
-    | `isolating(spans)` | the best share of the prompt's keys and of the response's, whose blocks start anew |
+    | `isolating(spans)` | the best fraction of the prompt's keys and of the response's, whose blocks start anew |
     | `isolating(aligned)` | the same of blocks that do not start anew |
-    | `isolating(filtered)` | of the best share of all those in the prompt, and the best share of the response's by themselves |
+    | `isolating(filtered)` | of the best fraction of all those in the prompt, and the best fraction of the response's by themselves |
     | `scaled_by(head_dim)` | logits are divided by the root of the head dim, as in attention |
     | `scaled_by(heads)` | logits are divided by the root of the number of query heads |
 
     | then | meaning |
     |---|---|
-    | `on %cadence` | the steps at which it is renewed |
+    | `on %cadence` | the steps at which it is refreshed |
 
     At a step of the cadence all visible rows are computed and the layer computes
     dense attention, whose output is the layer's output; the selection is then
-    renewed from that step's Q and K (after RoPE). At other steps the latest
+    refreshed from that step's Q and K (after RoPE). At other steps the latest
     selection is read.
 
     ```mlir
@@ -214,15 +214,15 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
 }
 
 def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
-  let summary = "the first keys of the sequence: j < size, or a share of all n";
+  let summary = "the first keys of the sequence: j < size, or a fraction of all n";
   let description = [{
     | form | meaning |
     |---|---|
     | `sinks(n)` | j < n |
     | `sinks(r)` | j < max(1, floor(r n)), n being the whole sequence's length, whatever is visible |
 
-    A bare integer is a number of keys, any other ratio a share of the whole
-    sequence (prompt and response, visible or not): j < max(1, floor(share * n)).
+    A bare integer is a number of keys, any other ratio a fraction of the whole
+    sequence (prompt and response, visible or not): j < max(1, floor(fraction * n)).
 
     ```mlir
     %first = sinks(4)
@@ -253,7 +253,7 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
 
     Canonical form: flat and without repeats. Of pairs: selections first in the
     order written, then at most one window, at most one number of sinks and at
-    most one share of them (of two alike, the larger holds the smaller); a union
+    most one fraction of them (of two alike, the larger holds the smaller); a union
     with `dense` is dense. Of positions: one with `all` is all.
   }];
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
@@ -520,8 +520,8 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     | `all` | all visible ones |
     | `%rows` | all of these |
     | `salient(below = r) in %rows` | in layer 0 those that became tokens in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are fp32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
-    | `salient_ffn(below = r) in %rows` | all live ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
-    | `least_similar(keep = r, among = %set) in %rows` | of the live rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all live rows outside of `%set`. V is computed and cached for all of `%set`. In layer 0, where V depends on the token alone, all live rows. Source: dLLM-Cache |
+    | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
+    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
 
     | clause | meaning |
     |---|---|
@@ -540,7 +540,7 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
     `salient_ffn`: a layer computes all of the rows but for their FFN, of which
     it computes the salient rows'. Source: DyLLM, table 1.
 
-    `least_similar`: of the rows in `among` a layer computes the share `keep`
+    `least_similar`: of the rows in `among` a layer computes the fraction `keep`
     whose new V, all heads together, has the lowest cosine against the cached
     one, and of the others all. Source: dLLM-Cache.
 
@@ -634,12 +634,12 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
 
     | clause | meaning |
     |---|---|
-    | `at_once` | a step that renews a selection attends over what it has just chosen |
+    | `at_once` | a step that refreshes a selection attends over what it has just chosen |
     | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end |
     | `scores(%logit, %query, %key, %head)` | what becomes of a logit before the softmax, in operations of `arith` and `math` that end in `yield` |
 
     With `until`, attention is dense as long as no step of that cadence has
-    come. A step that renews a selection attends densely, and what it has chosen
+    come. A step that refreshes a selection attends densely, and what it has chosen
     is read from the next step on; with `at_once` such a step, too, attends over
     what it has just chosen. `in layers(...)` makes it hold for these layers only, and of a
     schedule's attends the first that names a layer, or names none, is the layer's:
@@ -654,7 +654,7 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     head dim), the positions of query and key in the sequence and the query
     head (i32) in operations of `arith` and `math`. Minus infinity masks a pair.
     Last arguments that are not needed may be left out. Selections that the
-    attention renews are scored by the probabilities of the same logits.
+    attention refreshes are scored by the probabilities of the same logits.
 
     ```mlir
     attend pairs(%cols) scores(%logit) {

@@ -35,7 +35,7 @@ private:
   void addPart(Operation *op);
 };
 
-/// The cadence on which a selection is renewed; null when its operand is not
+/// The cadence on which a selection is refreshed; null when its operand is not
 /// made by a `cadence`.
 CadenceAttr cadenceOf(Value cadence);
 

@@ -33,7 +33,7 @@ struct Program {
   /// `datedCommits` and `commit`; nothing else.
   ::heddle::bundle::Manifest manifest;
   /// The ops that its parts come from. Several ops may be one set or selection;
-  /// a pass that a selection's renewal asks for comes from the selection.
+  /// a pass that a selection's refresh asks for comes from the selection.
   SmallVector<Operation *> selections, positions, passes;
   /// Of `datedCommits`, and then of `commit`, if there is one.
   SmallVector<Operation *> commits;

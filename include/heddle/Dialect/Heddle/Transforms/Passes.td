@@ -31,7 +31,7 @@ def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
   let description = [{
     Each `heddle.schedule` becomes the `heddle.plan` of the same name. Of a
     `attend` that reads selections, one phase `on` each of their cadences
-    computes dense attention and renews the selections, then one `before` the
+    computes dense attention and refreshes the selections, then one `before` the
     cadence of `until`, if it has one, is dense, and the last one, `otherwise`,
     computes the pairs. Selections, attention kernels and select kernels that
     are alike are one.

@@ -1,11 +1,11 @@
-//===- RehearsalTest.cpp - A run without a model --------------------------===//
+//===- SimulationTest.cpp - A run without a model ------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/explain/Rehearsal.h"
+#include "tools/explain/Simulation.h"
 #include "tools/explain/page/SequencePicture.h"
 
 #include <gtest/gtest.h>
@@ -36,12 +36,12 @@ Manifest ofBlocks() {
   return manifest;
 }
 
-TEST(Rehearsal, PlaysTheRowsOfABlock) {
+TEST(Simulation, RunsTheRowsOfABlock) {
   int64_t steps = 0, committed = 0;
-  std::vector<int64_t> live;
-  Status status = rehearse(
+  std::vector<int64_t> active;
+  Status status = simulate(
       ofBlocks(), {.steps = 8, .length = 24, .prompt = 8, .blockLength = 8},
-      [&](const RehearsedStep &step) {
+      [&](const SimulatedStep &step) {
         EXPECT_EQ(step.place.step, ++steps);
         EXPECT_EQ(std::ssize(step.visible), 24);
         EXPECT_EQ(std::count(step.masked.begin(), step.masked.end(), 1),
@@ -52,32 +52,32 @@ TEST(Rehearsal, PlaysTheRowsOfABlock) {
           EXPECT_EQ((position - 8) / 8, step.place.block);
         }
         committed += std::ssize(step.commits);
-        live.push_back(std::ssize(step.live));
+        active.push_back(std::ssize(step.active));
       });
   ASSERT_TRUE(status) << status.error().text();
-  EXPECT_EQ(live, (std::vector<int64_t>{24, 8, 8, 8, 24, 8, 8, 8}));
+  EXPECT_EQ(active, (std::vector<int64_t>{24, 8, 8, 8, 24, 8, 8, 8}));
   EXPECT_EQ(committed, 16);
 }
 
-TEST(Rehearsal, SaysWhyAScheduleCannotRun) {
+TEST(Simulation, SaysWhyAScheduleCannotRun) {
   Manifest manifest = ofBlocks();
   manifest.passes.erase(manifest.passes.begin());
-  Status status = rehearse(manifest, {.steps = 8, .length = 24, .prompt = 8},
-                           [](const RehearsedStep &) {});
+  Status status = simulate(manifest, {.steps = 8, .length = 24, .prompt = 8},
+                           [](const SimulatedStep &) {});
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().text().find("has not been computed at any step"),
             std::string::npos)
       << status.error().text();
-  EXPECT_FALSE(rehearse(ofBlocks(), {.steps = 1 << 20, .length = 1 << 20},
-                        [](const RehearsedStep &) {}));
+  EXPECT_FALSE(simulate(ofBlocks(), {.steps = 1 << 20, .length = 1 << 20},
+                        [](const SimulatedStep &) {}));
 }
 
-TEST(Rehearsal, OneSeedOneRun) {
+TEST(Simulation, OneSeedOneRun) {
   auto commits = [](uint64_t seed) {
     std::vector<int32_t> all;
-    EXPECT_TRUE(rehearse(
+    EXPECT_TRUE(simulate(
         ofBlocks(), {.steps = 8, .length = 24, .prompt = 8, .seed = seed},
-        [&](const RehearsedStep &step) {
+        [&](const SimulatedStep &step) {
           all.insert(all.end(), step.commits.begin(), step.commits.end());
         }));
     return all;
@@ -86,14 +86,14 @@ TEST(Rehearsal, OneSeedOneRun) {
   EXPECT_NE(commits(1), commits(2));
 }
 
-TEST(Rehearsal, ThresholdsMayEndEarlyButEnd) {
+TEST(Simulation, ThresholdsMayEndEarlyButEnd) {
   Manifest manifest = ofBlocks();
   manifest.commit.kind = CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 2};
   int64_t committed = 0, steps = 0;
-  ASSERT_TRUE(rehearse(
+  ASSERT_TRUE(simulate(
       manifest, {.steps = 32, .length = 72, .prompt = 8, .blockLength = 32},
-      [&](const RehearsedStep &step) {
+      [&](const SimulatedStep &step) {
         ++steps;
         committed += std::ssize(step.commits);
       }));
@@ -102,7 +102,7 @@ TEST(Rehearsal, ThresholdsMayEndEarlyButEnd) {
 }
 
 // The worked example of SequencePicture.h.
-TEST(Rehearsal, LogsOfNoRunAreRefused) {
+TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
   for (const char *text :
@@ -132,8 +132,8 @@ TEST(SequencePicture, GathersPositionsInBins) {
   const std::vector<uint8_t> before = {0, 0, 1, 1, 1, 1},
                              after = {0, 0, 1, 1, 0, 1};
   picture.add(
-      {.visible = all, .live = all, .masked = before, .commits = fourth});
-  picture.add({.visible = all, .live = some, .masked = after});
+      {.visible = all, .active = all, .masked = before, .commits = fourth});
+  picture.add({.visible = all, .active = some, .masked = after});
   picture.finish();
   EXPECT_EQ(picture.roles, (std::vector<std::string>{"r3", "c1r2"}));
   using Runs = std::vector<std::pair<int64_t, int64_t>>;

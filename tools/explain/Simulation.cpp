@@ -1,11 +1,11 @@
-//===- Rehearsal.cpp - A run without a model ------------------------------===//
+//===- Simulation.cpp - A run without a model ----------------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/explain/Rehearsal.h"
+#include "tools/explain/Simulation.h"
 
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
@@ -37,25 +37,26 @@ double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
   return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-/// The masked positions that the step may commit, ascending; `live`: whether
+/// The masked positions that the step may commit, ascending; `active`: whether
 /// the row of a position is.
 void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
                     const rt::ModelConfig &config,
-                    std::span<const uint8_t> live, std::vector<int32_t> &out) {
+                    std::span<const uint8_t> active,
+                    std::vector<int32_t> &out) {
   out.clear();
   if (run.stepRule().byQuota() && run.quota() == 0)
     return;
   const bool ordered = run.stepRule().kind == CommitRule::Kind::RandomOrder;
   const auto most = ordered ? static_cast<size_t>(run.quota()) : SIZE_MAX;
-  auto isLive = [&](int64_t position) {
-    return live[static_cast<size_t>(position)] != 0;
+  auto isActive = [&](int64_t position) {
+    return active[static_cast<size_t>(position)] != 0;
   };
   for (int32_t position : run.order()) {
     if (out.size() == most)
       break;
     if (run.isCandidate(position) && rows.inCommitSet(position) &&
-        (isLive(config.predictingRow(position)) ||
-         (rows.pass().alone && isLive(position))))
+        (isActive(config.predictingRow(position)) ||
+         (rows.pass().alone && isActive(position))))
       out.push_back(position);
   }
   if (ordered)
@@ -128,14 +129,14 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
 }
 
 Status
-explain::rehearse(const bundle::Manifest &manifest,
-                  const RehearsalRequest &request,
-                  const std::function<void(const RehearsedStep &)> &observer) {
-  if (request.length > maxRehearsed / std::max<int64_t>(1, request.steps))
-    return Error("a rehearsal of " + std::to_string(request.steps) +
+explain::simulate(const bundle::Manifest &manifest,
+                  const SimulationRequest &request,
+                  const std::function<void(const SimulatedStep &)> &observer) {
+  if (request.length > maxSimulated / std::max<int64_t>(1, request.steps))
+    return Error("a simulation of " + std::to_string(request.steps) +
                  " steps over " + std::to_string(request.length) +
                  " tokens takes too long, expected at most " +
-                 std::to_string(maxRehearsed) + " steps times tokens");
+                 std::to_string(maxSimulated) + " steps times tokens");
   rt::GenerateOptions options;
   options.genLength = request.length - request.prompt;
   options.steps = request.steps;
@@ -163,8 +164,8 @@ explain::rehearse(const bundle::Manifest &manifest,
   rt::SequenceRows rows(manifest, request.shifted);
   rows.beginRun({request.length, request.prompt});
 
-  std::vector<int32_t> live, among, candidates, commits;
-  std::vector<uint8_t> isLive;
+  std::vector<int32_t> active, among, candidates, commits;
+  std::vector<uint8_t> isActive;
   std::vector<double> confidence;
   const int64_t last =
       request.follow
@@ -182,17 +183,17 @@ explain::rehearse(const bundle::Manifest &manifest,
         !status)
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
-    live.clear();
-    isLive.assign(static_cast<size_t>(request.length), 0);
+    active.clear();
+    isActive.assign(static_cast<size_t>(request.length), 0);
     among.clear();
-    for (int32_t place : rows.livePlaces()) {
-      live.push_back(rows.positions()[static_cast<size_t>(place)]);
-      isLive[static_cast<size_t>(live.back())] = 1;
+    for (int32_t place : rows.activePlaces()) {
+      active.push_back(rows.positions()[static_cast<size_t>(place)]);
+      isActive[static_cast<size_t>(active.back())] = 1;
     }
     if (rows.pass().exact == Pass::Exact::LeastSimilar)
       for (int32_t row : rows.amongRows())
-        among.push_back(live[static_cast<size_t>(row)]);
-    findCandidates(run, rows, config, isLive, candidates);
+        among.push_back(active[static_cast<size_t>(row)]);
+    findCandidates(run, rows, config, isActive, candidates);
     if (run.place().block != block) {
       block = run.place().block;
       committedInBlock = 0;
@@ -236,8 +237,8 @@ explain::rehearse(const bundle::Manifest &manifest,
               .pass = &rows.pass(),
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
-              .live = live,
-              .among = rows.pass().comparesContexts() ? live : among,
+              .active = active,
+              .among = rows.pass().comparesContexts() ? active : among,
               .masked = run.masked(),
               .logitRows = static_cast<int64_t>(candidates.size()),
               .commits = commits});

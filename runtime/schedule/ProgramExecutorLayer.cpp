@@ -1,11 +1,11 @@
-//===- PlayerLayer.cpp - Which rows a layer computes ----------------------===//
+//===- ProgramExecutorLayer.cpp - Which rows a layer computes -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 #include "runtime/schedule/Similarity.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using bundle::Pass;
 using bundle::Reuse;
 
 /// Takes the calls of a step in their order only.
-Status Player::enter(int64_t layer, Stage stage) {
+Status ProgramExecutor::enter(int64_t layer, Stage stage) {
   if (!running)
     return Error("a layer was run outside of a run: call beginRun");
   if (layerNow >= layers)
@@ -42,8 +42,8 @@ Status Player::enter(int64_t layer, Stage stage) {
   return Status::success();
 }
 
-Status Player::checkTensors(const PackedBatch &given,
-                            const AttentionTensors &tensors) const {
+Status ProgramExecutor::checkTensors(const PackedBatch &given,
+                                     const AttentionTensors &tensors) const {
   if (given.offsets != batch.offsets || given.positions != batch.positions)
     return Error("the batch is not the one that the step was begun with");
   if (tensors.dtype != dtype || tensors.headDim != headDim ||
@@ -62,8 +62,9 @@ Status Player::checkTensors(const PackedBatch &given,
 //===----------------------------------------------------------------------===//
 
 /// The rows that all sequences picked, as rows of the batch in `memory`.
-RowSet Player::rowSet(std::vector<int32_t> &memory,
-                      const std::function<const Picked &(Sequence &)> &of) {
+RowSet
+ProgramExecutor::rowSet(std::vector<int32_t> &memory,
+                        const std::function<const Picked &(Sequence &)> &of) {
   bool all = true;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     all &= of(*sequence).all || sequence->rows.rows() == 0;
@@ -90,7 +91,8 @@ static int64_t sizeOf(const RowSet &set, const PackedBatch &batch) {
 }
 
 /// V of rows that are compared is computed before it is known which are exact.
-const Player::Picked &Player::valueRows(Sequence &sequence) const {
+const ProgramExecutor::Picked &
+ProgramExecutor::valueRows(Sequence &sequence) const {
   static const Picked all;
   return sequence.rows.pass().exact == Pass::Exact::LeastSimilar
              ? all
@@ -98,12 +100,14 @@ const Player::Picked &Player::valueRows(Sequence &sequence) const {
 }
 
 /// Rows that are corrected need their probabilities.
-const Player::Picked &Player::queryRows(Sequence &sequence) const {
+const ProgramExecutor::Picked &
+ProgramExecutor::queryRows(Sequence &sequence) const {
   static const Picked all;
   return sequence.propagates ? all : sequence.exact;
 }
 
-const Player::Picked &Player::ffnRows(Sequence &sequence) const {
+const ProgramExecutor::Picked &
+ProgramExecutor::ffnRows(Sequence &sequence) const {
   static const Picked all;
   if (!schedule.reuse.ffn)
     return all;
@@ -112,8 +116,9 @@ const Player::Picked &Player::ffnRows(Sequence &sequence) const {
 }
 
 /// Outputs of which some are `computed`, kept in a layer of a store.
-LayerPlayer::Cached Player::cachedIn(const RowStore &store, int64_t layer,
-                                     const RowSet &computed) const {
+LayerExecutor::Cached ProgramExecutor::cachedIn(const RowStore &store,
+                                                int64_t layer,
+                                                const RowSet &computed) const {
   return {computed, store.layer(layer), store.rowBytes(), keptRow};
 }
 
@@ -121,7 +126,7 @@ LayerPlayer::Cached Player::cachedIn(const RowStore &store, int64_t layer,
 // Calls of the model
 //===----------------------------------------------------------------------===//
 
-Result<RowSet> Player::values(int64_t layer) {
+Result<RowSet> ProgramExecutor::values(int64_t layer) {
   if (Status status = enter(layer, Stage::Values); !status)
     return status.takeError();
   for (const std::unique_ptr<Sequence> &each : sequences) {
@@ -148,9 +153,9 @@ Result<RowSet> Player::values(int64_t layer) {
 
 /// In the first layer V depends on the token alone: rows that have not changed
 /// are all equally similar, and rounding would choose among them. So all rows
-/// are exact there. Source: dLLM-Cache (released code), which renews the first
-/// layer at every step.
-bool Player::choosesByValues(int64_t layer) const {
+/// are exact there. Source: dLLM-Cache (released code), which refreshes the
+/// first layer at every step.
+bool ProgramExecutor::choosesByValues(int64_t layer) const {
   return layer > 0 &&
          std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
            return each->rows.rows() > 0 &&
@@ -160,8 +165,8 @@ bool Player::choosesByValues(int64_t layer) const {
 
 /// Finds the rows whose V is least like the cached one.
 /// Source: dLLM-Cache (released code), adaptive partial updating.
-Status Player::pickLeastSimilar(int64_t layer,
-                                const AttentionTensors &tensors) {
+Status ProgramExecutor::pickLeastSimilar(int64_t layer,
+                                         const AttentionTensors &tensors) {
   auto chooses = [](const Sequence &sequence) {
     return sequence.rows.rows() > 0 &&
            sequence.rows.pass().exact == Pass::Exact::LeastSimilar;
@@ -193,8 +198,8 @@ Status Player::pickLeastSimilar(int64_t layer,
 }
 
 /// `similarity`: of the rows among which the pass chooses.
-void Player::pickLeastSimilarOf(Sequence &sequence,
-                                std::span<const float> similarity) const {
+void ProgramExecutor::pickLeastSimilarOf(
+    Sequence &sequence, std::span<const float> similarity) const {
   const Pass &pass = sequence.rows.pass();
   const std::vector<int32_t> &among = sequence.rows.amongRows();
   auto count =
@@ -214,9 +219,9 @@ void Player::pickLeastSimilarOf(Sequence &sequence,
     sequence.exact = Picked();
 }
 
-Result<LayerPlayer::Exact>
-Player::queriesAndKeys(int64_t layer, const PackedBatch &given,
-                       const AttentionTensors &tensors) {
+Result<LayerExecutor::Exact>
+ProgramExecutor::queriesAndKeys(int64_t layer, const PackedBatch &given,
+                                const AttentionTensors &tensors) {
   if (Status status = enter(layer, Stage::QueriesAndKeys); !status)
     return status.takeError();
   if (Status status = checkTensors(given, tensors); !status)
@@ -243,7 +248,7 @@ Player::queriesAndKeys(int64_t layer, const PackedBatch &given,
   return result;
 }
 
-Result<LayerPlayer::Cached> Player::projected(int64_t layer) {
+Result<LayerExecutor::Cached> ProgramExecutor::projected(int64_t layer) {
   if (Status status = enter(layer, Stage::Projected); !status)
     return status.takeError();
   if (schedule.reuse.attention != Reuse::Attention::Output) {
@@ -259,7 +264,7 @@ Result<LayerPlayer::Cached> Player::projected(int64_t layer) {
   return cachedIn(outputStore, layer, rows);
 }
 
-Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
+Result<LayerExecutor::Cached> ProgramExecutor::ffn(int64_t layer) {
   if (Status status = enter(layer, Stage::Ffn); !status)
     return status.takeError();
   Cached result;
@@ -288,7 +293,7 @@ Result<LayerPlayer::Cached> Player::ffn(int64_t layer) {
   return result;
 }
 
-void Player::traceLayer(int64_t layer) {
+void ProgramExecutor::traceLayer(int64_t layer) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
     if (sequence.rows.rows() == 0)
@@ -310,7 +315,7 @@ void Player::traceLayer(int64_t layer) {
                       .keyRows = positionsOf(sequence.exact),
                       .valueRows = positionsOf(valueRows(sequence)),
                       .ffnRows = positionsOf(ffnRows(sequence)),
-                      .renewed = renewedNow[s],
+                      .refreshed = refreshedNow[s],
                       .pairs = sequence.pairs});
   }
 }

@@ -1,4 +1,4 @@
-//===- PlayerTest.cpp - Passes, caches and corrections --------------------===//
+//===- ProgramExecutorTest.cpp - Passes, caches and corrections -----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -124,7 +124,7 @@ std::unique_ptr<ScheduleExecutor> compiled(const bundle::Manifest &manifest,
   return result ? std::move(*result) : nullptr;
 }
 
-/// The definitions: also plays what no bundle may hold.
+/// The definitions: also executes what no bundle may hold.
 std::unique_ptr<ScheduleExecutor> defined(const bundle::Manifest &manifest,
                                           const ModelConfig &config) {
   auto result = ReferenceExecutor::create(manifest, config, DType::F32);
@@ -132,8 +132,9 @@ std::unique_ptr<ScheduleExecutor> defined(const bundle::Manifest &manifest,
   return result ? std::move(*result) : nullptr;
 }
 
-/// Plays a run of one sequence with an executor and with ToyTruth, whose steps
-/// `describe` gives; every hidden state and every layer's rows must agree.
+/// Executes a run of one sequence with an executor and with ToyTruth, whose
+/// steps `describe` gives; every hidden state and every layer's rows must
+/// agree.
 void expectTruth(
     const bundle::Manifest &manifest, const ToyModel &model,
     SequenceShape shape, int64_t steps,
@@ -152,11 +153,11 @@ void expectTruth(
     auto batch = executor->beginStep(decoding.states.all(step, steps));
     ASSERT_TRUE(batch) << batch.error().text();
     ToyTruth::Step what = describe(step, decoding);
-    ASSERT_EQ(setOf((*batch)->positions), what.live);
+    ASSERT_EQ(setOf((*batch)->positions), what.active);
     auto found =
         model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens));
     ASSERT_TRUE(found) << found.error().text();
-    auto expected = truth.play(what, decoding.tokens);
+    auto expected = truth.execute(what, decoding.tokens);
     const int64_t hidden = model.config.hidden;
     for (int64_t row = 0; row < (*batch)->rows(); ++row)
       for (int64_t e = 0; e < hidden; ++e)
@@ -164,7 +165,7 @@ void expectTruth(
                     expected[(*batch)->positions[row]][e], 2e-4)
             << "position " << (*batch)->positions[row] << " element " << e;
     int64_t exactRows = 0;
-    if (what.live.empty())
+    if (what.active.empty())
       continue;
     ASSERT_EQ(executor->trace().size(), model.layers.size());
     for (const LayerTrace &layer : executor->trace()) {
@@ -195,7 +196,7 @@ bundle::Manifest denseManifest() {
 
 } // namespace
 
-TEST(Player, KeepsKeysAndValuesOfRowsThatAPassLeavesOut) {
+TEST(ProgramExecutor, KeepsKeysAndValuesOfRowsThatAPassLeavesOut) {
   // All rows every fourth step, else those undecoded and just committed.
   bundle::Manifest manifest = denseManifest();
   manifest.reuse.kv = true;
@@ -211,20 +212,20 @@ TEST(Player, KeepsKeysAndValuesOfRowsThatAPassLeavesOut) {
                 ToyTruth::Step what;
                 what.visible = range(0, 20);
                 if (step % 4 == 1) {
-                  what.live = what.visible;
+                  what.active = what.visible;
                   return what;
                 }
-                what.live = decoding.committedAt(step - 1);
+                what.active = decoding.committedAt(step - 1);
                 for (int32_t i = 0, left = 3; i < 20 && left > 0; ++i)
                   if (decoding.states.masked[0][i]) {
-                    what.live.insert(i);
+                    what.active.insert(i);
                     --left;
                   }
                 return what;
               });
 }
 
-TEST(Player, SeesOnlyVisiblePositions) {
+TEST(ProgramExecutor, SeesOnlyVisiblePositions) {
   // Decoded positions and the first four others, as every fifth step has them.
   bundle::Manifest manifest = denseManifest();
   manifest.reuse.kv = true;
@@ -255,11 +256,11 @@ TEST(Player, SeesOnlyVisiblePositions) {
                   for (int32_t i = 0; i < 18; ++i)
                     if (!decoding.states.masked[0][i])
                       visible.insert(i);
-                  what.live = visible;
+                  what.active = visible;
                 } else {
                   for (int32_t i : firstMasked(2))
                     if (visible.count(i))
-                      what.live.insert(i);
+                      what.active.insert(i);
                 }
                 what.visible = visible;
                 return what;
@@ -286,7 +287,7 @@ static ToyTruth::Set firstMasked(const Decoding &decoding, int64_t most) {
 /// All is visible and computed every fifth step. From the next one on it is
 /// what was then decoded and the first four others: what is kept of these
 /// follows them to their new places.
-static void playShrinking(Reuse reuse, Pass::Exact exact) {
+static void executeShrinking(Reuse reuse, Pass::Exact exact) {
   bundle::Manifest manifest = denseManifest();
   manifest.reuse = reuse;
   manifest.positions = {
@@ -312,7 +313,7 @@ static void playShrinking(Reuse reuse, Pass::Exact exact) {
       [&](int64_t step, const Decoding &decoding) {
         ToyTruth::Step what;
         if (step % 5 == 1) {
-          what.visible = what.live = visible = range(0, 20);
+          what.visible = what.active = visible = range(0, 20);
           return what;
         }
         if (step % 5 == 2)
@@ -329,21 +330,22 @@ static void playShrinking(Reuse reuse, Pass::Exact exact) {
           rows = visible;
         for (int32_t i : rows)
           if (visible.count(i))
-            what.live.insert(i);
+            what.active.insert(i);
         return what;
       },
       exact == Pass::Exact::Salient && !reuse.ffn);
   EXPECT_GT(moved, 2);
 }
 
-TEST(Player, KeptRowsFollowTheirPositions) {
-  playShrinking({.kv = true}, Pass::Exact::All);
-  playShrinking({true, Reuse::Attention::Context, true}, Pass::Exact::Salient);
-  playShrinking({true, Reuse::Attention::Propagated, true},
-                Pass::Exact::Salient);
+TEST(ProgramExecutor, KeptRowsFollowTheirPositions) {
+  executeShrinking({.kv = true}, Pass::Exact::All);
+  executeShrinking({true, Reuse::Attention::Context, true},
+                   Pass::Exact::Salient);
+  executeShrinking({true, Reuse::Attention::Propagated, true},
+                   Pass::Exact::Salient);
 }
 
-TEST(Player, AStepWithNothingLeftToShowComputesNothing) {
+TEST(ProgramExecutor, AStepWithNothingLeftToShowComputesNothing) {
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {set(Positions::Kind::Undecoded),
                         set(Positions::Kind::Fixed)};
@@ -366,7 +368,7 @@ TEST(Player, AStepWithNothingLeftToShowComputesNothing) {
   EXPECT_TRUE(executor->beginStep(states.all(3, 8)));
 }
 
-TEST(Player, VisiblePositionsMayComeWithTheRowsOfAStep) {
+TEST(ProgramExecutor, VisiblePositionsMayComeWithTheRowsOfAStep) {
   // Every fifth step as many first positions as are decoded, and four; then
   // besides all from the first masked one of that step to the sixth one now.
   bundle::Manifest manifest = denseManifest();
@@ -402,15 +404,15 @@ TEST(Player, VisiblePositionsMayComeWithTheRowsOfAStep) {
                     range(begin, *firstMasked(decoding, 6).rbegin() + 1);
                 what.visible = range(0, prefix);
                 what.visible.insert(rows.begin(), rows.end());
-                what.live = step % 5 == 1 ? what.visible : rows;
+                what.active = step % 5 == 1 ? what.visible : rows;
                 return what;
               });
 }
 
 /// Two full steps, then salient rows: of all positions every third step, else
 /// of the response.
-static void playSalient(Reuse reuse, bundle::Ratio below, double limit,
-                        Pass::Exact exact = Pass::Exact::Salient) {
+static void executeSalient(Reuse reuse, bundle::Ratio below, double limit,
+                           Pass::Exact exact = Pass::Exact::Salient) {
   bundle::Manifest manifest = denseManifest();
   manifest.reuse = reuse;
   manifest.positions = {set(Positions::Kind::Response)};
@@ -425,11 +427,11 @@ static void playSalient(Reuse reuse, bundle::Ratio below, double limit,
       manifest, model, {22, 8}, 12,
       [&](int64_t step, const Decoding &decoding) {
         ToyTruth::Step what;
-        what.visible = what.live = range(0, 22);
+        what.visible = what.active = range(0, 22);
         if (step <= 2)
           return what;
         if (step % 3 != 1)
-          what.live = range(8, 22);
+          what.active = range(8, 22);
         what.exact = exact;
         what.committed = decoding.committedAt(step - 1);
         what.below = limit;
@@ -438,25 +440,27 @@ static void playSalient(Reuse reuse, bundle::Ratio below, double limit,
       !reuse.ffn);
 }
 
-TEST(Player, FindsSalientRowsAndPropagatesWhatChanged) {
-  playSalient({true, Reuse::Attention::Propagated, true}, {999, 1000}, 0.999);
-  playSalient({true, Reuse::Attention::Propagated, true}, {99999, 100000},
-              0.99999);
-  playSalient({true, Reuse::Attention::Propagated, false}, {99, 100}, 0.99);
+TEST(ProgramExecutor, FindsSalientRowsAndPropagatesWhatChanged) {
+  executeSalient({true, Reuse::Attention::Propagated, true}, {999, 1000},
+                 0.999);
+  executeSalient({true, Reuse::Attention::Propagated, true}, {99999, 100000},
+                 0.99999);
+  executeSalient({true, Reuse::Attention::Propagated, false}, {99, 100}, 0.99);
 }
 
-TEST(Player, FindsSalientRowsWithoutPropagation) {
-  playSalient({true, Reuse::Attention::Context, true}, {9999, 10000}, 0.9999);
+TEST(ProgramExecutor, FindsSalientRowsWithoutPropagation) {
+  executeSalient({true, Reuse::Attention::Context, true}, {9999, 10000},
+                 0.9999);
 }
 
-TEST(Player, FindsRowsWhoseFfnAloneIsComputed) {
+TEST(ProgramExecutor, FindsRowsWhoseFfnAloneIsComputed) {
   for (Reuse::Attention attention :
        {Reuse::Attention::Context, Reuse::Attention::Propagated})
-    playSalient({true, attention, true}, {9999, 10000}, 0.9999,
-                Pass::Exact::SalientFfn);
+    executeSalient({true, attention, true}, {9999, 10000}, 0.9999,
+                   Pass::Exact::SalientFfn);
 }
 
-TEST(Player, RecomputesTheRowsWhoseValuesChangedMost) {
+TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
   for (Reuse::Attention attention :
        {Reuse::Attention::Output, Reuse::Attention::Context}) {
     bundle::Manifest manifest = denseManifest();
@@ -477,13 +481,13 @@ TEST(Player, RecomputesTheRowsWhoseValuesChangedMost) {
     expectTruth(manifest, model, {19, 6}, 13,
                 [&](int64_t step, const Decoding &) {
                   ToyTruth::Step what;
-                  what.visible = what.live = range(0, 19);
+                  what.visible = what.active = range(0, 19);
                   what.among = range(6, 19);
                   what.keep = 0.3;
                   if (step % 6 == 1)
                     return what;
                   if (step % 3 != 1)
-                    what.live = range(6, 19);
+                    what.active = range(6, 19);
                   if (step % 3 == 1 || step % 4 != 1)
                     what.exact = Pass::Exact::LeastSimilar;
                   return what;
@@ -491,7 +495,7 @@ TEST(Player, RecomputesTheRowsWhoseValuesChangedMost) {
   }
 }
 
-TEST(Player, AddsTheRowBeforeInShiftedModels) {
+TEST(ProgramExecutor, AddsTheRowBeforeInShiftedModels) {
   bundle::Manifest manifest = denseManifest();
   manifest.reuse.kv = true;
   manifest.positions = {set(Positions::Kind::Undecoded, 2)};
@@ -514,12 +518,12 @@ TEST(Player, AddsTheRowBeforeInShiftedModels) {
   }
 }
 
-TEST(Player, NothingLeftOutIsDenseBitForBit) {
+TEST(ProgramExecutor, NothingLeftOutIsDenseBitForBit) {
   // Rows of all positions, visible positions that are all, salient below 2 when
   // every row has just been committed, the least similar whole.
   ToyModel model(3, 4, 2, 7);
   const SequenceShape shape{21, 4};
-  auto play = [&](const bundle::Manifest &manifest, bool commitAll) {
+  auto execute = [&](const bundle::Manifest &manifest, bool commitAll) {
     std::vector<std::vector<float>> states;
     auto executor = compiled(manifest, model.config);
     if (!executor || !executor->beginRun({shape}, 5, 5))
@@ -543,7 +547,7 @@ TEST(Player, NothingLeftOutIsDenseBitForBit) {
     }
     return states;
   };
-  std::vector<std::vector<float>> dense = play(denseManifest(), false);
+  std::vector<std::vector<float>> dense = execute(denseManifest(), false);
   ASSERT_EQ(dense.size(), 5u);
 
   bundle::Manifest allRows = denseManifest();
@@ -554,18 +558,18 @@ TEST(Player, NothingLeftOutIsDenseBitForBit) {
   allRows.visible = 1;
   allRows.passes = {passOn(every(2)), Pass()};
   allRows.passes[1].rows = 0;
-  EXPECT_EQ(play(allRows, false), dense);
+  EXPECT_EQ(execute(allRows, false), dense);
 
   bundle::Manifest output = allRows;
   output.reuse.attention = Reuse::Attention::Output;
-  EXPECT_EQ(play(output, false), dense);
+  EXPECT_EQ(execute(output, false), dense);
 
   bundle::Manifest salient = denseManifest();
   salient.reuse = {true, Reuse::Attention::Propagated, true};
   salient.passes = {passOn(first(1)), Pass()};
   salient.passes[1].exact = Pass::Exact::Salient;
   salient.passes[1].below = {2, 1};
-  EXPECT_EQ(play(salient, true), dense);
+  EXPECT_EQ(execute(salient, true), dense);
 
   bundle::Manifest least = salient;
   least.reuse.attention = Reuse::Attention::Output;
@@ -574,10 +578,10 @@ TEST(Player, NothingLeftOutIsDenseBitForBit) {
   least.passes[1].exact = Pass::Exact::LeastSimilar;
   least.passes[1].keep = {1, 1};
   least.passes[1].among = 0;
-  EXPECT_EQ(play(least, false), dense);
+  EXPECT_EQ(execute(least, false), dense);
 }
 
-TEST(Player, SequencesKnowNothingOfEachOther) {
+TEST(ProgramExecutor, SequencesKnowNothingOfEachOther) {
   // Three sequences, each at its own place: what each computes in the batch is
   // what it computes alone, bit for bit.
   bundle::Manifest manifest = denseManifest();
@@ -657,7 +661,7 @@ TEST(Player, SequencesKnowNothingOfEachOther) {
   }
 }
 
-TEST(Player, RefusesToReadWhatNoStepHasComputed) {
+TEST(ProgramExecutor, RefusesToReadWhatNoStepHasComputed) {
   ToyModel model(1, 2, 1, 3);
   auto refusal = [&](bundle::Manifest manifest, int64_t step) -> std::string {
     auto executor =
@@ -715,16 +719,16 @@ TEST(Player, RefusesToReadWhatNoStepHasComputed) {
   lists.positions[1].cadence = every(2);
   lists.visible = 1;
   lists.selections[0].cadence = first(1);
-  bundle::Phase renew;
-  renew.when = {When::Kind::On, first(1)};
-  renew.attention = test::kernelNamed(lists, "dense_lse");
-  renew.refreshes = {{0, test::kernelNamed(lists, "select16")}};
+  bundle::Phase refreshing;
+  refreshing.when = {When::Kind::On, first(1)};
+  refreshing.attention = test::kernelNamed(lists, "dense_lse");
+  refreshing.refreshes = {{0, test::kernelNamed(lists, "select16")}};
   lists.rules[0].phases[0].attention = test::kernelNamed(lists, "columns16");
-  lists.rules[0].phases.insert(lists.rules[0].phases.begin(), renew);
+  lists.rules[0].phases.insert(lists.rules[0].phases.begin(), refreshing);
   EXPECT_EQ(refusal(lists, 2), "");
   EXPECT_NE(refusal(lists, 3).find("step 3 of sequence 0 reads selection "
                                    "'groups16' in layer 0, which has not been "
-                                   "renewed"),
+                                   "refreshed"),
             std::string::npos)
       << refusal(lists, 3);
 
@@ -734,8 +738,8 @@ TEST(Player, RefusesToReadWhatNoStepHasComputed) {
   due.positions = rows.positions;
   due.passes = rows.passes;
   due.selections[0].cadence = every(1);
-  renew.when = {};
-  due.rules[0].phases = {renew};
+  refreshing.when = {};
+  due.rules[0].phases = {refreshing};
   EXPECT_NE(refusal(due, 2).find("recompute all on its cadence"),
             std::string::npos)
       << refusal(due, 2);
@@ -748,7 +752,7 @@ TEST(Player, RefusesToReadWhatNoStepHasComputed) {
       << refusal(late, 1);
 }
 
-TEST(Player, CountsRowsAndBytes) {
+TEST(ProgramExecutor, CountsRowsAndBytes) {
   bundle::Manifest manifest = denseManifest();
   manifest.reuse = {true, Reuse::Attention::Output, true};
   manifest.positions = {set(Positions::Kind::Response)};
@@ -766,7 +770,7 @@ TEST(Player, CountsRowsAndBytes) {
         model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens)));
     int64_t rows = step == 1 ? 10 : 6;
     StepCounters counted = executor->counters();
-    EXPECT_EQ(counted.liveRows, rows);
+    EXPECT_EQ(counted.activeRows, rows);
     EXPECT_EQ(counted.queryRows, layers * rows);
     EXPECT_EQ(counted.keyRows, layers * rows);
     EXPECT_EQ(counted.valueRows, layers * rows);

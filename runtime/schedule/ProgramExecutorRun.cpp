@@ -1,4 +1,4 @@
-//===- PlayerRun.cpp - Runs and steps of a player -------------------------===//
+//===- ProgramExecutorRun.cpp - Runs and steps of an executor -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 #include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
 #include "runtime/base/Machine.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,8 +21,9 @@ using bundle::Pass;
 using bundle::Reuse;
 using bundle::Selection;
 
-Player::Player(bundle::Manifest manifest, const ModelConfig &config,
-               DType dtype, std::unique_ptr<RowMemory> rows)
+ProgramExecutor::ProgramExecutor(bundle::Manifest manifest,
+                                 const ModelConfig &config, DType dtype,
+                                 std::unique_ptr<RowMemory> rows)
     : schedule(std::move(manifest)), layers(config.layers),
       hidden(config.hidden), queryHeads(config.queryHeads),
       kvHeads(config.kvHeads), headDim(config.headDim),
@@ -44,7 +45,7 @@ static Status checkPass(const Pass &pass, const Reuse &reuse) {
   return Status::success();
 }
 
-Status Player::fit() {
+Status ProgramExecutor::fit() {
   if (layers < 1 || kvHeads < 1 || headDim < 1 || queryHeads < 1 ||
       queryHeads % kvHeads != 0)
     return Error("a model with " + std::to_string(layers) + " layers, " +
@@ -85,7 +86,8 @@ Status Player::fit() {
 // Runs
 //===----------------------------------------------------------------------===//
 
-Status Player::checkShapes(const std::vector<SequenceShape> &shapes) const {
+Status
+ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
   if (shapes.empty())
     return Error("a run needs at least one sequence");
   __int128 pairs = 0, rows = 0;
@@ -116,7 +118,7 @@ Status Player::checkShapes(const std::vector<SequenceShape> &shapes) const {
 
 /// The most visible positions of each sequence.
 std::vector<int64_t>
-Player::placesOf(const std::vector<SequenceShape> &shapes) const {
+ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
   SequenceRows rows(schedule, shifted);
   std::vector<int64_t> places;
   for (const SequenceShape &shape : shapes)
@@ -124,7 +126,8 @@ Player::placesOf(const std::vector<SequenceShape> &shapes) const {
   return places;
 }
 
-IndexListShape Player::listShape(const std::vector<int64_t> &places) const {
+IndexListShape
+ProgramExecutor::listShape(const std::vector<int64_t> &places) const {
   return {schedule.selections,
           program.keeps(),
           places,
@@ -133,12 +136,14 @@ IndexListShape Player::listShape(const std::vector<int64_t> &places) const {
           kvHeads};
 }
 
-int64_t Player::listBytes(const std::vector<SequenceShape> &shapes) const {
+int64_t
+ProgramExecutor::listBytes(const std::vector<SequenceShape> &shapes) const {
   return checkShapes(shapes) ? IndexLists::bytesFor(listShape(placesOf(shapes)))
                              : 0;
 }
 
-int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
+int64_t
+ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   if (!checkShapes(shapes))
     return 0; // beginRun refuses them before it allocates
   std::vector<int64_t> places = placesOf(shapes);
@@ -169,7 +174,7 @@ int64_t Player::runBytes(const std::vector<SequenceShape> &shapes) const {
 }
 
 /// Elements of the widest row that the schedule keeps.
-int64_t Player::widestRow() const {
+int64_t ProgramExecutor::widestRow() const {
   return std::max({kvWidth(), keepsContext() ? attentionWidth() : 0,
                    schedule.reuse.ffn ||
                            schedule.reuse.attention == Reuse::Attention::Output
@@ -177,7 +182,7 @@ int64_t Player::widestRow() const {
                        : 0});
 }
 
-void Player::endRun() {
+void ProgramExecutor::endRun() {
   running = underWay = false;
   sequences.clear();
   lists = IndexLists();
@@ -190,8 +195,8 @@ void Player::endRun() {
     buffer->reset();
 }
 
-Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
-                        int64_t blockSteps) {
+Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
+                                 int64_t totalSteps, int64_t blockSteps) {
   endRun();
   counted = {};
   traced.clear();
@@ -296,7 +301,7 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
     sequences.back()->rows.beginRun(shape);
   }
   knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), {});
-  renewedNow.assign(sequences.size(), {});
+  refreshedNow.assign(sequences.size(), {});
   batch = {};
   layerNow = layers; // no step has begun
   stageNow = Stage::Values;
@@ -309,7 +314,7 @@ Status Player::beginRun(std::vector<SequenceShape> shapes, int64_t totalSteps,
 //===----------------------------------------------------------------------===//
 
 Result<const PackedBatch *>
-Player::beginStep(std::span<const SequenceState> states) {
+ProgramExecutor::beginStep(std::span<const SequenceState> states) {
   counted = {};
   traced.clear();
   mapped.clear();
@@ -334,22 +339,22 @@ Player::beginStep(std::span<const SequenceState> states) {
           "step " + std::to_string(states[s].place.step) + " of sequence " +
           std::to_string(s));
     const SequenceRows &rows = sequences[s]->rows;
-    for (int32_t place : rows.livePlaces()) {
+    for (int32_t place : rows.activePlaces()) {
       batch.positions.push_back(rows.positions()[place]);
       keptRow.push_back(static_cast<int32_t>(starts[s] + place));
     }
     batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));
   }
-  counted.liveRows = batch.rows();
+  counted.activeRows = batch.rows();
   layerNow = 0;
   return &batch;
 }
 
-Status Player::beginSequence(int64_t s, const SequenceState &state) {
+Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
   Sequence &sequence = *sequences[s];
   if (Status status = sequence.rows.beginStep(state); !status)
     return status;
-  if (!sequence.rows.active())
+  if (!sequence.rows.inStep())
     return Status::success();
   const SequenceRows &rows = sequence.rows;
   if (rows.n() == 0)
@@ -372,7 +377,7 @@ Status Player::beginSequence(int64_t s, const SequenceState &state) {
 }
 
 /// Brings what is kept of a sequence to the places that its positions now have.
-Status Player::moveRows(int64_t s) {
+Status ProgramExecutor::moveRows(int64_t s) {
   const SequenceRows &rows = sequences[s]->rows;
   std::vector<int32_t> from, between, to;
   for (size_t i = 0; i < rows.movedFrom().size(); ++i) {
@@ -402,17 +407,17 @@ Status Player::moveRows(int64_t s) {
 }
 
 /// Selections are scored from the queries and keys of all visible rows.
-Status Player::checkRefreshes(int64_t s) const {
+Status ProgramExecutor::checkRefreshes(int64_t s) const {
   const Sequence &sequence = *sequences[s];
   if (sequence.rows.whole() || sequence.rows.rows() == 0)
     return Status::success();
   for (int64_t layer = 0; layer < layers; ++layer)
     for (const bundle::Phase::Refresh &refresh :
          phaseOf(layer, sequence).refreshes)
-      if (program.renews(refresh.selection, sequence.rows.place()))
+      if (program.refreshes(refresh.selection, sequence.rows.place()))
         return Error("selection '" +
                      schedule.selections[refresh.selection].name +
-                     "' is renewed, which takes all " +
+                     "' is refreshed, which takes all " +
                      std::to_string(sequence.rows.n()) +
                      " visible rows, but the pass computes " +
                      std::to_string(sequence.rows.rows()) +
@@ -420,12 +425,12 @@ Status Player::checkRefreshes(int64_t s) const {
   return Status::success();
 }
 
-bool Player::inCommitSet(int64_t sequence, int64_t position) const {
+bool ProgramExecutor::inCommitSet(int64_t sequence, int64_t position) const {
   return sequences[sequence]->rows.inCommitSet(position);
 }
 
-Result<std::vector<SelectionView>> Player::selections(int64_t layer,
-                                                      int64_t sequence) const {
+Result<std::vector<SelectionView>>
+ProgramExecutor::selections(int64_t layer, int64_t sequence) const {
   std::vector<SelectionView> views;
   if (!running || layer < 0 || layer >= layers || sequence < 0 ||
       sequence >= static_cast<int64_t>(sequences.size()))

@@ -1,4 +1,4 @@
-//===- PlayerMaps.cpp - Pictures of a layer's attention -------------------===//
+//===- ProgramExecutorMaps.cpp - Pictures of a layer's attention ----------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 #include "runtime/base/Parallel.h"
 #include "runtime/schedule/PairCount.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 #include "runtime/tensor/Convert.h"
 
 #include <algorithm>
@@ -27,14 +27,14 @@ using bundle::Selection;
 using bundle::Term;
 
 /// The pairs to draw: those of the phase's kernel, or where that is dense those
-/// of the selections that the step renews, which later steps read.
+/// of the selections that the step refreshes, which later steps read.
 static std::vector<Term> pictured(const std::vector<Term> &terms,
-                                  const std::vector<int64_t> &renewed,
+                                  const std::vector<int64_t> &refreshed,
                                   const std::vector<Selection> &selections) {
   if (!terms.empty())
     return terms;
   std::vector<Term> result;
-  for (int64_t s : renewed)
+  for (int64_t s : refreshed)
     result.push_back({.kind = selections[s].kind == Selection::Kind::Columns
                                   ? Term::Kind::Columns
                                   : Term::Kind::Blocks,
@@ -42,18 +42,19 @@ static std::vector<Term> pictured(const std::vector<Term> &terms,
   return result;
 }
 
-Status Player::mapLayer(int64_t layer, const AttentionTensors &tensors) {
+Status ProgramExecutor::mapLayer(int64_t layer,
+                                 const AttentionTensors &tensors) {
   Sequence &sequence = *sequences.front();
-  const int64_t live = sequence.rows.rows(), n = sequence.rows.n();
+  const int64_t active = sequence.rows.rows(), n = sequence.rows.n();
   const int64_t length = sequence.rows.shape().length;
   const int64_t cells = std::min(mapping.cells, length);
-  if (sequence.exact.count(live) == 0)
+  if (sequence.exact.count(active) == 0)
     return Status::success();
   auto cellOf = [&](int64_t position) { return position * cells / length; };
 
   // Of each cell some rows, evenly.
   std::vector<std::vector<int32_t>> rowsOf(static_cast<size_t>(cells));
-  for (int64_t i = 0; i < sequence.exact.count(live); ++i) {
+  for (int64_t i = 0; i < sequence.exact.count(active); ++i) {
     int64_t row = sequence.exact.all ? i : sequence.exact.rows[i];
     rowsOf[cellOf(batch.positions[batch.offsets[0] + row])].push_back(
         static_cast<int32_t>(row));
@@ -71,7 +72,7 @@ Status Player::mapLayer(int64_t layer, const AttentionTensors &tensors) {
       const int32_t row = rowsOf[c][k * all / some];
       index.push_back(static_cast<int32_t>(batch.offsets[0]) + row);
       cell.push_back(static_cast<int32_t>(c));
-      place.push_back(sequence.rows.livePlaces()[row]);
+      place.push_back(sequence.rows.activePlaces()[row]);
     }
   }
 
@@ -101,7 +102,7 @@ Status Player::mapLayer(int64_t layer, const AttentionTensors &tensors) {
 
   // The lists, on the host.
   std::vector<Term> terms = pictured(schedule.kernels[kernel].terms,
-                                     renewedNow.front(), schedule.selections);
+                                     refreshedNow.front(), schedule.selections);
   args.sinks = bundle::sinkBound(terms, length);
   std::vector<int64_t> groups;
   std::vector<std::unique_ptr<int32_t[]>> memories(terms.size());

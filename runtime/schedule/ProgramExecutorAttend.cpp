@@ -1,4 +1,4 @@
-//===- PlayerAttend.cpp - The attention of a layer ------------------------===//
+//===- ProgramExecutorAttend.cpp - The attention of a layer ---------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/schedule/PairCount.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,20 +35,23 @@ std::byte *rowOf(void *tensor, int64_t row, int64_t stride, DType dtype) {
 
 } // namespace
 
-/// How a step of `sequence` in `phase` renews a selection; null: it does not.
-const Phase::Refresh *Player::dueRefresh(const Phase &phase, int64_t selection,
-                                         const Sequence &sequence) const {
+/// How a step of `sequence` in `phase` refreshes a selection; null: it does
+/// not.
+const Phase::Refresh *
+ProgramExecutor::dueRefresh(const Phase &phase, int64_t selection,
+                            const Sequence &sequence) const {
   auto found = std::find_if(
       phase.refreshes.begin(), phase.refreshes.end(),
       [&](const Phase::Refresh &each) { return each.selection == selection; });
   return found != phase.refreshes.end() &&
-                 program.renews(selection, sequence.rows.place())
+                 program.refreshes(selection, sequence.rows.place())
              ? &*found
              : nullptr;
 }
 
 /// The launch of a kernel, which is added where there is none.
-Player::Launch &Player::launchOf(std::vector<Launch> &all, size_t kernel) {
+ProgramExecutor::Launch &ProgramExecutor::launchOf(std::vector<Launch> &all,
+                                                   size_t kernel) {
   auto found = std::find_if(all.begin(), all.end(), [&](const Launch &each) {
     return each.kernel == kernel;
   });
@@ -56,7 +59,7 @@ Player::Launch &Player::launchOf(std::vector<Launch> &all, size_t kernel) {
 }
 
 /// Every list that this layer reads has been filled, or will be before.
-Status Player::checkLists(int64_t layer) const {
+Status ProgramExecutor::checkLists(int64_t layer) const {
   for (size_t s = 0; s < sequences.size(); ++s) {
     if (sequences[s]->rows.rows() == 0)
       continue;
@@ -69,7 +72,7 @@ Status Player::checkLists(int64_t layer) const {
             " of sequence " + std::to_string(s) + " reads selection '" +
             schedule.selections[selection].name + "' in layer " +
             std::to_string(layer) +
-            ", which has not been renewed since its visible positions "
+            ", which has not been refreshed since its visible positions "
             "last changed; name a step before this one in its cadence");
   }
   return Status::success();
@@ -79,10 +82,10 @@ Status Player::checkLists(int64_t layer) const {
 // Caches and gathered rows
 //===----------------------------------------------------------------------===//
 
-/// Renews the cached K of exact rows and the cached V of all rows whose V was
-/// computed; keeps what V changed by where it will be propagated.
-Status Player::storeKeysAndValues(int64_t layer,
-                                  const AttentionTensors &tensors) {
+/// Refreshes the cached K of exact rows and the cached V of all rows whose V
+/// was computed; keeps what V changed by where it will be propagated.
+Status ProgramExecutor::storeKeysAndValues(int64_t layer,
+                                           const AttentionTensors &tensors) {
   const int64_t width = kvWidth(), bytes = width * byteSize(dtype);
   Moves keys, values, changed; // rows of the batch to rows of the stores
   for (size_t s = 0; s < sequences.size(); ++s) {
@@ -122,7 +125,7 @@ Status Player::storeKeysAndValues(int64_t layer,
 
 /// Lays out a sequence's gathered rows, the exact ones first and behind them
 /// those to correct; adds their queries to `queries`.
-void Player::gather(int64_t s, Moves &queries) {
+void ProgramExecutor::gather(int64_t s, Moves &queries) {
   Sequence &sequence = *sequences[s];
   sequence.gathered = sequence.exact.rows;
   if (sequence.propagates) {
@@ -136,7 +139,7 @@ void Player::gather(int64_t s, Moves &queries) {
   sequence.places.clear();
   int64_t to = starts[s];
   for (int32_t row : sequence.gathered) {
-    sequence.places.push_back(sequence.rows.livePlaces()[row]);
+    sequence.places.push_back(sequence.rows.activePlaces()[row]);
     queries.add(batch.offsets[s] + row, to++);
   }
 }
@@ -145,9 +148,10 @@ void Player::gather(int64_t s, Moves &queries) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Arguments for all live rows of a sequence, in the model's tensors.
-abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
-                                  const AttentionTensors &tensors) {
+/// Arguments for all active rows of a sequence, in the model's tensors.
+abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
+                                           size_t kernel,
+                                           const AttentionTensors &tensors) {
   const SequenceRows &rows = sequences[s]->rows;
   abi::AttentionArgs args{};
   int64_t first = batch.offsets[s];
@@ -173,7 +177,7 @@ abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
   for (size_t c = 0; c < listsOf[kernel].size(); ++c)
     args.lists[c] = lists.list(layer, s, listsOf[kernel][c]);
   args.rows = rows.rows();
-  args.place = rows.livePlaces().data();
+  args.place = rows.activePlaces().data();
   args.position = rows.positions().data();
   args.sinks =
       bundle::sinkBound(schedule.kernels[kernel].terms, rows.shape().length);
@@ -182,7 +186,8 @@ abi::AttentionArgs Player::argsOf(int64_t layer, int64_t s, size_t kernel,
 
 /// Fills in `launches`, one for each attention kernel that some sequence runs,
 /// and brings the queries of rows together that are not all of a sequence's.
-Status Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
+Status ProgramExecutor::planLaunches(int64_t layer,
+                                     const AttentionTensors &tensors) {
   Moves queries; // rows of the batch to rows of the gathered ones
   launches.clear();
   for (size_t at = 0; at < sequences.size(); ++at) {
@@ -233,8 +238,8 @@ Status Player::planLaunches(int64_t layer, const AttentionTensors &tensors) {
 }
 
 /// Counts what a kernel computes for the rows of `args` of a sequence.
-Status Player::countPairs(int64_t layer, int64_t s, size_t kernel,
-                          const abi::AttentionArgs &args) {
+Status ProgramExecutor::countPairs(int64_t layer, int64_t s, size_t kernel,
+                                   const abi::AttentionArgs &args) {
   Result<int64_t> pairs = pairsOf(layer, s, kernel, args);
   if (!pairs)
     return pairs.takeError().withContext("layer " + std::to_string(layer) +
@@ -244,8 +249,9 @@ Status Player::countPairs(int64_t layer, int64_t s, size_t kernel,
 }
 
 /// Pairs of all heads.
-Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
-                                abi::AttentionArgs args) {
+Result<int64_t> ProgramExecutor::pairsOf(int64_t layer, int64_t s,
+                                         size_t kernel,
+                                         abi::AttentionArgs args) {
   const std::vector<bundle::Term> &terms = schedule.kernels[kernel].terms;
   if (terms.empty())
     return queryHeads * args.rows * args.n;
@@ -298,14 +304,15 @@ Result<int64_t> Player::pairsOf(int64_t layer, int64_t s, size_t kernel,
 // What rows that are not exact contribute
 //===----------------------------------------------------------------------===//
 
-/// Completes the output of all rows from what was gathered and cached, renews
-/// the cached contexts and finds the next layer's salient rows.
+/// Completes the output of all rows from what was gathered and cached,
+/// refreshes the cached contexts and finds the next layer's salient rows.
 /// Source: DyLLM, algorithm 1 and released code.
-Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
+Status ProgramExecutor::combine(int64_t layer,
+                                const AttentionTensors &tensors) {
   const int64_t width = attentionWidth(), bytes = width * byteSize(dtype);
   Moves placed;    // gathered rows to those of the output
   Moves unchanged; // kept rows to those of the output
-  Moves renewed;   // rows of the output to kept ones
+  Moves refreshed; // rows of the output to kept ones
   Moves compared;  // likewise, and compared
   Moves added;     // gathered rows to kept ones, which they add to
   std::vector<int32_t> addedOutput; // their rows of the output
@@ -315,13 +322,13 @@ Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
   bool anyCompares = false;
   for (size_t s = 0; s < sequences.size(); ++s) {
     const Sequence &sequence = *sequences[s];
-    const int64_t live = sequence.rows.rows(), first = batch.offsets[s];
-    const bool compares = live > 0 && sequence.rows.pass().comparesContexts();
-    if (live == 0 || (!keepsContext() && sequence.exact.all))
+    const int64_t active = sequence.rows.rows(), first = batch.offsets[s];
+    const bool compares = active > 0 && sequence.rows.pass().comparesContexts();
+    if (active == 0 || (!keepsContext() && sequence.exact.all))
       continue;
     anyCompares |= compares;
-    const int64_t exact = sequence.exact.count(live);
-    std::vector<bool> gathered(static_cast<size_t>(live), sequence.exact.all);
+    const int64_t exact = sequence.exact.count(active);
+    std::vector<bool> gathered(static_cast<size_t>(active), sequence.exact.all);
     if (!sequence.exact.all && sequence.exactBlock >= 0)
       for (size_t i = 0; i < sequence.gathered.size(); ++i) {
         int64_t row = sequence.gathered[i];
@@ -340,13 +347,13 @@ Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
       int64_t row = first + (sequence.exact.all ? i : sequence.exact.rows[i]);
       if (compares)
         similarityAt[row] = static_cast<int32_t>(compared.from.size());
-      (compares ? compared : renewed).add(row, keptRow[row]);
+      (compares ? compared : refreshed).add(row, keptRow[row]);
     }
-    for (int64_t row = 0; row < live; ++row)
+    for (int64_t row = 0; row < active; ++row)
       if (!gathered[row])
         unchanged.add(keptRow[first + row], first + row);
-    counted.cacheBytesWritten += live * bytes;
-    counted.cacheBytesRead += (compares ? live : live - exact) * bytes;
+    counted.cacheBytesWritten += active * bytes;
+    counted.cacheBytesRead += (compares ? active : active - exact) * bytes;
   }
   auto outputRows = [&](std::span<const int32_t> rows) {
     return RowTable{tensors.output, tensors.outputStride, rows};
@@ -365,8 +372,8 @@ Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
       !status)
     return status;
   if (Status status =
-          memory->copy(outputRows(renewed.from),
-                       tableOf(contextStore, layer, renewed.to), width);
+          memory->copy(outputRows(refreshed.from),
+                       tableOf(contextStore, layer, refreshed.to), width);
       !status)
     return status;
   if (Status status =
@@ -402,18 +409,18 @@ Status Player::combine(int64_t layer, const AttentionTensors &tensors) {
 
 /// `similarityAt` [batch rows]: the place of each row's similarity; -1: the row
 /// is as it was.
-void Player::pickSalient(std::span<const float> similarity,
-                         std::span<const int32_t> similarityAt) {
+void ProgramExecutor::pickSalient(std::span<const float> similarity,
+                                  std::span<const int32_t> similarityAt) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
-    const int64_t live = sequence.rows.rows();
-    if (live == 0 || !sequence.rows.pass().comparesContexts())
+    const int64_t active = sequence.rows.rows();
+    if (active == 0 || !sequence.rows.pass().comparesContexts())
       continue;
     const bundle::Ratio below = sequence.rows.pass().below;
     double limit =
         static_cast<double>(below.num) / static_cast<double>(below.den);
     sequence.salient = {false, {}};
-    for (int64_t row = 0; row < live; ++row) {
+    for (int64_t row = 0; row < active; ++row) {
       int32_t at = similarityAt[batch.offsets[s] + row];
       double value = at < 0 ? 1 : static_cast<double>(similarity[at]);
       if (!(value >= limit)) // NaN is salient
@@ -423,7 +430,7 @@ void Player::pickSalient(std::span<const float> similarity,
 }
 
 /// The changes of V of this layer are no longer needed.
-Status Player::clearDelta() {
+Status ProgramExecutor::clearDelta() {
   std::vector<int32_t> rows;
   for (size_t s = 0; s < sequences.size(); ++s)
     if (sequences[s]->rows.rows() > 0 && sequences[s]->propagates)
@@ -440,9 +447,9 @@ Status Player::clearDelta() {
 /// Runs attention once more for the log-sum-exps that a selection is scored by
 /// where attention's own are not those: with another scale, or over the keys of
 /// the second span alone. `args` are attention's.
-Status Player::scoringLse(const Selection &selection, size_t kernel,
-                          abi::AttentionArgs args, abi::SelectArgs &select,
-                          int64_t start) {
+Status ProgramExecutor::scoringLse(const Selection &selection, size_t kernel,
+                                   abi::AttentionArgs args,
+                                   abi::SelectArgs &select, int64_t start) {
   if (!needsScoring)
     return Status::success();
   args.output = rowOf(scoringO.get(), start, attentionWidth(), dtype);
@@ -476,9 +483,10 @@ Status Player::scoringLse(const Selection &selection, size_t kernel,
   return runner->attend(kernel, std::span(&args, 1));
 }
 
-/// Renews what attention is to read in this very step. Its rows are all visible
-/// ones, and the output is a place that attention writes after.
-Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
+/// Refreshes what attention is to read in this very step. Its rows are all
+/// visible ones, and the output is a place that attention writes after.
+Status ProgramExecutor::scoreFirst(int64_t layer,
+                                   const AttentionTensors &tensors) {
   std::vector<Launch> scored;
   for (size_t at = 0; at < sequences.size(); ++at) {
     Sequence &sequence = *sequences[at];
@@ -486,12 +494,12 @@ Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
     if (sequence.rows.rows() == 0)
       continue;
     const Phase &phase = phaseOf(layer, sequence);
-    if (phase.scoring < 0 || std::none_of(
-                                 phase.refreshes.begin(), phase.refreshes.end(),
-                                 [&](const Phase::Refresh &each) {
-                                   return program.renews(each.selection,
-                                                         sequence.rows.place());
-                                 }))
+    if (phase.scoring < 0 ||
+        std::none_of(
+            phase.refreshes.begin(), phase.refreshes.end(),
+            [&](const Phase::Refresh &each) {
+              return program.refreshes(each.selection, sequence.rows.place());
+            }))
       continue;
     const auto kernel = static_cast<size_t>(phase.scoring);
     Launch &launch = launchOf(scored, kernel);
@@ -507,16 +515,16 @@ Status Player::scoreFirst(int64_t layer, const AttentionTensors &tensors) {
   return refresh(layer, scored, /*first=*/true);
 }
 
-/// Renews the selections that are due from this layer's Q, K and the
+/// Refreshes the selections that are due from this layer's Q, K and the
 /// log-sum-exps of `scored`: those of phases that score before they attend
 /// (`first`), or of the others.
-Status Player::refresh(int64_t layer, std::span<const Launch> scored,
-                       bool first) {
+Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
+                                bool first) {
   for (const Launch &launch : scored)
     for (size_t selection = 0; selection < schedule.selections.size();
          ++selection) {
       std::vector<abi::SelectArgs> blocks;
-      std::vector<int64_t> renewed;
+      std::vector<int64_t> refreshed;
       size_t kernel = 0;
       for (size_t at = 0; at < sequences.size(); ++at) {
         auto s = static_cast<int64_t>(at);
@@ -553,20 +561,20 @@ Status Player::refresh(int64_t layer, std::span<const Launch> scored,
             !status)
           return status;
         blocks.push_back(args);
-        renewed.push_back(s);
+        refreshed.push_back(s);
       }
       if (blocks.empty())
         continue;
       if (Status status = runner->select(kernel, blocks); !status)
         return status;
-      for (int64_t s : renewed) {
+      for (int64_t s : refreshed) {
         int64_t n = sequences[s]->rows.n();
         lists.markFilled(layer, s, static_cast<int64_t>(selection));
         size_t kernels = schedule.kernels.size();
         std::fill_n(knownPairs.begin() +
                         (layer * sequences.size() + s) * kernels,
                     kernels, KnownPairs());
-        renewedNow[s].push_back(static_cast<int64_t>(selection));
+        refreshedNow[s].push_back(static_cast<int64_t>(selection));
         counted.scorePairs += n * n * queryHeads;
         ++counted.refreshes;
       }
@@ -578,8 +586,8 @@ Status Player::refresh(int64_t layer, std::span<const Launch> scored,
 // The layer
 //===----------------------------------------------------------------------===//
 
-Status Player::attend(int64_t layer, const PackedBatch &given,
-                      const AttentionTensors &tensors) {
+Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
+                               const AttentionTensors &tensors) {
   if (Status status = enter(layer, Stage::Attend); !status)
     return status;
   if (Status status = checkTensors(given, tensors); !status)
@@ -587,8 +595,8 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
   if (Status status = checkLists(layer); !status)
     return status;
   underWay = true;
-  for (std::vector<int64_t> &renewed : renewedNow)
-    renewed.clear();
+  for (std::vector<int64_t> &refreshed : refreshedNow)
+    refreshed.clear();
   if (schedule.reuse.kv)
     if (Status status = storeKeysAndValues(layer, tensors); !status)
       return status;
@@ -603,7 +611,7 @@ Status Player::attend(int64_t layer, const PackedBatch &given,
       return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences) {
     int64_t length = sequence->rows.shape().length;
-    if (sequence->rows.active())
+    if (sequence->rows.inStep())
       counted.densePairs += queryHeads * length * length;
   }
   if (Status status = combine(layer, tensors); !status)

@@ -1,19 +1,19 @@
-//===- Rehearsal.h - A run without a model ----------------------*- C++ -*-===//
+//===- Simulation.h - A run without a model --------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Plays the rows of a schedule over one sequence with the runtime's own rules
-// and made-up confidences: what is visible, recomputed and committed at each
-// step. How many positions these are is that of every run where the schedule
-// leaves it to no confidence; which ones is one run of many.
+// Executes the rows of a schedule over one sequence with the runtime's own
+// rules and made-up confidences: what is visible, recomputed and committed at
+// each step. How many positions these are is that of every run where the
+// schedule leaves it to no confidence; which ones is one run of many.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
-#define HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
+#ifndef HEDDLE_TOOLS_EXPLAIN_SIMULATION_H
+#define HEDDLE_TOOLS_EXPLAIN_SIMULATION_H
 
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
@@ -41,8 +41,8 @@ struct RunLog {
 /// Reads the lines of a log. An error names the line that is none.
 Result<RunLog> readRunLog(const std::string &text);
 
-/// The run that is rehearsed: one sequence.
-struct RehearsalRequest {
+/// The run that is simulated: one sequence.
+struct SimulationRequest {
   int64_t steps = 0;       ///< planned
   int64_t length = 0;      ///< tokens, prompt included
   int64_t prompt = 0;      ///< tokens of the prompt
@@ -58,13 +58,13 @@ struct RehearsalRequest {
   const RunLog *follow = nullptr;        ///< commit what this run committed
 };
 
-/// A step of the rehearsal; spans live until the observer returns.
-struct RehearsedStep {
+/// A step of the simulation; spans live until the observer returns.
+struct SimulatedStep {
   bundle::StepPlace place{};
   const bundle::Pass *pass = nullptr; ///< what the step computes exactly
-  int64_t justCommitted = 0; ///< live rows that became tokens the step before
+  int64_t justCommitted = 0; ///< active rows that became tokens the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
-  std::span<const int32_t> live{};    ///< positions whose rows the step takes
+  std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
   std::span<const int32_t> among{};   ///< of these, those of which the run
                                       ///< decides how many a layer computes
@@ -73,17 +73,17 @@ struct RehearsedStep {
   std::span<const int32_t> commits{}; ///< positions, ascending
 };
 
-/// Positions times steps that a rehearsal takes at most: some seconds.
-inline constexpr int64_t maxRehearsed = int64_t(1) << 30;
+/// Positions times steps that a simulation takes at most: some seconds.
+inline constexpr int64_t maxSimulated = int64_t(1) << 30;
 
 /// Calls `observer` for each step of the run. Ends with the response, or after
 /// twice the planned steps: confidences decide when blocks end that do not
 /// commit by quota. An error when the schedule cannot run at these lengths, or
-/// steps times length is above maxRehearsed.
-Status rehearse(const bundle::Manifest &manifest,
-                const RehearsalRequest &request,
-                const std::function<void(const RehearsedStep &)> &observer);
+/// steps times length is above maxSimulated.
+Status simulate(const bundle::Manifest &manifest,
+                const SimulationRequest &request,
+                const std::function<void(const SimulatedStep &)> &observer);
 
 } // namespace heddle::explain
 
-#endif // HEDDLE_TOOLS_EXPLAIN_REHEARSAL_H
+#endif // HEDDLE_TOOLS_EXPLAIN_SIMULATION_H

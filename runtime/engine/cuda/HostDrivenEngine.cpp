@@ -1,17 +1,17 @@
-//===- PlayedEngine.cpp - Steps that are decided as they come -------------===//
+//===- HostDrivenEngine.cpp - Steps that are decided as they come ---------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/engine/cuda/PlayedEngine.h"
+#include "runtime/engine/cuda/HostDrivenEngine.h"
 
 #include "runtime/denoise/ModelEngine.h"
 #include "runtime/engine/cuda/Model.h"
 #include "runtime/engine/cuda/RowMemory.h"
 #include "runtime/engine/cuda/Runner.h"
-#include "runtime/schedule/Player.h"
+#include "runtime/schedule/ProgramExecutor.h"
 
 #include <algorithm>
 #include <string>
@@ -21,36 +21,36 @@ namespace heddle::rt::cuda {
 
 namespace {
 
-class DevicePlayer final : public Player {
+class DeviceExecutor final : public ProgramExecutor {
 public:
-  static Result<std::unique_ptr<DevicePlayer>>
+  static Result<std::unique_ptr<DeviceExecutor>>
   create(const Context &context, const Stream &stream, const Module &module,
          const RowKernels &rows, RowUploads &uploads,
          const bundle::Manifest &manifest, const ModelConfig &config,
          DType dtype) {
-    std::unique_ptr<DevicePlayer> player(
-        new DevicePlayer(manifest, config, dtype,
-                         std::make_unique<DeviceRowMemory>(
-                             context, stream, rows, uploads, dtype)));
-    if (Status s = player->fit(); !s)
+    std::unique_ptr<DeviceExecutor> executor(
+        new DeviceExecutor(manifest, config, dtype,
+                           std::make_unique<DeviceRowMemory>(
+                               context, stream, rows, uploads, dtype)));
+    if (Status s = executor->fit(); !s)
       return s.takeError();
     Result<ScheduleKernels> kernels =
-        ScheduleKernels::bind(context, module, player->manifest(),
-                              player->stepProgram(), config, dtype);
+        ScheduleKernels::bind(context, module, executor->manifest(),
+                              executor->stepProgram(), config, dtype);
     if (!kernels)
       return kernels.takeError();
-    player->setRunner(std::make_unique<DeviceRunner>(
+    executor->setRunner(std::make_unique<DeviceRunner>(
         context, stream, uploads,
-        player->manifest().targets[module.choice().target],
+        executor->manifest().targets[module.choice().target],
         std::move(*kernels)));
-    return player;
+    return executor;
   }
 
 private:
-  using Player::Player;
+  using ProgramExecutor::ProgramExecutor;
 };
 
-class Engine final : public PlayedEngine {
+class Engine final : public HostDrivenEngine {
 public:
   Engine(const DeviceWeights &weights, const ModelConfig &config, DType dtype)
       : weights(weights), info(config), type(dtype) {}
@@ -76,7 +76,7 @@ public:
                    const GenerateOptions &options) const override;
   int64_t listBytes(const std::vector<int64_t> &promptLengths,
                     const GenerateOptions &options) const override {
-    return player->listBytes(sequenceShapes(promptLengths, options));
+    return executor->listBytes(sequenceShapes(promptLengths, options));
   }
 
 private:
@@ -89,7 +89,7 @@ private:
   // What uses them goes before them.
   RowUploads uploads;
   std::unique_ptr<CudaModel> model;
-  std::unique_ptr<DevicePlayer> player;
+  std::unique_ptr<DeviceExecutor> executor;
   std::unique_ptr<StepEngine> loop;
 };
 
@@ -107,14 +107,14 @@ Status Engine::open(const Context &context, const bundle::Bundle &bundle) {
     return bound.takeError();
   rows = *bound;
   uploads = RowUploads(context);
-  Result<std::unique_ptr<DevicePlayer>> made = DevicePlayer::create(
+  Result<std::unique_ptr<DeviceExecutor>> made = DeviceExecutor::create(
       context, stream, *module, rows, uploads, bundle.manifest(), info, type);
   if (!made)
     return made.takeError();
-  player = std::move(*made);
+  executor = std::move(*made);
   model = std::make_unique<CudaModel>(context, stream, weights, rows, uploads,
                                       info, type);
-  loop = makeModelEngine(*model, *player);
+  loop = makeModelEngine(*model, *executor);
   return Status::success();
 }
 
@@ -125,21 +125,21 @@ int64_t Engine::runBytes(const std::vector<int64_t> &promptLengths,
   int64_t rowCount = 0;
   for (const SequenceShape &shape : shapes)
     rowCount += shape.length;
-  return player->runBytes(shapes) + model->activationBytes(rowCount);
+  return executor->runBytes(shapes) + model->activationBytes(rowCount);
 }
 
 } // namespace
 
-Result<std::unique_ptr<PlayedEngine>>
-PlayedEngine::create(const Context &context, const DeviceWeights &weights,
-                     const bundle::Bundle &bundle, const ModelConfig &config,
-                     DType dtype) {
+Result<std::unique_ptr<HostDrivenEngine>>
+HostDrivenEngine::create(const Context &context, const DeviceWeights &weights,
+                         const bundle::Bundle &bundle,
+                         const ModelConfig &config, DType dtype) {
   if (Status s = RowKernels::checkWidths(config); !s)
     return s.takeError();
   auto engine = std::make_unique<Engine>(weights, config, dtype);
   if (Status s = engine->open(context, bundle); !s)
     return s.takeError();
-  return std::unique_ptr<PlayedEngine>(std::move(engine));
+  return std::unique_ptr<HostDrivenEngine>(std::move(engine));
 }
 
 } // namespace heddle::rt::cuda

@@ -1,26 +1,27 @@
-//===- Player.h - Plays a step program -------------------------*- C++ -*-===//
+//===- ProgramExecutor.h - Executes a step program --------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One player decides; how a kernel is run (KernelRunner) and where rows are
+// One executor decides; how a kernel is run (KernelRunner) and where rows are
 // kept (RowMemory) are its creator's: compiled code in this machine's memory
 // (Executor.cpp), the definitions (reference/ReferenceExecutor), a device.
-// PlayerRun.cpp has what a run and a step need, PlayerLayer.cpp which rows a
-// layer computes, PlayerAttend.cpp its attention.
+// ProgramExecutorRun.cpp has what a run and a step need,
+// ProgramExecutorLayer.cpp which rows a layer computes,
+// ProgramExecutorAttend.cpp its attention.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
-// visible row. A sequence whose live rows are all exact reads and writes the
+// visible row. A sequence whose active rows are all exact reads and writes the
 // model's Q and output in place; else its rows are gathered, the exact ones
 // first, the others behind them.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
-#define HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
+#ifndef HEDDLE_RUNTIME_SCHEDULE_PROGRAMEXECUTOR_H
+#define HEDDLE_RUNTIME_SCHEDULE_PROGRAMEXECUTOR_H
 
 #include "bundle/program/Manifest.h"
 #include "runtime/cache/IndexLists.h"
@@ -37,7 +38,7 @@
 
 namespace heddle::rt {
 
-class Player : public ScheduleExecutor {
+class ProgramExecutor : public ScheduleExecutor {
 public:
   const bundle::Manifest &manifest() const override { return schedule; }
   void endRun() override;
@@ -74,9 +75,9 @@ public:
 
 protected:
   /// `memory`: where rows of `dtype` are kept; this machine's if null.
-  Player(bundle::Manifest manifest, const ModelConfig &config, DType dtype,
-         std::unique_ptr<RowMemory> memory = nullptr);
-  Player(const Player &) = delete;
+  ProgramExecutor(bundle::Manifest manifest, const ModelConfig &config,
+                  DType dtype, std::unique_ptr<RowMemory> memory = nullptr);
+  ProgramExecutor(const ProgramExecutor &) = delete;
 
   /// Fits the program to the model; an error when it does not fit, or its
   /// passes need what it does not keep. To be called before anything else.
@@ -89,13 +90,13 @@ protected:
   IndexLists &indexLists() { return lists; }
 
 private:
-  /// Some of a sequence's live rows: indices into them, ascending.
+  /// Some of a sequence's active rows: indices into them, ascending.
   struct Picked {
     bool all = true;
     std::vector<int32_t> rows; ///< empty if all
 
-    int64_t count(int64_t live) const {
-      return all ? live : static_cast<int64_t>(rows.size());
+    int64_t count(int64_t active) const {
+      return all ? active : static_cast<int64_t>(rows.size());
     }
   };
 
@@ -108,7 +109,7 @@ private:
     Picked exact;               ///< rows that this layer computes exactly
     Picked salient;             ///< Pass::comparesContexts(): those of the next
     bool propagates = false;    ///< this layer corrects the rows that are not
-    std::vector<int32_t> gathered; ///< not all exact: the live row of each
+    std::vector<int32_t> gathered; ///< not all exact: the active row of each
                                    ///< gathered row, exact ones first
     std::vector<int32_t> places;   ///< the places of these
     int64_t exactBlock = -1;       ///< of a launch's blocks, -1: none
@@ -133,7 +134,7 @@ private:
 
   enum class Stage { Values, QueriesAndKeys, Attend, Projected, Ffn };
 
-  // PlayerRun.cpp
+  // ProgramExecutorRun.cpp
   Status checkShapes(const std::vector<SequenceShape> &shapes) const;
   std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
   IndexListShape listShape(const std::vector<int64_t> &places) const;
@@ -142,7 +143,7 @@ private:
   int64_t widestRow() const;
   Status checkRefreshes(int64_t sequence) const;
 
-  // PlayerLayer.cpp
+  // ProgramExecutorLayer.cpp
   Status enter(int64_t layer, Stage stage);
   Status checkTensors(const PackedBatch &batch,
                       const AttentionTensors &tensors) const;
@@ -158,10 +159,10 @@ private:
   const Picked &ffnRows(Sequence &sequence) const;
   void traceLayer(int64_t layer);
 
-  // PlayerMaps.cpp
+  // ProgramExecutorMaps.cpp
   Status mapLayer(int64_t layer, const AttentionTensors &tensors);
 
-  // PlayerAttend.cpp
+  // ProgramExecutorAttend.cpp
   const bundle::Phase &phaseOf(int64_t layer, const Sequence &sequence) const {
     size_t rule = program.ruleOf(layer);
     return schedule.rules[rule].phases[sequence.phases[rule]];
@@ -258,11 +259,11 @@ private:
   int64_t layerNow = -1;
   Stage stageNow = Stage::Ffn;
   std::vector<Launch> launches;
-  std::vector<std::vector<int64_t>> renewedNow; ///< [sequence], this layer
+  std::vector<std::vector<int64_t>> refreshedNow; ///< [sequence], this layer
   std::vector<int32_t> valueMemory, queryMemory, keyMemory, projectMemory,
       ffnMemory;
 };
 
 } // namespace heddle::rt
 
-#endif // HEDDLE_RUNTIME_SCHEDULE_PLAYER_H
+#endif // HEDDLE_RUNTIME_SCHEDULE_PROGRAMEXECUTOR_H

@@ -20,7 +20,8 @@ namespace heddle::bundle {
 /// Ends the program with exit code 1 and a sentence where the limits on stack
 /// (`ulimit -s`, at least 256 KB) or address space (`ulimit -v`, at least 64 MB
 /// beside what is taken) are too low to say anything later: libraries that find
-/// no memory for a thread or a frame end in a segmentation fault.
+/// no memory for a thread or a frame end in a segmentation fault. Under a limit
+/// on address space threads share one arena of the allocator.
 void startProgram(const char *name);
 
 } // namespace heddle::bundle

@@ -1,7 +1,7 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""MLIR text back to expressions. It reads what heddle writes and what examples/
-hold: an operation a line. What an operation may say is the compiler's to check."""
+"""MLIR text back to expressions. What an operation may say is the compiler's to check;
+here it is enough to know where each begins and which values it uses."""
 
 import re
 
@@ -12,6 +12,9 @@ from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Sele
 _VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
            "except", "fix", "neighbors", "last", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
+#: What a line begins with that goes on with the operation before it.
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|at_once|alone|scores|within|passes|stop|isolating|"
+                     r"scaled_by|until|layers|pairs)\b")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")
 
@@ -46,15 +49,23 @@ class _Reader:
         self.numbers = {}
         self.number = 0
 
-    def fail(self, why, column=1):
-        raise ScheduleError(f"<stdin>:{self.number}:{column}: error: {why}", self.text)
+    def fail(self, why, at=None):
+        """An error at the operation that is being read, or at the word `at` in it."""
+        lines = self.text.splitlines() or [""]
+        number, column = self.number or 1, 0
+        while at and number < len(lines) and not at.search(lines[number - 1]):
+            number += 1
+        line = lines[number - 1]
+        found = at and at.search(line)
+        column = found.start() if found else len(line) - len(line.lstrip())
+        raise ScheduleError(f"<stdin>:{number}:{column + 1}: error: {why}", self.text)
 
     def operands(self, words):
         """(words with {} for operands, their values)."""
         found = []
         for operand in _OPERAND.findall(words):
             if operand not in self.values:
-                self.fail(f"%{operand} is not defined before this line")
+                self.fail(f"%{operand} is not defined before this line", re.compile(rf"%{re.escape(operand)}(?![\w$.-])"))
             found.append(self.values[operand])
         escaped = words.replace("{", "{{").replace("}", "}}")
         return _OPERAND.sub("{}", escaped), tuple(found)
@@ -89,25 +100,39 @@ class _Reader:
         return _Statement(f"{op} {form}{scores}{region}", found)
 
     def lines(self):
-        """(text of an operation, without comments), over all lines; regions are one."""
-        kept, depth = "", 0
-        for self.number, line in enumerate(self.text.splitlines(), 1):
+        """(text of an operation, without comments), over all lines; of a region the lines stay."""
+        kept, first, depth = "", 1, 0
+        for number, line in enumerate(self.text.splitlines(), 1):
             line = line.split("//")[0].strip()
-            if line:
-                indent = "  " if line.startswith("}") else "    "
-                kept = f"{kept}\n{indent}{line}" if kept else line
-                depth += line.count("{") - line.count("}")
-                if "scores(" not in kept or depth == self.level:
-                    yield kept
-                    kept = ""
-        if kept:
+            if not line:
+                continue
+            inside = "scores(" in kept and depth > self.level
+            begun = inside or kept.count("(") > kept.count(")") or kept.endswith((",", "=")) or \
+                re.fullmatch(r"(%\S+ *= *)?[\w.]+", kept) or \
+                _CLAUSE.match(line) and not re.match(r"%\S+\s*=", line)
+            if kept and not begun:
+                self.number = first
+                yield kept
+                kept = ""
+            if not kept:
+                kept, first = line, number
+            elif inside:
+                kept += ("\n  " if line.startswith("}") else "\n    ") + line
+            else:
+                kept += ("" if kept.endswith("(") or line[0] in ",)" else " ") + line
+            depth += line.count("{") - line.count("}")
+        self.number = first
+        if "scores(" in kept and depth > self.level:
             self.fail("the region of scores does not end")
+        if kept:
+            yield kept
 
     def with_numbers(self, line):
-        """The line with numbers for the parameters that stand where numbers may."""
+        """The line with numbers for the parameters that stand where numbers may: as an argument, or at an end of
+        `layers(a to b)`."""
         names = "|".join(map(re.escape, self.numbers))
-        return re.sub(rf"(?<=[=(,] )({names})(?=[,)])|(?<=\()({names})(?=[,)])",
-                      lambda found: self.numbers[found[0]], line) if names else line
+        return re.sub(rf"([=(,]\s*|\bto\s+)({names})(?=\s*[,)]|\s+to\b)",
+                      lambda found: found[1] + self.numbers[found[2]], line) if names else line
 
     def schedules(self):
         made, name, statements, self.level = {}, None, [], 0
@@ -140,7 +165,7 @@ class _Reader:
 
 def parse(text: str, name: str = None) -> Schedule:
     """A schedule from MLIR text, `name` where the text has several. Names of values are
-    kept, comments are not. Raises ScheduleError, with the line, for what it cannot
+    kept, comments are not. Raises ScheduleError, with line and column, for what it cannot
     read."""
     if not isinstance(text, str):
         raise TypeError(f"text: expected MLIR text, found {text!r}")

@@ -131,6 +131,41 @@ class TextTest(unittest.TestCase):
                             "b")
         self.assertEqual(both, schedule("b", attend(window(3))))
 
+    def test_all_that_the_compiler_reads(self):
+        text = """heddle.schedule @a(
+    keep = 20 percent, near = 128, last = 1, on = 64) {
+  %often = cadence
+    every(4)  // a comment
+  %cols = select columns(keep=keep, group = on)
+      by mean_probability
+      on %often
+  %w = window(
+    near
+  )
+  %both = union %cols,
+    %w
+  attend pairs(%w) in layers(0 to last)
+  attend
+    pairs(%both) scores(%logit) {
+    %c = arith.constant 30.0 : f32
+    %m = arith.minimumf %logit, %c : f32
+    yield %m
+  }
+}
+"""
+        mine, theirs = heddle.canonical(heddle.parse(text)), heddle.canonical(text)
+        self.assertEqual(sorted(self.plain(mine)), sorted(self.plain(theirs)))
+
+    def test_errors_say_the_column(self):
+        for line, column, text in (
+                (2, 16, "heddle.schedule @a {\n  attend pairs(%b)\n}"),
+                (4, 7, "heddle.schedule @a {\n  %bb = window(3)\n  %c = union %bb,\n      %b\n  attend pairs(%c)\n}"),
+                (2, 3, "heddle.schedule @a {\n  attned dense\n}"),
+                (3, 3, "heddle.schedule @a {\n  attend dense\n  attned dense\n}")):
+            with self.assertRaises(heddle.ScheduleError) as caught:
+                heddle.parse(text)
+            self.assertEqual((caught.exception.line, caught.exception.column), (line, column), text)
+
     def test_what_was_read_composes(self):
         cached = heddle.preset("fast-dllm-dual") + attend(window(64), layers=(0, 1))
         text = heddle.canonical(schedule("both", cached))

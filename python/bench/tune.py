@@ -36,7 +36,7 @@ SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1
 # one block or, of all keys, for a cluster of two.
 COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", cluster=2)}
 COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"],
-               "range": ["threads", "tma"]}
+               "shared": ["threads"], "range": ["threads", "tma"]}
 PORTABLE = "portable"
 SCHEDULE = "heddle.schedule @dense {\n  attend dense\n}\n"
 # Of so many keys around each row, and the first 64.
@@ -58,13 +58,14 @@ SPARSE_SCHEDULE = """heddle.schedule @kept {{
 
 def schedule_of(over, keep):
     """The text of a schedule. `over`: "all", "range/4096" (a window and sinks), "list/128",
-    "blocks/64" or "scores/128": what, by groups of rows."""
+    "shared/64" (lists that query heads share), "blocks/64" or "scores/128": what, by groups of rows."""
     if over == "all":
         return SCHEDULE
     kind, rows = over.split("/")
     if kind == "range":
         return RANGE_SCHEDULE.format(size=rows)
     what = {"list": f"columns(keep = {keep}, group = {rows})",
+            "shared": f"columns(keep = {keep}, group = {rows}, per_kv_head)",
             "scores": f"columns(keep = {keep}, group = {rows})",
             "blocks": f"blocks(keep = {keep}, size = {rows})"}[kind]
     return SPARSE_SCHEDULE.format(what=what)
@@ -83,7 +84,10 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
         room = (SHARED_BYTES + 1024) // blocks - 1024
         if keys % (16 * parts) or rows * head_dim * 2 + 16 * stages * 2 + 1024 > room:
             continue
-        if consumers == 1 if kind in ("all", "range") else int(group) % (64 * consumers):
+        if kind in ("all", "range", "shared"):
+            if consumers == 1:
+                continue
+        elif int(group) % (64 * consumers):
             continue
         if kind == "blocks" and int(group) % keys:
             continue
@@ -95,7 +99,8 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
             yield dict(element=dtype, head_dim=head_dim, consumers=consumers, keys=keys,
                        stages=stages, parts=parts, producer_registers=producer,
                        consumer_registers=consumer,
-                       **({} if kind == "all" else {"over": kind}),
+                       **({} if kind == "all" else dict(over="list", shared=True) if kind == "shared"
+                          else {"over": kind}),
                        **({} if blocks == 1 else {"blocks": blocks}), **COPIES[choice])
 
 
@@ -191,7 +196,8 @@ def main():
         command.add_argument("--dtypes", default="bf16,f16")
         command.add_argument("--head-dims", default="64,128")
         command.add_argument("--sets", default="all", help="of keys: all, range/KEYS (a window and sinks), "
-                             "list/ROWS and blocks/ROWS, those of more rows first, scores/ROWS (default: all)")
+                             "list/ROWS and blocks/ROWS, those of more rows first, shared/ROWS (lists that query "
+                             "heads share), scores/ROWS (default: all)")
         if name == "compile":
             command.add_argument("--heddlec", required=True)
             command.add_argument("--jobs", type=int, default=2)

@@ -95,7 +95,7 @@ class Bench(unittest.TestCase):
 
     def test_tilings_divide_groups_and_blocks(self):
         of = {over: list(tune.tilings("bf16", 128, over))
-              for over in ("all", "list/128", "list/64", "blocks/128", "blocks/64", "list/32")}
+              for over in ("all", "list/128", "list/64", "blocks/128", "blocks/64", "list/32", "shared/32")}
         self.assertEqual({t["consumers"] for t in of["all"]}, {2, 3})
         self.assertEqual({t["consumers"] for t in of["list/128"]}, {1, 2})
         self.assertEqual({(t["consumers"], t.get("blocks", 1)) for t in of["list/64"]},
@@ -103,6 +103,8 @@ class Bench(unittest.TestCase):
         self.assertEqual({t["keys"] for t in of["blocks/128"]}, {64, 128})
         self.assertEqual({t["keys"] for t in of["blocks/64"]}, {64})
         self.assertEqual(of["list/32"], [])
+        self.assertEqual({(t["consumers"], t["over"], t["shared"]) for t in of["shared/32"]},
+                         {(2, "list", True), (3, "list", True)})
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
         self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))

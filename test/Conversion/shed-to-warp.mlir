@@ -190,6 +190,51 @@ shed.kernel @columns attention element(bf16) head_dim(128) encoding(uint16) tili
 
 // -----
 
+// Heads that share lists: a task has 32 rows of each of them, so a warpgroup has
+// those of two, a batch of matrices, and gathered tiles serve all. Blocks of three
+// warpgroups share a task, so not all of the last ones have work.
+// CHECK-LABEL: llvm.func @shared_columns
+// CHECK-SAME: heddle.query_rows = 32
+// CHECK: warp.active
+// CHECK: %[[OWN:.*]] = warp.warpgroup
+// CHECK: warp.load {{.*}} batch(%[[HEADS:.*]], %[[BYTES:.*]]) of 32
+// CHECK: scf.for
+// CHECK: %[[ROWS:.*]] = warp.read_rows
+// CHECK: warp.load {{.*}} rows(%[[ROWS]] : !warp.rows<128>)
+// CHECK: warp.store {{.*}} batch(%[[HEADS]], %{{.*}}) of 32
+shed.kernel @shared_columns attention element(bf16) head_dim(128) shared_lists encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 32> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: heads share lists for groups of 96 rows; they are to be 16, 32 or a multiple of 64}}
+shed.kernel @shared_by_96_rows attention element(bf16) head_dim(128) shared_lists encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 96> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // Eight blocks divide the keys of 64 rows among them. Each runs its share of the
 // tiles, puts its sums where its tiles lay, and the first four finish 32 columns.
 // CHECK-LABEL: llvm.func @shares
@@ -438,8 +483,8 @@ shed.kernel @large_groups select element(bf16) head_dim(128) group(256) encoding
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups: heads share lists}}
-shed.kernel @select_shared select element(bf16) head_dim(128) group(128) shared_lists tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
+// expected-error @+1 {{has no form for warpgroups: they score for groups of 16, 32, 64 or 128 rows, not 256}}
+shed.kernel @select_shared select element(bf16) head_dim(128) group(256) shared_lists tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
   %m = shed.mass_init : !shed.mass
   %r = shed.for_queries init(%m) : !shed.mass {
   ^bb0(%o: !shed.mass):

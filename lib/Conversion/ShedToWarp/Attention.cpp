@@ -29,9 +29,14 @@ LogicalResult AttentionWriter::run() {
     return kernel.emitOpError("has no form for warpgroups, which have kernels "
                               "of attention for bf16 and f16 and head dims "
                               "that are multiples of 64");
+  if (!taskRows)
+    return kernel.emitOpError()
+           << "has no form for warpgroups: heads share lists for groups of "
+           << kernel.getRowsInStep()
+           << " rows; they are to be 16, 32 or a multiple of 64";
   EntryFacts facts;
   // So many of a cluster's rows for each of its blocks.
-  facts.queryRows = tiling.getQueryRows() / tiling.getKeyShares();
+  facts.queryRows = taskRows / tiling.getKeyShares();
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   v.describePipeline(tiling);
@@ -54,12 +59,15 @@ void AttentionWriter::findRows() {
   auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
   n = word(offsetof(abi::AttentionArgs, n));
   rows = word(offsetof(abi::AttentionArgs, rows));
-  Value block = v.blockId(NVVMBuilder::Axis::X);
+  task = v.blockId(NVVMBuilder::Axis::X);
+  listRow = head = v.blockId(NVVMBuilder::Axis::Y);
+  if (kernel.getSharedLists())
+    findTask();
   if (tiling.getKeyShares() > 1) {
-    share = v.remainder(block, tiling.getKeyShares());
-    block = v.quotient(block, tiling.getKeyShares());
+    share = v.remainder(task, tiling.getKeyShares());
+    task = v.quotient(task, tiling.getKeyShares());
   }
-  tileStart = v.mul(block, int64_t(tiling.getQueryRows()));
+  tileStart = v.mul(task, taskRows);
   taskRow = tileStart;
   Value end = rows;
   if (kernel.hasLists()) {
@@ -70,7 +78,7 @@ void AttentionWriter::findRows() {
         v.isNull(firstRow), {v.i32(), v.i32()},
         [&]() -> Values { return {tileStart, rows}; },
         [&]() -> Values {
-          Value first = v.at(firstRow, v.mul(block, 4));
+          Value first = v.at(firstRow, v.mul(task, 4));
           return {v.loadConstant(v.i32(), first, 4),
                   v.loadConstant(v.i32(), v.at(first, 4), 4)};
         });
@@ -81,26 +89,52 @@ void AttentionWriter::findRows() {
   // has rows.
   Value firstOfCluster =
       tiling.getCluster() > 1
-          ? v.mul(v.both(block, -tiling.getCluster()), tiling.getQueryRows())
+          ? v.mul(v.both(task, -tiling.getCluster()), taskRows)
           : taskRow;
   v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
-  taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
+  taskEnd = v.least(v.add(taskRow, taskRows), end);
+  if (active)
+    warp::ActiveOp::create(v.b, active);
+}
+
+/// Gives the blocks of a row of heads that share lists their tasks, one after
+/// the other, and the warpgroups of a task to as many blocks as it needs. No
+/// more than there are: `taskRows` rows of a head are one block's at most.
+void AttentionWriter::findTask() {
+  shed::KeyEntries list;
+  kernel.walk([&](shed::ForKeysOp loop) {
+    if (auto entries = cast<shed::KeySet>(loop.getOver()).getEntries())
+      list = *entries;
+  });
+  sharers =
+      v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, lists) +
+                                  list.index * sizeof(abi::IndexList) +
+                                  offsetof(abi::IndexList, headsPerList)));
+  listRow = v.quotient(head, sharers);
+  Value block = v.add(task, v.mul(v.sub(head, v.mul(listRow, sharers)),
+                                  v.gridSize(NVVMBuilder::Axis::X)));
+  Value warpgroups =
+      v.quotient(v.add(v.mul(sharers, taskRows), warp::warpgroupRows - 1),
+                 warp::warpgroupRows);
+  Value blocks = v.quotient(v.add(warpgroups, tiling.getConsumers() - 1),
+                            tiling.getConsumers());
+  task = v.quotient(block, blocks);
+  Value part = v.sub(block, v.mul(task, blocks));
+  auto bound = [&](Value number) {
+    return v.quotient(v.mul(warpgroups, number), blocks);
+  };
+  firstTile = bound(part);
+  active = v.sub(bound(v.add(part, 1)), firstTile);
 }
 
 void AttentionWriter::loadArguments() {
   Type i64 = v.i64();
-  head = v.blockId(NVVMBuilder::Axis::Y);
+  Value first = sharers ? v.mul(listRow, sharers) : head;
   Value kvHead = v.quotient(
-      head, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
-  auto base = [&](size_t offset, Value which) {
-    return v.at(field(v.global(), offset),
-                v.mul(v.widenUnsigned(which), channels * 2));
-  };
+      first, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
   auto stride = [&](size_t offset) { return v.mul(field(i64, offset), 2); };
-  queryBase = base(offsetof(abi::AttentionArgs, query), head);
-  keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
-  valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
-  outputBase = base(offsetof(abi::AttentionArgs, output), head);
+  keyBase = ofHead(offsetof(abi::AttentionArgs, key), kvHead);
+  valueBase = ofHead(offsetof(abi::AttentionArgs, value), kvHead);
   if (tiling.getTma()) {
     Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
     keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
@@ -111,9 +145,6 @@ void AttentionWriter::loadArguments() {
   keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
   valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
   outputStride = stride(offsetof(abi::AttentionArgs, outputStride));
-  if (kernel.getWritesLse())
-    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
-                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
   Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
   negative = v.compare(CmpFPredicate::OLT, scale, v.real(0.0f));
   Value magnitude = v.select(negative, v.negf(scale), scale);
@@ -122,14 +153,57 @@ void AttentionWriter::loadArguments() {
                   v.real(std::numeric_limits<float>::min()));
 }
 
+/// Where the matrix of head `which` (i32) begins.
+Value AttentionWriter::ofHead(size_t offset, Value which) {
+  return v.at(field(v.global(), offset),
+              v.mul(v.widenUnsigned(which), channels * 2));
+}
+
+/// The rows of this warpgroup, and of which heads they are.
+void AttentionWriter::findHead() {
+  Value own = warp::WarpgroupOp::create(v.b);
+  firstRow = v.add(taskRow, v.mul(own, warp::warpgroupRows));
+  if (sharers) {
+    Value row = v.mul(v.add(firstTile, own), warp::warpgroupRows);
+    Value before = v.quotient(row, taskRows);
+    firstRow = v.add(taskRow, v.remainder(row, taskRows));
+    head = v.add(v.mul(listRow, sharers), before);
+    if (hasBatch())
+      batch = v.sub(sharers, before);
+  }
+  outputBase = ofHead(offsetof(abi::AttentionArgs, output), head);
+  if (kernel.getWritesLse())
+    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
+}
+
+Value AttentionWriter::loadQueries() {
+  return warp::LoadOp::create(
+      v.b,
+      warp::TileType::get(kernel.getContext(), warp::warpgroupRows, channels,
+                          element),
+      ofHead(offsetof(abi::AttentionArgs, query), head), firstRow, queryStride,
+      taskEnd, Value(), negative, Value(), Value(), IntegerAttr(), batch,
+      batchStride(v.constant(channels * 2)), batchRows());
+}
+
+Value AttentionWriter::loadKeys(Value base, Value stride, Value map,
+                                const TileKeys &keys) {
+  if (keys.rows)
+    map = {};
+  return warp::LoadOp::create(
+      v.b,
+      warp::TileType::get(kernel.getContext(), tiling.getKeys(), channels,
+                          element),
+      base, keys.first, stride, keys.end, keys.rows, Value(), map,
+      map ? kvColumn : Value(), IntegerAttr(), Value(), Value(), IntegerAttr());
+}
+
 LogicalResult AttentionWriter::lower(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadQueriesOp load) {
-        firstRow = v.add(taskRow, v.mul(warp::WarpgroupOp::create(v.b),
-                                        warp::warpgroupRows));
-        tiles[load.getResult()] =
-            this->load(queryBase, firstRow, queryStride, taskEnd,
-                       warp::warpgroupRows, {}, negative);
+        findHead();
+        tiles[load.getResult()] = loadQueries();
         findRowKeys();
         return success();
       })
@@ -263,12 +337,19 @@ Logits AttentionWriter::score(const Logits &from,
   Values inputs = {from.fragment};
   if (asksRow)
     inputs.push_back(rowPositions);
+  // A warpgroup that has rows of several heads has a head for each row.
+  const bool asksHead = batch && scores.uses(Input::Head);
+  if (asksHead)
+    inputs.push_back(
+        v.map(v.fragment(1, v.i32()), {}, [&](ValueRange, Value row, Value) {
+          return v.add(head, v.quotient(row, rowsTogether()));
+        }));
   auto scored = [&](ValueRange element, Value key) {
     MapScores target(v.b);
     ScoredPair pair;
     pair.product = element[0];
     pair.scale = scale;
-    pair.head = head;
+    pair.head = asksHead ? element[asksRow ? 2 : 1] : head;
     if (asksRow)
       pair.query = element[1];
     pair.key = key;

@@ -12,6 +12,7 @@
 #include "WarpBuilder.h"
 
 #include "bundle/program/Scores.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
 namespace mlir::heddle {
 
@@ -58,17 +59,31 @@ struct TileKeys {
 };
 
 /// Writes a kernel for warpgroups of 64 rows, as one stream of control.
+///
+/// Where query heads share lists, a task is the rows of a group for all heads
+/// of a list, so that a gathered tile serves all of these. Its rows are counted
+/// head by head: with groups of 32 and 7 heads, row 70 of 224 is row 6 of head
+/// 2. Warpgroups take 64 of them each, which are of one head or of several, and
+/// blocks share a task's warpgroups evenly, so some may have none for the last
+/// one: of 7 times 64 rows blocks of three have 2, 2 and 3.
 class AttentionWriter {
 public:
   explicit AttentionWriter(shed::KernelOp kernel)
       : kernel(kernel), tiling(kernel.getTilingAs<shed::WgmmaTilingAttr>()),
         v(kernel.getLoc(), kernel.getContext()), element(kernel.getElement()),
-        channels(kernel.getHeadDim()) {}
+        channels(kernel.getHeadDim()),
+        taskRows(kernel.getSharedLists()
+                     ? shed::sharedTaskRows(kernel.getRowsInStep(),
+                                            tiling.getQueryRows())
+                     : tiling.getQueryRows()) {}
 
   LogicalResult run();
 
 private:
   void findRows();
+  void findTask();
+  void findHead();
+  Value ofHead(size_t offset, Value which);
   void loadArguments();
   Value field(Type type, size_t offset) {
     return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
@@ -114,17 +129,18 @@ private:
   /// `state`: of the columns from `from` on, whose sum is of all of a row.
   void finish(const RunningSoftmax &state, Value from, Value lseEnd);
 
-  Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
-             Value gathered = {}, Value negated = {}, Value map = {}) {
-    auto type =
-        warp::TileType::get(kernel.getContext(), rows, channels, element);
-    return warp::LoadOp::create(v.b, type, base, first, stride, limit, gathered,
-                                negated, map, map ? kvColumn : Value(),
-                                IntegerAttr());
+  Value loadQueries();
+  Value loadKeys(Value base, Value stride, Value map, const TileKeys &keys);
+  /// Rows of a head that a warpgroup has, of `batch` heads.
+  int64_t rowsTogether() const {
+    return std::min<int64_t>(taskRows, warp::warpgroupRows);
   }
-  Value loadKeys(Value base, Value stride, Value map, const TileKeys &keys) {
-    return load(base, keys.first, stride, keys.end, tiling.getKeys(), keys.rows,
-                {}, keys.rows ? Value() : map);
+  bool hasBatch() const { return rowsTogether() < warp::warpgroupRows; }
+  /// How far the heads of a batch are apart, if there is one, where their rows
+  /// have so many bytes.
+  Value batchStride(Value bytes) { return hasBatch() ? bytes : Value(); }
+  IntegerAttr batchRows() {
+    return hasBatch() ? v.b.getI64IntegerAttr(rowsTogether()) : IntegerAttr();
   }
 
   shed::KernelOp kernel;
@@ -132,13 +148,20 @@ private:
   WarpBuilder v;
   const Type element;
   const int64_t channels;
+  const int64_t taskRows; ///< of a task, of one head
 
   // Values of the function, i32 unless they are pointers or strides.
-  Value args, n, rows, head;
-  Value share;            ///< which of the tile's keys, with `key_shares`
-  Value tileStart;        ///< the tile's first place, where it has lists
+  Value args, n, rows;
+  Value listRow;           ///< the block's row of lists
+  Value head;              ///< the first one of the warpgroup
+  Value task;              ///< which rows of lists, and of a head if not shared
+  Value sharers;           ///< heads that share a list, or null
+  Value firstTile, active; ///< the block's warpgroups of a task's
+  Value batch;     ///< heads from `head` on, where a warpgroup has several
+  Value share;     ///< which of the tile's keys, with `key_shares`
+  Value tileStart; ///< the tile's first place, where it has lists
   Value taskRow, taskEnd; ///< the tile's rows
-  Value queryBase, keyBase, valueBase, outputBase, lseBase;
+  Value keyBase, valueBase, outputBase, lseBase;
   Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
   Value keyMap, valueMap; ///< tensor maps, with `tma`
   Value kvColumn;         ///< of the head in them, in elements

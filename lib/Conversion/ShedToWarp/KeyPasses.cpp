@@ -29,14 +29,9 @@ static constexpr float infinity = std::numeric_limits<float>::infinity();
 KeyList AttentionWriter::keyList(const shed::KeyEntries &entries) {
   size_t entry = offsetof(abi::AttentionArgs, lists) +
                  entries.index * sizeof(abi::IndexList);
-  Value row = head;
-  if (kernel.getSharedLists())
-    row = v.quotient(
-        head, v.narrow(field(v.i64(),
-                             entry + offsetof(abi::IndexList, headsPerList))));
   return loadKeyList(v, kernel.getEncoding().value_or(shed::Encoding::Int32),
                      entries.blockKeys, v.at(args, static_cast<int64_t>(entry)),
-                     row, v.quotient(tileStart, entries.group));
+                     listRow, v.quotient(tileStart, entries.group));
 }
 
 KeyPass AttentionWriter::keyPass(shed::ForKeysOp loop) {
@@ -175,7 +170,8 @@ void AttentionWriter::findRowPositions() {
   auto type = v.fragment(1, v.i32());
   Value last = v.add(taskEnd, -1);
   rowPositions = v.map(type, {}, [&](ValueRange, Value row, Value) {
-    return v.least(v.add(row, firstRow), last);
+    Value own = hasBatch() ? v.remainder(row, rowsTogether()) : row;
+    return v.least(v.add(own, firstRow), last);
   });
   for (size_t offset : {offsetof(abi::AttentionArgs, place),
                         offsetof(abi::AttentionArgs, position)}) {
@@ -217,7 +213,7 @@ RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
   Value last = v.add(taskEnd, -1);
   result.some = below(
       set.getKeys(a, positionOf(v.least(taskRow, last)), positionOf(last)));
-  Value end = v.least(v.add(firstRow, warp::warpgroupRows - 1), last);
+  Value end = v.least(v.add(firstRow, rowsTogether() - 1), last);
   std::optional<shed::PositionRange> common = set.getCommonKeys(
       a, positionOf(v.least(firstRow, last)), positionOf(end));
   if (!common)

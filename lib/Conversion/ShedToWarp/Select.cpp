@@ -33,8 +33,8 @@ LogicalResult SelectWriter::verifyForm() {
     return refuse(kernel, "they score for groups of 16, 32, 64 or 128 rows, "
                           "not " +
                               Twine(group));
-  if (kernel.getSharedLists())
-    return refuse(kernel, "heads share lists");
+  if (kernel.getSharedLists() && blocks)
+    return refuse(kernel, "heads share lists of blocks");
   if (tiling.getKeys() % warp::warpgroupRows)
     return refuse(kernel, "keys of a tile, " + Twine(tiling.getKeys()) +
                               ", are to be a multiple of 64");
@@ -78,29 +78,36 @@ LogicalResult SelectWriter::run() {
 
   const int64_t taskRows = group * parts;
   Value together = v.quotient(v.add(n, taskRows - 1), taskRows);
-  Value left = v.greatest(v.sub(v.mul(heads, together), block), v.word(0));
-  Value turns = v.quotient(v.add(left, v.add(gridBlocks, -1)), gridBlocks);
-  // Where a span is scored by itself, every other turn does that.
-  Value spans = v.word(0);
+  Value lists = v.mul(v.quotient(heads, sharers), together);
+  Value left = v.greatest(v.sub(lists, block), v.word(0));
+  Value tasks = v.quotient(v.add(left, v.add(gridBlocks, -1)), gridBlocks);
+  // A task takes a turn for each head that shares its lists, or one more where
+  // a span is scored by itself.
+  Value turnsEach = sharers;
   if (blocks)
-    spans = arith::ExtUIOp::create(v.b, v.i32(), isScoredBySpan(v, args));
-  v.loop(
-      v.word(0), arith::ShLIOp::create(v.b, turns, spans), 1, [&](Value turn) {
-        Value task = v.add(
-            block, v.mul(arith::ShRUIOp::create(v.b, turn, spans), gridBlocks));
-        Value head = v.quotient(task, together);
-        Value first = v.mul(v.sub(task, v.mul(head, together)), parts);
-        Value span = v.both(turn, spans);
-        score(head, first, span);
-        v.barrier(); // all scores are there, no query is read any more
-        auto makeLists = [&] {
-          choose(head, first);
-          v.barrier(); // before the next scores take their place
-        };
-        if (!blocks)
-          return makeLists();
-        v.when(v.compare(CmpIPredicate::eq, span, spans), makeLists);
-      });
+    turnsEach =
+        v.add(arith::ExtUIOp::create(v.b, v.i32(), isScoredBySpan(v, args)), 1);
+  v.loop(v.word(0), v.mul(tasks, turnsEach), 1, [&](Value turn) {
+    Value number = v.quotient(turn, turnsEach);
+    Value which = v.sub(turn, v.mul(number, turnsEach));
+    Value task = v.add(block, v.mul(number, gridBlocks));
+    Value list = v.quotient(task, together);
+    Value first = v.mul(v.sub(task, v.mul(list, together)), parts);
+    if (kernel.getSharedLists())
+      score(v.add(v.mul(list, sharers), which), first, v.word(0),
+            v.compare(CmpIPredicate::ne, which, int64_t(0)));
+    else
+      score(list, first, which, Value());
+    v.barrier(); // all scores are there, no query is read any more
+    auto makeLists = [&] {
+      choose(list, first);
+      v.barrier(); // before the next scores take their place
+    };
+    if (!blocks && !kernel.getSharedLists())
+      return makeLists();
+    v.when(v.compare(CmpIPredicate::eq, which, v.add(turnsEach, -1)),
+           makeLists);
+  });
   v.closeEntry();
   return success();
 }
@@ -110,6 +117,10 @@ void SelectWriter::loadArguments() {
   n = word(offsetof(abi::SelectArgs, n));
   heads = field(v.i32(), offsetof(abi::SelectArgs, heads));
   kvGroup = word(offsetof(abi::SelectArgs, kvGroup));
+  sharers = kernel.getSharedLists()
+                ? word(offsetof(abi::SelectArgs, list) +
+                       offsetof(abi::IndexList, headsPerList))
+                : v.word(1);
   queryStride =
       v.mul(field(v.i64(), offsetof(abi::SelectArgs, queryStride)), 2);
   keyStride = v.mul(field(v.i64(), offsetof(abi::SelectArgs, keyStride)), 2);
@@ -128,13 +139,16 @@ Value SelectWriter::scratchRow(Value row) {
 Value SelectWriter::load(Value base, Value first, Value stride, int64_t rows) {
   auto type = warp::TileType::get(kernel.getContext(), rows, channels, element);
   return warp::LoadOp::create(v.b, type, base, first, stride, n, Value(),
-                              Value(), Value(), Value(), IntegerAttr());
+                              Value(), Value(), Value(), IntegerAttr(), Value(),
+                              Value(), IntegerAttr());
 }
 
 /// Each key's mean probability over the rows of this warpgroup's groups, of
 /// those from group `first` on; with `span` (i32: 0 or 1) among the keys of the
-/// second span, for which those before it mean nothing.
-void SelectWriter::score(Value head, Value first, Value span) {
+/// second span, for which those before it mean nothing. Where heads share
+/// lists, the mean over their rows, to which each head adds its part: to those
+/// before where `added` (i1) holds.
+void SelectWriter::score(Value head, Value first, Value span, Value added) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   Value own = v.mul(warp::WarpgroupOp::create(v.b), groups);
   Value row = v.mul(v.add(first, own), group);
@@ -164,6 +178,8 @@ void SelectWriter::score(Value head, Value first, Value span) {
   for (int64_t i = 0; i < groups; ++i) {
     Value left = v.sub(n, v.add(row, i * group));
     Value rows = v.greatest(v.least(left, v.word(group)), v.word(1));
+    if (kernel.getSharedLists())
+      rows = v.mul(rows, sharers);
     inverses.push_back(
         v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), rows)));
     Value to = scratchRow(
@@ -197,14 +213,14 @@ void SelectWriter::score(Value head, Value first, Value span) {
               return v.mulf(element[0], inverses[i]);
             });
         warp::StoreColumnOp::create(v.b, mean, places[i], v.add(firstKey, from),
-                                    n);
+                                    n, added, Value(), Value(), IntegerAttr());
       }
     }
   });
 }
 
-/// Makes the lists of the groups from `first` on.
-void SelectWriter::choose(Value head, Value first) {
+/// Makes the lists of row `row` for the groups from `first` on.
+void SelectWriter::choose(Value row, Value first) {
   Value own = warp::WarpgroupOp::create(v.b);
   const int64_t warpgroups = tiling.getConsumers();
   KeyChoice choice;
@@ -222,8 +238,8 @@ void SelectWriter::choose(Value head, Value first) {
     v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
       Value keys = scratchRow(part);
       if (!blocks)
-        return chooseKeys(v, choice, head, which, keys);
-      chooseBlocks(v, choice, head, which,
+        return chooseKeys(v, choice, row, which, keys);
+      chooseBlocks(v, choice, row, which,
                    {keys, scratchRow(v.add(part, parts)),
                     scratchRow(v.word(2 * parts)),
                     scratchRow(v.word(2 * parts + 1))});

@@ -14,7 +14,8 @@
 // groups' lists of them, one after the other, while the next keys are brought.
 // Blocks share out the groups, turn by turn. A kernel that chooses blocks of
 // keys has as many rows again, for scores among the keys of the second span,
-// and two for the means that the two spans' lists are made of.
+// and two for the means that the two spans' lists are made of. Heads that share
+// lists are scored one after the other, each adding to the scores before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +44,8 @@ private:
   LogicalResult verifyForm();
   Value field(Type type, size_t offset);
   void loadArguments();
-  void score(Value head, Value first, Value span);
-  void choose(Value head, Value first);
+  void score(Value head, Value first, Value span, Value added);
+  void choose(Value row, Value first);
   Value scratchRow(Value row);
   Value load(Value base, Value first, Value stride, int64_t rows);
 
@@ -64,6 +65,7 @@ private:
   Value n, heads, tiles;        ///< i32
   Value queryStride, keyStride; ///< i64, bytes
   Value kvGroup;                ///< i32
+  Value sharers;                ///< i32: heads that share a list
   Value factor;                 ///< scale * log2(e)
 };
 

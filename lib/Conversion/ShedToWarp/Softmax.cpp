@@ -191,7 +191,8 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
       v.b, v.at(outputBase, v.widen(v.mul(from, 2))), firstRow, outputStride,
       taskEnd,
       warp::RoundOp::create(v.b, v.fragment(type.getColumns(), element),
-                            output));
+                            output),
+      batch, batchStride(v.constant(channels * 2)), batchRows());
   if (!kernel.getWritesLse())
     return;
   // A row without keys has sum 0: -inf.
@@ -200,5 +201,7 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
             [&](ValueRange element, Value, Value) -> Value {
               return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
             });
-  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, lseEnd);
+  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, lseEnd, Value(),
+                              batch, batchStride(v.mul(v.widen(rows), 4)),
+                              batchRows());
 }

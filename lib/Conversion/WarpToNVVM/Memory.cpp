@@ -147,6 +147,32 @@ struct LowerCountBelow : ThreadPattern<warp::CountBelowOp> {
   }
 };
 
+/// Where a thread stores the two rows that it holds, 8 rows apart. Of a batch
+/// both are of one matrix.
+struct OwnRows {
+  template <typename Op, typename Adaptor>
+  OwnRows(ThreadBuilder &v, Op op, Adaptor adaptor, Value stride) {
+    Value row = v.row(), base = adaptor.getBase().front();
+    Value limit = adaptor.getLimit().front();
+    if (op.getBatch()) {
+      const auto rows = static_cast<int64_t>(*op.getBatchRows());
+      Value number = v.quotient(row, rows);
+      row = v.remainder(row, rows);
+      base = v.at(base, v.mul(v.widenUnsigned(number),
+                              adaptor.getBatchStride().front()));
+      limit = v.select(
+          v.compare(CmpIPredicate::slt, number, adaptor.getBatch().front()),
+          limit, v.word(0));
+    }
+    row = v.add(adaptor.getFirst().front(), row);
+    left = v.sub(limit, row);
+    at = v.at(base, v.mul(v.widen(row), stride));
+  }
+
+  Value left; ///< rows from the first of them to the limit
+  Value at;   ///< where that one begins
+};
+
 struct LowerLoad : ThreadPattern<warp::LoadOp> {
   using ThreadPattern::ThreadPattern;
   SmallVector<Values> rewrite(warp::LoadOp op, Adaptor adaptor,
@@ -160,28 +186,42 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
     Value place = v.add(tile, part.place);
     Value stride = adaptor.getStride().front(),
           first = adaptor.getFirst().front();
-    Value from = part.from(v, adaptor.getBase().front(), first, stride);
+    Value base = adaptor.getBase().front();
     Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
     Value signs;
     if (op.getNegated())
       signs =
           v.select(adaptor.getNegated().front(), v.word(0x80008000), v.word(0));
-    part.forEach(v, from, stride, [&](int64_t row, Value at, int64_t offset) {
-      Values words = v.choose(
-          v.compare(CmpIPredicate::sgt, left, row),
-          SmallVector<Type>(4, v.i32()),
-          [&] {
-            Value quad = v.load(v.quad(), at, 16);
-            Values some;
-            for (int64_t i = 0; i < 4; ++i) {
-              Value word = v.extract(quad, i);
-              some.push_back(signs ? v.flip(word, signs) : word);
-            }
-            return some;
-          },
-          [&] { return Values(4, v.word(0)); });
-      v.storeShared(v.makeVector(words), place, offset, 16);
-    });
+    // A matrix of the batch after the other; without one there is one.
+    const auto all = part.rows;
+    part.rows = static_cast<int64_t>(op.getBatchRows().value_or(all));
+    for (int64_t matrix = 0; matrix < all / part.rows; ++matrix) {
+      Value own = left;
+      if (op.getBatch())
+        own = v.select(
+            v.compare(CmpIPredicate::sgt, adaptor.getBatch().front(), matrix),
+            left, v.word(0));
+      part.forEach(v, part.from(v, base, first, stride), stride,
+                   [&](int64_t row, Value at, int64_t offset) {
+                     Values words = v.choose(
+                         v.compare(CmpIPredicate::sgt, own, row),
+                         SmallVector<Type>(4, v.i32()),
+                         [&] {
+                           Value quad = v.load(v.quad(), at, 16);
+                           Values some;
+                           for (int64_t i = 0; i < 4; ++i) {
+                             Value word = v.extract(quad, i);
+                             some.push_back(signs ? v.flip(word, signs) : word);
+                           }
+                           return some;
+                         },
+                         [&] { return Values(4, v.word(0)); });
+                     v.storeShared(v.makeVector(words), place,
+                                   offset + matrix * part.rows * 128, 16);
+                   });
+      if (op.getBatch())
+        base = v.at(base, adaptor.getBatchStride().front());
+    }
     v.fenceForProducts();
     // Barrier 0 is the block's.
     v.assembly("bar.sync $0, 128;", "r", group);
@@ -263,10 +303,8 @@ struct LowerStore : ThreadPattern<warp::StoreOp> {
                               ThreadBuilder &v) const override {
     ValueRange source = adaptor.getSource();
     Value lane = v.lane(), stride = adaptor.getStride().front();
-    Value row = v.add(adaptor.getFirst().front(), v.row());
-    Value left = v.sub(adaptor.getLimit().front(), row);
-    Value base = v.at(adaptor.getBase().front(), v.mul(v.both(lane, 3), 16));
-    Value to = v.at(base, v.mul(v.widen(row), stride));
+    OwnRows own(v, op, adaptor, stride);
+    Value to = v.at(own.at, v.mul(v.both(lane, 3), 16));
     const auto squares = static_cast<int64_t>(source.size()) / 2;
     for (int64_t half = 0; half < 2; ++half)
       for (int64_t square = 0; square < squares; square += 4) {
@@ -274,7 +312,7 @@ struct LowerStore : ThreadPattern<warp::StoreOp> {
         for (int64_t i = 0; i < 4; ++i)
           words.push_back(source[2 * (square + i) + half]);
         transpose(v, lane, words);
-        v.when(v.compare(CmpIPredicate::sgt, left, 8 * half), [&] {
+        v.when(v.compare(CmpIPredicate::sgt, own.left, 8 * half), [&] {
           Value at = half ? v.at(to, v.mul(stride, 8)) : to;
           v.store(v.makeVector(words), v.at(at, square * 16), 16);
         });
@@ -378,16 +416,22 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
   using ThreadPattern::ThreadPattern;
   SmallVector<Values> rewrite(warp::StoreColumnOp op, Adaptor adaptor,
                               ThreadBuilder &v) const override {
-    Value row = v.add(adaptor.getFirst().front(), v.row());
-    Value left = v.sub(adaptor.getLimit().front(), row);
-    Value to = v.at(adaptor.getBase().front(), v.mul(v.widen(row), 4));
+    OwnRows own(v, op, adaptor, v.constant(4));
     Value writes =
         v.compare(CmpIPredicate::eq, v.both(v.lane(), 3), int64_t(0));
     for (auto [half, value] : llvm::enumerate(adaptor.getSource()))
       v.when(v.both(writes,
-                    v.compare(CmpIPredicate::sgt, left, int64_t(8 * half))),
+                    v.compare(CmpIPredicate::sgt, own.left, int64_t(8 * half))),
              [&, value = value, half = half] {
-               v.store(value, v.at(to, int64_t(32 * half)), 4);
+               Value to = v.at(own.at, int64_t(32 * half)), sum = value;
+               if (op.getAdded())
+                 sum = v.addf(
+                     value,
+                     v.choose(
+                         adaptor.getAdded().front(), v.f32(),
+                         [&]() -> Values { return {v.load(v.f32(), to, 4)}; },
+                         [&]() -> Values { return {v.real(0.0f)}; })[0]);
+               v.store(sum, to, 4);
              });
     return {};
   }

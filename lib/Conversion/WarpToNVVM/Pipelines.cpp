@@ -50,10 +50,13 @@ struct LowerRing : ThreadPattern<warp::RingOp> {
     Value barriers = v.add(tiles, static_cast<int64_t>(op.getBarriers()));
     const int64_t stages = op.getType().getStages();
     v.when(v.compare(CmpIPredicate::eq, v.threadId(), int64_t(0)), [&] {
+      Value readers = v.word(op.getReaders());
+      if (op.getActive()) // a warpgroup has four warps
+        readers = v.mul(adaptor.getActive().front(), 4);
       for (int64_t i = 0; i < 2 * stages; ++i)
         NVVM::MBarrierInitOp::create(
             v.b, v.sharedAt(barriers, 8 * i),
-            v.word(i < stages ? op.getWriters() : op.getReaders()), Value());
+            i < stages ? v.word(op.getWriters()) : readers, Value());
     });
     return {{v.add(tiles, static_cast<int64_t>(op.getOffset())), barriers}};
   }
@@ -92,18 +95,26 @@ struct LowerRoles : OpConversionPattern<warp::RolesOp> {
          NVVM::SetMaxRegisterAction::decrease, {});
     move(op.getConsumer(), branch.elseBlock(), op.getConsumerRegisters(),
          NVVM::SetMaxRegisterAction::increase, number);
+    // One thread fetches.
     if (op.getCluster())
-      elect(branch.thenBlock(), rewriter);
+      elect(branch.thenBlock(), rewriter, [](ThreadBuilder &v) {
+        return v.compare(CmpIPredicate::eq, v.threadId(), int64_t(0));
+      });
+    if (op.getActive())
+      elect(branch.elseBlock(), rewriter, [&](ThreadBuilder &v) {
+        return v.compare(CmpIPredicate::slt, number, adaptor.getActive());
+      });
     rewriter.eraseOp(op);
     return success();
   }
 
-  /// Leaves what follows the setting of registers to the block's first thread.
-  static void elect(Block *producer, ConversionPatternRewriter &rewriter) {
-    Operation *registers = &producer->front();
+  /// Leaves what follows the setting of registers to the threads for which
+  /// `elected` holds.
+  static void elect(Block *role, ConversionPatternRewriter &rewriter,
+                    function_ref<Value(ThreadBuilder &)> elected) {
+    Operation *registers = &role->front();
     ThreadBuilder v(registers->getNextNode(), rewriter);
-    Value first = v.compare(CmpIPredicate::eq, v.threadId(), int64_t(0));
-    auto branch = scf::IfOp::create(v.b, first, /*withElseRegion=*/false);
+    auto branch = scf::IfOp::create(v.b, elected(v), /*withElseRegion=*/false);
     SmallVector<Operation *> rest;
     for (Operation *op = branch->getNextNode();
          op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())

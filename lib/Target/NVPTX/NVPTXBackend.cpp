@@ -105,7 +105,8 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
       llvm::any_of(rules, [&](const shed::WgmmaRule &rule) {
         return (rule.over == "list" || rule.over == "union") &&
                llvm::any_of(ofKeys, [&](const bundle::Selection &each) {
-                 return rule.dividesRows(each.group);
+                 return rule.shared == each.perKvHead &&
+                        rule.dividesRows(each.group);
                });
       });
   if (llvm::all_of(ofKeys, isDense) && !oneByOne)

@@ -41,6 +41,9 @@
 // RUN: heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/lists.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LISTS
 // RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/sets.json 2>&1 | FileCheck %s --check-prefix=SETS
 
+// RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/flag.json 2>&1 | FileCheck %s --check-prefix=FLAG
+
+// FLAG: error: {{.*}}flag.json: wgmma[0]: 'shared' is true or false
 // SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list", "blocks", "range", "union" or "scores"
 
 // Blocks of 128 rows do not divide groups of 64, so the next entry counts; keys
@@ -49,17 +52,23 @@
 // LISTS-SAME: wgmma_tiling<consumers = 1, keys = 80, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2>
 // LISTS-LABEL: shed.kernel @bitmap
 // LISTS-SAME: #shed.mma_tiling
+// Heads that share lists have an entry of their own, for groups of 16, 32 or a
+// multiple of 64 rows.
+// LISTS-LABEL: shed.kernel @shared
+// LISTS-SAME: wgmma_tiling<consumers = 3
+// LISTS-LABEL: shed.kernel @shared_by_48
+// LISTS-SAME: #shed.mma_tiling
 
 // RUN: heddle-opt %t/select.mlir --shed-choose-wgmma-tiles=table=%t/select.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=SELECT
 
-// Selection for groups of at most 128 rows; larger ones and heads that share
-// lists are left.
+// Selection for groups of at most 128 rows, larger ones are left; heads may share
+// lists.
 // SELECT-LABEL: shed.kernel @keys
 // SELECT-SAME: wgmma_tiling<consumers = 4, keys = 128
 // SELECT-LABEL: shed.kernel @large
 // SELECT-SAME: #shed.mma_tiling
 // SELECT-LABEL: shed.kernel @shared
-// SELECT-SAME: #shed.mma_tiling
+// SELECT-SAME: wgmma_tiling<consumers = 4, keys = 128
 
 // RUN: heddle-opt %t/unions.mlir --shed-choose-wgmma-tiles=table=%t/unions.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=UNIONS
 
@@ -180,7 +189,12 @@ shed.kernel @window attention element(bf16) head_dim(128) {
 {"wgmma": [{"element": "bf16", "over": "list", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
             "producer_registers": 40, "consumer_registers": 232},
            {"element": "bf16", "over": "list", "head_dim": 128, "consumers": 1, "keys": 80, "stages": 2, "parts": 1,
-            "producer_registers": 40, "consumer_registers": 208, "blocks": 2}]}
+            "producer_registers": 40, "consumer_registers": 208, "blocks": 2},
+           {"element": "bf16", "over": "list", "shared": true, "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2,
+            "parts": 2, "producer_registers": 32, "consumer_registers": 160}]}
+//--- flag.json
+{"wgmma": [{"element": "bf16", "over": "list", "shared": 1, "head_dim": 128, "consumers": 1, "keys": 80, "stages": 2, "parts": 1,
+            "producer_registers": 40, "consumer_registers": 208}]}
 //--- sets.json
 {"wgmma": [{"element": "bf16", "over": "near", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 3, "parts": 1,
             "producer_registers": 40, "consumer_registers": 232}]}
@@ -202,6 +216,32 @@ shed.kernel @bitmap attention element(bf16) head_dim(128) encoding(bitmap) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @shared attention element(bf16) head_dim(128) shared_lists encoding(uint16) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 32> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @shared_by_48 attention element(bf16) head_dim(128) shared_lists encoding(uint16) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 48> init(%s0) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %s: !shed.softmax):
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>

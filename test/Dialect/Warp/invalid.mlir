@@ -157,3 +157,43 @@ func.func @other_tile(%keys: !llvm.ptr<1>, %zero: i32) {
   %0 = warp.read %keys[%zero] of i16 : !llvm.ptr<1>, !warp.fragment<64, i8>
   return
 }
+
+// -----
+
+func.func @batch_without_stride(%queries: !llvm.ptr<1>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has a batch without its stride or rows, or these without a batch}}
+  %q = warp.load %queries[%zero] stride(%stride) limit(%zero) {batch_rows = 32 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @batch_of_48(%queries: !llvm.ptr<1>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has matrices of 48 rows in its batch; they have 16, 32 or 64}}
+  %q = warp.load %queries[%zero] stride(%stride) limit(%zero) batch(%zero, %stride) of 48 : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @batch_of_gathered(%keys: !llvm.ptr<1>, %rows: !warp.rows<64>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{can't gather rows of a batch, nor bring them by a tensor map}}
+  %k = warp.load %keys[%zero] rows(%rows : !warp.rows<64>) stride(%stride) limit(%zero) batch(%zero, %stride) of 32 : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @batch_of_8(%output: !llvm.ptr<1>, %rows: !warp.fragment<128, bf16>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has matrices of 8 rows in its batch}}
+  warp.store %rows, %output[%zero] stride(%stride) limit(%zero) batch(%zero, %stride) of 8 : !warp.fragment<128, bf16>, !llvm.ptr<1>
+  return
+}
+
+// -----
+
+func.func @columns_of_a_batch(%output: !llvm.ptr<1>, %sums: !warp.fragment<1, f32>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has matrices of 128 rows in its batch}}
+  warp.store_column %sums, %output[%zero] limit(%zero) batch(%zero, %stride) of 128 : !warp.fragment<1, f32>, !llvm.ptr<1>
+  return
+}

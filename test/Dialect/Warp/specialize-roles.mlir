@@ -1,7 +1,11 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --warp-specialize-roles --warp-verify-pipelines | FileCheck %s
+// RUN: split-file %S/Inputs/active.mlir %t && not heddle-opt %t/late.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: not heddle-opt %t/meets.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=MEETS
 // RUN: not heddle-opt %s --warp-specialize-roles --warp-verify-pipelines=shared-of-block=100000 2>&1 | FileCheck %s --check-prefix=SMALL
 
+// LATE: 'warp.active' op does not come before all other ops of its level
+// MEETS: 'warp.meet' op waits for all warpgroups, of which only some have work
 // SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000
 
 // One stream of control becomes two: a warpgroup that only brings tiles, and
@@ -173,5 +177,37 @@ llvm.func @turns(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %many: i32, %n: i3
     warp.meet
     %at = warp.space 8464
   }
+  llvm.return
+}
+
+// Of the warpgroups that compute only some have work, here as many as the
+// argument says: a stage is empty when these have released it, and the others
+// end at once. Rows are of two matrices of a batch, 32 of each.
+// CHECK-LABEL: llvm.func @some_have_work
+// CHECK-SAME: %[[COUNT:[a-z0-9]+]]: i32
+// CHECK: %[[RING:.*]] = warp.ring active(%[[COUNT]]) {{.*}}readers = 12 : i64
+// CHECK-NOT: warp.active
+// CHECK: warp.roles producer registers 32 {
+// CHECK: } consumers 3 active(%[[COUNT]]) registers 160 {
+// CHECK:   warp.load {{.*}} batch(%{{.*}}, %{{.*}}) of 32
+// CHECK:   warp.store_column {{.*}} batch(%{{.*}}, %{{.*}}) of 32
+llvm.func @some_have_work(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %zero = arith.constant 0.0 : f32
+  warp.active %count
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) batch(%n, %stride) of 32 : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  %sum = warp.splat %zero : !warp.fragment<1, f32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%c = %sum) -> (!warp.fragment<1, f32>) : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    %m = warp.reduce add %s into %c : !warp.fragment<1, f32> : !warp.fragment<128, f32> -> !warp.fragment<1, f32>
+    scf.yield %m : !warp.fragment<1, f32>
+  }
+  warp.store_column %r, %keys[%c0] limit(%n) batch(%n, %stride) of 32 : !warp.fragment<1, f32>, !llvm.ptr<1>
   llvm.return
 }

@@ -36,9 +36,11 @@ namespace {
 std::string kernelOf(const std::string &type, int headDim,
                      const std::string &tiling,
                      const std::vector<KeySet> &passes,
-                     const std::string &encoding, const std::string &scores) {
+                     const std::string &encoding, const std::string &scores,
+                     bool sharedLists) {
   std::string text = "shed.kernel @dense attention element(" + type +
                      ") head_dim(" + std::to_string(headDim) + ") writes_lse " +
+                     (sharedLists ? "shared_lists " : "") +
                      (encoding.empty() ? "" : "encoding(" + encoding + ") ") +
                      "tiling(#shed.wgmma_tiling<" + tiling +
                      R"(>) {
@@ -103,8 +105,10 @@ namespace heddle::test {
 
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::vector<KeySet> &passes,
-                 const std::string &encoding, const std::string &scores) {
-  return compileText(kernelOf(type, headDim, tiling, passes, encoding, scores));
+                 const std::string &encoding, const std::string &scores,
+                 bool sharedLists) {
+  return compileText(
+      kernelOf(type, headDim, tiling, passes, encoding, scores, sharedLists));
 }
 
 Compiled compileText(const std::string &text) {
@@ -169,8 +173,9 @@ void Lists::make(const Problem &p, std::mt19937_64 &random) {
   const int64_t all =
       blockKeys ? blocksBefore() + (p.n - split + blockKeys - 1) / blockKeys
                 : p.n;
-  memory.assign(p.heads * groups(p.rows) * rowBytes(), 0xee);
-  for (int64_t list = 0; list < p.heads * groups(p.rows); ++list) {
+  const int64_t count = p.heads / sharers * groups(p.rows);
+  memory.assign(count * rowBytes(), 0xee);
+  for (int64_t list = 0; list < count; ++list) {
     std::vector<int32_t> some(all);
     std::iota(some.begin(), some.end(), 0);
     std::shuffle(some.begin(), some.end(), random);
@@ -187,7 +192,7 @@ void Lists::make(const Problem &p, std::mt19937_64 &random) {
 std::vector<int64_t> Lists::keysOf(const Problem &p, int64_t head,
                                    int64_t row) const {
   std::vector<int64_t> keys;
-  for (int32_t entry : entries[head * groups(p.rows) + row / group]) {
+  for (int32_t entry : entries[head / sharers * groups(p.rows) + row / group]) {
     if (!blockKeys) {
       keys.push_back(entry);
       continue;
@@ -246,8 +251,9 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
 
   if (lists) {
     lists->make(p, random);
-    args.lists[0] = {lists->memory.data(), lists->groups(p.rows), lists->keep,
-                     lists->rowBytes(), lists->split};
+    args.lists[0] = {lists->memory.data(), lists->groups(p.rows),
+                     lists->keep,          lists->rowBytes(),
+                     lists->split,         lists->sharers};
   }
 
   std::vector<int32_t> position(p.n), place(p.rows);
@@ -298,10 +304,11 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   machine.allow(output.data(), output.bytes());
   machine.allow(lse.data(), static_cast<int64_t>(lse.size()) * 4 - 4);
   // A tile or cluster more than there is, which is to do nothing.
-  for (int64_t tile = 0;
-       tile <=
-       (p.rows + code.queryRows - 1) / code.queryRows + code.cluster - 1;
-       tile += code.cluster)
+  const int64_t tiles = (p.rows + code.queryRows - 1) / code.queryRows;
+  const int64_t clusters = (tiles + code.cluster - 1) / code.cluster + 1;
+  machine.grid = {static_cast<uint32_t>(clusters * code.cluster),
+                  static_cast<uint32_t>(p.heads), 1};
+  for (int64_t tile = 0; tile < clusters * code.cluster; tile += code.cluster)
     for (int64_t head = 0; head < p.heads; ++head)
       try {
         machine.run(

@@ -40,7 +40,7 @@ struct KeySet {
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::vector<KeySet> &passes,
                  const std::string &encoding = "",
-                 const std::string &scores = "");
+                 const std::string &scores = "", bool sharedLists = false);
 /// A kernel of `shed` or of the warp level. Without PTX where it has no form.
 Compiled compileText(const std::string &text);
 /// Over one set of keys.
@@ -72,13 +72,14 @@ struct Problem {
   bool moved = false;
 };
 
-/// Random lists, one a head and group of rows.
+/// Random lists, one for a group of rows and a head, or those that share it.
 struct Lists {
   int64_t group, keep;
   int64_t blockKeys = 0; ///< of lists of blocks, else 0
   int64_t split = 0;
   int64_t missing = 0; ///< entries of blocks at a list's end
   bool wide = true;    ///< int32, not uint16
+  int64_t sharers = 1; ///< heads that share a list
   std::vector<std::vector<int32_t>> entries = {};
   std::vector<uint8_t> memory = {};
 

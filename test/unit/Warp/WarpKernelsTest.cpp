@@ -46,8 +46,8 @@ TEST_F(WarpKernels, BuiltInTilings) {
   ASSERT_FALSE(rules->empty());
   uint64_t seed = 1;
   for (const shed::WgmmaRule &rule : *rules) {
-    if (rule.over == "scores")
-      continue; // WarpScoresTest
+    if (rule.over == "scores" || rule.shared)
+      continue; // WarpScoresTest, WarpSharedTest
     const std::string tiling = textOf(rule);
     SCOPED_TRACE(rule.element + ", " + tiling);
     const int headDim = static_cast<int>(rule.headDim);
@@ -318,7 +318,7 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   auto rules = shed::parseTuning(shed::builtInTuning());
   ASSERT_TRUE(static_cast<bool>(rules));
   for (const shed::WgmmaRule &rule : *rules)
-    if (rule.over != "scores")
+    if (rule.over != "scores" && !rule.shared)
       judge(rule.element, static_cast<int>(rule.headDim), textOf(rule),
             {{overOf(rule)}});
   // And some that tables may come to.

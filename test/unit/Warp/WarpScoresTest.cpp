@@ -34,6 +34,7 @@ struct Form {
   const char *encoding, *tiling;
   int64_t headDim = 128;
   bool blocks = false; ///< chooses blocks of as many keys as the group has rows
+  int64_t sharers = 1; ///< heads that share a list
 };
 
 /// A pass over all rows, adding to `init`.
@@ -62,8 +63,9 @@ std::string kernelOf(const Form &form) {
   std::string text =
       "shed.kernel @select select element(TYPE) head_dim(" +
       std::to_string(form.headDim) + ") group(" + std::to_string(form.group) +
-      ") encoding(" + form.encoding + ") tiling(#shed.wgmma_tiling<" +
-      form.tiling + ">) {\n  %m = shed.mass_init : !shed.mass\n" +
+      ")" + (form.sharers > 1 ? " shared_lists" : "") + " encoding(" +
+      form.encoding + ") tiling(#shed.wgmma_tiling<" + form.tiling +
+      ">) {\n  %m = shed.mass_init : !shed.mass\n" +
       pass("%r", "%m", "", "all");
   if (form.blocks)
     text += "  %e = shed.mass_init : !shed.mass\n" +
@@ -106,8 +108,9 @@ protected:
     const float scale = 0.0875f;
     const double factor = static_cast<double>(scale) / std::log(2.0);
     const int64_t groups = (c.n + form.group - 1) / form.group;
+    const int64_t count = c.heads / form.sharers * groups;
     std::vector<float> lse(c.heads * c.n), spanLse(lse);
-    std::vector<double> expected(c.heads * groups * c.n), ofSpan(expected);
+    std::vector<double> expected(count * c.n), ofSpan(expected);
     const int64_t spanFirst = c.boundary * form.group;
     for (int64_t h = 0; h < c.heads; ++h)
       for (int64_t i = 0; i < c.n; ++i) {
@@ -127,17 +130,18 @@ protected:
         lse[h * c.n + i] = static_cast<float>(std::log2(sum));
         spanLse[h * c.n + i] = static_cast<float>(std::log2(spanSum));
         const int64_t first = i / form.group * form.group;
-        const int64_t rows = std::min(form.group, c.n - first);
+        const int64_t rows = std::min(form.group, c.n - first) * form.sharers;
         for (int64_t j = 0; j < c.n; ++j) {
-          const int64_t at = (h * groups + i / form.group) * c.n + j;
+          const int64_t at =
+              (h / form.sharers * groups + i / form.group) * c.n + j;
           expected[at] += weights[j] / sum / static_cast<double>(rows);
           ofSpan[at] += weights[j] / spanSum / static_cast<double>(rows);
         }
       }
     // What is shown of a list: scores of keys, or of blocks and then those of
     // the second span's.
-    std::vector<int64_t> shown(c.heads * groups, c.n);
-    for (int64_t at = 0; form.blocks && at < c.heads * groups; ++at) {
+    std::vector<int64_t> shown(count, c.n);
+    for (int64_t at = 0; form.blocks && at < count; ++at) {
       auto means = [&](const std::vector<double> &keys) {
         return heddle::rt::reference::blockMeans(
             std::span(keys).subspan(at * c.n, c.n), form.group, c.split,
@@ -158,11 +162,11 @@ protected:
                                                  : Encoding::Int32;
     const int64_t rowBytes =
         heddle::bundle::listRowBytes(encoding, c.n, c.keep);
-    std::vector<uint8_t> lists(c.heads * groups * rowBytes + 16,
+    std::vector<uint8_t> lists(count * rowBytes + 16,
                                encoding == Encoding::Bitmap ? 0 : 0xa5);
     const size_t skip =
         (16 - reinterpret_cast<uintptr_t>(lists.data()) % 16) % 16;
-    std::vector<float> scores(c.heads * groups * c.n, -12345.0f);
+    std::vector<float> scores(count * c.n, -12345.0f);
     heddle::abi::SelectArgs args{};
     args.query = query;
     args.key = key;
@@ -178,7 +182,7 @@ protected:
     args.list.groups = groups;
     args.list.keep = c.keep;
     args.list.rowBytes = rowBytes;
-    args.list.headsPerList = 1;
+    args.list.headsPerList = form.sharers;
     args.list.split = c.split;
     args.boundary = c.boundary;
     args.spanKeep = c.spanKeep;
@@ -197,7 +201,7 @@ protected:
     machine.allow(lse.data(), c.heads * c.n * 4);
     machine.allow(spanLse.data(), c.heads * c.n * 4);
     machine.allow(scores.data(), static_cast<int64_t>(scores.size()) * 4);
-    machine.allow(lists.data() + skip, c.heads * groups * rowBytes);
+    machine.allow(lists.data() + skip, count * rowBytes);
     machine.allow(scratch.data() + jump, c.blocks * scratchRow);
     for (uint32_t block = 0; block < c.blocks; ++block)
       machine.run({block, 0, 0},
@@ -207,7 +211,7 @@ protected:
     if (!shows)
       return {};
     int64_t wrong = 0;
-    for (int64_t at = 0; at < c.heads * groups; ++at) {
+    for (int64_t at = 0; at < count; ++at) {
       const float *row = scores.data() + at * c.n;
       for (int64_t i = 0; i < shown[at]; ++i) {
         const double right = expected[at * c.n + i];
@@ -303,6 +307,25 @@ TEST_F(WarpScores, AreMeansOverBlocks) {
   }
 }
 
+/// Heads that share lists are scored together: of one turn and of several, with
+/// a last group and a last consumer without rows.
+TEST_F(WarpScores, AreMeansOverHeadsThatShare) {
+  const std::pair<Form, std::vector<Choice>> forms[] = {
+      {{"bf16", 64, "uint16", two, 128, false, 7},
+       {{1, 7, 1, 1, 1}, {200, 14, 2, 33, 2}}},
+      {{"f16", 128, "bitmap", two, 64, false, 2}, {{300, 4, 2, 60, 3}}},
+      {{"bf16", 32, "int32", four, 64, false, 3}, {{270, 6, 2, 20, 1}}}};
+  uint64_t seed = 1;
+  for (const auto &[form, choices] : forms) {
+    SCOPED_TRACE(form.group);
+    Compiled code = compileText(kernelOf(form));
+    ASSERT_FALSE(code.ptx.empty());
+    for (const Choice &choice : choices)
+      check(code, form, choice, seed++);
+    check(code, form, choices.back(), seed++, /*shows=*/false);
+  }
+}
+
 /// Not those of other warps' speed, nor of which block has a group.
 TEST_F(WarpScores, HaveTheSameBitsInAnyOrder) {
   const Form form{"bf16", 128, "uint16", two};
@@ -324,11 +347,19 @@ TEST_F(WarpScores, AssemblerFindsNothingSlow) {
   for (const char *tiling : tilings)
     for (const char *encoding : {"uint16", "bitmap"})
       forms.push_back({"bf16", 128, encoding, tiling});
-  for (int64_t group : {32, 64, 128})
-    forms.push_back({"bf16", group, "int32",
-                     "consumers = 4, keys = 64, stages = 3, parts = 1, "
-                     "producer_registers = 24, consumer_registers = 112",
-                     128, true});
+  for (int64_t group : {32, 64, 128}) {
+    Form form{"bf16",
+              group,
+              "int32",
+              "consumers = 4, keys = 64, stages = 3, parts = 1, "
+              "producer_registers = 24, consumer_registers = 112",
+              128,
+              true};
+    forms.push_back(form);
+    form.blocks = false;
+    form.sharers = 7;
+    forms.push_back(form);
+  }
   for (const Form &form : forms) {
     SCOPED_TRACE(std::string(form.tiling) + ", " + form.encoding);
     std::string why;

@@ -15,6 +15,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <numeric>
+
 namespace mlir::shed {
 #define GEN_PASS_DEF_SHEDCHOOSEWGMMATILES
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"
@@ -22,6 +24,19 @@ namespace mlir::shed {
 
 using namespace mlir;
 using namespace mlir::shed;
+
+int64_t mlir::shed::sharedTaskRows(int64_t group, int64_t blockRows) {
+  constexpr int64_t together = 64;
+  const int64_t rows = group <= blockRows ? group : std::gcd(group, together);
+  const bool whole = rows % together == 0;
+  return whole || (rows >= 16 && together % rows == 0) ? rows : 0;
+}
+
+bool WgmmaRule::dividesRows(int64_t rows) const {
+  const int64_t block = 64 * consumers;
+  return block > 0 &&
+         (shared ? sharedTaskRows(rows, block) > 0 : rows % block == 0);
+}
 
 llvm::Expected<llvm::SmallVector<WgmmaRule>>
 mlir::shed::parseTuning(llvm::StringRef text) {
@@ -91,11 +106,15 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       rule.tma = *copies == "tma";
       ++known;
     }
-    if (fields->get("positions")) {
-      std::optional<bool> positions = fields->getBoolean("positions");
-      if (!positions)
-        return problem("'positions' is true or false");
-      rule.positions = *positions;
+    std::pair<const char *, bool *> flags[] = {{"positions", &rule.positions},
+                                               {"shared", &rule.shared}};
+    for (auto [name, into] : flags) {
+      if (!fields->get(name))
+        continue;
+      std::optional<bool> flag = fields->getBoolean(name);
+      if (!flag)
+        return problem(llvm::Twine("'") + name + "' is true or false");
+      *into = *flag;
       ++known;
     }
     std::pair<const char *, int64_t *> optional[] = {
@@ -115,7 +134,7 @@ mlir::shed::parseTuning(llvm::StringRef text) {
     if (fields->size() != known)
       return problem(
           "there are fields beside 'element', 'over', 'blocks', "
-          "'copies', 'cluster', 'positions', 'key_shares', "
+          "'copies', 'cluster', 'positions', 'shared', 'key_shares', "
           "'least_keys', 'head_dim', 'consumers', 'keys', 'stages', 'parts', "
           "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);
@@ -253,14 +272,13 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   return rule.keys > 0 && entries->blockKeys % rule.keys == 0;
 }
 
-/// The same for a kernel that selects. Those for heads that share lists or by
-/// other logits have none.
+/// The same for a kernel that selects. Those by other logits have none.
 static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   const auto group = static_cast<int64_t>(*kernel.getGroup());
   return rule.over == "scores" && !kernel.getElement().isF32() &&
          kernel.getHeadDim() % 64 == 0 && group >= 16 && group <= 128 &&
-         llvm::isPowerOf2_64(group) && !kernel.getSharedLists() && !rule.tma &&
-         rule.cluster == 1 && rule.keyShares == 1 && rule.keys % 64 == 0 &&
+         llvm::isPowerOf2_64(group) && !rule.tma && rule.cluster == 1 &&
+         rule.keyShares == 1 && rule.keys % 64 == 0 &&
          llvm::isPowerOf2_64(rule.consumers) &&
          !kernel.getBody()
               .walk([](ScoresOp) { return WalkResult::interrupt(); })
@@ -276,7 +294,7 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
   if (kernel.getKind() == KernelKind::Select)
     return suitsSelection(rule, kernel);
   if (rule.over == "scores" || kernel.getElement().isF32() ||
-      kernel.getHeadDim() % 64 ||
+      rule.shared != kernel.getSharedLists() || kernel.getHeadDim() % 64 ||
       (rule.keyShares > 1 && (!kernel.getSomeRows() || kernel.hasLists())) ||
       (kernel.scoresPositions() && !rule.positions))
     return false;

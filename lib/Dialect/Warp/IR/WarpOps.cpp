@@ -202,6 +202,22 @@ static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
   return success();
 }
 
+/// Checks that a batch is there with all that tells of it, or not at all, and
+/// that of the 16 rows that a warp holds all are of one matrix.
+template <typename Op> static LogicalResult verifyBatch(Op op) {
+  if (!op.getBatch() != !op.getBatchStride() ||
+      !op.getBatch() != !op.getBatchRows())
+    return op.emitOpError("has a batch without its stride or rows, or these "
+                          "without a batch");
+  if (!op.getBatch())
+    return success();
+  const auto rows = static_cast<int64_t>(*op.getBatchRows());
+  if (rows < 16 || warpgroupRows % rows)
+    return op.emitOpError() << "has matrices of " << rows
+                            << " rows in its batch; they have 16, 32 or 64";
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   if (getRows() && getNegated())
     return emitOpError("can't flip the signs of rows that it gathers");
@@ -210,6 +226,11 @@ LogicalResult LoadOp::verify() {
                        "a tensor map");
   if (getMap() && (getRows() || getNegated()))
     return emitOpError("can't gather rows or flip signs by a tensor map");
+  if (getBatch() && (getRows() || getMap()))
+    return emitOpError("can't gather rows of a batch, nor bring them by a "
+                       "tensor map");
+  if (failed(verifyBatch(*this)))
+    return failure();
   return verifyRows(*this, getRows(), getResult().getType());
 }
 
@@ -238,10 +259,12 @@ LogicalResult CountBelowOp::verify() {
 LogicalResult StoreOp::verify() {
   if (getSource().getType().getColumns() % 32)
     return emitOpError("stores a multiple of 32 columns");
-  return success();
+  return verifyBatch(*this);
 }
 
 LogicalResult StoreColumnOp::verify() {
+  if (failed(verifyBatch(*this)))
+    return failure();
   return verifyColumn(*this, "a source", getSource().getType());
 }
 

@@ -66,7 +66,7 @@ public:
       : function(function), pipeline(pipeline), b(function.getContext()) {}
 
   LogicalResult run() {
-    if (failed(findPasses()))
+    if (failed(findPasses()) || failed(findActive()))
       return failure();
     makeRings();
     divide();
@@ -79,6 +79,7 @@ public:
 
 private:
   LogicalResult findPasses();
+  LogicalResult findActive();
   LogicalResult verifyTurns();
   void makeRings();
   void divide();
@@ -92,6 +93,14 @@ private:
   /// The op in the function's block that is, or has, the loops over tiles.
   Operation *outermost() {
     return turns ? turns.getOperation() : passes.front().loop.getOperation();
+  }
+
+  /// The first op of the level in the function's block, or the loop.
+  Operation *firstOp() {
+    for (Operation &op : *outermost()->getBlock())
+      if (isa<WarpDialect>(op.getDialect()) || &op == outermost())
+        return &op;
+    return nullptr;
   }
 
   /// Whether tiles are fetched by tensor maps, and how many blocks share them.
@@ -108,6 +117,7 @@ private:
   RolesOp roles;
   SmallVector<Pass> passes;
   scf::ForOp turns; ///< a loop around the loop over tiles, or null
+  Value active;     ///< how many warpgroups compute, or null: all
   SmallVector<RingOp> rings;
   int64_t bytes = 0; ///< of shared memory, taken so far
 };
@@ -122,6 +132,33 @@ static bool isAround(scf::ForOp loop) {
         return inner == loop ? WalkResult::advance() : WalkResult::interrupt();
       })
       .wasInterrupted();
+}
+
+/// Some of the warpgroups that compute may be all that have work. The others
+/// end at once, so nothing may wait for them.
+LogicalResult Specializer::findActive() {
+  auto op = dyn_cast<ActiveOp>(firstOp());
+  if (op) {
+    active = op.getCount();
+    op.erase();
+  }
+  WalkResult walked = function.walk([&](Operation *op) {
+    if (isa<ActiveOp>(op)) {
+      op->emitOpError("does not come before all other ops of its level");
+      return WalkResult::interrupt();
+    }
+    if (active && isa<MeetOp, MeetClusterOp, SpaceOp>(op)) {
+      op->emitOpError("waits for all warpgroups, of which only some have work");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  if (active && pipeline.getCluster() > 1)
+    return function.emitOpError("has blocks that are to share tiles, and "
+                                "warpgroups without work");
+  return success();
 }
 
 LogicalResult Specializer::findPasses() {
@@ -196,22 +233,16 @@ LogicalResult Specializer::verifyTurns() {
 /// Makes the rings before everything that computes.
 void Specializer::makeRings() {
   Pass &pass = passes.front();
-  Operation *first = nullptr;
-  for (Operation &op : *outermost()->getBlock())
-    if (isa<WarpDialect>(op.getDialect()) || &op == outermost()) {
-      first = &op;
-      break;
-    }
-  b.setInsertionPoint(first);
+  b.setInsertionPoint(firstOp());
   for (LoadOp load : pass.loads) {
     auto type = RingType::get(b.getContext(), pipeline.getStages(),
                               load.getResult().getType(), cluster());
     rings.push_back(RingOp::create(
-        b, load.getLoc(), type, /*offset=*/0, /*barriers=*/0,
+        b, load.getLoc(), type, active, /*offset=*/0, /*barriers=*/0,
         /*writers=*/type.isFetched() ? 1 : warpgroupThreads,
         /*readers=*/4 * pipeline.getConsumers() * pipeline.getCluster()));
   }
-  roles = RolesOp::create(b, function.getLoc(), pipeline.getConsumers(),
+  roles = RolesOp::create(b, function.getLoc(), active, pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
                           pipeline.getConsumerRegisters(), cluster());
   roles.getProducer().emplaceBlock();

@@ -83,6 +83,11 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
       else
         add(*space.getOffset(), space.getBytes(), op);
     } else if (isa<MeetOp, MeetClusterOp>(op)) {
+      if (roles.getActive()) {
+        op->emitOpError("waits for all warpgroups that compute, of which some "
+                        "do not");
+        return WalkResult::interrupt();
+      }
       if (!roles.getConsumer().isAncestor(op->getParentRegion())) {
         op->emitOpError("is not among the warpgroups that compute, which would "
                         "wait for each other without end");
@@ -345,6 +350,10 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
           4 * roles.getConsumers() * std::max<int64_t>(cluster, 1))
     return ring.emitOpError("expects other numbers of writers or readers than "
                             "there are");
+  if (ring.getActive() != roles.getActive() ||
+      (ring.getActive() && cluster > 1))
+    return ring.emitOpError("expects other warpgroups to release its stages "
+                            "than those that compute");
   if (cluster) {
     auto fetches = eachPass<FetchOp>(ring, roles);
     if (failed(fetches) || differs(fetches->size()) ||

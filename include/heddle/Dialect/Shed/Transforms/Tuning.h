@@ -22,7 +22,8 @@
 // scores ask where rows or keys stand, too, false without it; "key_shares" how
 // many blocks divide the keys of a query tile, 1 without it. With more than one
 // it is for steps of some rows, of sequences of at least "least_keys" keys (1
-// without it), without for steps of all rows.
+// without it), without for steps of all rows. "shared" is true for kernels
+// whose query heads share lists, and for no others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,13 +49,19 @@ struct WgmmaRule {
   bool tma = false;
   int64_t cluster = 1;
   bool positions = false;
+  bool shared = false;
   int64_t keyShares = 1, leastKeys = 0;
 
-  /// Whether groups of `rows` rows are whole blocks of consumers.
-  bool dividesRows(int64_t rows) const {
-    return consumers > 0 && rows % (64 * consumers) == 0;
-  }
+  /// Whether blocks have the rows of groups of `rows` rows: whole blocks of a
+  /// head, or with `shared` a group's of several heads.
+  bool dividesRows(int64_t rows) const;
 };
+
+/// Where query heads share lists, each for `group` rows, and warpgroups of 64
+/// rows compute, `blockRows` a block: rows of a head that a task has. A group's
+/// if a block has as many, else 64 of them; 0 if 64 rows would neither be of
+/// one head nor of several, with a multiple of 16 each.
+int64_t sharedTaskRows(int64_t group, int64_t blockRows);
 
 /// Reads a table. Fails with a sentence that says what was found and what was
 /// expected; whether a tiling is possible is for its attribute to say.

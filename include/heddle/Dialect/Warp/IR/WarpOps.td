@@ -157,6 +157,19 @@ class Warp_RowsOp<string mnemonic, dag more, list<Trait> traits = []>
                             I32:$limit), more);
 }
 
+/// Where the 64 rows are of several matrices of a batch.
+defvar Warp_batch = (ins Optional<I32>:$batch, Optional<I64>:$batch_stride,
+                         OptionalAttr<I64Attr>:$batch_rows);
+
+def Warp_ActiveOp : Warp_Op<"active"> {
+  let summary = "how many of the warpgroups that compute have work";
+  let description = [{
+    The first `count` of them, at least 1; the others do nothing.
+  }];
+  let arguments = (ins I32:$count);
+  let assemblyFormat = "$count attr-dict";
+}
+
 def Warp_WarpgroupOp : Warp_Op<"warpgroup", [Pure]> {
   let summary = "this warpgroup's number among those that compute";
   let results = (outs I32:$result);
@@ -243,12 +256,11 @@ def Warp_CountBelowOp : Warp_Op<"count_below", [
   let hasVerifier = 1;
 }
 
-def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
-                                           Optional<I1>:$negated,
-                                           Optional<LLVM_AnyPointer>:$map,
-                                           Optional<I32>:$column,
-                                           OptionalAttr<I64Attr>:$offset),
-                              [AttrSizedOperandSegments]> {
+def Warp_LoadOp : Warp_RowsOp<
+    "load", !con((ins Optional<Warp_RowsType>:$rows, Optional<I1>:$negated,
+                      Optional<LLVM_AnyPointer>:$map, Optional<I32>:$column,
+                      OptionalAttr<I64Attr>:$offset), Warp_batch),
+    [AttrSizedOperandSegments]> {
   let summary = "brings rows to a tile and waits for them";
   let description = [{
     Row i of the tile is row first + i of the matrix at `base`, whose rows are
@@ -256,6 +268,14 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
     rows[i] instead, all of them below the limit. With `negated` signs are
     flipped where it holds. `offset`: where the tile lies in shared memory; a
     warpgroup that computes has its own, one after the other.
+
+    With `batch` row i of the tile is row first + i % b of matrix i / b of a
+    batch, b being `batch_rows`: the matrices begin `batch_stride` bytes apart,
+    the first one at `base`. Rows of matrices from number `batch` on are zero.
+
+    ```mlir
+    %q = warp.load %queries[%first] batch(%heads, %bytes) of 32 stride(%s) limit(%n) : ...
+    ```
 
     With `map` the same rows are also columns from `column` on of the matrix that
     a tensor map tells of, whose boxes are 64 columns of as many rows as the tile
@@ -266,6 +286,7 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
   let assemblyFormat = [{
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
+    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
     (`negated` `(` $negated^ `)`)?
     (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
     attr-dict `:` type($base) `,` type($result)
@@ -273,22 +294,35 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
   let hasVerifier = 1;
 }
 
-def Warp_StoreOp : Warp_RowsOp<"store", (ins Warp_PackedFragment:$source)> {
+def Warp_StoreOp : Warp_RowsOp<
+    "store", !con((ins Warp_PackedFragment:$source), Warp_batch),
+    [AttrSizedOperandSegments]> {
   let summary = "stores the rows of a fragment, none from row `limit` on";
+  let description = [{
+    With `batch` to several matrices, as `warp.load` has them.
+  }];
   let assemblyFormat = [{
     $source `,` $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
+    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
     attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;
 }
 
-def Warp_StoreColumnOp : Warp_Op<"store_column"> {
+def Warp_StoreColumnOp : Warp_Op<"store_column", [AttrSizedOperandSegments]> {
   let summary = "stores a column, an element a row, none from row `limit` on";
-  let arguments = (ins Warp_Float32Fragment:$source, LLVM_AnyPointer:$base,
-                       I32:$first, I32:$limit);
+  let description = [{
+    Where `added` holds it adds to what is there. With `batch` to columns of
+    several matrices, as `warp.load` has them.
+  }];
+  let arguments = !con((ins Warp_Float32Fragment:$source,
+                            LLVM_AnyPointer:$base, I32:$first, I32:$limit,
+                            Optional<I1>:$added), Warp_batch);
   let assemblyFormat = [{
-    $source `,` $base `[` $first `]` `limit` `(` $limit `)` attr-dict `:`
-    type($source) `,` type($base)
+    $source `,` $base `[` $first `]` `limit` `(` $limit `)`
+    (`added` `(` $added^ `)`)?
+    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
+    attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;
 }
@@ -364,17 +398,19 @@ def Warp_RolesOp : Warp_Op<"roles", [NoTerminator]> {
   let description = [{
     The first warpgroup fills rings; the `consumers` others read them, each with
     its number among them in the region's argument. All have the registers given
-    for their role. `cluster`: 0 where all threads of the first warpgroup copy
+    for their role. With `active` only the first so many of them, at least 1,
+    run the region. `cluster`: 0 where all threads of the first warpgroup copy
     tiles; else one of them fetches tiles in bulk, for so many blocks.
   }];
-  let arguments = (ins I64Attr:$consumers, I64Attr:$producer_registers,
+  let arguments = (ins Optional<I32>:$active, I64Attr:$consumers,
+                       I64Attr:$producer_registers,
                        I64Attr:$consumer_registers,
                        DefaultValuedAttr<I64Attr, "0">:$cluster);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
   let assemblyFormat = [{
     `producer` `registers` $producer_registers $producer
-    `consumers` $consumers `registers` $consumer_registers $consumer
-    attr-dict
+    `consumers` $consumers (`active` `(` $active^ `)`)?
+    `registers` $consumer_registers $consumer attr-dict
   }];
   let hasRegionVerifier = 1;
 }
@@ -384,12 +420,13 @@ def Warp_RingOp : Warp_Op<"ring"> {
   let description = [{
     `offset`: of the tiles in shared memory, in bytes; `barriers`: of its barriers.
     `writers` threads publish each stage, `readers` warps release it, of all
-    blocks that share it.
+    blocks that share it; with `active` only those of so many warpgroups.
   }];
-  let arguments = (ins I64Attr:$offset, I64Attr:$barriers, I64Attr:$writers,
-                       I64Attr:$readers);
+  let arguments = (ins Optional<I32>:$active, I64Attr:$offset,
+                       I64Attr:$barriers, I64Attr:$writers, I64Attr:$readers);
   let results = (outs Warp_RingType:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat =
+      "(`active` `(` $active^ `)`)? attr-dict `:` type($result)";
 }
 
 class Warp_StageOp<string mnemonic, dag outputs = (outs)> : Warp_Op<mnemonic> {

@@ -1,0 +1,43 @@
+//--- late.mlir
+llvm.func @late(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %zero = arith.constant 0.0 : f32
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) batch(%n, %stride) of 32 : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  warp.active %count
+  %sum = warp.splat %zero : !warp.fragment<1, f32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%c = %sum) -> (!warp.fragment<1, f32>) : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    %m = warp.reduce add %s into %c : !warp.fragment<1, f32> : !warp.fragment<128, f32> -> !warp.fragment<1, f32>
+    scf.yield %m : !warp.fragment<1, f32>
+  }
+  warp.store_column %r, %keys[%c0] limit(%n) batch(%n, %stride) of 32 : !warp.fragment<1, f32>, !llvm.ptr<1>
+  llvm.return
+}
+//--- meets.mlir
+llvm.func @meets(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %zero = arith.constant 0.0 : f32
+  warp.active %count
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) batch(%n, %stride) of 32 : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  %sum = warp.splat %zero : !warp.fragment<1, f32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%c = %sum) -> (!warp.fragment<1, f32>) : i32 {
+    %first = arith.shli %t, %c7 : i32
+    %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+    %m = warp.reduce add %s into %c : !warp.fragment<1, f32> : !warp.fragment<128, f32> -> !warp.fragment<1, f32>
+    scf.yield %m : !warp.fragment<1, f32>
+  }
+  warp.store_column %r, %keys[%c0] limit(%n) batch(%n, %stride) of 32 : !warp.fragment<1, f32>, !llvm.ptr<1>
+  warp.meet
+  llvm.return
+}

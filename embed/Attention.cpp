@@ -139,14 +139,16 @@ struct Call::Run {
                   int64_t s) {
       return static_cast<const std::byte *>(base) + s * strides.sequence * size;
     };
-    auto *lse = reinterpret_cast<float *>(workspace + call.lseAt);
+    auto *lse =
+        workspace ? reinterpret_cast<float *>(workspace + call.lseAt) : nullptr;
+    blocks.reserve(static_cast<size_t>(shape.sequences));
     for (int64_t s = 0; s < shape.sequences; ++s) {
       abi::AttentionArgs &args = blocks.emplace_back(abi::AttentionArgs{});
       args.query = in(memory.query, shape.query, s);
       args.key = in(memory.key, shape.key, s);
       args.value = in(memory.value, shape.value, s);
       args.output = const_cast<std::byte *>(in(memory.output, shape.output, s));
-      args.lse = lse + s * shape.length * shape.queryHeads;
+      args.lse = lse ? lse + s * shape.length * shape.queryHeads : nullptr;
       args.n = args.rows = shape.length;
       args.queryStride = shape.query.row;
       args.keyStride = shape.key.row;
@@ -264,12 +266,7 @@ struct Call::Run {
 
   Status run(Part part) {
     const Phase &phase = program.phase(place.layer, place.step);
-    const bool due =
-        part != Part::Attend &&
-        std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
-                    [&](const Phase::Refresh &each) {
-                      return program.refreshes(each.selection, place.step);
-                    });
+    const bool due = call.selects(program, place, part);
     const auto attention = static_cast<size_t>(phase.attention);
     const bool first = phase.scoring >= 0;
     fillBlocks();
@@ -289,6 +286,37 @@ struct Call::Run {
   }
 };
 
+/// Whether selections of the layer are due at the step.
+bool Call::selects(const rt::StepProgram &program, const Place &place,
+                   Part part) const {
+  const Phase &phase = program.phase(place.layer, place.step);
+  return part != Part::Attend &&
+         std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
+                     [&](const Phase::Refresh &each) {
+                       return program.refreshes(each.selection, place.step);
+                     });
+}
+
+/// Whether kernels write into the workspace.
+bool Call::writesWorkspace(const rt::StepProgram &program, const Place &place,
+                           Part part) const {
+  const Phase &phase = program.phase(place.layer, place.step);
+  return part == Part::Select || selects(program, place, part) ||
+         attention.manifest.kernels[static_cast<size_t>(phase.attention)]
+             .writesLse;
+}
+
+bool Call::needsWorkspace(const Place &place, Part part, uintptr_t stream) {
+  if (bytes == 0)
+    return false;
+  Result<const rt::StepProgram *> program =
+      attention.program(place.steps, place.blockSteps);
+  if (!program || writesWorkspace(**program, place, part))
+    return true;
+  std::lock_guard<std::mutex> lock(mutex);
+  return !launcher->canGoWithout(stream);
+}
+
 Status Call::run(const Place &place, Part part, const CallMemory &memory) {
   Result<const rt::StepProgram *> program =
       attention.program(place.steps, place.blockSteps);
@@ -297,6 +325,8 @@ Status Call::run(const Place &place, Part part, const CallMemory &memory) {
   if (reinterpret_cast<uintptr_t>(memory.lists) % listAlignment)
     return Error("the memory of a selection begins at no multiple of " +
                  std::to_string(listAlignment) + " bytes: clone() it");
+  if (!memory.workspace && bytes > 0 && writesWorkspace(**program, place, part))
+    return Error("this call takes a workspace");
   std::lock_guard<std::mutex> lock(mutex);
   Run now{*this,
           place,

@@ -37,9 +37,10 @@ struct CallMemory {
   const void *key = nullptr;
   const void *value = nullptr;
   void *output = nullptr;
-  void *lists = nullptr;     ///< Call::listBytes(), zeros at first
-  void *workspace = nullptr; ///< Call::workspaceBytes(), of any contents
-  uintptr_t stream = 0;      ///< of a GPU: CUstream
+  void *lists = nullptr; ///< Call::listBytes(), zeros at first
+  /// Call::workspaceBytes(), of any contents, or null, see needsWorkspace().
+  void *workspace = nullptr;
+  uintptr_t stream = 0; ///< of a GPU: CUstream
 };
 
 /// What to do of a layer's step.
@@ -65,6 +66,9 @@ public:
   /// Bytes of the lists that a layer keeps; 0: none.
   int64_t listBytes(int64_t layer) const;
   int64_t workspaceBytes() const { return bytes; }
+  /// Whether this call takes a workspace. Most that only attend take none, but
+  /// for those that a CUDA graph records: it needs memory as long as it lives.
+  bool needsWorkspace(const Place &place, Part part, uintptr_t stream);
 
   /// Thread-safe: calls come one after the other.
   Status run(const Place &place, Part part, const CallMemory &memory);
@@ -75,6 +79,10 @@ private:
       : attention(attention), shape(shape) {}
 
   struct Run; // one call's
+  bool selects(const rt::StepProgram &program, const Place &place,
+               Part part) const;
+  bool writesWorkspace(const rt::StepProgram &program, const Place &place,
+                       Part part) const;
 
   Attention &attention;
   const CallShape shape;

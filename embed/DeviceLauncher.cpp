@@ -9,10 +9,12 @@
 // PyTorch, CuPy and JAX use too. Argument blocks have to be in the device's
 // memory; a kernel of our own takes them there as its parameters, since those
 // are read at the launch: nothing is waited for, no memory of the host has to
-// stay, and a CUDA graph that records the call holds them.
+// stay, and a CUDA graph that records the call holds them. A call without a
+// workspace finds those of earlier calls there (KeptArguments.h).
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeptArguments.h"
 #include "Launcher.h"
 #include "Process.h"
 
@@ -23,10 +25,12 @@
 #include "runtime/engine/cuda/Kernels.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,17 +41,18 @@ using namespace rt::cuda;
 
 namespace {
 
-/// Bytes that one launch takes along: parameters have 4 KB in all.
-constexpr int64_t chunkBytes = 3840;
-using Chunk = std::array<std::byte, chunkBytes>;
+/// Bytes that one launch takes along: all of a sequence's arguments, or what
+/// parameters have room for, 4 KB in all. Short ones make a shorter call.
+constexpr int64_t chunkBytes[] = {640, 3840};
+constexpr const char *putNames[] = {"put_one", "put"};
 
 /// put(to, data, words): words of 8 bytes to the device's memory.
-constexpr char putCode[] = R"(.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry put(
-  .param .u64 to,
-  .param .align 16 .b8 data[3840],
+std::string putCode() {
+  std::string code = ".version 7.0\n.target sm_80\n.address_size 64\n";
+  for (size_t i = 0; i < std::size(chunkBytes); ++i)
+    code += std::string(".visible .entry ") + putNames[i] +
+            "(\n  .param .u64 to,\n  .param .align 16 .b8 data[" +
+            std::to_string(chunkBytes[i]) + R"(],
   .param .u32 words)
 {
   .reg .pred %p;
@@ -70,12 +75,14 @@ constexpr char putCode[] = R"(.version 7.0
   ret;
 }
 )";
+  return code;
+}
 constexpr int64_t putThreads = 128;
 
 /// A GPU in use by this process; never closed, as its context is shared.
 struct Gpu {
   std::unique_ptr<Context> context;
-  std::unique_ptr<Module> code; ///< putCode
+  std::unique_ptr<Module> code; ///< putCode()
   pid_t process = 0;
 
   Status checkProcess() const {
@@ -128,8 +135,11 @@ Result<Gpu *> gpuOf(int ordinal) {
     Result<std::unique_ptr<Context>> context = Context::open(*driver, ordinal);
     if (!context)
       return context.takeError();
-    Result<std::unique_ptr<Module>> code = Module::load(
-        **context, putCode, {{"put", putThreads, 0, /*parameters=*/3, 1}});
+    std::vector<KernelShape> kernels;
+    for (const char *name : putNames)
+      kernels.push_back({name, putThreads, 0, /*parameters=*/3, 1});
+    Result<std::unique_ptr<Module>> code =
+        Module::load(**context, putCode(), kernels);
     if (!code)
       return code.takeError();
     gpu.context = std::move(*context);
@@ -146,18 +156,33 @@ public:
   DeviceLauncher(const Gpu &gpu, ScheduleKernels kernels, int64_t sequences,
                  int64_t selections)
       : gpu(gpu), kernels(std::move(kernels)),
-        scratchAt(argumentBytes(sequences, selections)),
-        total(scratchAt + this->kernels.scratchBytes(sequences)) {}
+        scratchAt(argumentBytes(sequences, 2 + 3 * selections)),
+        total(scratchAt + this->kernels.scratchBytes(sequences)),
+        kept(std::make_unique<KeptArguments>(*gpu.context,
+                                             argumentBytes(sequences, 1))) {}
+  ~DeviceLauncher() override {
+    ContextGuard guard(gpu.context->driver());
+    if (gpu.checkProcess())
+      kept.reset();
+    else
+      (void)kept.release(); // the other process's memory
+  }
 
   bundle::Encoding encoding() const override { return kernels.encoding(); }
   int64_t workspaceBytes() const override { return total; }
+  bool canGoWithout(uintptr_t queue) override {
+    ContextGuard guard(gpu.context->driver());
+    return gpu.checkProcess() &&
+           kept->streamNumber(reinterpret_cast<api::CUstream>(queue));
+  }
 
   Status begin(void *workspace, uintptr_t queue) override {
     base = addressOf(workspace);
     stream =
         Stream::borrow(*gpu.context, reinterpret_cast<api::CUstream>(queue));
-    guard = std::make_unique<ContextGuard>(gpu.context->driver());
+    guard.emplace(gpu.context->driver());
     arguments.clear();
+    mapFields.clear();
     launches.clear();
     return gpu.checkProcess();
   }
@@ -187,10 +212,12 @@ public:
     }
     int64_t at = static_cast<int64_t>(arguments.size());
     for (size_t s = 0; s < blocks.size(); ++s) {
-      abi::AttentionArgs args = blocks[s];
+      int64_t block =
+          append(&blocks[s], sizeof(blocks[s]), alignof(abi::AttentionArgs));
       if (variant.mapRows)
-        args.tileMaps = rt::cuda::at<const abi::TileMaps>(base + mapsAt[s]);
-      append(&args, sizeof(args), alignof(abi::AttentionArgs));
+        mapFields.push_back(
+            {block + int64_t(offsetof(abi::AttentionArgs, tileMaps)),
+             mapsAt[s]});
     }
     launches.push_back({kernel, &form, at, static_cast<int64_t>(blocks.size()),
                         (rows + variant.queryRows - 1) / variant.queryRows});
@@ -209,7 +236,7 @@ public:
 
   Status end(Status status) override {
     if (status)
-      status = put();
+      status = base ? put() : putUnlessKept();
     for (const Launch &each : launches) {
       if (!status)
         break;
@@ -231,13 +258,13 @@ private:
     int64_t tiles;
   };
 
-  /// Attention twice; of each selection its kernel and attention at most twice
-  /// more, for log-sum-exps.
-  static int64_t argumentBytes(int64_t sequences, int64_t selections) {
+  /// Of so many launches. A call has at most attention twice and, of each
+  /// selection, its kernel and attention twice more, for log-sum-exps.
+  static int64_t argumentBytes(int64_t sequences, int64_t launches) {
     constexpr int64_t block = sizeof(abi::AttentionArgs) +
                               sizeof(abi::TileMaps) + alignof(abi::TileMaps);
     static_assert(sizeof(abi::SelectArgs) <= block);
-    int64_t most = (2 + 3 * selections) * sequences * block;
+    int64_t most = launches * sequences * block;
     return (most + 255) / 256 * 256;
   }
 
@@ -248,18 +275,44 @@ private:
     return static_cast<int64_t>(at);
   }
 
+  /// Of a call without a workspace.
+  Status putUnlessKept() {
+    std::optional<uint64_t> number = kept->streamNumber(stream.handle());
+    if (!number)
+      return Error("in this stream a call takes a workspace");
+    Result<KeptArguments::Place *> place = kept->find(*number, arguments);
+    if (!place)
+      return place.takeError();
+    base = (*place)->address;
+    if ((*place)->content == arguments)
+      return Status::success();
+    (*place)->content.clear(); // until they are on their way
+    std::vector<std::byte> content = arguments;
+    if (Status status = put(); !status)
+      return status;
+    (*place)->content = std::move(content);
+    return Status::success();
+  }
+
+  /// From here on arguments have addresses of the device's memory.
   Status put() {
     static_assert(sizeof(abi::AttentionArgs) % 8 == 0 &&
                   sizeof(abi::SelectArgs) % 8 == 0);
+    for (const MapField &field : mapFields) {
+      auto *maps = rt::cuda::at<const abi::TileMaps>(base + field.mapsAt);
+      std::memcpy(arguments.data() + field.at, &maps, sizeof(maps));
+    }
     const auto size = static_cast<int64_t>(arguments.size());
-    arguments.resize((size + chunkBytes - 1) / chunkBytes * chunkBytes);
-    for (int64_t at = 0; at < size; at += chunkBytes) {
-      const auto words =
-          static_cast<uint32_t>(std::min(chunkBytes, size - at) / 8);
+    const size_t which = size > chunkBytes[0];
+    const int64_t most = chunkBytes[which];
+    const Kernel &kernel = *putKernels[which];
+    arguments.resize((size + most - 1) / most * most);
+    for (int64_t at = 0; at < size; at += most) {
+      const auto words = static_cast<uint32_t>(std::min(most, size - at) / 8);
       const DevicePtr to = base + at;
       const void *values[] = {&to, arguments.data() + at, &words, nullptr};
-      const int64_t sizes[] = {sizeof(to), chunkBytes, sizeof(words), 0};
-      Status status = (*gpu.code)["put"].launchWith(
+      const int64_t sizes[] = {sizeof(to), most, sizeof(words), 0};
+      Status status = kernel.launchWith(
           stream, {.x = (words + putThreads - 1) / putThreads}, values, sizes,
           3);
       if (!status)
@@ -270,15 +323,23 @@ private:
 
   const Gpu &gpu;
   const ScheduleKernels kernels;
+  const Kernel *const putKernels[2] = {&(*gpu.code)[putNames[0]],
+                                       &(*gpu.code)[putNames[1]]};
   const int64_t scratchAt;
   const int64_t total;
+  std::unique_ptr<KeptArguments> kept;
 
   // The call.
+  /// A field of a block that says where its tensor maps are.
+  struct MapField {
+    int64_t at, mapsAt;
+  };
   DevicePtr base = 0;
   Stream stream;
-  std::unique_ptr<ContextGuard> guard;
+  std::optional<ContextGuard> guard;
   std::vector<std::byte> arguments;
   std::vector<int64_t> mapsAt;
+  std::vector<MapField> mapFields;
   std::vector<Launch> launches;
 };
 

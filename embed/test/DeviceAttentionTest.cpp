@@ -55,12 +55,15 @@ protected:
       return true;
     }();
     (void)once;
-    fakeDriver().kernels["put"] = [](const FakeDriver::Launch &launch) {
-      const auto words = launch.parameter<uint32_t>(2);
-      ASSERT_LE(int64_t(words), launch.grid[0] * launch.threads);
-      std::memcpy(reinterpret_cast<void *>(launch.parameter<uint64_t>(0)),
-                  launch.parameters[1].data(), size_t(words) * 8);
-    };
+    for (const char *name : {"put", "put_one"})
+      fakeDriver().kernels[name] = [this](const FakeDriver::Launch &launch) {
+        const auto words = launch.parameter<uint32_t>(2);
+        ASSERT_LE(int64_t(words), launch.grid[0] * launch.threads);
+        ASSERT_LE(size_t(words) * 8, launch.parameters[1].size());
+        std::memcpy(reinterpret_cast<void *>(launch.parameter<uint64_t>(0)),
+                    launch.parameters[1].data(), size_t(words) * 8);
+        ++puts;
+      };
   }
 
   /// Calls on `sequences` of `length` rows, of a fused product's q, k and v.
@@ -167,6 +170,15 @@ protected:
     EXPECT_LT(worst, tolerance);
   }
 
+  /// The fake's GPU, as a program beside uses it.
+  static Context &device() {
+    static std::unique_ptr<Context> context = [] {
+      return std::move(*Context::open(*Driver::open(fakeDriverFile()), 0));
+    }();
+    return *context;
+  }
+
+  int puts = 0;
   bundle::Manifest program;
   std::unique_ptr<Attention> attention;
   std::unique_ptr<Call> call;
@@ -191,6 +203,128 @@ TEST_F(DeviceAttention, TakesBatchesWhoseArgumentsTakeSeveralLaunches) {
   fakeDriver().launches.clear();
   expectAttention(run({}, Part::All, none), everything, 0.02);
   EXPECT_GT(fakeDriver().launches["put"], 2);
+}
+
+/// A call's tensors, and what it computes.
+struct Tensors {
+  explicit Tensors(const CallShape &shape, unsigned seed)
+      : inputBytes(shape.sequences * shape.query.sequence * 4),
+        outputBytes(shape.sequences * shape.output.sequence * 4),
+        input(inputBytes), output(outputBytes) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; i < inputBytes / 4; ++i)
+      input.as<float>()[i] = normal(random);
+    memory.query = input.at();
+    memory.key = input.as<float>() + shape.queryHeads * shape.headDim;
+    memory.value =
+        input.as<float>() + (shape.queryHeads + shape.kvHeads) * shape.headDim;
+    memory.output = output.at();
+  }
+  std::vector<float> take() {
+    std::vector<float> result(output.as<float>(),
+                              output.as<float>() + outputBytes / 4);
+    std::fill_n(output.as<float>(), outputBytes / 4, NAN);
+    return result;
+  }
+
+  int64_t inputBytes, outputBytes;
+  Memory input, output;
+  CallMemory memory;
+};
+
+TEST_F(DeviceAttention, PutsNoArgumentsThatAreThereAlready) {
+  start(gpuManifest(), 1, 40);
+  std::vector<std::unique_ptr<Tensors>> many;
+  std::vector<std::vector<float>> expected;
+  for (unsigned i = 0; i < 17; ++i) {
+    Tensors &each = *many.emplace_back(std::make_unique<Tensors>(shape, i));
+    Memory workspace(call->workspaceBytes());
+    CallMemory memory = each.memory;
+    memory.workspace = workspace.at();
+    ASSERT_OK(call->run({}, Part::All, memory));
+    expected.push_back(each.take());
+  }
+  ASSERT_NE(expected[0], expected[1]);
+
+  const int blocks = fakeDriver().blocks;
+  ASSERT_FALSE(call->needsWorkspace({}, Part::All, 0));
+  auto expectPuts = [&](int more, size_t which, uintptr_t stream = 0) {
+    SCOPED_TRACE(which);
+    const int before = puts;
+    CallMemory memory = many[which]->memory;
+    memory.stream = stream;
+    ASSERT_OK(call->run({}, Part::All, memory));
+    if (stream) // the fake runs the legacy one at once
+      ASSERT_OK(synchronizeDevice(0, stream));
+    EXPECT_EQ(puts, before + more);
+    EXPECT_EQ(many[which]->take(), expected[which]);
+  };
+  for (int round = 0; round < 2; ++round)
+    for (size_t which = 0; which < 16; ++which)
+      expectPuts(round == 0, which);
+  expectPuts(1, 16);
+  expectPuts(0, 16);
+  expectPuts(0, 15);
+  expectPuts(1, 0); // the one used longest ago made room
+  EXPECT_EQ(fakeDriver().blocks, blocks + 1);
+
+  // Each stream has its own, also one whose handle another had before.
+  const heddle::rt::cuda::api::EntryPoints &api = device().api();
+  for (int i = 0; i < 2; ++i) {
+    heddle::rt::cuda::api::CUstream stream = nullptr;
+    ASSERT_OK(device().call(api.streamCreate, &stream, 1u));
+    const auto handle = reinterpret_cast<uintptr_t>(stream);
+    expectPuts(1, 16, handle);
+    expectPuts(0, 16, handle);
+    ASSERT_OK(device().call(api.streamDestroy, stream));
+  }
+
+  // What did not arrive is put again.
+  fakeDriver().failures["cuLaunchKernel"] = {
+      heddle::rt::cuda::api::CUDA_ERROR_OUT_OF_MEMORY, 0};
+  EXPECT_ERROR(call->run({}, Part::All, many[1]->memory), "put_one");
+  fakeDriver().failures.clear();
+  expectPuts(1, 1);
+  call.reset();
+  EXPECT_EQ(fakeDriver().blocks, blocks);
+}
+
+TEST_F(DeviceAttention, TakesAWorkspaceWhereAGraphRecordsOrKernelsWrite) {
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  start(manifest, 1, 40);
+  const int64_t due =
+      bundle::plannedSteps(manifest.selections[0].cadence, 8, 0)[0];
+  const Place selecting{.layer = 0, .step = due, .steps = 8};
+  EXPECT_TRUE(call->needsWorkspace(selecting, Part::All, 0));
+  EXPECT_TRUE(call->needsWorkspace(selecting, Part::Select, 0));
+  EXPECT_FALSE(
+      call->needsWorkspace({.step = due + 1, .steps = 8}, Part::All, 0));
+  Tensors tensors(shape, 1);
+  Memory lists(call->listBytes(0));
+  tensors.memory.lists = lists.at();
+  EXPECT_ERROR(call->run(selecting, Part::All, tensors.memory),
+               "takes a workspace");
+
+  auto stream = Stream::create(device());
+  ASSERT_OK(stream);
+  tensors.memory.stream = reinterpret_cast<uintptr_t>(stream->handle());
+  ASSERT_OK(device().call(
+      device().api().streamBeginCapture, stream->handle(),
+      heddle::rt::cuda::api::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  const Place reading{.step = due + 1, .steps = 8};
+  EXPECT_TRUE(call->needsWorkspace(reading, Part::All, tensors.memory.stream));
+  EXPECT_ERROR(call->run(reading, Part::All, tensors.memory),
+               "takes a workspace");
+  // Beside a capture calls go on, and allocate.
+  tensors.memory.stream = 0;
+  ASSERT_FALSE(call->needsWorkspace(reading, Part::All, 0));
+  EXPECT_OK(call->run(reading, Part::All, tensors.memory));
+  heddle::rt::cuda::api::CUgraph graph = nullptr;
+  ASSERT_OK(
+      device().call(device().api().streamEndCapture, stream->handle(), &graph));
+  ASSERT_OK(device().call(device().api().graphDestroy, graph));
 }
 
 TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {

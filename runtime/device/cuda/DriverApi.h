@@ -127,7 +127,10 @@ enum CUtensorMapL2promotion : unsigned {
 enum CUtensorMapFloatOOBfill : unsigned {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
 };
-enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
+enum CUstreamCaptureMode : int {
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2
+};
 
 /// The value's type depends on the attribute.
 struct CUlaunchAttribute {
@@ -231,6 +234,10 @@ struct CUlaunchConfig {
 /// Entry points that newer drivers have and that can be done without.
 #define HEDDLE_CUDA_OPTIONAL_ENTRY_POINTS(X)                                   \
   X(ctxGetCurrent, "cuCtxGetCurrent", (CUcontext * context))                   \
+  X(exchangeCaptureMode, "cuThreadExchangeStreamCaptureMode",                  \
+    (CUstreamCaptureMode * mode))                                              \
+  X(streamGetId, "cuStreamGetId", /* since 12.0 */                             \
+    (CUstream stream, unsigned long long *id))                                 \
   X(launchKernelEx, "cuLaunchKernelEx", /* since 11.8 */                       \
     (const CUlaunchConfig *config, CUfunction function, void **parameters,     \
      void **extra))                                                            \

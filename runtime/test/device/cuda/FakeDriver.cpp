@@ -155,6 +155,8 @@ HEDDLE_FAKE_ENTRY CUresult cuMemGetInfo_v2(size_t *freeBytes,
 HEDDLE_FAKE_ENTRY CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   if (CUresult code = enter("cuMemAlloc_v2"))
     return code;
+  if (disturbsCapture())
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (static_cast<int64_t>(bytes) > state.freeBytes - state.allocated)
     return CUDA_ERROR_OUT_OF_MEMORY;
   void *memory = nullptr;

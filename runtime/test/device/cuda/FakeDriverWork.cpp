@@ -287,7 +287,9 @@ HEDDLE_FAKE_ENTRY CUresult cuTensorMapEncodeTiled(
 HEDDLE_FAKE_ENTRY CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   if (CUresult code = enter("cuStreamCreate"))
     return code;
+  static unsigned long long legacyAndAllBefore = 1;
   *stream = new CUstream_st();
+  (*stream)->id = ++legacyAndAllBefore;
   streams.insert(*stream);
   ++state().streams;
   return CUDA_SUCCESS;
@@ -343,6 +345,30 @@ HEDDLE_FAKE_ENTRY CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
 HEDDLE_FAKE_ENTRY CUresult cuStreamIsCapturing(CUstream stream, int *status) {
   *status = stream && stream->capture;
   return enter("cuStreamIsCapturing");
+}
+
+HEDDLE_FAKE_ENTRY CUresult cuStreamGetId(CUstream stream,
+                                         unsigned long long *id) {
+  *id = stream ? stream->id : 1;
+  return enter("cuStreamGetId");
+}
+
+static thread_local auto captureMode = CUstreamCaptureMode(0); // global
+
+HEDDLE_FAKE_ENTRY CUresult
+cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  std::swap(captureMode, *mode);
+  return CUDA_SUCCESS;
+}
+
+bool heddle::rt::cuda::test::disturbsCapture() {
+  if (captureMode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return false;
+  bool any = false;
+  for (CUstream stream : streams)
+    if (stream->capture)
+      any = stream->invalid = true;
+  return any;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuEventCreate(CUevent *event, unsigned flags) {

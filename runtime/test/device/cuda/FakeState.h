@@ -53,6 +53,7 @@ struct CUstream_st {
   std::deque<std::function<void()>> pending;
   CUgraph_st *capture = nullptr;
   bool invalid = false;
+  unsigned long long id = 0; ///< no other stream ever had it
 };
 
 /// Outlives its event as long as a stream has work that names it: events may be
@@ -80,6 +81,10 @@ api::CUresult enter(const char *call, bool needsContext = true);
 /// after all that is pending.
 api::CUresult enqueue(api::CUstream stream, const char *kind,
                       std::function<void()> work);
+
+/// Whether memory cannot be allocated now, as a stream is captured and the
+/// thread has not said that it knows; the captures are then invalid.
+bool disturbsCapture();
 
 /// Runs what is pending in all streams.
 void runAll();

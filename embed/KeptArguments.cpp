@@ -1,0 +1,88 @@
+//===- KeptArguments.cpp - Arguments that a GPU has already ---------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KeptArguments.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace heddle::embed {
+
+using namespace rt::cuda;
+
+namespace {
+
+/// Lets this thread allocate and free while another stream is captured, which
+/// is else an error of the capture. None of it belongs to a captured stream.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const api::EntryPoints &entries) : entries(entries) {
+    exchange();
+  }
+  ~RelaxedCapture() { exchange(); }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  void exchange() {
+    if (auto function = entries.exchangeCaptureMode.function)
+      (void)function(&mode);
+  }
+
+  const api::EntryPoints &entries;
+  api::CUstreamCaptureMode mode = api::CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+} // namespace
+
+KeptArguments::~KeptArguments() {
+  RelaxedCapture relaxed(context.api());
+  for (auto &[stream, memory] : streams)
+    if (memory.block)
+      context.release(context.api().memFree, memory.block);
+}
+
+std::optional<uint64_t>
+KeptArguments::streamNumber(api::CUstream stream) const {
+  const api::EntryPoints &entries = context.api();
+  int capturing = 0;
+  unsigned long long number = 0;
+  if (bytes > mostBytes || !entries.streamGetId.function || !context.enter() ||
+      entries.streamIsCapturing.function(stream, &capturing) !=
+          api::CUDA_SUCCESS ||
+      capturing != 0 ||
+      entries.streamGetId.function(stream, &number) != api::CUDA_SUCCESS ||
+      (streams.size() >= mostStreams && !streams.count(number)))
+    return std::nullopt;
+  return number;
+}
+
+Result<KeptArguments::Place *>
+KeptArguments::find(uint64_t stream, const std::vector<std::byte> &arguments) {
+  assert(static_cast<int64_t>(arguments.size()) <= bytes);
+  Memory &memory = streams[stream];
+  if (!memory.block) {
+    RelaxedCapture relaxed(context.api());
+    if (Status status = context.call(context.api().memAlloc, &memory.block,
+                                     places * static_cast<size_t>(bytes));
+        !status)
+      return status.takeError();
+    for (size_t i = 0; i < places; ++i)
+      memory.all[i].address = memory.block + i * static_cast<size_t>(bytes);
+  }
+  Place *found = std::find_if(
+      memory.all.begin(), memory.all.end(),
+      [&](const Place &place) { return place.content == arguments; });
+  if (found == memory.all.end())
+    found = std::min_element(
+        memory.all.begin(), memory.all.end(),
+        [](const Place &a, const Place &b) { return a.lastUse < b.lastUse; });
+  found->lastUse = ++uses;
+  return found;
+}
+
+} // namespace heddle::embed

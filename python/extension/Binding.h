@@ -86,6 +86,9 @@ inline void orRaise(Status status) {
 /// AttentionModule.cpp
 void bindAttention(nanobind::module_ &m);
 
+/// TensorCalls.cpp
+void bindTensorCalls(nanobind::module_ &m);
+
 } // namespace heddle::python
 
 #endif // HEDDLE_PYTHON_EXTENSION_BINDING_H

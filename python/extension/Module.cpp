@@ -327,6 +327,7 @@ NB_MODULE(_heddle, m) {
       });
 
   bindAttention(m);
+  bindTensorCalls(m);
 
   nb::module_::import_("atexit").attr("register")(
       nb::cpp_function(&Calls::end));

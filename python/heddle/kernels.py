@@ -143,14 +143,6 @@ def _check_shapes(shapes, selecting=False):
     return (1 if len(a) == 3 else a[0]), a[-3], a[-2], b[-2], a[-1]
 
 
-class _Prepared:
-    """A native call, and what a call of it needs."""
-    __slots__ = ("call", "like_workspace", "stream_of")
-
-    def __init__(self, call):
-        self.call, self.like_workspace, self.stream_of = call, None, None
-
-
 class Kernels:
     """A schedule's kernels: compiled for each head dim, dtype and kind of device when a
     call first needs them, loaded once a device. `source`: a schedule, or a bundle, whose
@@ -162,7 +154,7 @@ class Kernels:
         _kind(source, (Schedule, Bundle), "schedule", "a heddle.Schedule, a heddle.Bundle or MLIR "
               "text")
         self.source, self.layers = source, layers
-        self._native, self._calls = {}, {}
+        self._native, self._calls, self._tensors = {}, {}, None
 
     def _loaded(self, head_dim, dtype, device):
         from . import _heddle
@@ -187,66 +179,48 @@ class Kernels:
                   for n in _layout(name, shape, s)]
         row = heads * head_dim
         native = self._loaded(head_dim, dtypes[0], devices[0])
-        call = native.prepare(dtypes[0], sequences, length, prompt, heads, kv_heads, head_dim,
+        return native.prepare(dtypes[0], sequences, length, prompt, heads, kv_heads, head_dim,
                               [*layout, length * row, row])
-        return _Prepared(call)
 
     def check(self, head_dim, dtype, device, steps, block_steps):
         self._loaded(head_dim, dtype, device).check(steps, block_steps)
 
     def prepared(self, q, k, v, prompt, selecting=False):
-        """Of PyTorch's tensors."""
-        key = (q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, k.dtype,
-               v.dtype, q.device, k.device, v.device, prompt)
-        found = self._calls.get(key)
-        if found is None:
-            devices = []
-            for name, tensor in (("q", q), ("k", k), ("v", v)):
-                if tensor.device.type not in ("cpu", "cuda"):
-                    raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
-                                      "and on CUDA GPUs")
-                devices.append(tensor.device.index if tensor.device.type == "cuda" else -1)
-            if devices[0] >= 0 and _torch().cuda.is_current_stream_capturing():
-                raise HeddleError("the kernels are not loaded yet, which cannot be recorded: call "
-                                  "it once before the capture")
-            found = self.prepare([tuple(t.shape) for t in (q, k, v)],
-                                 [t.stride() for t in (q, k, v)],
-                                 [dtype_name(t.dtype) for t in (q, k, v)], devices, prompt,
-                                 selecting)
-            torch = _torch()
-            if found.call.workspace_bytes:  # of one byte: what empty_like() is fastest with
-                found.like_workspace = q.new_empty(1, dtype=torch.uint8).expand(
-                    found.call.workspace_bytes)
-            if devices[0] >= 0:
-                device = q.device
-                raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-                found.stream_of = functools.partial(raw, device.index) if raw else (
-                    lambda: torch.cuda.current_stream(device).cuda_stream)
-            if len(self._calls) >= _MOST_CALLS:
-                self._calls.clear()
-            self._calls[key] = found
-        return found
+        """The native call for PyTorch's tensors."""
+        torch = _torch()
+        if self._tensors is None:
+            from . import _heddle
+            self._tensors = _heddle.TensorCalls(
+                torch, getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
+        call = self._tensors.find(q, k, v, prompt)
+        if call is not None:
+            return call
+        devices = []
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            if tensor.device.type not in ("cpu", "cuda"):
+                raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
+                                  "and on CUDA GPUs")
+            devices.append(tensor.device.index if tensor.device.type == "cuda" else -1)
+        if devices[0] >= 0 and torch.cuda.is_current_stream_capturing():
+            raise HeddleError("the kernels are not loaded yet, which cannot be recorded: call "
+                              "it once before the capture")
+        call = self.prepare([tuple(t.shape) for t in (q, k, v)], [t.stride() for t in (q, k, v)],
+                            [dtype_name(t.dtype) for t in (q, k, v)], devices, prompt, selecting)
+        # Of one byte, on the device: what empty_like() is fastest with.
+        byte = q.new_empty(1, dtype=torch.uint8)
+        lists = max(call.list_bytes(layer) for layer in range(self.layers))
+        self._tensors.add(q, k, v, prompt, call, byte.expand(call.workspace_bytes),
+                          byte.expand(lists))
+        return call
 
     def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
         """What `part` makes of PyTorch's tensors: attention's output, or the lists."""
-        torch = _torch()
-        found = self.prepared(q, k, v, prompt, part == _SELECT)
-        call = found.call
-        out = None
-        if part != _SELECT:
-            out = torch.empty_like(q, memory_format=torch.contiguous_format)
-        if lists is None:
-            size = call.list_bytes(place[0])
-            if size:
-                lists = q.new_zeros(size, dtype=torch.uint8)
-        workspace = found.like_workspace
-        if workspace is not None:
-            workspace = torch.empty_like(workspace, memory_format=torch.contiguous_format)
-        call.run(part, q.data_ptr(), k.data_ptr(), v.data_ptr(),
-                 0 if out is None else out.data_ptr(), 0 if lists is None else lists.data_ptr(),
-                 0 if workspace is None else workspace.data_ptr(),
-                 found.stream_of() if found.stream_of else 0, *place)
-        return lists if part == _SELECT else out
+        tensors = self._tensors
+        made = tensors.run(part, q, k, v, lists, prompt, *place) if tensors else None
+        if made is None:
+            self.prepared(q, k, v, prompt, part == _SELECT)
+            made = self._tensors.run(part, q, k, v, lists, prompt, *place)
+        return made
 
     def prepared_others(self, library, q, k, v, prompt, selecting=False):
         """The same of arrays of any other library, with their views and owners."""
@@ -266,7 +240,7 @@ class Kernels:
             if len(self._calls) >= _MOST_CALLS:
                 self._calls.clear()
             self._calls[key] = found
-        return found.call, views, kept
+        return found, views, kept
 
     def run_others(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
         """What `part` makes of arrays of any other library."""
@@ -307,6 +281,13 @@ def _compiling():
     return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
 
 
+def _watchers():
+    """How many dispatch modes of PyTorch look at what is done with tensors."""
+    global _watchers
+    _watchers = getattr(_torch()._C, "_len_torch_dispatch_stack", lambda: 0)
+    return _watchers()
+
+
 def _call(name, part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
@@ -319,11 +300,10 @@ def _call(name, part, known, q, k, v, lists=None):
             if not isinstance(tensor, torch.Tensor):
                 raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
                                 f"{type(tensor).__name__}")
-    if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         for which, tensor in (("q", q), ("k", k), ("v", v)):
             _check_gradient(tensor, which)
-    watched = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    if plain and not (watched and watched()) or _ops() is None:
+    if plain and not _watchers() or _ops() is None:
         return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
     op = getattr(_ops(), name)
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
@@ -572,7 +552,7 @@ class Attention:
     def _new_lists(self, q, k, v, layer):
         """Memory for the selections of a layer, zeros; None: it keeps none."""
         if _is_torch(q):
-            size = self.kernels.prepared(q, k, v, self.prompt).call.list_bytes(layer)
+            size = self.kernels.prepared(q, k, v, self.prompt).list_bytes(layer)
             return q.new_zeros(size, dtype=_torch().uint8) if size else None
         library = _Library(q)
         call, *_ = self.kernels.prepared_others(library, q, k, v, self.prompt)

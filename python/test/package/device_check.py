@@ -8,11 +8,16 @@
   python3 device_check.py bench FOLDER [--lengths=4096,16384]
 
 check ends with "N passed, M failed", exit code 1 if any failed. bench prints host time a
-call, and a step of a LLaDA-8B-shaped model of random weights: as it is (SDPA), patched,
-and with FlexAttention over as many blocks."""
+call beside that of a bare launch of its kernel, of SDPA and of FlexAttention, and a step of
+a LLaDA-8B-shaped model of random weights: as it is (SDPA), patched, and with FlexAttention
+over as many blocks. --lengths= of nothing: host time alone."""
 
 import argparse
+import ctypes
+import itertools
+import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -46,6 +51,17 @@ def compile_all(folder):
             folder / f"pairs-{name}.hdl")
     for name, make in SCHEDULES.items():
         heddle.compile(make(), target="cuda:sm_90a").save(folder / f"run-{name}.hdl")
+    # The window's kernel as such, for a launch by nobody's library.
+    whole = folder / "pairs-window.hdl"
+    compiler = Path(heddle.compiler.find_compiler())
+    (folder / "window.ptx").write_bytes(subprocess.check_output(
+        [compiler, "-", "--target=cuda:sm_90a", "--head-dim=128", "--dtype=bf16",
+         "--compile-to=code"], input=heddle.Bundle.read(whole).source.encode()))
+    manifest = json.loads(subprocess.check_output(
+        [compiler.parent / "heddle-bundle", "dump", "--json", whole]))
+    (folder / "window.json").write_text(json.dumps(next(
+        variant for kernel in manifest["kernels"] for variant in kernel["variants"]
+        if variant["dtype"] == "bf16" and variant["head_dim"] == 128)))
     print(f"{len(PAIRS) + len(SCHEDULES)} bundles in {folder}, "
           f"{sum(f.stat().st_size for f in folder.glob('*.hdl')):,} bytes")
 
@@ -236,6 +252,38 @@ class Checks:
                 expected = plan(q, k, v)
                 assert torch.equal(made, expected * 2 if name == "mixed" else expected)
 
+    def arguments_that_are_kept(self):
+        """More tensors than a stream keeps arguments of, in several streams."""
+        torch, plan = self.torch, self.plans["window"]
+        many = [self.tensors(150) for _ in range(20)]
+        mask = self.mask("window", *many[0][:2])
+        selections = [self.plans["columns"].select(q, k) for q, k, _ in many]
+        expected = [self.attended(q, k, v, mask) for q, k, v in many]
+        selected = [s.attend(*t) for s, t in zip(selections, many)]
+        torch.cuda.synchronize()
+        for stream in (torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()):
+            with torch.cuda.stream(stream):
+                for _ in range(2):
+                    for i in (*range(20), *range(19, -1, -1), 3, 3, 3):
+                        self.near(plan(*many[i]), expected[i])
+                        assert torch.equal(selections[i].attend(*many[i]), selected[i])
+        # The same places with other contents, while earlier calls may still run.
+        q, k, v = self.tensors(4000)
+        for scale in (1, 2, 3):
+            made = plan(q, k, v)
+            q.mul_(2)
+            self.near(made, self.attended(q / 2, k, v, self.mask("window", q, k)), tolerance=0.03)
+
+    def tensors_that_are_asked_by_methods(self):
+        torch = self.torch
+        for name in ("window", "mixed"):
+            plan, older = self.plans[name], heddle.kernels.Plan(self.plans[name].kernels.source, 0,
+                                                                True, "older")
+            older.kernels._tensors = heddle._heddle.TensorCalls(torch, None)
+            given = self.tensors(200)
+            with torch.cuda.stream(torch.cuda.Stream()):
+                assert torch.equal(older(*given), plan(*given))
+
     def captures_of_what_is_not_loaded(self):
         torch = self.torch
         q, k, v = self.tensors(64)
@@ -390,6 +438,41 @@ def host_time(torch, call, count=2000):
     return best[len(best) // 2] * 1e6
 
 
+class BareLaunch:
+    """cuLaunchKernel of the window's kernel on no rows, with all that its parameters need
+    made before."""
+
+    def __init__(self, torch, folder):
+        facts = json.loads((folder / "window.json").read_text())
+        cuda = ctypes.CDLL("libcuda.so.1")
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        code = (folder / "window.ptx").read_bytes() + b"\0"
+        for name, *arguments in (
+                ("cuModuleLoadData", ctypes.byref(module), code),
+                ("cuModuleGetFunction", ctypes.byref(function), module,
+                 facts["symbol"].encode()),
+                ("cuFuncSetAttribute", function, 8, facts["shared_bytes"])):
+            outcome = getattr(cuda, name)(*arguments)
+            assert outcome == 0, f"{name}: {outcome}"
+        self.block = torch.zeros(4096, dtype=torch.uint8, device="cuda")  # says: no rows
+        self.parameters = [ctypes.c_uint64(self.block.data_ptr()), ctypes.c_uint64(0),
+                           ctypes.c_int64(0)]
+        array = (ctypes.c_void_p * 3)(*(ctypes.addressof(p) for p in self.parameters))
+        unsigned = ctypes.c_uint
+        self.arguments = (function, unsigned(1), unsigned(8), unsigned(1),
+                          unsigned(facts["threads"]), unsigned(1), unsigned(1),
+                          unsigned(facts["shared_bytes"]), ctypes.c_void_p(0), array,
+                          ctypes.c_void_p(0))
+        self.launch, self.nothing = cuda.cuLaunchKernel, ctypes.CDLL(None).abs
+        assert self.launch(*self.arguments) == 0
+        torch.cuda.synchronize()
+
+    def host_time(self, torch):
+        """Less what ctypes takes for a function of as many arguments."""
+        return host_time(torch, lambda: self.launch(*self.arguments)) - \
+            host_time(torch, lambda: self.nothing(*self.arguments))
+
+
 def device_time(torch, call, count=20):
     """Milliseconds a call, median."""
     for _ in range(3):
@@ -415,31 +498,40 @@ def bench(folder, lengths, layers):
     print("\nhost time a call, 128 tokens, 8 heads of 128, bf16 (us)")
     q, k, v = checks.tensors(128, 8, 8, 128, 1)
     heads_first = [t.transpose(1, 2) for t in (q, k, v)]
-    selection = checks.plans["columns"].select(q, k)
-    native = checks.plans["window"].kernels.prepared(q, k, v, 0)
-    made, workspace = torch.empty_like(q), torch.empty(native.call.workspace_bytes, dtype=torch.uint8, device="cuda")
-    memory = [t.data_ptr() for t in (q, k, v, made)] + [0, workspace.data_ptr(), 0]
-    for name, call in (
-            ("  of it the extension's part", lambda: native.call.run(0, *memory, 0, 1, 1, 0)),
-            ("  of it finding what is prepared",
-             lambda: checks.plans["window"].kernels.prepared(q, k, v, 0)),
-            ("scaled_dot_product_attention", lambda: sdpa(*heads_first)),
-            ("an empty_like", lambda: torch.empty_like(q)),
-            ("heddle dense", lambda: checks.plans["dense"](q, k, v)),
-            ("heddle window", lambda: checks.plans["window"](q, k, v)),
-            ("heddle columns, selecting", lambda: checks.plans["columns"](q, k, v)),
-            ("heddle columns, a selection", lambda: selection.attend(q, k, v)),
-            ("torch.ops.heddle.attention",
-             lambda: heddle.kernels._ops().attention(q, k, v, checks.plans["window"].key))):
-        print(f"  {name:32}{host_time(torch, call):8.2f}")
-
-    print("\nattention alone, 32 heads of 128, bf16, batch 1 (ms)")
+    dense, window, columns = (checks.plans[name] for name in ("dense", "window", "columns"))
+    selection = columns.select(q, k)
+    window(q, k, v)
+    native, made = window.kernels.prepared(q, k, v, 0), torch.empty_like(q)
+    memory = [t.data_ptr() for t in (q, k, v, made)] + [0, 0, 0]
+    others = itertools.cycle([checks.tensors(128, 8, 8, 128, 1) for _ in range(40)])
     flex = None
     try:
         from torch.nn.attention.flex_attention import BlockMask, flex_attention
         flex = torch.compile(flex_attention)
     except ImportError:
         pass
+    rows = [
+        ("an empty_like", lambda: torch.empty_like(q)),
+        ("scaled_dot_product_attention", lambda: sdpa(*heads_first)),
+        ("FlexAttention, compiled", flex and (lambda: flex(*heads_first))),
+        ("heddle.attention, dense", lambda: dense(q, k, v)),
+        ("heddle.attention, window", lambda: window(q, k, v)),
+        ("  of it the call in C++", lambda: native.run(0, *memory, 0, 1, 1, 0)),
+        ("  on tensors of elsewhere", lambda: window(*next(others))),
+        ("a selection's attend", lambda: selection.attend(q, k, v)),
+        ("columns, selected and attended", lambda: columns(q, k, v)),
+        ("torch.ops.heddle.attention",
+         lambda: heddle.kernels._ops().attention(q, k, v, window.key))]
+    bare = BareLaunch(torch, folder).host_time(torch)
+    print(f"  {'a bare launch of the window':32}{bare:8.2f}{'adds':>10}")
+    for name, call in rows:
+        if call:
+            took = host_time(torch, call)
+            print(f"  {name:32}{took:8.2f}{took - bare:10.2f}", flush=True)
+    if not lengths:
+        return
+
+    print("\nattention alone, 32 heads of 128, bf16, batch 1 (ms)")
     print(f"  {'tokens':>8}{'SDPA':>10}{'dense':>10}{'columns':>10}{'blocks':>10}{'window':>10}"
           f"{'Flex 20%':>10}{'select':>10}")
     for n in lengths:
@@ -519,7 +611,8 @@ def main():
         sys.exit(bool(Checks(arguments.folder, arguments.models).all(only)))
     else:
         sys.path.insert(0, str(HERE))
-        bench(arguments.folder, [int(n) for n in arguments.lengths.split(",")], arguments.layers)
+        bench(arguments.folder, [int(n) for n in arguments.lengths.split(",") if n],
+              arguments.layers)
 
 
 if __name__ == "__main__":

@@ -54,9 +54,9 @@ def compile_all(folder):
     # The window's kernel as such, for a launch by nobody's library.
     whole = folder / "pairs-window.hdl"
     compiler = Path(heddle.compiler.find_compiler())
-    (folder / "window.ptx").write_bytes(subprocess.check_output(
-        [compiler, "-", "--target=cuda:sm_90a", "--head-dim=128", "--dtype=bf16",
-         "--compile-to=code"], input=heddle.Bundle.read(whole).source.encode()))
+    subprocess.run([compiler, "-", "--target=cuda:sm_90a", "--head-dim=128", "--dtype=bf16",
+                    "--compile-to=code", "-o", folder / "window.ptx"], check=True,
+                   input=heddle.Bundle.read(whole).source.encode())
     manifest = json.loads(subprocess.check_output(
         [compiler.parent / "heddle-bundle", "dump", "--json", whole]))
     (folder / "window.json").write_text(json.dumps(next(

@@ -306,18 +306,15 @@ bool Call::writesWorkspace(const rt::StepProgram &program, const Place &place,
              .writesLse;
 }
 
-bool Call::needsWorkspace(const Place &place, Part part, uintptr_t stream) {
-  if (bytes == 0)
-    return false;
-  Result<const rt::StepProgram *> program =
-      attention.program(place.steps, place.blockSteps);
-  if (!program || writesWorkspace(**program, place, part))
-    return true;
-  std::lock_guard<std::mutex> lock(mutex);
-  return !launcher->canGoWithout(stream);
+Status Call::run(const Place &place, Part part, const CallMemory &memory) {
+  Result<bool> done = tryRun(place, part, memory);
+  if (!done)
+    return done.takeError();
+  return *done ? Status::success() : Error("this call takes a workspace");
 }
 
-Status Call::run(const Place &place, Part part, const CallMemory &memory) {
+Result<bool> Call::tryRun(const Place &place, Part part,
+                          const CallMemory &memory) {
   Result<const rt::StepProgram *> program =
       attention.program(place.steps, place.blockSteps);
   if (!program)
@@ -326,7 +323,7 @@ Status Call::run(const Place &place, Part part, const CallMemory &memory) {
     return Error("the memory of a selection begins at no multiple of " +
                  std::to_string(listAlignment) + " bytes: clone() it");
   if (!memory.workspace && bytes > 0 && writesWorkspace(**program, place, part))
-    return Error("this call takes a workspace");
+    return false;
   std::lock_guard<std::mutex> lock(mutex);
   Run now{*this,
           place,
@@ -335,10 +332,12 @@ Status Call::run(const Place &place, Part part, const CallMemory &memory) {
           static_cast<std::byte *>(memory.lists),
           aligned(memory.workspace),
           {}};
-  Status status = launcher->begin(now.workspace, memory.stream);
-  if (status)
-    status = now.run(part);
-  return launcher->end(std::move(status));
+  Result<bool> begun = launcher->begin(now.workspace, memory.stream);
+  if (!begun || !*begun)
+    return begun;
+  if (Status status = launcher->end(now.run(part)); !status)
+    return status.takeError();
+  return true;
 }
 
 } // namespace heddle::embed

@@ -38,7 +38,7 @@ struct CallMemory {
   const void *value = nullptr;
   void *output = nullptr;
   void *lists = nullptr; ///< Call::listBytes(), zeros at first
-  /// Call::workspaceBytes(), of any contents, or null, see needsWorkspace().
+  /// Call::workspaceBytes(), of any contents, or null, see tryRun().
   void *workspace = nullptr;
   uintptr_t stream = 0; ///< of a GPU: CUstream
 };
@@ -66,12 +66,14 @@ public:
   /// Bytes of the lists that a layer keeps; 0: none.
   int64_t listBytes(int64_t layer) const;
   int64_t workspaceBytes() const { return bytes; }
-  /// Whether this call takes a workspace. Most that only attend take none, but
-  /// for those that a CUDA graph records: it needs memory as long as it lives.
-  bool needsWorkspace(const Place &place, Part part, uintptr_t stream);
 
   /// Thread-safe: calls come one after the other.
   Status run(const Place &place, Part part, const CallMemory &memory);
+
+  /// The same; false, and nothing is done, where a workspace is taken and none
+  /// was given. Most calls that only attend take none, but for those that a
+  /// CUDA graph records: it needs memory as long as it lives.
+  Result<bool> tryRun(const Place &place, Part part, const CallMemory &memory);
 
 private:
   friend class Attention;

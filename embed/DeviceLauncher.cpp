@@ -25,7 +25,6 @@
 #include "runtime/engine/cuda/Kernels.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -170,21 +169,22 @@ public:
 
   bundle::Encoding encoding() const override { return kernels.encoding(); }
   int64_t workspaceBytes() const override { return total; }
-  bool canGoWithout(uintptr_t queue) override {
-    ContextGuard guard(gpu.context->driver());
-    return gpu.checkProcess() &&
-           kept->streamNumber(reinterpret_cast<api::CUstream>(queue));
-  }
 
-  Status begin(void *workspace, uintptr_t queue) override {
+  Result<bool> begin(void *workspace, uintptr_t queue) override {
+    if (Status status = gpu.checkProcess(); !status)
+      return status.takeError();
     base = addressOf(workspace);
     stream =
         Stream::borrow(*gpu.context, reinterpret_cast<api::CUstream>(queue));
     guard.emplace(gpu.context->driver());
+    number = base ? std::nullopt : kept->streamNumber(stream.handle());
+    if (!base && !number) {
+      guard.reset();
+      return false;
+    }
     arguments.clear();
-    mapFields.clear();
     launches.clear();
-    return gpu.checkProcess();
+    return true;
   }
 
   Status attend(size_t kernel,
@@ -194,7 +194,6 @@ public:
     const KernelForm &form = first.rows == first.n ? bound.all : bound.any;
     const bundle::KernelVariant &variant = *form.variant;
     int64_t rows = 1;
-    mapsAt.clear();
     for (const abi::AttentionArgs &args : blocks) {
       for (const void *tensor :
            {args.query, args.key, args.value, (const void *)args.output})
@@ -203,22 +202,9 @@ public:
               "on a GPU, q, k and v begin at multiples of 16 bytes; one "
               "of these does not: make it contiguous, or clone() it");
       rows = std::max(rows, args.rows);
-      if (!variant.mapRows)
-        continue;
-      Result<abi::TileMaps> maps = encodeTileMaps(*gpu.context, variant, args);
-      if (!maps)
-        return maps.takeError();
-      mapsAt.push_back(append(&*maps, sizeof(*maps), alignof(abi::TileMaps)));
     }
-    int64_t at = static_cast<int64_t>(arguments.size());
-    for (size_t s = 0; s < blocks.size(); ++s) {
-      int64_t block =
-          append(&blocks[s], sizeof(blocks[s]), alignof(abi::AttentionArgs));
-      if (variant.mapRows)
-        mapFields.push_back(
-            {block + int64_t(offsetof(abi::AttentionArgs, tileMaps)),
-             mapsAt[s]});
-    }
+    int64_t at =
+        append(blocks.data(), blocks.size_bytes(), alignof(abi::AttentionArgs));
     launches.push_back({kernel, &form, at, static_cast<int64_t>(blocks.size()),
                         (rows + variant.queryRows - 1) / variant.queryRows});
     return Status::success();
@@ -226,9 +212,8 @@ public:
 
   Status select(size_t kernel,
                 std::span<const abi::SelectArgs> blocks) override {
-    int64_t at = static_cast<int64_t>(arguments.size());
-    for (const abi::SelectArgs &args : blocks)
-      append(&args, sizeof(args), alignof(abi::SelectArgs));
+    int64_t at =
+        append(blocks.data(), blocks.size_bytes(), alignof(abi::SelectArgs));
     launches.push_back(
         {kernel, nullptr, at, static_cast<int64_t>(blocks.size()), 0});
     return Status::success();
@@ -277,9 +262,6 @@ private:
 
   /// Of a call without a workspace.
   Status putUnlessKept() {
-    std::optional<uint64_t> number = kept->streamNumber(stream.handle());
-    if (!number)
-      return Error("in this stream a call takes a workspace");
     Result<KeptArguments::Place *> place = kept->find(*number, arguments);
     if (!place)
       return place.takeError();
@@ -294,14 +276,33 @@ private:
     return Status::success();
   }
 
-  /// From here on arguments have addresses of the device's memory.
+  /// Tensor maps, which follow from the blocks, behind them.
+  Status appendMaps() {
+    for (const Launch &each : launches) {
+      if (!each.form || !each.form->variant->mapRows)
+        continue;
+      for (int64_t s = 0; s < each.sequences; ++s) {
+        const size_t at = static_cast<size_t>(each.at) +
+                          size_t(s) * sizeof(abi::AttentionArgs);
+        abi::AttentionArgs args;
+        std::memcpy(&args, arguments.data() + at, sizeof(args));
+        Result<abi::TileMaps> maps =
+            encodeTileMaps(*gpu.context, *each.form->variant, args);
+        if (!maps)
+          return maps.takeError();
+        args.tileMaps = rt::cuda::at<const abi::TileMaps>(
+            base + append(&*maps, sizeof(*maps), alignof(abi::TileMaps)));
+        std::memcpy(arguments.data() + at, &args, sizeof(args));
+      }
+    }
+    return Status::success();
+  }
+
   Status put() {
     static_assert(sizeof(abi::AttentionArgs) % 8 == 0 &&
                   sizeof(abi::SelectArgs) % 8 == 0);
-    for (const MapField &field : mapFields) {
-      auto *maps = rt::cuda::at<const abi::TileMaps>(base + field.mapsAt);
-      std::memcpy(arguments.data() + field.at, &maps, sizeof(maps));
-    }
+    if (Status status = appendMaps(); !status)
+      return status;
     const auto size = static_cast<int64_t>(arguments.size());
     const size_t which = size > chunkBytes[0];
     const int64_t most = chunkBytes[which];
@@ -330,16 +331,11 @@ private:
   std::unique_ptr<KeptArguments> kept;
 
   // The call.
-  /// A field of a block that says where its tensor maps are.
-  struct MapField {
-    int64_t at, mapsAt;
-  };
   DevicePtr base = 0;
+  std::optional<uint64_t> number; ///< of the stream, without a workspace
   Stream stream;
   std::optional<ContextGuard> guard;
   std::vector<std::byte> arguments;
-  std::vector<int64_t> mapsAt;
-  std::vector<MapField> mapFields;
   std::vector<Launch> launches;
 };
 

@@ -40,9 +40,12 @@ public:
     return Status::success();
   }
 
-  Status begin(void *, uintptr_t) override {
+  Result<bool> begin(void *, uintptr_t) override {
+    // First: a thread that the process was forked from may hold the lock.
+    if (Status status = checkProcess(); !status)
+      return status.takeError();
     hostSteps().lock();
-    return checkProcess();
+    return true;
   }
   Status attend(size_t kernel,
                 std::span<const abi::AttentionArgs> blocks) override {

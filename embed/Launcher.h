@@ -48,11 +48,11 @@ public:
   virtual bundle::Encoding encoding() const { return bundle::Encoding::Int32; }
   /// Bytes of memory of the device that a call takes.
   virtual int64_t workspaceBytes() const { return 0; }
-  /// Whether a call in this stream that selects nothing can do without them.
-  virtual bool canGoWithout(uintptr_t) { return true; }
 
-  /// Begins a call. `workspace` is 256-byte aligned, or null, see above.
-  virtual Status begin(void *workspace, uintptr_t stream) = 0;
+  /// Begins a call. `workspace` is 256-byte aligned, or null for a call that
+  /// only attends; false: in this stream it takes one all the same, and the
+  /// call has not begun.
+  virtual Result<bool> begin(void *workspace, uintptr_t stream) = 0;
   /// One block a sequence, all set but what the machine wants (Abi.h): places,
   /// positions, tiles.
   virtual Status attend(size_t kernel,

@@ -248,7 +248,6 @@ TEST_F(DeviceAttention, PutsNoArgumentsThatAreThereAlready) {
   ASSERT_NE(expected[0], expected[1]);
 
   const int blocks = fakeDriver().blocks;
-  ASSERT_FALSE(call->needsWorkspace({}, Part::All, 0));
   auto expectPuts = [&](int more, size_t which, uintptr_t stream = 0) {
     SCOPED_TRACE(which);
     const int before = puts;
@@ -297,10 +296,6 @@ TEST_F(DeviceAttention, TakesAWorkspaceWhereAGraphRecordsOrKernelsWrite) {
   const int64_t due =
       bundle::plannedSteps(manifest.selections[0].cadence, 8, 0)[0];
   const Place selecting{.layer = 0, .step = due, .steps = 8};
-  EXPECT_TRUE(call->needsWorkspace(selecting, Part::All, 0));
-  EXPECT_TRUE(call->needsWorkspace(selecting, Part::Select, 0));
-  EXPECT_FALSE(
-      call->needsWorkspace({.step = due + 1, .steps = 8}, Part::All, 0));
   Tensors tensors(shape, 1);
   Memory lists(call->listBytes(0));
   tensors.memory.lists = lists.at();
@@ -314,12 +309,11 @@ TEST_F(DeviceAttention, TakesAWorkspaceWhereAGraphRecordsOrKernelsWrite) {
       device().api().streamBeginCapture, stream->handle(),
       heddle::rt::cuda::api::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   const Place reading{.step = due + 1, .steps = 8};
-  EXPECT_TRUE(call->needsWorkspace(reading, Part::All, tensors.memory.stream));
-  EXPECT_ERROR(call->run(reading, Part::All, tensors.memory),
-               "takes a workspace");
+  auto done = call->tryRun(reading, Part::All, tensors.memory);
+  ASSERT_OK(done);
+  EXPECT_FALSE(*done);
   // Beside a capture calls go on, and allocate.
   tensors.memory.stream = 0;
-  ASSERT_FALSE(call->needsWorkspace(reading, Part::All, 0));
   EXPECT_OK(call->run(reading, Part::All, tensors.memory));
   heddle::rt::cuda::api::CUgraph graph = nullptr;
   ASSERT_OK(

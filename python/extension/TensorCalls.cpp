@@ -77,9 +77,13 @@ class TensorCalls {
 public:
   /// `exchange`: the capsule of torch.Tensor's table, or None.
   TensorCalls(nb::module_ torch, nb::object exchange)
-      : torch(torch), emptyLike(torch.attr("empty_like")),
+      : torch(torch), tensorType(torch.attr("Tensor")),
+        emptyLike(torch.attr("empty_like")),
         zerosLike(torch.attr("zeros_like")),
-        contiguous(torch.attr("contiguous_format")) {
+        contiguous(torch.attr("contiguous_format")),
+        hasGradients(torch.attr("is_grad_enabled")),
+        watchers(nb::getattr(torch.attr("_C"), "_len_torch_dispatch_stack",
+                             nb::none())) {
     if (exchange.is_none())
       return;
     table = static_cast<const ExchangeTable *>(
@@ -88,6 +92,21 @@ public:
       throw nb::python_error();
     if (table->version.major != 1 || !table->look)
       table = nullptr;
+  }
+
+  /// The output or the lists of a call that is like an earlier one and of which
+  /// nobody but us has to know: on plain tensors, without gradients, watched by
+  /// no dispatch mode. None for others.
+  nb::object call(int part, nb::handle q, nb::handle k, nb::handle v,
+                  nb::object lists, int64_t prompt) {
+    const bool plain =
+        q.type().is(tensorType) && k.type().is(tensorType) &&
+        v.type().is(tensorType) &&
+        (watchers.is_none() || nb::cast<int>(watchers()) == 0) &&
+        (!nb::cast<bool>(hasGradients()) ||
+         !(needsGradient(q) || needsGradient(k) || needsGradient(v)));
+    return plain ? run(part, q, k, v, std::move(lists), prompt, 0, 1, 1, 0)
+                 : nb::none();
   }
 
   /// What was prepared for calls on tensors like these, or None.
@@ -143,16 +162,19 @@ public:
       lists = zerosLike(entry->likeLists, "memory_format"_a = contiguous);
     if (!lists.is_none())
       memory.lists = addressOf(lists);
-    if (call.needsWorkspace(place, static_cast<Part>(part), memory.stream)) {
+    Calls::One counted;
+    auto attempt = [&] {
+      Result<bool> done = [&] {
+        nb::gil_scoped_release released;
+        return call.tryRun(place, static_cast<Part>(part), memory);
+      }();
+      return orRaise(std::move(done));
+    };
+    if (!attempt()) {
       workspace = emptyOf(entry->likeWorkspace);
       memory.workspace = addressOf(workspace);
+      attempt();
     }
-    Calls::One counted;
-    Status status = [&] {
-      nb::gil_scoped_release released;
-      return call.run(place, static_cast<Part>(part), memory);
-    }();
-    orRaise(std::move(status));
     return selects ? lists : output;
   }
 
@@ -165,6 +187,10 @@ private:
     nb::object likeWorkspace, likeLists;
     bool contiguousQuery = false;
   };
+
+  static bool needsGradient(nb::handle tensor) {
+    return nb::cast<bool>(tensor.attr("requires_grad"));
+  }
 
   nb::object emptyOf(nb::handle like) const {
     return emptyLike(like, "memory_format"_a = contiguous);
@@ -253,7 +279,8 @@ private:
     return found == entries.end() ? nullptr : found->second;
   }
 
-  nb::object torch, emptyLike, zerosLike, contiguous;
+  nb::object torch, tensorType, emptyLike, zerosLike, contiguous, hasGradients,
+      watchers;
   const ExchangeTable *table = nullptr;
   std::unordered_map<Key, std::shared_ptr<const Entry>, KeyHash> entries;
 };
@@ -266,6 +293,8 @@ void bindTensorCalls(nb::module_ &m) {
       .def("find", &TensorCalls::find, "q"_a, "k"_a, "v"_a, "prompt"_a)
       .def("add", &TensorCalls::add, "q"_a, "k"_a, "v"_a, "prompt"_a, "call"_a,
            "like_workspace"_a.none(), "like_lists"_a.none())
+      .def("call", &TensorCalls::call, "part"_a, "q"_a, "k"_a, "v"_a,
+           "lists"_a.none(), "prompt"_a)
       .def("run", &TensorCalls::run, "part"_a, "q"_a, "k"_a, "v"_a,
            "lists"_a.none(), "prompt"_a, "layer"_a, "step"_a, "steps"_a,
            "block_steps"_a);

@@ -154,7 +154,7 @@ class Kernels:
         _kind(source, (Schedule, Bundle), "schedule", "a heddle.Schedule, a heddle.Bundle or MLIR "
               "text")
         self.source, self.layers = source, layers
-        self._native, self._calls, self._tensors = {}, {}, None
+        self._native, self._calls, self.tensors = {}, {}, None
 
     def _loaded(self, head_dim, dtype, device):
         from . import _heddle
@@ -188,11 +188,11 @@ class Kernels:
     def prepared(self, q, k, v, prompt, selecting=False):
         """The native call for PyTorch's tensors."""
         torch = _torch()
-        if self._tensors is None:
+        if self.tensors is None:
             from . import _heddle
-            self._tensors = _heddle.TensorCalls(
+            self.tensors = _heddle.TensorCalls(
                 torch, getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
-        call = self._tensors.find(q, k, v, prompt)
+        call = self.tensors.find(q, k, v, prompt)
         if call is not None:
             return call
         devices = []
@@ -209,17 +209,17 @@ class Kernels:
         # Of one byte, on the device: what empty_like() is fastest with.
         byte = q.new_empty(1, dtype=torch.uint8)
         lists = max(call.list_bytes(layer) for layer in range(self.layers))
-        self._tensors.add(q, k, v, prompt, call, byte.expand(call.workspace_bytes),
+        self.tensors.add(q, k, v, prompt, call, byte.expand(call.workspace_bytes),
                           byte.expand(lists))
         return call
 
     def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
         """What `part` makes of PyTorch's tensors: attention's output, or the lists."""
-        tensors = self._tensors
+        tensors = self.tensors
         made = tensors.run(part, q, k, v, lists, prompt, *place) if tensors else None
         if made is None:
             self.prepared(q, k, v, prompt, part == _SELECT)
-            made = self._tensors.run(part, q, k, v, lists, prompt, *place)
+            made = self.tensors.run(part, q, k, v, lists, prompt, *place)
         return made
 
     def prepared_others(self, library, q, k, v, prompt, selecting=False):
@@ -281,16 +281,14 @@ def _compiling():
     return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
 
 
-def _watchers():
-    """How many dispatch modes of PyTorch look at what is done with tensors."""
-    global _watchers
-    _watchers = getattr(_torch()._C, "_len_torch_dispatch_stack", lambda: 0)
-    return _watchers()
-
-
 def _call(name, part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
+    tensors = known.kernels.tensors
+    if tensors is not None:
+        made = tensors.call(part, q, k, v, lists, known.prompt)
+        if made is not None:
+            return made
     torch = _torch()
     if torch is None or not isinstance(q, torch.Tensor):
         return known.kernels.run(part, q, k, v, lists, known.prompt)
@@ -303,7 +301,8 @@ def _call(name, part, known, q, k, v, lists=None):
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         for which, tensor in (("q", q), ("k", k), ("v", v)):
             _check_gradient(tensor, which)
-    if plain and not _watchers() or _ops() is None:
+    watched = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if plain and not (watched and watched()) or _ops() is None:
         return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
     op = getattr(_ops(), name)
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)

@@ -279,7 +279,7 @@ class Checks:
         for name in ("window", "mixed"):
             plan, older = self.plans[name], heddle.kernels.Plan(self.plans[name].kernels.source, 0,
                                                                 True, "older")
-            older.kernels._tensors = heddle._heddle.TensorCalls(torch, None)
+            older.kernels.tensors = heddle._heddle.TensorCalls(torch, None)
             given = self.tensors(200)
             with torch.cuda.stream(torch.cuda.Stream()):
                 assert torch.equal(older(*given), plan(*given))

@@ -107,7 +107,7 @@ class OperationsTest(unittest.TestCase):
 
     def test_tensors_of_pytorch_before_exchange_functions(self):
         older = heddle.kernels.Plan(self.chosen.kernels.source, 0, True, "older")
-        older.kernels._tensors = heddle._heddle.TensorCalls(torch, None)
+        older.kernels.tensors = heddle._heddle.TensorCalls(torch, None)
         for q, k, v in (tensors(), tensors(batch=3), [t[0] for t in tensors(70)]):
             for _ in range(2):
                 self.assertTrue(torch.equal(older(q, k, v), self.chosen(q, k, v)))

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler.h"
 #include "Support.h"
 
 #include "bundle/format/File.h"
+#include "tools/trust/Compiler.h"
 
 #include <string_view>
 
@@ -51,7 +51,8 @@ std::string named(std::string messages, const std::string &name) {
 }
 
 std::string compile(const char *text, const heddle_compile_options &options) {
-  std::string compiler = orFail(findCompiler(options.compiler));
+  lastWarnings().clear();
+  std::string compiler = orFail(trust::findCompiler(options.compiler));
   if (compiler.empty())
     throw Failure{HEDDLE_NO_COMPILER,
                   "there is no compiler: heddlec is neither beside "
@@ -72,14 +73,16 @@ std::string compile(const char *text, const heddle_compile_options &options) {
   for (const char *const *at = options.parameters; at && *at; ++at)
     arguments.push_back(std::string("--set=") + *at);
 
-  Ended ended = orFail(runProgram(compiler, arguments, text));
-  if (ended.status == 0 ||
-      (ended.status < 0 && ended.messages.empty() && !ended.output.empty()))
-    return std::move(ended.output);
+  trust::Ended ended = orFail(trust::runProgram(compiler, arguments, text));
   bool located =
       ended.status == 1 && ended.messages.find("<stdin>:") != std::string::npos;
   std::string said = named(std::move(ended.messages),
                            options.name ? options.name : "schedule");
+  if (ended.status == 0 ||
+      (ended.status < 0 && said.empty() && !ended.output.empty())) {
+    lastWarnings() = std::move(said);
+    return std::move(ended.output);
+  }
   if (said.empty())
     said = compiler + " ended " +
            (ended.status < 0 ? "by a signal"

@@ -20,6 +20,11 @@ std::string &lastError() {
   return text;
 }
 
+std::string &lastWarnings() {
+  thread_local std::string text;
+  return text;
+}
+
 heddle_status failed(heddle_status status, const char *text) noexcept {
   try {
     lastError() = text;
@@ -66,6 +71,8 @@ const char *heddle_version(void) { return HEDDLE_VERSION; }
 uint32_t heddle_api_version(void) { return HEDDLE_C_API; }
 
 const char *heddle_last_error(void) { return lastError().c_str(); }
+
+const char *heddle_last_warnings(void) { return lastWarnings().c_str(); }
 
 heddle_status heddle_set_threads(int32_t threads) {
   return answer([&] {

@@ -52,6 +52,8 @@ inline void orFail(Status status) {
 
 /// heddle_last_error() of this thread.
 std::string &lastError();
+/// heddle_last_warnings() of this thread.
+std::string &lastWarnings();
 heddle_status failed(heddle_status status, const char *text) noexcept;
 
 /// The body of a function of the API: whatever goes wrong is a status.

@@ -70,6 +70,11 @@ static const char adjustable[] =
     "  %near = window(wide)\n"
     "  attend pairs(%near)\n}\n";
 
+static const char idle[] =
+    "heddle.schedule @i {\n"
+    "  %near = window(64)\n"
+    "  attend dense\n}\n";
+
 static heddle_bundle *compiled(const char *text) {
   heddle_compile_options options = {
       .size = sizeof options, .dtypes = "f32,bf16", .head_dims = "64"};
@@ -158,6 +163,12 @@ static void compiling(void) {
   FINE(heddle_compile(adjustable, &options, &bundle));
   FINE(heddle_bundle_destroy(bundle));
   options.parameters = NULL;
+  TRUE(strcmp(heddle_last_warnings(), "") == 0);
+  FINE(heddle_compile(idle, &options, &bundle));
+  FINE(heddle_bundle_destroy(bundle)); /* no other call takes them away */
+  TRUE(strstr(heddle_last_warnings(), "my.mlir:2:8: warning: has no effect"));
+  TRUE(heddle_compile("(((", &options, &bundle) == HEDDLE_SCHEDULE_ERROR);
+  TRUE(strcmp(heddle_last_warnings(), "") == 0);
   options.targets = "loom";
   REFUSED(heddle_compile(dense, &options, &bundle), "loom");
   options.targets = NULL;

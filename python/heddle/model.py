@@ -25,7 +25,10 @@ class Step:
     sequences: np.ndarray  #: int64: index into the prompts
     positions: np.ndarray  #: int64: in the sequence, prompt included
     tokens: np.ndarray  #: int32
-    confidences: np.ndarray  #: float64: in (0, 1]
+    #: float64: the token's probability, in [0, 1]. With alg="topk_margin" the difference of the two largest
+    #: probabilities, in [0, 1]; with alg="entropy" the negative entropy in nats, at most 0; with
+    #: remasking="random" a random number in (0, 1)
+    confidences: np.ndarray
     rows: int  #: of the forward pass
     pairs: int  #: (query, key) pairs of attention, all layers and heads
     dense_pairs: int  #: that dense attention over all rows computes

@@ -7,7 +7,7 @@
 
 #include "Info.h"
 
-#include "bundle/format/Bundle.h"
+#include "Bundles.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/Explain.h"
 
@@ -104,7 +104,8 @@ Status printInfo(const RunOptions &options) {
     request.blockLength = lengths.blockLength;
   }
   if (!options.bundle.empty()) {
-    Result<bundle::Bundle> read = bundle::Bundle::read(options.bundle);
+    Result<bundle::Bundle> read =
+        readBundle(options.bundle, options.digests, options.rebuild);
     if (!read)
       return read.takeError();
     request.source = read->section(bundle::scheduleSection);

@@ -7,6 +7,7 @@
 
 #include "Session.h"
 
+#include "Bundles.h"
 #include "Canvas.h"
 #include "Info.h"
 #include "Interrupt.h"
@@ -25,8 +26,6 @@
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/RunCost.h"
-#include "tools/trust/Digest.h"
-#include "tools/trust/Rebuild.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -54,6 +53,7 @@ double secondsSince(Clock::time_point start) {
 struct Failure {
   int code = exitFailure;
   Error error;
+  bool reported = false; ///< the run's report stands on standard output
 
   Failure(Error error) : error(std::move(error)) {}
   Failure(int code, Error error) : code(code), error(std::move(error)) {}
@@ -74,8 +74,8 @@ private:
   std::optional<Failure> preparePrompts();
   Status prepareTokenizer(const std::vector<Prompt> &texts);
   std::optional<Failure> prepareLengths();
-  Result<bundle::Bundle> readBundle(const std::string &path) const;
   Result<bundle::Bundle> readDense(const std::string &path) const;
+  std::optional<Failure> prepareComparison();
   Result<std::unique_ptr<rt::StepEngine>>
   makeEngine(const bundle::Bundle &bundle, const std::string &path);
   void countDense(const bundle::Manifest &manifest);
@@ -84,7 +84,7 @@ private:
   Status openSinks();
   void openRecord();
   Status generate(rt::StepEngine &engine);
-  Status compareWithDense();
+  Status compareWithDense(rt::StepEngine &engine);
   Status report();
   bool observe(const rt::StepRecord &step);
 
@@ -102,6 +102,8 @@ private:
   std::unique_ptr<rt::Tokenizer> tokenizer;
   std::vector<std::vector<int32_t>> prompts;
   std::unique_ptr<rt::Device> device;
+  std::optional<bundle::Bundle> dense; ///< that of --compare-dense
+  std::unique_ptr<rt::StepEngine> denseEngine;
   RunResult result;
 };
 
@@ -122,7 +124,8 @@ std::variant<int, Failure> Session::run() {
     return std::move(*failure);
 
   // Before the device, which may take a while and may not be there.
-  Result<bundle::Bundle> schedule = readBundle(options.bundle);
+  Result<bundle::Bundle> schedule =
+      readBundle(options.bundle, options.digests, options.rebuild);
   if (!schedule)
     return Failure(interrupted() ? exitInterrupted : exitFailure,
                    schedule.takeError());
@@ -153,6 +156,8 @@ std::variant<int, Failure> Session::run() {
   if (!memory)
     return Failure(memory.takeError());
   result.memory = std::move(*memory);
+  if (std::optional<Failure> failure = prepareComparison())
+    return std::move(*failure);
   if (Status status = openSinks(); !status)
     return Failure(status.takeError());
   if (Status status = loadModel(); !status)
@@ -164,11 +169,17 @@ std::variant<int, Failure> Session::run() {
   if (Status status = generate(**engine); !status)
     return Failure(status.takeError());
   engine->reset();
-  if (!options.compareDense.empty() && result.generation.complete)
-    if (Status status = compareWithDense(); !status)
-      return Failure(status.takeError());
+  // The run is done: it is reported whatever becomes of the comparison.
+  Status compared = Status::success();
+  if (denseEngine && result.generation.complete)
+    compared = compareWithDense(*denseEngine);
   if (Status status = report(); !status)
     return Failure(status.takeError());
+  if (!compared) {
+    Failure failure(compared.takeError());
+    failure.reported = true;
+    return failure;
+  }
   bool complete = result.generation.complete &&
                   (options.compareDense.empty() || result.comparison);
   return complete ? 0 : exitInterrupted;
@@ -288,22 +299,10 @@ std::optional<Failure> Session::prepareLengths() {
   return std::nullopt;
 }
 
-/// The bundle as it is or, with --rebuild, what its schedule is compiled to.
-Result<bundle::Bundle> Session::readBundle(const std::string &path) const {
-  Result<trust::ReadBundle> read = trust::readBundle(path, options.digests);
-  if (!read)
-    return read.takeError();
-  if (!options.rebuild)
-    return std::move(read->bundle);
-  Result<std::string> bytes = trust::rebuild(read->bundle, interrupted);
-  if (!bytes)
-    return bytes.takeError().withContext(path);
-  return bundle::Bundle::parse(std::move(*bytes), path);
-}
-
 /// A bundle whose steps compute all pairs of all rows; commits as it may.
 Result<bundle::Bundle> Session::readDense(const std::string &path) const {
-  Result<bundle::Bundle> read = readBundle(path);
+  Result<bundle::Bundle> read =
+      readBundle(path, options.digests, options.rebuild);
   if (!read)
     return read;
   for (const bundle::Kernel &kernel : read->manifest().kernels)
@@ -315,6 +314,31 @@ Result<bundle::Bundle> Session::readDense(const std::string &path) const {
     return Error(path + ": --compare-dense takes a dense schedule, but '" +
                  read->manifest().schedule + "' does not compute all rows");
   return read;
+}
+
+/// Opens what --compare-dense names and looks that it can run, before the
+/// weights are loaded and the run that it is compared with is made.
+std::optional<Failure> Session::prepareComparison() {
+  if (options.compareDense.empty())
+    return std::nullopt;
+  Result<bundle::Bundle> read = readDense(options.compareDense);
+  if (!read)
+    return Failure(interrupted() ? exitInterrupted : exitFailure,
+                   read.takeError());
+  dense = std::move(*read);
+  if (Status status = rt::checkSchedule(dense->manifest(), result.lengths);
+      !status)
+    return Failure(exitUsage,
+                   status.takeError().withContext(options.compareDense));
+  auto engine = makeEngine(*dense, options.compareDense);
+  if (!engine)
+    return Failure(engine.takeError());
+  denseEngine = std::move(*engine);
+  Result<rt::MemoryUse> memory =
+      device->checkRun(*denseEngine, result.promptLengths, result.lengths);
+  if (!memory)
+    return Failure(memory.takeError().withContext(options.compareDense));
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<rt::StepEngine>>
@@ -526,16 +550,10 @@ Status Session::generate(rt::StepEngine &engine) {
   return traceLog ? traceLog->finish() : Status::success();
 }
 
-Status Session::compareWithDense() {
-  Result<bundle::Bundle> bundle = readDense(options.compareDense);
-  if (!bundle)
-    return bundle.takeError();
-  auto engine = makeEngine(*bundle, options.compareDense);
-  if (!engine)
-    return engine.takeError();
+Status Session::compareWithDense(rt::StepEngine &engine) {
   Totals totals;
   Result<rt::Generation> dense = rt::generate(
-      **engine, prompts, result.lengths, [&](const rt::StepRecord &record) {
+      engine, prompts, result.lengths, [&](const rt::StepRecord &record) {
         totals.add(record);
         progress.step(totals, record.totalSteps);
         return !interrupted();
@@ -583,7 +601,7 @@ int runSession(const RunOptions &options, Clock::time_point start) {
   if (const int *code = std::get_if<int>(&outcome))
     return *code;
   const Failure &failure = std::get<Failure>(outcome);
-  if (options.json) {
+  if (options.json && !failure.reported) {
     std::fputs(jsonFailure(failure.error.text()).c_str(), stdout);
     std::fflush(stdout);
   }

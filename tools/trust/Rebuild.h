@@ -17,8 +17,8 @@
 namespace heddle::trust {
 
 /// Compiles the schedule that a bundle holds, for the targets, element types
-/// and head dims that its manifest names, with the heddlec beside this program
-/// or else the one on PATH. Nothing of the bundle's code is used. Returns the
+/// and head dims that its manifest names, with the heddlec that findCompiler()
+/// finds. Nothing of the bundle's code is used. Returns the
 /// bytes of the new bundle, which have been verified.
 ///
 /// heddlec is a child process; it ends when `interrupted` is true (the error is

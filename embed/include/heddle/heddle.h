@@ -78,6 +78,10 @@ HEDDLE_C_EXPORT uint32_t heddle_api_version(void);
 /* Why this thread's last call of a function that returns a heddle_status
  * failed, "" if it did not; lives until this thread's next such call. */
 HEDDLE_C_EXPORT const char *heddle_last_error(void);
+/* What the compiler warned of in this thread's last heddle_compile(), such as a
+ * value that has no effect, a line each with the place; "" for nothing. Lives
+ * until this thread's next heddle_compile(). */
+HEDDLE_C_EXPORT const char *heddle_last_warnings(void);
 /* Cores that the host's models use, 0: all. Refused once anything has run. */
 HEDDLE_C_EXPORT heddle_status heddle_set_threads(int32_t threads);
 
@@ -186,7 +190,11 @@ typedef struct heddle_step {
   const int64_t *sequences;  /* indices of prompts */
   const int64_t *positions;  /* in the sequence, prompt included */
   const int32_t *tokens;     /* committed there */
-  const double *confidences; /* of the model, in [0, 1] */
+  /* Each token's probability, in [0, 1]. With "alg": "topk_margin" the
+   * difference of the two largest, in [0, 1]; with "entropy" the negative
+   * entropy in nats, at most 0; with "remasking": "random" a random number in
+   * (0, 1). */
+  const double *confidences;
   int64_t rows;              /* that the step computed */
   double seconds;
 } heddle_step;

@@ -296,5 +296,17 @@ class WrongTest(unittest.TestCase):
                                  (0, [b"interrupted 8"]), err.decode())
 
 
+class ConfidenceTest(unittest.TestCase):
+    def test_confidences_are_in_the_ranges_that_are_documented(self):
+        with heddle.load(DREAM) as model:
+            bundle = heddle.compile(heddle.preset("dense"), model=model)
+            for alg, low, high in (("origin", 0, 1), ("maskgit_plus", 0, 1), ("topk_margin", 0, 1), ("entropy", -100, 1e-9)):
+                found = np.concatenate([step.confidences for step in model.stream(
+                    ["Copy: stone fox."], bundle, gen_length=16, steps=8, alg=alg)])
+                self.assertEqual(found.size, 16)
+                self.assertTrue((low <= found).all() and (found <= high).all(), (alg, found))
+                self.assertEqual((found < -1e-6).any(), alg == "entropy")
+
+
 if __name__ == "__main__":
     unittest.main()

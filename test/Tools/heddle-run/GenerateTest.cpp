@@ -8,6 +8,8 @@
 #include "Program.h"
 #include "TinySetup.h"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -164,9 +166,14 @@ TEST(Run, CompareWithDense) {
   EXPECT_GT(other["differing"], 0);
   EXPECT_LT(other["first"]["position"], 24);
 
-  Outcome refused = heddleRun(setup.dense() + "abc --compare-dense " +
-                              setup.path() + "/window.hdl --gen-length 4");
+  // Before the run that it would be compared with.
+  std::string log = setup.path() + "/steps.jsonl";
+  Outcome refused =
+      heddleRun(setup.dense() + "abc --compare-dense " + setup.path() +
+                "/window.hdl --gen-length 4 " + "--steps-json " + log);
   EXPECT_EQ(refused.code, 1);
+  EXPECT_FALSE(std::filesystem::exists(log));
+  EXPECT_EQ(refused.out, "");
   EXPECT_NE(refused.err.find("window.hdl: --compare-dense takes a dense "
                              "schedule, but 'window6' has the sparse kernel"),
             std::string::npos)

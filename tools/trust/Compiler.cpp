@@ -17,18 +17,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <link.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
-namespace heddle::embed::c {
+namespace heddle::trust {
 
 namespace {
 
@@ -63,7 +64,7 @@ public:
 
   int number() const { return descriptor; }
 
-  bool write(const std::string &bytes) {
+  bool write(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size();) {
       ssize_t done = ::write(descriptor, bytes.data() + at, bytes.size() - at);
       if (done < 0 && errno != EINTR)
@@ -97,6 +98,65 @@ private:
   int descriptor;
 };
 
+/// The folder of the program or the shared library that this code is in; "" if
+/// it is not known.
+std::string ownFolder() {
+  static const char inHere = 0;
+  Dl_info about{};
+  link_map *object = nullptr;
+  namespace fs = std::filesystem;
+  fs::path path;
+  std::error_code failed;
+  if (::dladdr1(&inHere, &about, reinterpret_cast<void **>(&object),
+                RTLD_DL_LINKMAP) &&
+      object && object->l_name && *object->l_name)
+    path = object->l_name;
+  else // a program has no name there
+    path = fs::read_symlink("/proc/self/exe", failed);
+  return path.parent_path().string();
+}
+
+/// What a child that is about to become a program does. Only calls that are
+/// safe after a fork of a program with threads.
+[[noreturn]] void becomeChild(char *const *arguments, const MemoryFile *files,
+                              pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (::getppid() == parent && ::dup2(files[0].number(), 0) == 0 &&
+      ::dup2(files[1].number(), 1) == 1 && ::dup2(files[2].number(), 2) == 2) {
+    ::execv(arguments[0], arguments);
+    const char said[] = "it is no program of this machine\n";
+    [[maybe_unused]] ssize_t written = ::write(2, said, sizeof(said) - 1);
+  }
+  ::_exit(127);
+}
+
+/// Waits for the child; ends it when we are asked to end.
+Result<int> waitFor(pid_t child, const std::function<bool()> &interrupted) {
+  bool ending = false;
+  for (int status = 0;;) {
+    pid_t done = ::waitpid(child, &status, interrupted ? WNOHANG : 0);
+    if (done == child) {
+      if (ending)
+        return Error("interrupted");
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <
+        0) // a program that ignores SIGCHLD learns nothing of its children
+      return -1;
+    if (!ending && interrupted()) {
+      ::kill(child, SIGTERM); // it ends its linker and removes its files
+      ending = true;
+    }
+    timespec pause{0, 5'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
 } // namespace
 
 Result<std::string> findCompiler(const char *named) {
@@ -109,18 +169,13 @@ Result<std::string> findCompiler(const char *named) {
                      ": no program is there");
       return std::string(path);
     }
-  Dl_info here{};
-  if (::dladdr(reinterpret_cast<const void *>(&findCompiler), &here) &&
-      here.dli_fname) {
-    std::string folder = here.dli_fname;
-    folder.resize(
-        folder.find('/') == std::string::npos ? 0 : folder.rfind('/') + 1);
-    std::string path = folder + "../bin/heddlec";
-    if (isProgram(path))
-      return path;
-  }
+  if (std::string folder = ownFolder(); !folder.empty())
+    for (const char *place : {"/heddlec", "/../bin/heddlec"})
+      if (isProgram(folder + place))
+        return folder + place;
   const char *list = std::getenv("PATH");
   std::string folders = list ? list : "";
+  // An empty entry means the current folder, where others' files lie.
   for (size_t at = 0; at < folders.size();) {
     size_t end = std::min(folders.find(':', at), folders.size());
     std::string path = folders.substr(at, end - at) + "/heddlec";
@@ -133,7 +188,8 @@ Result<std::string> findCompiler(const char *named) {
 
 Result<Ended> runProgram(const std::string &path,
                          const std::vector<std::string> &arguments,
-                         const std::string &input) {
+                         std::string_view input,
+                         const std::function<bool()> &interrupted) {
   MemoryFile files[] = {MemoryFile("heddle-in"), MemoryFile("heddle-out"),
                         MemoryFile("heddle-messages")};
   for (const MemoryFile &file : files)
@@ -147,44 +203,20 @@ Result<Ended> runProgram(const std::string &path,
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);
 
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  if (int error = ::posix_spawn_file_actions_init(&actions))
-    return systemError(path, error);
-  if (int error = ::posix_spawnattr_init(&attributes)) {
-    ::posix_spawn_file_actions_destroy(&actions);
-    return systemError(path, error);
-  }
-  int error = 0;
-  for (int stream = 0; stream < 3 && !error; ++stream)
-    error = ::posix_spawn_file_actions_adddup2(&actions, files[stream].number(),
-                                               stream);
-  sigset_t none;
-  sigemptyset(&none);
-  if (!error)
-    error = ::posix_spawnattr_setsigmask(&attributes, &none);
-  if (!error)
-    error = ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t child = 0;
-  if (!error)
-    error = ::posix_spawn(&child, path.c_str(), &actions, &attributes,
-                          words.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error)
-    return systemError(path + " cannot be started", error);
-
-  int status = 0;
-  pid_t ended;
-  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR)
-    ;
+  const pid_t self = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0)
+    return systemError(path + " cannot be started", errno);
+  if (child == 0)
+    becomeChild(words.data(), files, self);
+  Result<int> status = waitFor(child, interrupted);
+  if (!status)
+    return status.takeError();
   Ended result;
-  // A program that ignores SIGCHLD learns nothing of its children.
-  if (ended == child && WIFEXITED(status))
-    result.status = WEXITSTATUS(status);
+  result.status = *status;
   result.output = files[1].read();
   result.messages = files[2].read();
   return result;
 }
 
-} // namespace heddle::embed::c
+} // namespace heddle::trust

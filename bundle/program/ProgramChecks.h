@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows, keys, reuse and commit rules that can be executed in every run,
-// whatever the number of steps, the blocks and what the model says. The
-// compiler asks at the schedule's ops and at the plan's, a reader of manifests
-// at their fields: one set of rules, docs/Spec/Plan.md says why they are
-// enough.
+// Rows, keys, reuse and commit rules that any run can execute, whatever the
+// number of steps, the blocks and what the model says. The compiler asks at the
+// schedule's ops and at the plan's, a reader of manifests at their fields: one
+// set of rules, docs/Spec/Plan.md says why they are enough.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,19 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// fields(v, x) says to `v` the name of each field of `x` in the order of the
-// file, where its value lies and what it may be. What writes and what reads a
-// manifest both go by it, so neither knows a field that the other does not:
-//
-//   v("group", x.group, Group{})     a field and what holds of it
-//   v("kind", x.kind, Kind{})        the same; what follows depends on it
-//   v.has("step", x.step > 0)        whether it is there: the writer's answer
-//                                    is the second argument, the reader's the
-//                                    file's
-//   v.word("layers", "default", x.b) a word in the place of an object
-//   v.object("exact", [&](auto &v))  an object that is no struct of its own
-//
-// A list's rule is that of its elements.
+// The statements are read as bundle/program/Fields.h says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,21 +20,6 @@
 
 namespace heddle::bundle::detail {
 
-/// A value that only its type restricts.
-struct Any {};
-/// An enumerator that says which other fields there are.
-struct Kind {};
-/// An integer of the file from `low` to `high`; the value is `base` more.
-struct Range {
-  int64_t low, high, base = 0;
-};
-inline constexpr Range counted = {1, maxCount};
-/// Rows that share an index list (P2).
-struct Group {};
-/// A ratio above 0.
-struct UpTo {
-  int64_t most = 1;
-};
 /// A string, and what is said of one that is not.
 struct Text {
   bool (*holds)(const std::string &text);
@@ -83,46 +56,6 @@ inline constexpr Text elementType = {[](const std::string &text) {
                                               text == "f16";
                                      },
                                      "is unknown, expected f32, bf16 or f16"};
-inline constexpr Text scorerName = {
-    [](const std::string &text) { return text == "mean_probability"; },
-    "is unknown, expected mean_probability"};
-
-/// What `v` does with a T: the writer only looks at it.
-template <typename V, typename T>
-using In = std::conditional_t<V::writes, const T, T>;
-
-template <typename V> void fields(V &v, In<V, Cadence> &x) {
-  v("kind", x.kind, Kind{});
-  switch (x.kind) {
-  case Cadence::Kind::Never:
-    return;
-  case Cadence::Kind::Every:
-    v("period", x.period, counted);
-    v("from", x.from, counted);
-    break;
-  case Cadence::Kind::First:
-    v("count", x.count, counted);
-    break;
-  case Cadence::Kind::At:
-    if (v.has("step", x.step > 0)) {
-      v("step", x.step, counted);
-    } else {
-      v("fraction", x.fraction, UpTo{});
-      v("plus", x.from, Range{0, maxCount - 1, 1});
-    }
-    break;
-  case Cadence::Kind::Uniform:
-  case Cadence::Kind::Random:
-  case Cadence::Kind::Power:
-    v("window", x.fraction, UpTo{});
-    v("count", x.count, counted);
-    if (x.kind == Cadence::Kind::Random)
-      v("seed", x.seed, Range{INT64_MIN, INT64_MAX});
-    break;
-  }
-  v("in_block", x.inBlock);
-  v("after_eos", x.afterEos);
-}
 
 template <typename V> void fields(V &v, In<V, When> &x) {
   v("kind", x.kind, Kind{});
@@ -134,15 +67,6 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   using Set = Positions::Kind;
   v("kind", x.kind, Kind{});
   switch (x.kind) {
-  case Set::Undecoded:
-    v("count", x.count, Range{0, maxCount});
-    break;
-  case Set::Committed:
-    if (v.has("cadence", x.count == 0))
-      v("cadence", x.cadence);
-    else
-      v("count", x.count, counted);
-    break;
   case Set::Union:
   case Set::Intersect:
   case Set::Hull:
@@ -161,7 +85,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
     v("count", x.count, counted);
     break;
   default:
-    break;
+    fieldsOfForm(v, x);
   }
 }
 
@@ -184,7 +108,7 @@ template <typename V> void fields(V &v, In<V, Selection> &x) {
   v("isolation", x.isolation);
   v("scale", x.scale);
   v("per_kv_head", x.perKvHead);
-  v("scorer", x.scorer, scorerName);
+  v("scorer", x.scorer);
   v("cadence", x.cadence);
 }
 
@@ -287,15 +211,20 @@ template <typename V> void fields(V &v, In<V, Reuse> &x) {
   v("ffn", x.ffn);
 }
 
-/// All but `leastPasses`, which the manifest's own rule alone has.
-template <typename V> void fields(V &v, In<V, CommitRule> &x) {
+/// Which of the candidates are taken.
+template <typename V> void form(V &v, In<V, CommitRule> &x) {
   v("kind", x.kind, Kind{});
   if (x.hasRatio())
-    v("ratio", x.ratio, UpTo{x.isAbove() ? 1 : maxFactor});
+    v("ratio", x.ratio, Lone{UpTo{x.isAbove() ? 1 : maxFactor}});
   if (x.kind == CommitRule::Kind::Factor)
-    v("last_alone", x.lastAlone);
+    v("last_alone", x.lastAlone, Flag{});
   if (x.kind == CommitRule::Kind::Best)
-    v("count", x.count, counted);
+    v("count", x.count, Lone{counted});
+}
+
+/// All but `leastPasses`, which the manifest's own rule alone has.
+template <typename V> void fields(V &v, In<V, CommitRule> &x) {
+  form(v, x);
   v("within", x.within, ofPositionsOrAll);
   v("stop_at_eos", x.stopAtEos);
   v("narrows", x.narrows);

@@ -210,11 +210,13 @@ public:
     if (isKind && naming && !json.contains(name))
       return missing(name);
     if (isKind == naming && !in.failed())
-      in.read(json[name], pathOf(name), value, rule);
+      in.read(json[name], pathOf(name), value, valueRule(rule));
     if (naming)
       names.push_back(name);
   }
-  bool has(const char *name, bool) { return json.contains(name); }
+  bool has(const char *name, bool, const char * = "") {
+    return json.contains(name);
+  }
   bool word(const char *name, const char *text, bool &is) {
     is = json.contains(name) && json[name].is_string();
     if (naming && is)

@@ -27,9 +27,9 @@ public:
 
   template <typename T, typename R = Any>
   void operator()(const char *name, const T &value, R rule = {}) {
-    json[name] = written(value, rule);
+    json[name] = written(value, valueRule(rule));
   }
-  bool has(const char *, bool needed) { return needed; }
+  bool has(const char *, bool needed, const char * = "") { return needed; }
   bool word(const char *name, const char *text, bool is) {
     if (is)
       json[name] = text;

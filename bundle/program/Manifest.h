@@ -18,6 +18,7 @@
 #include "bundle/Result.h"
 #include "bundle/abi/IndexLayout.h"
 #include "bundle/abi/RowOps.h"
+#include "bundle/program/PositionForms.h"
 #include "bundle/program/Scores.h"
 
 #include <cstdint>
@@ -28,11 +29,6 @@
 #include <vector>
 
 namespace heddle::bundle {
-
-/// The largest count, period, step, size and layer number of a schedule: far
-/// above anything sensible and low enough that the runtime's products (bytes,
-/// pairs) stay within 64 bits.
-inline constexpr int64_t maxCount = INT32_MAX;
 
 /// Rows that share an index list: a power of two in this range (P2).
 inline constexpr int64_t minGroup = 16;
@@ -88,13 +84,6 @@ inline bool isPlainText(std::string_view text) {
   return true;
 }
 
-/// An exact fraction, 0 <= num, 0 < den, in lowest terms.
-struct Ratio {
-  int64_t num = 0;
-  int64_t den = 1;
-  bool operator==(const Ratio &) const = default;
-};
-
 /// How keep * n is made a whole number of keys; at least one key is kept, at
 /// most n.
 enum class KeepRule { Floor, Ceil, Round, FloorPlusOne };
@@ -102,33 +91,6 @@ enum class KeepRule { Floor, Ceil, Round, FloorPlusOne };
 /// max(1, min(n, rule(ratio * n))) in integers. Floor is the default
 /// everywhere (Source: PulseCol, equation 6, which leaves it open).
 int64_t keepCount(Ratio ratio, KeepRule rule, int64_t n);
-
-/// The steps at which something is refreshed, as a function of T: the steps of
-/// the run, or of each block of semi-autoregressive decoding by itself.
-struct Cadence {
-  enum class Kind {
-    Never,   ///< no step
-    Every,   ///< from, from + period, from + 2 * period, ...
-    First,   ///< 1 .. count
-    At,      ///< the one step max(1, floor(fraction * T) + plus), or `step`
-    Uniform, ///< count steps of a window of floor(fraction * T).
-             ///< Source: PulseCol, equation 8
-    Random,  ///< count distinct steps of the window, drawn with `seed`
-    Power,   ///< 1 + floor((i / (count-1))^2 * (window - 1)), i = 0..count-1
-  };
-  Kind kind = Kind::Never;
-  Ratio fraction;     ///< Uniform, Random, Power: window; At: where
-  int64_t count = 0;  ///< Uniform, Random, Power, First
-  int64_t period = 0; ///< Every
-  int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
-  int64_t seed = 0;   ///< Random
-  int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
-  /// Steps are counted from 1 in each block, and T is the block's number of
-  /// steps (StepPlace).
-  bool inBlock = false;
-  bool afterEos = false; ///< and every step once EOS was found
-  bool operator==(const Cadence &) const = default;
-};
 
 /// Where a step stands in the run of one sequence. Sequences of a batch whose
 /// blocks end by confidence are at different places.
@@ -140,50 +102,6 @@ struct StepPlace {
   int64_t blockSteps = 1;  ///< planned steps of each block
   bool afterEos = false;   ///< an earlier step looked for EOS and found it
   bool operator==(const StepPlace &) const = default;
-};
-
-/// The refresh steps in [1, T], ascending, without repeats.
-std::vector<int64_t> refreshSteps(const Cadence &cadence, int64_t totalSteps);
-
-/// A set of positions of one sequence, from what is known before a step's
-/// forward pass: spans, the block being decoded, which positions are masked and
-/// when the others became tokens. The text is the sequence as far as
-/// CommitRule::narrows says.
-struct Positions {
-  enum class Kind {
-    All,         ///< every position
-    Prompt,      ///< [0, prompt length)
-    Response,    ///< what follows the prompt
-    Block,       ///< the block being decoded
-    BeforeBlock, ///< what stands before it, the prompt included
-    FromBlock,   ///< the block and what follows it
-    Decoded,     ///< what of the text is not masked
-    Undecoded,   ///< its first `count` masked positions; 0: all of them
-    Committed,   ///< positions of it that became tokens in the last `count`
-                 ///< steps, or (count = 0) in or after the latest step of
-                 ///< `cadence`
-    Next,        ///< what the step takes of a drawn order: as many as its quota
-                 ///< of the masked positions up to the block's end, the first
-                 ///< ones in the order (CommitRule::Kind::RandomOrder)
-    Union,       ///< of the sets `of`
-    Intersect,   ///< of the sets `of`
-    Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
-    Neighbors,  ///< for each position of of[0] the `count` positions of of[1]
-                ///< next to it, itself not among them: one to its left and one
-                ///< to its right in turn, outwards; where a side has no more,
-                ///< the other's
-    Hull,       ///< every position from the first to the last of of[0]
-    Leading,    ///< as many first positions of the sequence as of[0] has
-    Predicting, ///< the rows that predict the positions of of[0]: these
-                ///< themselves, or the ones before them
-    Except,     ///< what is in of[0] and not in of[1]
-    Last,       ///< the last `count` positions of of[0]
-  };
-  Kind kind = Kind::All;
-  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Last
-  Cadence cadence;         ///< Committed, Fixed
-  std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
-  bool operator==(const Positions &) const = default;
 };
 
 /// One set of pairs (query, key); a union lists several.
@@ -239,19 +157,25 @@ struct Selection {
   /// What logits are divided by when scored (attention itself always divides by
   /// the root of the head dim).
   enum class Scale { HeadDim, Heads };
+  /// How a key is scored for a group.
+  enum class Scorer {
+    MeanProbability, ///< mean over the group's rows of the softmax probability
+                     ///< over all keys
+  };
   std::string name;
   Ratio keep;
   KeepRule rule = KeepRule::Floor;
   int64_t group = 0; ///< consecutive query rows that share a list; Blocks: also
                      ///< the keys of a block
-  std::string scorer; ///< "mean_probability"
-  Cadence cadence;    ///< when it is refreshed
+  Scorer scorer = Scorer::MeanProbability;
+  Cadence cadence; ///< when it is refreshed
   Kind kind = Kind::Columns;
   Isolation isolation = Isolation::None;
   Scale scale = Scale::HeadDim;
   /// One list for all query heads that share a key/value head, by the mean of
   /// their scores; else each query head has its own.
   bool perKvHead = false;
+  bool operator==(const Selection &) const = default;
 };
 
 /// A machine that the bundle has code for.
@@ -615,9 +539,6 @@ int64_t hostTarget(const Manifest &manifest);
 
 /// All targets, for people: "x86_64-unknown-linux-gnu, x86-64-v3; sm_90a".
 std::string toString(const std::vector<Target> &targets);
-
-/// A cadence in the schedule's own words, for people: "uniform(3/10, 16)".
-std::string toString(const Cadence &cadence);
 
 } // namespace heddle::bundle
 

@@ -15,24 +15,11 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::bundle::detail {
+namespace heddle::bundle {
 
-/// The names of an enumeration, asked for with any of its values, in the order
-/// of the enumerators.
-using Name = std::string_view;
-constexpr auto namesOf(Cadence::Kind) {
-  return std::to_array<Name>(
-      {"never", "every", "first", "at", "uniform", "random", "power"});
-}
+using detail::Name;
 constexpr auto namesOf(KeepRule) {
   return std::to_array<Name>({"floor", "ceil", "round", "floor_plus_one"});
-}
-constexpr auto namesOf(Positions::Kind) {
-  return std::to_array<Name>({"all", "prompt", "response", "block",
-                              "before_block", "from_block", "decoded",
-                              "undecoded", "committed", "next", "union",
-                              "intersect", "fixed", "neighbors", "hull",
-                              "leading", "predicting", "except", "last"});
 }
 constexpr auto namesOf(Selection::Kind) {
   return std::to_array<Name>({"columns", "blocks"});
@@ -42,6 +29,9 @@ constexpr auto namesOf(Selection::Isolation) {
 }
 constexpr auto namesOf(Selection::Scale) {
   return std::to_array<Name>({"head_dim", "heads"});
+}
+constexpr auto namesOf(Selection::Scorer) {
+  return std::to_array<Name>({"mean_probability"});
 }
 constexpr auto namesOf(Pass::Exact) {
   return std::to_array<Name>(
@@ -70,11 +60,7 @@ constexpr auto namesOf(When::Kind) {
   return std::to_array<Name>({"on", "before", "otherwise"});
 }
 
-template <typename E> std::string nameOf(E value) {
-  const auto names = namesOf(value);
-  const size_t index = static_cast<size_t>(value);
-  return std::string(index < names.size() ? names[index] : "?");
-}
+namespace detail {
 
 /// The path of an element.
 inline std::string at(const std::string &list, size_t index) {
@@ -92,6 +78,7 @@ std::string printable(const std::string &text);
 /// range. Messages start with the JSON path.
 Status checkManifest(const Manifest &manifest);
 
-} // namespace heddle::bundle::detail
+} // namespace detail
+} // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_PROGRAM_MANIFESTNAMES_H

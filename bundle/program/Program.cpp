@@ -225,18 +225,19 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
   for (int64_t i = 0; i <= index; ++i) {
     const Positions &set = manifest.positions[static_cast<size_t>(i)];
     std::string text = detail::nameOf(set.kind);
+    if (!set.isMadeOfSets()) {
+      detail::Speller speller(std::move(text));
+      detail::fieldsOfForm(speller, set);
+      speller.close();
+      text = std::move(speller.text);
+    }
     auto of = [&](size_t part) {
       return texts[static_cast<size_t>(set.of[part])];
     };
     std::string parts;
     for (size_t part = 0; part < set.of.size(); ++part)
       parts += (part ? ", " : "") + of(part);
-    if (set.kind == Positions::Kind::Undecoded && set.count)
-      text += "(first = " + std::to_string(set.count) + ")";
-    else if (set.kind == Positions::Kind::Committed)
-      text += set.count ? "(last = " + std::to_string(set.count) + ")"
-                        : "(since " + toString(set.cadence) + ")";
-    else if (set.kind == Positions::Kind::Neighbors)
+    if (set.kind == Positions::Kind::Neighbors)
       text +=
           "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
     else if (!set.of.empty())

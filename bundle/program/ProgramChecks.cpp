@@ -17,34 +17,18 @@ using namespace heddle::bundle;
 // Cadences
 //===----------------------------------------------------------------------===//
 
+/// Where the first step of a cadence may lie, whatever T.
+static detail::Start startOf(const Cadence &cadence) {
+  return detail::withForm(cadence.kind,
+                          [&](auto form) { return form.start(cadence); });
+}
+
 bool heddle::bundle::includesFirst(const Cadence &cadence) {
-  switch (cadence.kind) {
-  case Cadence::Kind::Every:
-    return cadence.from == 1;
-  case Cadence::Kind::First:
-  case Cadence::Kind::Uniform:
-  case Cadence::Kind::Power:
-    return true;
-  case Cadence::Kind::At:
-    return cadence.step == 1;
-  case Cadence::Kind::Never:
-  case Cadence::Kind::Random:
-    return false;
-  }
-  return false;
+  return startOf(cadence).latest == 1;
 }
 
 bool heddle::bundle::excludesFirst(const Cadence &cadence) {
-  switch (cadence.kind) {
-  case Cadence::Kind::Never:
-    return true;
-  case Cadence::Kind::Every:
-    return cadence.from > 1;
-  case Cadence::Kind::At:
-    return cadence.step > 1 || (cadence.step == 0 && cadence.from > 2);
-  default:
-    return false;
-  }
+  return startOf(cadence).earliest > 1;
 }
 
 bool heddle::bundle::startsNoLater(const Cadence &a, Cadence b) {
@@ -58,14 +42,8 @@ bool heddle::bundle::startsNoLater(const Cadence &a, Cadence b) {
     return true;
   if (a.inBlock != b.inBlock)
     return false;
-  // The first step of those that begin at a number.
-  auto start = [](const Cadence &cadence) {
-    return cadence.kind == Kind::Every                     ? cadence.from
-           : cadence.kind == Kind::At && cadence.step >= 1 ? cadence.step
-                                                           : int64_t(0);
-  };
-  if (start(a) && start(b))
-    return start(a) <= start(b);
+  if (startOf(a).latest <= startOf(b).earliest)
+    return true;
   // max(1, floor(r T)) grows with r. A random cadence starts within its window,
   // so no later than a step at the window's end.
   bool share = a.kind == Kind::Random ||
@@ -105,10 +83,8 @@ bool heddle::bundle::follows(const Cadence &a, const Cadence &b) {
 
 /// Whether the cadence's first step is step 2 of the run.
 static bool beginsAtSecond(const Cadence &cadence) {
-  return !cadence.inBlock &&
-         (cadence.kind == Cadence::Kind::Every
-              ? cadence.from == 2
-              : cadence.kind == Cadence::Kind::At && cadence.step == 2);
+  const detail::Start start = startOf(cadence);
+  return !cadence.inBlock && start.earliest == 2 && start.latest == 2;
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,69 +94,6 @@ static bool beginsAtSecond(const Cadence &cadence) {
 namespace {
 
 using At = ProgramProblem::At;
-
-/// Whether a set holds a position that steps could commit, which is always in
-/// the block being decoded.
-struct Holding {
-  enum When {
-    No,
-    Fresh, ///< in steps at which the set is evaluated
-    Always ///< also later, while it is kept as it was
-  };
-  When run = No;
-  When inOneBlock = No; ///< as long as the block stays the same
-
-  static Holding of(When when) { return {when, when}; }
-  Holding operator&(Holding b) const {
-    return {std::min(run, b.run), std::min(inOneBlock, b.inOneBlock)};
-  }
-  Holding operator|(Holding b) const {
-    return {std::max(run, b.run), std::max(inOneBlock, b.inOneBlock)};
-  }
-
-  /// Of the set fixed on a cadence. A run that commits nothing stays as it is
-  /// until a step of an unending cadence evaluates the set anew.
-  Holding fixed(const Cadence &cadence) const {
-    bool again = cadence.kind == Cadence::Kind::Every;
-    Holding own = of(run == Fresh && !again ? No : run);
-    if (cadence.inBlock && inOneBlock == Always)
-      own = {std::max(own.run, Fresh), Always};
-    return own;
-  }
-};
-
-/// What is known of a set of positions in every run.
-struct SetFacts {
-  Holding first; ///< the first masked position
-  /// The first masked position of the drawn order, if that is what steps go by:
-  /// then it does as well, so that they can commit something.
-  Holding next;
-  /// It may change at any step; else at those of `changes` only.
-  bool varies = false;
-  std::vector<Cadence> changes;
-  /// Whether it holds what became a token at the step before, at every step
-  /// that does not compute all rows anyway.
-  bool recent = false;
-  Holding decoded;       ///< every position of the text that is not masked
-  bool filled = false;   ///< none of its positions is masked
-  bool late = false;     ///< there is none before step 2
-  bool ofRows = false;   ///< it is of rows, not of what they predict
-  bool ofPrompt = false; ///< it may hold positions of the prompt
-
-  void addChanges(const SetFacts &other) {
-    for (const Cadence &cadence : other.changes)
-      if (std::find(changes.begin(), changes.end(), cadence) == changes.end())
-        changes.push_back(cadence);
-  }
-
-  /// That of all positions.
-  static SetFacts all() {
-    SetFacts facts;
-    facts.first = facts.next = facts.decoded = Holding::of(Holding::Always);
-    facts.recent = facts.ofPrompt = true;
-    return facts;
-  }
-};
 
 class Checker {
 public:
@@ -209,16 +122,6 @@ public:
     return problem;
   }
 
-private:
-  void fail(At at, size_t index, std::string what) {
-    if (!problem)
-      problem = ProgramProblem{at, index, std::move(what)};
-  }
-
-  static bool isWhole(const Pass &pass) {
-    return pass.rows < 0 && pass.exact == Pass::Exact::All;
-  }
-
   /// Whether all visible rows are computed exactly at every step of `cadence`:
   /// a pass that is and surely applies there comes before all that are not.
   bool wholeOn(const Cadence &cadence) const {
@@ -233,6 +136,16 @@ private:
         return true;
     }
     return true;
+  }
+
+private:
+  void fail(At at, size_t index, std::string what) {
+    if (!problem)
+      problem = ProgramProblem{at, index, std::move(what)};
+  }
+
+  static bool isWhole(const Pass &pass) {
+    return pass.rows < 0 && pass.exact == Pass::Exact::All;
   }
 
   bool inOrder() const {
@@ -287,8 +200,6 @@ void Checker::addParts(const Positions &set, SetFacts &own) const {
 }
 
 void Checker::checkPositions(size_t index) {
-  const Cadence blockStart{
-      .kind = Cadence::Kind::First, .count = 1, .inBlock = true};
   const Positions &set = manifest.positions[index];
   SetFacts own;
   using Kind = Positions::Kind;
@@ -307,53 +218,18 @@ void Checker::checkPositions(size_t index) {
       return fail(At::Positions, index,
                   "is made of rows (predicting), which only a "
                   "`recompute ... alone` takes");
+  // R11: nobody knows what will be most confident.
+  if (set.kind == Kind::Next && !inOrder())
+    return fail(At::Positions, index,
+                "is what comes next in an order that is drawn before the "
+                "run, and the schedule has none; let it "
+                "`commit random_order`");
   switch (set.kind) {
-  case Kind::All:
-    own = SetFacts::all();
-    break;
-  case Kind::Response:
-    own = SetFacts::all();
-    own.decoded = {}; // the prompt is
-    own.ofPrompt = false;
-    break;
-  case Kind::Prompt:
-    own.ofPrompt = own.filled = true;
-    break;
-  case Kind::Block:
-    own.first = own.next = {Holding::Fresh, Holding::Always};
-    own.varies = true;
-    own.recent = wholeOn(blockStart);
-    break;
-  case Kind::FromBlock:
-    own.first = own.next = Holding::of(Holding::Always);
-    own.varies = true;
-    own.recent = wholeOn(blockStart);
-    break;
-  case Kind::BeforeBlock:
-    own.varies = own.ofPrompt = true;
-    break;
-  case Kind::Decoded:
-    own.varies = own.recent = own.ofPrompt = own.filled = true;
-    own.decoded = Holding::of(Holding::Fresh);
-    break;
-  case Kind::Committed:
-    own.varies = own.filled = true;
-    own.recent = set.count > 0 || wholeOn(set.cadence);
-    break;
-  case Kind::Undecoded:
-    own.first = Holding::of(set.count == 0 ? Holding::Always : Holding::Fresh);
-    own.next = Holding::of(set.count == 0 ? Holding::Always : Holding::No);
-    own.varies = true;
-    break;
-  case Kind::Next:
-    // R11: nobody knows what will be most confident.
-    if (!inOrder())
-      return fail(At::Positions, index,
-                  "is what comes next in an order that is drawn before the "
-                  "run, and the schedule has none; let it "
-                  "`commit random_order`");
-    own.next = Holding::of(Holding::Fresh);
-    own.varies = true;
+  default:
+    detail::withForm(set.kind, [&](auto form) {
+      form.facts(own, set, *this);
+      return true;
+    });
     break;
   case Kind::Neighbors:
     // R12: positions, and those that are their neighbors.

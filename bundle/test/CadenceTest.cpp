@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/program/Manifest.h"
+#include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 
 #include <gtest/gtest.h>
 
@@ -192,9 +193,9 @@ TEST(KeepCount, KeepsAtLeastOneAndAtMostAll) {
 
 TEST(Cadence, SaysItselfInTheSchedulesWords) {
   EXPECT_EQ(toString(windowed(Cadence::Kind::Uniform, {3, 10}, 16)),
-            "uniform(3/10, 16)");
+            "uniform(window = 0.3, count = 16)");
   EXPECT_EQ(toString(windowed(Cadence::Kind::Random, {3, 10}, 16, 7)),
-            "random(3/10, 16, seed = 7)");
+            "random(window = 0.3, count = 16, seed = 7)");
   EXPECT_EQ(toString(Cadence()), "never");
 }
 

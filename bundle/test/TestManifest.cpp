@@ -34,8 +34,12 @@ Manifest heddle::bundle::testManifest() {
   cadence.kind = Cadence::Kind::Uniform;
   cadence.fraction = {3, 10};
   cadence.count = 16;
-  manifest.selections = {
-      {"cols", {1, 5}, KeepRule::Floor, 32, "mean_probability", cadence}};
+  manifest.selections = {{"cols",
+                          {1, 5},
+                          KeepRule::Floor,
+                          32,
+                          Selection::Scorer::MeanProbability,
+                          cadence}};
 
   Kernel dense = kernel("dense_lse", Kernel::Kind::Attention);
   dense.writesLse = true;

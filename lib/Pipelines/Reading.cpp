@@ -29,8 +29,7 @@ namespace {
 StringRef nearestOperation(MLIRContext *context, StringRef word) {
   SmallVector<StringRef> names;
   for (RegisteredOperationName op : context->getRegisteredOperations())
-    if (op.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() ||
-        op.getStringRef() == ReuseOp::getOperationName())
+    if (isOfSchedules(op))
       names.push_back(op.stripDialect());
   return ::heddle::bundle::nearestOf(word, names);
 }
@@ -193,13 +192,10 @@ bool Reading::beginsOperation(StringRef line) const {
   line.consume_front("heddle.");
   StringRef word =
       line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-  return word == "reuse" ||
-         llvm::any_of(
-             context->getRegisteredOperations(),
-             [&](RegisteredOperationName op) {
-               return op.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() &&
-                      op.stripDialect() == word;
-             }) ||
+  return llvm::any_of(context->getRegisteredOperations(),
+                      [&](RegisteredOperationName op) {
+                        return isOfSchedules(op) && op.stripDialect() == word;
+                      }) ||
          line.starts_with("}");
 }
 

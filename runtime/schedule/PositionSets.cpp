@@ -17,21 +17,16 @@
 using namespace heddle;
 using namespace heddle::rt;
 using bundle::Positions;
+using bundle::detail::withForm;
 
 /// The most positions of a set, given those of the sets before it.
 static int64_t boundOf(const Positions &what, const SequenceShape &of,
                        const std::vector<int64_t> &bounds) {
-  int64_t response = of.length - of.promptLength;
+  if (!what.isMadeOfSets())
+    return withForm(what.kind, [&](auto form) {
+      return form.bound(what, of.length, of.promptLength);
+    });
   switch (what.kind) {
-  case Positions::Kind::Prompt:
-    return of.promptLength;
-  case Positions::Kind::Response:
-  case Positions::Kind::Block:
-  case Positions::Kind::Committed:
-  case Positions::Kind::Next:
-    return response;
-  case Positions::Kind::Undecoded:
-    return what.count > 0 ? std::min(what.count, response) : response;
   case Positions::Kind::Fixed:
   case Positions::Kind::Leading:
   case Positions::Kind::Predicting:
@@ -54,14 +49,9 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
       least = std::min(least, bounds[part]);
     return least;
   }
-  case Positions::Kind::All:
-  case Positions::Kind::BeforeBlock:
-  case Positions::Kind::FromBlock:
-  case Positions::Kind::Decoded:
-  case Positions::Kind::Hull:
-    break;
+  default:
+    return of.length;
   }
-  return of.length;
 }
 
 /// The positions of `among` that are neighbors of one of `of`, ascending as
@@ -132,51 +122,32 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     for (int64_t i = begin; i < end; ++i)
       out.push_back(static_cast<int32_t>(i));
   };
-  /// Of the positions of the sequence, at most `most` for which `holds`.
-  auto addIf = [&](auto holds, int64_t most) {
-    for (int64_t i = 0; i < shape.length && most > 0; ++i)
-      if (holds(i)) {
-        out.push_back(static_cast<int32_t>(i));
-        --most;
-      }
-  };
   switch (what.kind) {
-  case Positions::Kind::All:
-    return addRange(0, shape.length);
-  case Positions::Kind::Prompt:
-    return addRange(0, shape.promptLength);
-  case Positions::Kind::Response:
-    return addRange(shape.promptLength, shape.length);
-  case Positions::Kind::Block:
-    return addRange(state.blockBegin, state.blockEnd);
-  case Positions::Kind::BeforeBlock:
-    return addRange(0, state.blockBegin);
-  case Positions::Kind::FromBlock:
-    return addRange(state.blockBegin, shape.length);
-  case Positions::Kind::Decoded:
-    return addIf(
-        [&](int64_t i) { return !state.masked[i] && i < state.textEnd; },
-        shape.length);
-  case Positions::Kind::Undecoded:
-    return addIf(
-        [&](int64_t i) { return state.masked[i] && i < state.textEnd; },
-        what.count > 0 ? what.count : shape.length);
-  case Positions::Kind::Committed: {
-    // The prompt counts as committed at step 0, before any cadence.
-    int64_t since = std::max<int64_t>(1, state.place.step - what.count);
-    if (what.count == 0) {
+  default: {
+    bundle::SequenceView view = {
+        shape.length, shape.promptLength, state.blockBegin, state.blockEnd,
+        state.textEnd, state.masked, state.committedAt,
+        // The prompt counts as committed at step 0, before any cadence.
+        std::max<int64_t>(1, state.place.step - what.count)};
+    if (what.kind == Positions::Kind::Committed && what.count == 0) {
       if (bundle::includes(what.cadence, state.place))
         value.latest = state.place.step;
       if (value.latest == 0)
         return;
-      since = value.latest;
+      view.since = value.latest;
     }
-    return addIf(
-        [&](int64_t i) {
-          return !state.masked[i] && state.committedAt[i] >= since &&
-                 i < state.textEnd;
-        },
-        shape.length);
+    const bool few = what.kind == Positions::Kind::Undecoded && what.count > 0;
+    withForm(what.kind, [&](auto form) {
+      auto [begin, end] = form.span(what, view);
+      int64_t left = few ? what.count : end - begin;
+      for (int64_t i = begin; i < end && left > 0; ++i)
+        if (form.holds(view, static_cast<size_t>(i))) {
+          out.push_back(static_cast<int32_t>(i));
+          --left;
+        }
+      return true;
+    });
+    return;
   }
   case Positions::Kind::Next:
     out.assign(state.next.begin(), state.next.end());

@@ -37,9 +37,10 @@ heddle.plan @p {
   }
 }
 heddle.plan @blocks_of_rows {
-  heddle.position_set @now block
-  heddle.pass on first(1) in block computes all
-  heddle.pass computes @now
+  %start = heddle.cadence first(1) in block
+  %now = heddle.positions block
+  heddle.recompute all on %start
+  heddle.recompute %now
   heddle.reuse kv
   heddle.kernel @block attention []
   heddle.rule default {

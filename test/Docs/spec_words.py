@@ -171,16 +171,16 @@ class Language:
         return {word for _, tables in self.ops.values() for _, rows in tables for form, _ in rows
                 for word in re.findall(r"(?<![%\w])[a-z_]{2,}", form)} | set(self.ops)
 
-    def cases(self):
-        """The cases of the enumerations that ops and attributes of schedules have."""
-        for name in self.records["!instanceof"].get("EnumInfo", []):
-            record = self.records[name]
-            # Those of plans alone.
-            if record.get("className") in ("KernelKind", "WhenKind"):
-                continue
-            if str(name).startswith("Heddle_"):
-                for case in record["enumerants"]:
-                    yield name, self.records[case["def"]]["str"]
+    @staticmethod
+    def cases():
+        """The names of the bundle's enumerations that ops and attributes of schedules have."""
+        names = (ROOT / "bundle/program/ManifestNames.h").read_text()
+        for enum, listed in re.findall(r"namesOf\(([\w:]+)\).*?\{(\{.*?\})", names, re.S):
+            # Those of plans and bundles alone.
+            if enum.split(":")[0] not in ("Encoding", "Target", "Term", "Kernel", "When"):
+                yield from ((enum, case) for case in re.findall(r'"(\w+)"', listed))
+        cadences = (ROOT / "bundle/program/Cadences.h").read_text()
+        yield from (("Cadence", case) for case in re.findall(r'Name name = "(\w+)"', cadences))
 
 
 def is_read(opt, sentence):

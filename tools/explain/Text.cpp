@@ -186,7 +186,8 @@ std::string selectionText(const Selection &selection,
            : " of the keys (") +
       std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
       ") for each " + counted(selection.group, "row") + ", scored by " +
-      selection.scorer + ", refreshed " + toString(selection.cadence) + "\n";
+      bundle::detail::nameOf(selection.scorer) + ", refreshed " +
+      toString(selection.cadence) + "\n";
   if (!cost.faster()) {
     const bool longer = selection.group < 128;
     char share[32];

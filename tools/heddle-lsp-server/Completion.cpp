@@ -237,16 +237,8 @@ void Asking::suggestOps() {
   for (const OpReference &op : allOps()) {
     auto name = mlir::RegisteredOperationName::lookup(
         ("heddle." + op.name).str(), &context);
-    if (!name)
-      continue;
-    const bool reuse =
-        op.name == mlir::heddle::ReuseOp::getOperationName().drop_front(7);
-    // What has one result and stands in schedules alone.
-    if (!reuse &&
-        !name->hasTrait<
-            mlir::OpTrait::HasParent<mlir::heddle::ScheduleOp>::Impl>())
-      continue;
-    if (name->hasTrait<mlir::OpTrait::OneResult>() != makesValue)
+    if (!name || !mlir::heddle::isOfSchedules(*name) ||
+        name->hasTrait<mlir::OpTrait::OneResult>() != makesValue)
       continue;
     all.push_back(
         {op.name.str(), Kind::Function, op.summary.str(), describeOp(op.name)});

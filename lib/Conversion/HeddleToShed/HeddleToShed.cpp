@@ -69,7 +69,7 @@ private:
   /// computes all of them. Selections are refreshed from all rows.
   bool computesSomeRows() {
     return !source.isSelect() &&
-           !source->getParentOfType<PlanOp>().getOps<PassOp>().empty();
+           !source->getParentOfType<PlanOp>().getOps<RecomputeOp>().empty();
   }
 
   /// Whether query heads share a list that the kernel writes or reads.
@@ -85,7 +85,7 @@ private:
                  name ? SymbolTable::lookupNearestSymbolFrom<SelectionOp>(
                             source, name)
                       : SelectionOp();
-             return selection && selection.getPerKvHead();
+             return selection && selection.getRule().perKvHead;
            });
   }
 

@@ -76,19 +76,9 @@ bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
 
 bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
   bundle::Phase result;
-  switch (op.getWhen()) {
-  case WhenKind::On:
-    result.when.kind = bundle::When::Kind::On;
-    break;
-  case WhenKind::Before:
-    result.when.kind = bundle::When::Kind::Before;
-    break;
-  case WhenKind::Otherwise:
-    result.when.kind = bundle::When::Kind::Otherwise;
-    break;
-  }
+  result.when.kind = op.getWhen();
   if (CadenceAttr cadence = op.getCadenceAttr())
-    result.when.cadence = toBundle(cadence);
+    result.when.cadence = cadence.getValue();
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());
@@ -102,7 +92,7 @@ bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
 } // namespace
 
 bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
-  bundle::Manifest manifest = Program::of(plan).manifest;
+  bundle::Manifest manifest = Program::of(plan)->manifest;
   manifest.schedule = plan.getSymName().str();
   manifest.abi = ::heddle::abi::abiVersion;
 

@@ -40,7 +40,6 @@ Manifest gpuManifest(const BundleShape &shape) {
     selection.name = "columns" + std::to_string(manifest.selections.size());
     selection.keep = columns.keep;
     selection.group = columns.group;
-    selection.scorer = "mean_probability";
     selection.cadence.kind = bundle::Cadence::Kind::Every;
     selection.cadence.period = 4;
     manifest.selections.push_back(selection);

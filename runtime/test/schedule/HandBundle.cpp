@@ -45,7 +45,6 @@ Manifest test::handManifest() {
     selection.name = "groups" + std::to_string(group);
     selection.keep = {1, 2};
     selection.group = group;
-    selection.scorer = "mean_probability";
     selection.cadence.kind = bundle::Cadence::Kind::Every;
     selection.cadence.period = 1;
     manifest.selections.push_back(selection);

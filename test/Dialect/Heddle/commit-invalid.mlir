@@ -34,7 +34,7 @@ heddle.schedule @M6 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{the number of tokens must be at least 1, found 0}}
+  // expected-error@+1 {{the count of best must be at least 1, found 0}}
   commit best(0)
   attend dense
 }
@@ -43,15 +43,7 @@ heddle.schedule @M2 {
 
 heddle.schedule @M2 {
   // expected-error@+1 {{best needs a number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind best>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
-  attend dense
-}
-
-// -----
-
-heddle.schedule @M2 {
-  // expected-error@+1 {{above has no last candidate; factor has}}
-  "heddle.commit"() <{kind = #heddle<commit_kind above>, ratio = #heddle.ratio<1/2>, last_alone, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  commit best()
   attend dense
 }
 
@@ -73,26 +65,8 @@ heddle.schedule @M2 {
 
 // -----
 
-heddle.schedule @M7 {
-  %c = cadence every(2)
-  // expected-error@+1 {{narrows to what stands before EOS but does not stop at it}}
-  "heddle.commit"(%c) <{kind = #heddle<commit_kind quota>, narrows, operandSegmentSizes = array<i32: 0, 1>}> : (!heddle.cadence) -> ()
-  commit quota
-  attend dense
-}
-
-// -----
-
-heddle.schedule @M7 {
-  // expected-error@+1 {{narrows to what stands before EOS but does not stop at it}}
-  "heddle.commit"() <{kind = #heddle<commit_kind quota>, narrows, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
-  attend dense
-}
-
-// -----
-
 heddle.schedule @M2 {
-  // expected-error@+1 {{the confidence of above must be more than 0 and at most 1, found 9; write 9 percent}}
+  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 9; write 9 percent}}
   commit above(9)
   attend dense
 }
@@ -100,15 +74,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{factor needs a number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind factor>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
-  attend dense
-}
-
-// -----
-
-heddle.schedule @M2 {
-  // expected-error@+1 {{what is committed is said by quota, above(confidence), factor(number), best(number), timesteps, even, even_above(confidence) or random_order}}
+  // expected-error@+1 {{unknown commit 'all': one of quota, above, factor, random_order, best, timesteps, even, even_above}}
   commit all
   attend dense
 }
@@ -116,16 +82,15 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{even_above needs a number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind even_above>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  // expected-error@+1 {{expected '('}}
+  commit factor
   attend dense
 }
 
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{random_order has no number}}
-  "heddle.commit"() <{kind = #heddle<commit_kind random_order>, ratio = #heddle.ratio<1/2>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  // expected-error@+1 {{above has no argument 'last_alone'; it takes }}
+  commit above(0.9, last_alone)
   attend dense
 }
-

@@ -6,11 +6,14 @@
 
 // CHECK-LABEL: heddle.plan @columns_saliency
 // CHECK: heddle.selection @cols columns
-// CHECK-NEXT: heddle.position_set @response response
-// CHECK-NEXT: heddle.pass on uniform(window = 0.3, count = 16) computes all
-// CHECK-NEXT: heddle.pass on first(4) computes all
-// CHECK-NEXT: heddle.pass on every(4, from = 5) computes salient(below = 0.99) in all
-// CHECK-NEXT: heddle.pass computes salient(below = 0.99) in @response
+// CHECK-NEXT: %[[RENEWED:.*]] = heddle.cadence uniform(window = 0.3, count = 16)
+// CHECK-NEXT: %[[FULL:.*]] = heddle.cadence first(4)
+// CHECK-NEXT: %[[WHOLE:.*]] = heddle.cadence every(4, from = 5)
+// CHECK-NEXT: %[[RESPONSE:.*]] = heddle.positions response
+// CHECK-NEXT: heddle.recompute all on %[[RENEWED]]
+// CHECK-NEXT: heddle.recompute all on %[[FULL]]
+// CHECK-NEXT: heddle.recompute salient(below = 0.99) in all on %[[WHOLE]]
+// CHECK-NEXT: heddle.recompute salient(below = 0.99) in %[[RESPONSE]]
 // CHECK-NEXT: heddle.reuse kv, context(propagating), ffn
 // CHECK-NEXT: heddle.kernel
 heddle.schedule @columns_saliency {
@@ -28,18 +31,19 @@ heddle.schedule @columns_saliency {
 
 // A pass that is there already is not put there again.
 // CHECK-LABEL: heddle.plan @columns_in_window
-// CHECK: heddle.position_set @decoded decoded
-// CHECK-NEXT: heddle.position_set @undecoded_64 undecoded(first = 64)
-// CHECK-NEXT: heddle.position_set @undecoded_16 undecoded(first = 16)
-// CHECK-NEXT: heddle.position_set @committed committed(since every(32))
-// CHECK-NEXT: heddle.position_set @union union(@decoded, @undecoded_64)
-// CHECK-NEXT: heddle.position_set @fixed fixed(@union) on every(32)
-// CHECK-NEXT: heddle.position_set @union_1 union(@undecoded_16, @committed)
-// CHECK-NEXT: heddle.visible_set @fixed
-// CHECK-NEXT: heddle.pass on every(32) computes all
-// CHECK-NEXT: heddle.pass computes @union_1
+// CHECK: %[[PHASE:.*]] = heddle.cadence every(32)
+// CHECK-NEXT: %[[DECODED:.*]] = heddle.positions decoded
+// CHECK-NEXT: %[[EXTERNAL:.*]] = heddle.positions undecoded(first = 64)
+// CHECK-NEXT: %[[ACTIVE:.*]] = heddle.positions undecoded(first = 16)
+// CHECK-NEXT: %[[RECENT:.*]] = heddle.positions committed(since = %[[PHASE]])
+// CHECK-NEXT: %[[SEEN:.*]] = heddle.union %[[DECODED]], %[[EXTERNAL]]
+// CHECK-NEXT: %[[WINDOW:.*]] = heddle.fix %[[SEEN]] on %[[PHASE]]
+// CHECK-NEXT: %[[ROWS:.*]] = heddle.union %[[ACTIVE]], %[[RECENT]]
+// CHECK-NEXT: heddle.visible %[[WINDOW]]
+// CHECK-NEXT: heddle.recompute all on %[[PHASE]]
+// CHECK-NEXT: heddle.recompute %[[ROWS]]
 // CHECK-NEXT: heddle.reuse kv
-// CHECK-NEXT: heddle.commit_rule quota within(@undecoded_16)
+// CHECK-NEXT: heddle.commit quota within(%[[ACTIVE]])
 // CHECK: heddle.rule default {
 // CHECK-NEXT: heddle.phase on every(32) {
 heddle.schedule @columns_in_window {
@@ -67,7 +71,7 @@ heddle.schedule @columns_in_window {
 // CHECK: heddle.selection @shared columns(keep = 0.3, group = 32, per_kv_head) by mean_probability on at(0.2, plus = 2)
 // CHECK: heddle.selection @own columns(keep = 0.3, group = 32) by mean_probability on at(0.2, plus = 2)
 // CHECK-NOT: heddle.reuse
-// CHECK-NOT: heddle.pass
+// CHECK-NOT: heddle.recompute
 // CHECK: heddle.kernel @select_blocks_32 select(blocks = 32) by mean_probability
 // CHECK: heddle.kernel @select_32_per_kv_head select(group = 32, per_kv_head) by mean_probability
 // CHECK: heddle.kernel @select_32 select(group = 32) by mean_probability
@@ -84,15 +88,16 @@ heddle.schedule @kinds {
 }
 
 // CHECK-LABEL: heddle.plan @ordered
-// CHECK: heddle.position_set @next next
-// CHECK-NEXT: heddle.position_set @undecoded undecoded
-// CHECK-NEXT: heddle.position_set @neighbors_2 neighbors(2) of @next in @undecoded
-// CHECK-NEXT: heddle.position_set @neighbors_3 neighbors(3) of @next in @undecoded
-// CHECK-NEXT: heddle.position_set @union union(@next, @neighbors_2, @neighbors_3)
-// CHECK-NEXT: heddle.pass on every(4) in block computes all
-// CHECK-NEXT: heddle.pass computes @union
+// CHECK: %[[AGAIN:.*]] = heddle.cadence every(4) in block
+// CHECK-NEXT: %[[NEXT:.*]] = heddle.positions next
+// CHECK-NEXT: %[[MASKED:.*]] = heddle.positions undecoded
+// CHECK-NEXT: %[[NEAR:.*]] = heddle.neighbors(2) of %[[NEXT]] in %[[MASKED]]
+// CHECK-NEXT: %[[WIDE:.*]] = heddle.neighbors(3) of %[[NEXT]] in %[[MASKED]]
+// CHECK-NEXT: %[[ROWS:.*]] = heddle.union %[[NEXT]], %[[NEAR]], %[[WIDE]]
+// CHECK-NEXT: heddle.recompute all on %[[AGAIN]]
+// CHECK-NEXT: heddle.recompute %[[ROWS]]
 // CHECK-NEXT: heddle.reuse kv
-// CHECK-NEXT: heddle.commit_rule random_order
+// CHECK-NEXT: heddle.commit random_order
 heddle.schedule @ordered {
   %again = cadence every(4) in block
   %next = positions next
@@ -110,7 +115,7 @@ heddle.schedule @ordered {
 // Passes that all compute all rows are none, and keep nothing for anybody.
 // CHECK-LABEL: heddle.plan @whole
 // CHECK-NOT: heddle.reuse
-// CHECK-NOT: heddle.pass
+// CHECK-NOT: heddle.recompute
 // CHECK: heddle.phase otherwise
 heddle.schedule @whole {
   %often = cadence every(2)
@@ -122,10 +127,11 @@ heddle.schedule @whole {
 
 // What becomes a matter of every step once EOS was found, by a rule that looks.
 // CHECK-LABEL: heddle.plan @ending
-// CHECK: heddle.position_set @fixed fixed(@{{.*}}) on every(8) or after eos
-// CHECK: heddle.pass on every(8) or after eos computes all
-// CHECK: heddle.commit_rule best(1) on every(8) or after eos
-// CHECK-NEXT: heddle.commit_rule best(1) stop(eos, narrowing)
+// CHECK: %[[PHASE:.*]] = heddle.cadence every(8) or after eos
+// CHECK: heddle.fix %{{.*}} on %[[PHASE]]
+// CHECK: heddle.recompute all on %[[PHASE]]
+// CHECK: heddle.commit best(1) on %[[PHASE]]
+// CHECK-NEXT: heddle.commit best(1) stop(eos, narrowing)
 heddle.schedule @ending {
   %phase = cadence every(8) or after eos
   %decoded = positions decoded
@@ -143,15 +149,20 @@ heddle.schedule @ending {
 
 // Rules of some steps, what is visible at some, and rows that stand alone.
 // CHECK-LABEL: heddle.plan @released
-// CHECK: heddle.position_set @fixed fixed(@{{.*}}) on every(8, from = 2)
-// CHECK: heddle.position_set @hull hull(@undecoded_6)
-// CHECK: heddle.visible_set all on every(8) then @fixed
-// CHECK-NEXT: heddle.pass on every(8) computes all
-// CHECK-NEXT: heddle.pass computes @hull alone
+// CHECK: %[[PHASE:.*]] = heddle.cadence every(8)
+// CHECK: %[[START:.*]] = heddle.cadence first(1) in block
+// CHECK: %[[THIRD:.*]] = heddle.cadence every(3)
+// CHECK: %[[FIRST:.*]] = heddle.positions undecoded(first = 1)
+// CHECK: %[[ACTIVE:.*]] = heddle.positions undecoded(first = 6)
+// CHECK: %[[WINDOW:.*]] = heddle.fix
+// CHECK: %[[ROWS:.*]] = heddle.hull %[[ACTIVE]]
+// CHECK: heddle.visible all on %[[PHASE]] then %[[WINDOW]]
+// CHECK-NEXT: heddle.recompute all on %[[PHASE]]
+// CHECK-NEXT: heddle.recompute %[[ROWS]] alone
 // CHECK-NEXT: heddle.reuse kv
-// CHECK-NEXT: heddle.commit_rule best(1) within(@undecoded_1) on every(8)
-// CHECK-NEXT: heddle.commit_rule timesteps within(@undecoded_6) on first(1) in block and every(3)
-// CHECK-NEXT: heddle.commit_rule factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
+// CHECK-NEXT: heddle.commit best(1) within(%[[FIRST]]) on %[[PHASE]]
+// CHECK-NEXT: heddle.commit timesteps within(%[[ACTIVE]]) on %[[START]] and %[[THIRD]]
+// CHECK-NEXT: heddle.commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
 heddle.schedule @released {
   %phase = cadence every(8)
   %after = cadence every(8, from = 2)

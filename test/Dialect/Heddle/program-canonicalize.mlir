@@ -31,8 +31,8 @@ heddle.schedule @flat {
 }
 // The planner needs no canonical schedule.
 // PLAN-LABEL: heddle.plan @flat
-// PLAN: heddle.pass on first(1) computes all
-// PLAN: heddle.pass computes @
+// PLAN: heddle.recompute {{.*}} on %
+// PLAN: heddle.recompute %{{[a-z0-9_]+$}}
 // PLAN: heddle.reuse kv{{$}}
 
 // CHECK-LABEL: heddle.schedule @everything
@@ -60,9 +60,9 @@ heddle.schedule @everything {
 // CHECK-LABEL: heddle.schedule @rows_of_a_union
 // CHECK: visible
 // PLAN-LABEL: heddle.plan @rows_of_a_union
-// PLAN: heddle.visible_set @union_1
-// PLAN: heddle.commit_rule quota{{$}}
-// PLAN-NOT: heddle.commit_rule
+// PLAN: heddle.visible %
+// PLAN: heddle.commit quota{{$}}
+// PLAN-NOT: heddle.commit
 heddle.schedule @rows_of_a_union {
   %c = cadence every(4)
   %never = cadence never
@@ -83,10 +83,10 @@ heddle.schedule @rows_of_a_union {
 
 // Sets that are alike are one in the plan, those that nothing uses are none.
 // PLAN-LABEL: heddle.plan @alike
-// PLAN: heddle.position_set @undecoded_16 undecoded(first = 16)
-// PLAN-NOT: heddle.position_set
-// PLAN: heddle.pass computes @undecoded_16
-// PLAN: heddle.commit_rule quota within(@undecoded_16)
+// PLAN: %[[ONE:.*]] = heddle.positions undecoded(first = 16)
+// PLAN-NOT: heddle.positions
+// PLAN: heddle.recompute %[[ONE]]
+// PLAN: heddle.commit quota within(%[[ONE]])
 heddle.schedule @alike {
   %start = cadence first(1)
   %a = positions undecoded(first = 16)
@@ -101,8 +101,8 @@ heddle.schedule @alike {
 
 // Nor are those of a commit that is the rule of no step.
 // PLAN-LABEL: heddle.plan @idle
-// PLAN-NOT: heddle.position_set
-// PLAN: heddle.commit_rule above(0.5)
+// PLAN-NOT: heddle.positions
+// PLAN: heddle.commit above(0.5)
 heddle.schedule @idle {
   %few = positions undecoded(first = 3)
   %never = cadence never

@@ -7,21 +7,21 @@
 // Forms
 
 heddle.schedule @forms {
-  // expected-error@+1 {{unknown set of positions 'suffix': one of all, prompt, response, block, before(block), from(block), decoded, undecoded, undecoded(first = n), committed(last = n), committed(since ...), next}}
+  // expected-error@+1 {{unknown set of positions 'suffix': one of all, prompt, response, block, before(block), from(block), decoded, undecoded, committed, next}}
   %p = positions suffix
 }
 
 // -----
 
 heddle.schedule @forms {
-  // expected-error@+1 {{committed(last = steps) or committed(since ...) a cadence}}
+  // expected-error@+1 {{committed has no argument 'before'; it takes since, last}}
   %p = positions committed(before = 3)
 }
 
 // -----
 
 heddle.schedule @C1 {
-  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'first' of undecoded must be at least 1, found 0}}
   %p = positions undecoded(first = 0)
 }
 
@@ -45,21 +45,21 @@ heddle.schedule @forms {
 // -----
 
 heddle.schedule @C1 {
-  // expected-error@+1 {{the first step of every must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'from' of every must be at least 1, found 0}}
   %c = cadence every(4, from = 0)
 }
 
 // -----
 
 heddle.schedule @C3 {
-  // expected-error@+1 {{never has no steps to count in a block}}
+  // expected-error@+1 {{takes no 'in' here}}
   %c = cadence never in block
 }
 
 // -----
 
 heddle.schedule @C3 {
-  // expected-error@+1 {{never has no steps, also after EOS}}
+  // expected-error@+1 {{takes no 'or' here}}
   %c = cadence never or after eos
 }
 
@@ -330,7 +330,7 @@ heddle.schedule @R7 {
 heddle.schedule @R8 {
   %c = cadence at(0.2)
   %e = cadence first(1)
-  // expected-error@+1 {{goes back to the latest step of at(1/5), which need not include step 1, so that there may be none}}
+  // expected-error@+1 {{goes back to the latest step of at(0.2), which need not include step 1, so that there may be none}}
   %p = positions committed(since = %c)
   %u = positions undecoded
   %all = union %p, %u

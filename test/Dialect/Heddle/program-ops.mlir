@@ -157,56 +157,28 @@ heddle.plan @plan {
   heddle.selection @tiles blocks(keep = 0.3, size = 32) by mean_probability isolating(spans) on every(8)
   // CHECK: heddle.selection @cols columns(keep = 0.3, group = 32, per_kv_head) by mean_probability on every(8)
   heddle.selection @cols columns(keep = 0.3, group = 32, per_kv_head) by mean_probability on every(8)
-  // CHECK: heddle.position_set @response response
-  heddle.position_set @response response
-  // CHECK: heddle.position_set @some undecoded(first = 16)
-  heddle.position_set @some undecoded(first = 16)
-  // CHECK: heddle.position_set @last committed(last = 1)
-  heddle.position_set @last committed(last = 1)
-  // CHECK: heddle.position_set @since committed(since every(8))
-  heddle.position_set @since committed(since every(8))
-  // CHECK: heddle.position_set @rows union(@some, @last, @since)
-  heddle.position_set @rows union(@some, @last, @since)
-  // CHECK: heddle.position_set @both intersect(@rows, @response)
-  heddle.position_set @both intersect(@rows, @response)
-  // CHECK: heddle.position_set @seen fixed(@response) on every(8)
-  heddle.position_set @seen fixed(@response) on every(8)
-  // CHECK: heddle.position_set @next next
-  heddle.position_set @next next
-  // CHECK: heddle.position_set @near neighbors(3) of @next in @response
-  heddle.position_set @near neighbors(3) of @next in @response
-  // CHECK: heddle.position_set @span hull(@near)
-  heddle.position_set @span hull(@near)
-  // CHECK: heddle.position_set @front leading(@near)
-  heddle.position_set @front leading(@near)
-  // CHECK: heddle.position_set @rest except(@response, @near)
-  heddle.position_set @rest except(@response, @near)
-  // CHECK: heddle.position_set @end last(2) of @rest
-  heddle.position_set @end last(2) of @rest
-  // CHECK: heddle.position_set @before predicting(@near)
-  heddle.position_set @before predicting(@near)
-  // CHECK: heddle.visible_set all on every(8) then @seen
-  heddle.visible_set all on every(8) then @seen
-  // CHECK: heddle.pass on every(5) computes @before alone
-  heddle.pass on every(5) computes @before alone
-  // CHECK: heddle.commit_rule best(2) within(@both) on every(8) and first(1) in block
-  heddle.commit_rule best(2) within(@both) on every(8) and first(1) in block
-  // CHECK: heddle.pass on every(8) computes all
-  heddle.pass on every(8) computes all
-  // CHECK: heddle.pass on first(1) in block and every(3) computes @both
-  heddle.pass on first(1) in block and every(3) computes @both
-  // CHECK: heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
-  heddle.pass on every(2) computes least_similar(keep = 0.5, among = @response) in all
-  // CHECK: heddle.pass on at(step = 3) computes salient_ffn(below = 0.5) in all
-  heddle.pass on at(step = 3) computes salient_ffn(below = 0.5) in all
-  // CHECK: heddle.pass computes salient(below = 0.99) in @rows
-  heddle.pass computes salient(below = 0.99) in @rows
+  // CHECK: %[[OFTEN:.*]] = heddle.cadence every(8)
+  %often = heddle.cadence every(8)
+  // CHECK: %[[FEW:.*]] = heddle.positions undecoded(first = 16)
+  %few = heddle.positions undecoded(first = 16)
+  // CHECK: %[[SINCE:.*]] = heddle.positions committed(since = %[[OFTEN]])
+  %since = heddle.positions committed(since = %often)
+  // CHECK: %[[ROWS:.*]] = heddle.union %[[FEW]], %[[SINCE]]
+  %rows = heddle.union %few, %since
+  // CHECK: %[[SEEN:.*]] = heddle.fix %[[ROWS]] on %[[OFTEN]]
+  %seen = heddle.fix %rows on %often
+  // CHECK: heddle.visible all on %[[OFTEN]] then %[[SEEN]]
+  heddle.visible all on %often then %seen
+  // CHECK: heddle.recompute all on %[[OFTEN]]
+  heddle.recompute all on %often
+  // CHECK: heddle.recompute salient(below = 0.99) in %[[ROWS]]
+  heddle.recompute salient(below = 0.99) in %rows
   // CHECK: heddle.reuse kv, context, ffn
   heddle.reuse kv, context, ffn
-  // CHECK: heddle.commit_rule quota on every(8) in block or after eos stop(eos)
-  heddle.commit_rule quota on every(8) in block or after eos stop(eos)
-  // CHECK: heddle.commit_rule above(0.5) within(@some) stop(eos)
-  heddle.commit_rule above(0.5) within(@some) stop(eos)
+  // CHECK: heddle.commit best(2) within(%[[FEW]]) on %[[OFTEN]]
+  heddle.commit best(2) within(%few) on %often
+  // CHECK: heddle.commit above(0.5) stop(eos)
+  heddle.commit above(0.5) stop(eos)
   // CHECK: heddle.kernel @mixed attention [columns(@cols, group = 32), blocks(@tiles, size = 32)]
   heddle.kernel @mixed attention [columns(@cols, group = 32), blocks(@tiles, size = 32)]
   heddle.kernel @dense attention dense writes_lse
@@ -222,18 +194,6 @@ heddle.plan @plan {
     }
     heddle.phase otherwise {
       heddle.attend_with @mixed
-    }
-  }
-}
-
-// CHECK-LABEL: heddle.plan @ordered_plan
-heddle.plan @ordered_plan {
-  // CHECK: heddle.commit_rule random_order{{$}}
-  heddle.commit_rule random_order
-  heddle.kernel @dense attention dense
-  heddle.rule default {
-    heddle.phase otherwise {
-      heddle.attend_with @dense
     }
   }
 }

@@ -87,8 +87,8 @@ heddle.schedule @P2 {
 
 heddle.schedule @P2 {
   %c = cadence every(1)
-  // expected-error@+1 {{'heddle.select' op a group must be a power of two from 16 to 1024 rows, found -16}}
-  %a = "heddle.select"(%c) <{keep = #heddle.ratio<0.2>, group = -16 : i64, scorer = #heddle<scorer mean_probability>}> : (!heddle.cadence) -> !heddle.pairs
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found -16}}
+  %a = "heddle.select"(%c) <{rule = #heddle.selection_rule<columns(keep = 0.2, group = -16) by mean_probability>}> : (!heddle.cadence) -> !heddle.pairs
 }
 
 // -----
@@ -252,7 +252,7 @@ heddle.schedule @C1 {
 // -----
 
 heddle.schedule @C1 {
-  // expected-error@+1 {{a step must be at least 1, found 0}}
+  // expected-error@+1 {{the step of at must be at least 1, found 0}}
   %c = cadence at(step = 0)
 }
 
@@ -266,7 +266,7 @@ heddle.schedule @C1 {
 // -----
 
 heddle.schedule @C2 {
-  // expected-error@+1 {{a seed must not be negative, found -1}}
+  // expected-error@+1 {{the seed of random must be at least 0, found -1}}
   %c = cadence random(window = 0.3, count = 4, seed = -1)
 }
 

@@ -146,7 +146,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+1 {{the confidence of above must be more than 0 and at most 1, found 90; write 90 percent}}
+  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 90; write 90 percent}}
   commit above(90)
   attend dense
 }
@@ -172,7 +172,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+2 {{at(step s) is now written at(step = s)}}
+  // expected-error@+2 {{at(step n) is now written at(step = n)}}
   // expected-note@+1 {{write 'step ='}}
   %c = cadence at(step 5)
   attend dense
@@ -266,7 +266,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+2 {{what is committed is said by quota}}
+  // expected-error@+2 {{unknown commit 'qota': one of quota, above}}
   // expected-note@+1 {{did you mean 'quota'?}}
   commit qota
   attend dense

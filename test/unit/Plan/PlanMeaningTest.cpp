@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Target/Bundle/ExportManifest.h"
@@ -239,14 +240,16 @@ TEST_F(PlanMeaning, ClaimsOnCadencesHoldForEveryT) {
   int ordered = 0;
   auto attribute = [&](const Cadence &cadence) {
     return cast<CadenceAttr>(
-        parseAttribute("#heddle.cadence<" + cadence.text + ">", &context));
+               parseAttribute("#heddle.cadence<" + cadence.text + ">",
+                              &context))
+        .getValue();
   };
   for (uint32_t seed = 1; seed <= 2000; ++seed) {
     Generator generator(seed);
     Cadence a = generator.cadence(), b = generator.cadence();
     SCOPED_TRACE(a.text + " and " + b.text);
-    bool atOne = attribute(a).includesFirstStep();
-    bool earlier = attribute(a).startsNoLaterThan(attribute(b));
+    bool atOne = includesFirst(attribute(a));
+    bool earlier = startsNoLater(attribute(a), attribute(b));
     ordered += earlier && !atOne;
     for (int64_t totalSteps = 1; totalSteps <= longestRun; ++totalSteps) {
       std::set<int64_t> mine = a.steps(totalSteps), other = b.steps(totalSteps);

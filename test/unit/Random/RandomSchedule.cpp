@@ -7,10 +7,12 @@
 
 #include "RandomSchedule.h"
 #include "../Kernels/RandomScores.h"
+#include "bundle/program/PositionForms.h"
 
 #include <algorithm>
 
 using namespace heddle::test;
+namespace bundle = heddle::bundle;
 
 std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   std::string text = "heddle.schedule @s {\n";
@@ -103,6 +105,53 @@ private:
     }
   }
 
+  /// Draws a cadence's fields, each from the least that it may be on.
+  struct Drawer {
+    static constexpr bool writes = false;
+    Generator &from;
+
+    void operator()(const char *, bundle::Cadence::Kind &kind,
+                    bundle::detail::Kind) {
+      kind = bundle::Cadence::Kind(from.below(int(namesOf(kind).size())));
+    }
+    void operator()(const char *, bool &value, bundle::detail::Clause) {
+      value = from.below(4) == 0;
+    }
+    template <typename T, typename R>
+    void operator()(const char *, T &value, R rule) {
+      if constexpr (std::is_same_v<T, bundle::Ratio>)
+        value = {1, 1 + from.below(4)};
+      else
+        value = std::max<int64_t>(1, valueRule(rule).low) + from.below(4);
+    }
+    bool has(const char *, bool, const char *since = "") {
+      return !*since && from.below(2);
+    }
+  };
+
+  /// A cadence of any form.
+  std::string anyForm() {
+    bundle::Cadence cadence;
+    Drawer drawer{*this};
+    bundle::detail::fields(drawer, cadence);
+    return toString(cadence);
+  }
+
+  /// Any set that is made of no others, but what comes next in an order.
+  std::string anySet() {
+    bundle::Positions set;
+    do
+      set.kind =
+          bundle::Positions::Kind(below(int(bundle::Positions::Kind::Union)));
+    while (set.kind == bundle::Positions::Kind::Next);
+    Drawer drawer{*this};
+    bundle::detail::fieldsOfForm(drawer, set);
+    bundle::detail::Speller speller(bundle::detail::wordOf(set.kind));
+    bundle::detail::fieldsOfForm(speller, set);
+    speller.close();
+    return "positions " + speller.text;
+  }
+
   /// A later cadence, for passes that only some steps take.
   std::string sometimes() {
     switch (below(8)) {
@@ -116,8 +165,7 @@ private:
       return cadence("random(window = 0.8, count = " + number(1, 4) +
                      ", seed = " + number(0, 9) + ")");
     case 4:
-      return below(2) ? cadence("first(" + number(2, 3) + ") in block")
-                      : cadence("never");
+      return cadence(anyForm());
     default:
       return cadence("every(" + number(2, 4) + ", from = " + number(2, 5) +
                      ")");
@@ -155,9 +203,7 @@ private:
     default:
       break;
     }
-    std::string other =
-        value("p", oneOf({"positions committed(last = 2)", "positions decoded",
-                          "positions prompt", "positions before(block)"}));
+    std::string other = value("p", anySet());
     if (below(3) == 0)
       other = value("p", "last(" + number(1, 4) + ") of " + other);
     return value("p", "union " + set + ", " + other);

@@ -7,20 +7,18 @@
 
 #include "Words.h"
 
+#include "bundle/format/ManifestFields.h"
 #include "bundle/program/Scores.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <functional>
+
 using namespace mlir;
 using namespace mlir::heddle;
 namespace test = ::heddle::test;
-
-/// Ops that stand in schedules.
-static bool isOfSchedules(RegisteredOperationName name) {
-  return name.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() ||
-         name.hasTrait<OpTrait::HasParent<ScheduleOp, PlanOp>::Impl>();
-}
+namespace bundle = ::heddle::bundle;
 
 /// The sizes of groups of operands, which attributes of this name hold, say
 /// which optional operands are there.
@@ -31,30 +29,91 @@ static std::string word(StringRef first, StringRef second) {
 }
 
 namespace {
-/// Calls `visit` with each enumeration that schedules use: the attribute's
-/// class, the kind's name, the largest value that they can say, and the
-/// function that spells a value.
-template <typename Visit> void forEachEnum(Visit visit) {
-  visit.template operator()<KeepRuleAttr>("keep_rule",
-                                          getMaxEnumValForKeepRule());
-  visit.template operator()<ScorerAttr>("scorer", getMaxEnumValForScorer());
-  visit.template operator()<SelectionKindAttr>("selection_kind",
-                                               getMaxEnumValForSelectionKind());
-  visit.template operator()<IsolationAttr>("isolation",
-                                           getMaxEnumValForIsolation());
-  visit.template operator()<ScaleAttr>("scale", getMaxEnumValForScale());
-  // What follows are the plan's names of sets that ops of their own make.
-  visit.template operator()<PositionsKindAttr>(
-      "positions_kind", static_cast<uint32_t>(PositionsKind::Next));
-  visit.template operator()<ExactAttr>("exact", getMaxEnumValForExact());
-  visit.template operator()<ReusedAttentionAttr>(
-      "reused_attention", getMaxEnumValForReusedAttention());
-  visit.template operator()<CommitKindAttr>("commit_kind",
-                                            getMaxEnumValForCommitKind());
+using Found = std::function<void(const std::string &word)>;
+
+/// Hears the fields of a struct of the bundle and finds the words that say it:
+/// of enumerations, of flags that are true, of numbers that may be left out.
+class Finder {
+public:
+  static constexpr bool writes = true;
+  Finder(std::string of, Found found)
+      : of(std::move(of)), found(std::move(found)) {}
+
+  template <typename T, typename R = bundle::detail::Any>
+  void operator()(const char *name, const T &value, R = {}) {
+    if constexpr (std::is_enum_v<T>)
+      found(word(of, (name + (" " + spelled(value))).str()));
+    else if constexpr (std::is_same_v<T, bool>)
+      value ? found(word(of, name)) : void();
+  }
+  template <typename R>
+  void operator()(const char *name, const int64_t &value,
+                  bundle::detail::Or<R> option) {
+    value != option.value ? found(word(of, name)) : void();
+  }
+  bool has(const char *name, bool needed, const char * = "") {
+    needed ? found(word(of, name)) : void();
+    return needed;
+  }
+
+private:
+  std::string of;
+  Found found;
+};
+
+/// The same of all that a struct may say: of the kind with the number `kind`,
+/// and the first or the second of two fields.
+class Lister {
+public:
+  static constexpr bool writes = false;
+  Lister(std::string of, int kind, bool first, std::set<std::string> &words)
+      : of(std::move(of)), kind(kind), first(first), words(words) {}
+
+  template <typename T, typename R = bundle::detail::Any>
+  void operator()(const char *name, T &value, R = {}) {
+    if constexpr (std::is_enum_v<T>) {
+      int index = 0;
+      for (std::string_view each : namesOf(value))
+        if (bool own = index++ == kind % int(namesOf(value).size());
+            own || !std::is_same_v<R, bundle::detail::Kind>) {
+          value = own ? T(index - 1) : value;
+          words.insert(word(of, (name + (" " + StringRef(each))).str()));
+        }
+    } else if constexpr (std::is_same_v<T, bool>) {
+      words.insert(word(of, name));
+    }
+  }
+  template <typename R>
+  void operator()(const char *name, int64_t &, bundle::detail::Or<R>) {
+    words.insert(word(of, name));
+  }
+  bool has(const char *name, bool, const char * = "") {
+    words.insert(word(of, name));
+    return first;
+  }
+
+private:
+  std::string of;
+  int kind;
+  bool first;
+  std::set<std::string> &words;
+};
+
+template <typename T>
+void listFields(const char *of, std::set<std::string> &words) {
+  for (int kind = 0; kind < int(namesOf(decltype(T::kind)()).size()); ++kind)
+    for (bool first : {false, true}) {
+      T value;
+      Lister lister(of, kind, first, words);
+      bundle::detail::fields(lister, value);
+    }
 }
 
-template <typename Enum> std::string spelt(uint32_t value) {
-  return stringifyEnum(static_cast<Enum>(value)).str();
+/// Calls `visit` with each attribute of schedules that is one word.
+template <typename Visit> void forEachWord(Visit visit) {
+  visit.template operator()<PositionsKindAttr>("positions_kind");
+  visit.template operator()<ExactAttr>("exact");
+  visit.template operator()<ReusedAttentionAttr>("reused_attention");
 }
 } // namespace
 
@@ -69,15 +128,18 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
       if (!isSegments(attribute))
         words.insert(word(name.getStringRef(), attribute));
   }
-  forEachEnum([&]<typename Attr>(StringRef kind, uint32_t most) {
-    for (uint32_t value = 0; value <= most; ++value)
-      words.insert(word(kind, spelt<decltype(Attr().getValue())>(value)));
+  forEachWord([&]<typename Attr>(StringRef kind) {
+    for (std::string_view each : namesOf(decltype(Attr().getValue())()))
+      // What follows are sets that ops of their own make.
+      if (kind != "positions_kind" ||
+          *wordOf<PositionsKind>(each) < PositionsKind::Union)
+        words.insert(word(kind, each));
   });
-  for (uint32_t value = 0; value <= getMaxEnumValForCadenceKind(); ++value)
-    words.insert(word("cadence", spelt<CadenceKind>(value)));
-  for (const char *part : {"fraction", "step", "seed", "from of every",
-                           "plus of at", "in_block", "after_eos", "two"})
-    words.insert(word("cadence", part));
+  listFields<bundle::Cadence>("cadence", words);
+  listFields<bundle::Selection>("selection", words);
+  listFields<bundle::CommitRule>("commit", words);
+  words.insert("cadence two");
+  words.insert("commit passes");
   for (const char *of :
        {"positions since", "recompute among", "commit within", "visible all_on",
         "attend until", "attend pairs", "attend scores"})
@@ -89,35 +151,32 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
   return words;
 }
 
-static void countCadence(CadenceAttr cadence,
-                         std::map<std::string, int> &words) {
-  const bool isAt = cadence.getKind() == CadenceKind::At;
-  ++words[word("cadence", stringifyEnum(cadence.getKind()))];
-  words["cadence fraction"] += bool(cadence.getFraction());
-  words["cadence step"] += cadence.getStep() != 0;
-  words["cadence seed"] += cadence.getSeed() != 0;
-  words["cadence from of every"] += !isAt && cadence.getFrom() != 1;
-  words["cadence plus of at"] += isAt && cadence.getFrom() != 1;
-  words["cadence in_block"] += cadence.getInBlock();
-  words["cadence after_eos"] += cadence.getAfterEos();
-}
-
-/// The value of an enumeration, the parts of a cadence, or what isn't known.
+/// The words of an attribute, or what isn't known.
 static void countValue(Attribute value, std::map<std::string, int> &words) {
+  auto count = [&](const std::string &word) { ++words[word]; };
   bool known =
       isa<RatioAttr>(value) || value.getDialect().getNamespace() == "builtin";
-  if (auto cadence = dyn_cast<CadenceAttr>(value)) {
+  auto countFields = [&](const char *of, const auto &fields) {
     known = true;
-    countCadence(cadence, words);
+    Finder finder(of, count);
+    bundle::detail::fields(finder, fields);
+  };
+  if (auto cadence = dyn_cast<CadenceAttr>(value))
+    countFields("cadence", cadence.getValue());
+  if (auto rule = dyn_cast<SelectionRuleAttr>(value))
+    countFields("selection", rule.getValue());
+  if (auto rule = dyn_cast<CommitRuleAttr>(value)) {
+    countFields("commit", rule.getValue());
+    words["commit passes"] += rule.getValue().leastPasses != 1;
   }
-  forEachEnum([&]<typename Attr>(StringRef kind, uint32_t) {
+  forEachWord([&]<typename Attr>(StringRef kind) {
     if (auto one = dyn_cast<Attr>(value)) {
       known = true;
-      ++words[word(kind, stringifyEnum(one.getValue()))];
+      count(word(kind, spelled(one.getValue())));
     }
   });
   if (!known)
-    ++words[word("?", value.getAbstractAttribute().getName())];
+    count(word("?", value.getAbstractAttribute().getName()));
 }
 
 void test::countWords(ModuleOp module, std::map<std::string, int> &words) {

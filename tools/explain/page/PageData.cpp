@@ -128,7 +128,7 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["groups"] = cost.groups;
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
-    item["scorer"] = selection.scorer;
+    item["scorer"] = bundle::detail::nameOf(selection.scorer);
     item["cadence"] = spelling.apply(toString(selection.cadence));
     item["layers"] = cost.layers;
     item["lists"] = ordered_json::array();

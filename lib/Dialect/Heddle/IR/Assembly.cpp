@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Assembly.h"
+#include "Forms.h"
 #include "Parameters.h"
-#include "bundle/program/Manifest.h"
+#include "bundle/format/ManifestFields.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 //===----------------------------------------------------------------------===//
 // Numbers
@@ -34,26 +35,25 @@ LogicalResult mlir::heddle::checkGroup(EmitError emitError, int64_t group,
 }
 
 LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
-                                       int64_t value) {
-  if (value < 1)
-    return emitError() << what << " must be at least 1, found " << value;
-  if (value > ::heddle::bundle::maxCount)
-    return emitError() << what << " must be at most "
-                       << ::heddle::bundle::maxCount << ", found " << value;
+                                       int64_t value, int64_t least,
+                                       int64_t most) {
+  if (value < least)
+    return emitError() << what << " must be at least " << least << ", found "
+                       << value;
+  if (value > most)
+    return emitError() << what << " must be at most " << most << ", found "
+                       << value;
   return success();
 }
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, StringRef what,
-                                     int64_t &value) {
+                                     int64_t &value, int64_t least,
+                                     int64_t most) {
   NumberPlace place(parser);
   if (place.parseInteger(value))
     return failure();
-  return checkCount([&] { return place.error(); }, what, value);
+  return checkCount([&] { return place.error(); }, what, value, least, most);
 }
-
-/// A decimal literal has at most this many digits, so that the double that the
-/// lexer makes of it tells it from every other such literal.
-static constexpr int maxDecimalDigits = std::numeric_limits<double>::digits10;
 
 /// The fraction that a decimal literal's digits say, from the double that the
 /// lexer made of it: its shortest decimal form is what was written.
@@ -73,7 +73,7 @@ decimalFraction(double value) {
   std::string digits = (whole + decimals).str();
   exponent -= decimals.size();
   int64_t num;
-  if (static_cast<int>(digits.size()) > maxDecimalDigits ||
+  if (digits.size() > bundle::maxDecimals ||
       StringRef(digits).getAsInteger(10, num))
     return std::nullopt;
   // Ratios are at most 1, so a large exponent is out of range anyway, and a
@@ -138,9 +138,9 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
       return failure();
     auto fraction = decimalFraction(value);
     if (!fraction)
-      return place.error() << "a decimal ratio has at most " << maxDecimalDigits
-                           << " digits and lies in (0, " << most
-                           << "]; write a fraction, such as 1/3";
+      return place.error() << "a decimal ratio has at most "
+                           << bundle::maxDecimals << " digits and lies in (0, "
+                           << most << "]; write a fraction, such as 1/3";
     std::tie(num, den) = *fraction;
   }
   const bool percent =
@@ -190,25 +190,7 @@ ParseResult mlir::heddle::parseRatio(AsmParser &parser, StringRef what,
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
-  int64_t num = ratio.getNum(), den = ratio.getDen();
-  if (den == 1) {
-    printer << num;
-    return;
-  }
-  // A decimal ends iff the denominator divides a power of ten.
-  int64_t power = 1;
-  int digits = 0;
-  while (digits < maxDecimalDigits && power % den != 0) {
-    power *= 10;
-    ++digits;
-  }
-  if (power % den != 0) {
-    printer << num << '/' << den;
-    return;
-  }
-  std::string decimals = std::to_string(num % den * (power / den));
-  printer << num / den << '.' << std::string(digits - decimals.size(), '0')
-          << decimals;
+  printer << bundle::detail::spell(ratio.getValue());
 }
 
 /// `what` names the count in messages: "the size of sinks".
@@ -219,7 +201,8 @@ static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
   if (*place.text() == '-')
     return parseCount(parser, what, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, "the fraction of sinks", share, 1, &bare))
+  if (parseRatioOrInteger(parser, place, "the fraction of sinks", share, 1,
+                          &bare))
     return failure();
   if (!bare)
     return success();
@@ -272,8 +255,9 @@ void mlir::heddle::printCountOrShare(AsmPrinter &printer, Operation *,
 //===----------------------------------------------------------------------===//
 
 ParseResult
-mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
-                                  MutableArrayRef<NamedArgument> wanted) {
+mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
+                             const std::function<ParseResult()> &lone,
+                             MutableArrayRef<NamedArgument> wanted) {
   auto names = [&] {
     return llvm::join(llvm::map_range(wanted,
                                       [](const NamedArgument &argument) {
@@ -282,7 +266,10 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
                       ", ");
   };
   SMLoc open = parser.getCurrentLocation();
+  bool first = true;
   auto parseOne = [&]() -> ParseResult {
+    if (std::exchange(first, false) && lone)
+      return lone();
     SMLoc loc = parser.getCurrentLocation();
     StringRef name;
     if (failed(parser.parseOptionalKeyword(&name)))
@@ -301,12 +288,20 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
       return parser.emitError(loc)
              << "argument '" << name << "' is given twice";
     argument->seen = true;
-    if (!argument->parse)
+    if (!argument->parse) {
+      if (argument->flag)
+        *argument->flag = true;
       return success();
+    }
+    if (llvm::isAlnum(*parser.getCurrentLocation().getPointer()))
+      return wasWritten(parser, loc, owner + "(" + name + " n)",
+                        owner + "(" + name + " = n)", (name + " =").str());
     return failure(parser.parseEqual() || argument->parse());
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
     return failure();
+  if (first && lone)
+    return parser.emitError(open) << owner << " needs a number";
   for (const NamedArgument &argument : wanted)
     if (argument.required && !argument.seen)
       return parser.emitError(open)
@@ -318,157 +313,40 @@ mlir::heddle::parseNamedArguments(AsmParser &parser, StringRef owner,
 // Cadences
 //===----------------------------------------------------------------------===//
 
-/// What stands in `at(...)` in place of a step: a fraction of the run.
-static ParseResult parsePlaceInRun(AsmParser &parser, RatioAttr &fraction) {
+ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
+                                     StringRef other, RatioAttr &ratio) {
   NumberPlace place(parser);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, "the fraction of at", fraction, 1, &bare))
+  if (parseRatioOrInteger(parser, place, ("the fraction of " + owner).str(), ratio,
+                          1, &bare))
     return failure();
   if (!bare)
     return success();
   if (*bare == 1) {
-    fraction = RatioAttr::get(parser.getContext(), 1, 1);
+    ratio = RatioAttr::get(parser.getContext(), 1, 1);
     return success();
   }
-  InFlightDiagnostic error = place.error("at takes a fraction of the run, found ");
-  error << *bare << "; write at(step = " << *bare << ')';
+  InFlightDiagnostic error = place.error(owner + " takes a fraction of the run");
+  error << ", found " << *bare << "; write " << owner << '(' << other << " = "
+        << *bare << ')';
   if (*bare > 1 && *bare < 100)
-    error << ", or at(" << *bare << " percent)";
+    error << ", or " << owner << '(' << *bare << " percent)";
   return error;
 }
 
 ParseResult mlir::heddle::parseCadence(AsmParser &parser,
                                        CadenceAttr &cadence) {
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  std::optional<CadenceKind> kind = symbolizeCadenceKind(word);
-  if (!kind)
-    return unknownWord(
-        parser, loc, "cadence", word,
-        {"never", "every", "first", "at", "uniform", "random", "power"});
-
-  RatioAttr fraction;
-  int64_t count = 0, period = 0, step = 0, seed = 0, from = 1;
-  switch (*kind) {
-  case CadenceKind::Never:
-    break;
-  case CadenceKind::Every:
-    if (parser.parseLParen() ||
-        parseCount(parser, "the period of every", period))
-      return failure();
-    if (succeeded(parser.parseOptionalComma()) &&
-        (parser.parseKeyword("from") || parser.parseEqual() ||
-         parseCount(parser, "the first step of every", from)))
-      return failure();
-    if (parser.parseRParen())
-      return failure();
-    break;
-  case CadenceKind::First:
-    if (parser.parseLParen() ||
-        parseCount(parser, "the count of first", count) || parser.parseRParen())
-      return failure();
-    break;
-  case CadenceKind::At:
-    if (parser.parseLParen())
-      return failure();
-    if (SMLoc place = parser.getCurrentLocation();
-        succeeded(parser.parseOptionalKeyword("step"))) {
-      if (llvm::isAlnum(*parser.getCurrentLocation().getPointer()))
-        return wasWritten(parser, place, "at(step s)", "at(step = s)",
-                          "step =");
-      if (parser.parseEqual())
-        return failure();
-      if (parseCount(parser, "a step", step))
-        return failure();
-    } else if (parsePlaceInRun(parser, fraction)) {
-      return failure();
-    } else if (succeeded(parser.parseOptionalComma())) {
-      int64_t plus;
-      if (parser.parseKeyword("plus") || parser.parseEqual() ||
-          parseCount(parser, "the steps after a fraction", plus))
-        return failure();
-      from = 1 + plus;
-    }
-    if (parser.parseRParen())
-      return failure();
-    break;
-  case CadenceKind::Uniform:
-  case CadenceKind::Random:
-  case CadenceKind::Power: {
-    auto window = [&] {
-      return parseRatio(parser, ("the window of " + word).str(), fraction);
-    };
-    auto number = [&] {
-      return parseCount(parser, ("the count of " + word).str(), count);
-    };
-    auto seedNumber = [&]() -> ParseResult {
-      return NumberPlace(parser).parseInteger(seed);
-    };
-    SmallVector<NamedArgument, 3> wanted = {{"window", window},
-                                            {"count", number}};
-    if (*kind == CadenceKind::Random)
-      wanted.push_back({"seed", seedNumber});
-    if (parseNamedArguments(parser, word, wanted))
-      return failure();
-    break;
-  }
-  }
-  bool inBlock = succeeded(parser.parseOptionalKeyword("in"));
-  if (inBlock && parser.parseKeyword("block"))
+  bundle::Cadence value;
+  FormReader reader(parser, "cadence");
+  bundle::detail::fields(reader, value);
+  if (reader.finish())
     return failure();
-  bool afterEos = succeeded(parser.parseOptionalKeyword("or"));
-  if (afterEos && (parser.parseKeyword("after") || parser.parseKeyword("eos")))
-    return failure();
-  cadence = parser.getChecked<CadenceAttr>(loc, parser.getContext(), *kind,
-                                           fraction, count, period, step, seed,
-                                           from, inBlock, afterEos);
-  return success(cadence != nullptr);
-}
-
-static void printCadenceForm(AsmPrinter &printer, CadenceAttr cadence) {
-  printer << stringifyCadenceKind(cadence.getKind());
-  switch (cadence.getKind()) {
-  case CadenceKind::Never:
-    return;
-  case CadenceKind::Every:
-    printer << '(' << cadence.getPeriod();
-    if (cadence.getFrom() != 1)
-      printer << ", from = " << cadence.getFrom();
-    printer << ')';
-    return;
-  case CadenceKind::First:
-    printer << '(' << cadence.getCount() << ')';
-    return;
-  case CadenceKind::At:
-    printer << '(';
-    if (RatioAttr fraction = cadence.getFraction())
-      printRatio(printer, fraction);
-    else
-      printer << "step = " << cadence.getStep();
-    if (cadence.getFrom() != 1)
-      printer << ", plus = " << cadence.getFrom() - 1;
-    printer << ')';
-    return;
-  case CadenceKind::Uniform:
-  case CadenceKind::Random:
-  case CadenceKind::Power:
-    printer << "(window = ";
-    printRatio(printer, cadence.getFraction());
-    printer << ", count = " << cadence.getCount();
-    if (cadence.getKind() == CadenceKind::Random)
-      printer << ", seed = " << cadence.getSeed();
-    printer << ')';
-    return;
-  }
+  cadence = CadenceAttr::get(parser.getContext(), value);
+  return success();
 }
 
 void mlir::heddle::printCadence(AsmPrinter &printer, CadenceAttr cadence) {
-  printCadenceForm(printer, cadence);
-  if (cadence.getInBlock())
-    printer << " in block";
-  if (cadence.getAfterEos())
-    printer << " or after eos";
+  printer << toString(cadence.getValue());
 }
 
 ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,
@@ -476,7 +354,7 @@ ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
-  std::optional<WhenKind> kind = symbolizeWhenKind(word);
+  std::optional<WhenKind> kind = wordOf<WhenKind>(word);
   if (!kind)
     return parser.emitError(loc, "a phase is `on` a cadence, `before` a "
                                  "cadence, or `otherwise`");
@@ -487,7 +365,7 @@ ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,
 
 void mlir::heddle::printWhen(AsmPrinter &printer, Operation *,
                              WhenKindAttr when, CadenceAttr cadence) {
-  printer << stringifyWhenKind(when.getValue());
+  printer << spelled(when.getValue());
   if (cadence) {
     printer << ' ';
     printCadence(printer, cadence);
@@ -568,91 +446,116 @@ void mlir::heddle::printRuleLayers(AsmPrinter &printer, Operation *,
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// A word that stands for a value of an enumeration; `expected` says which
-/// `words` there are.
+/// A word of an enumeration; `expected` says which there are.
 template <typename E>
-static ParseResult
-parseWord(AsmParser &parser, StringRef expected, ArrayRef<StringRef> words,
-          llvm::function_ref<std::optional<E>(StringRef)> symbolize, E &value) {
+static ParseResult parseOneOf(AsmParser &parser, StringRef expected, E &value) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
-  std::optional<E> found = symbolize(word);
-  if (!found)
-    return suggesting(parser.emitError(loc, expected), word, words);
-  value = *found;
+  if (std::optional<E> found = wordOf<E>(word)) {
+    value = *found;
+    return success();
+  }
+  auto words = llvm::map_to_vector(
+      namesOf(E()), [](std::string_view name) { return StringRef(name); });
+  return suggesting(parser.emitError(loc, expected), word, words);
+}
+
+ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
+  Scorer value;
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  if (std::optional<Scorer> found = wordOf<Scorer>(word))
+    value = *found;
+  else
+    return unknownWord(parser, loc, "scorer", word, {"mean_probability"});
+  scorer = ScorerAttr::get(parser.getContext(), value);
   return success();
 }
 
 ParseResult mlir::heddle::parseSelected(AsmParser &parser,
-                                        SelectionKindAttr &kind,
-                                        RatioAttr &keep, IntegerAttr &group,
-                                        KeepRuleAttr &rounding,
-                                        UnitAttr &perKvHead) {
-  SelectionKind value;
-  if (parseWord<SelectionKind>(
-          parser, "expected columns(...) or blocks(...)", {"columns", "blocks"},
-          [](StringRef word) { return symbolizeSelectionKind(word); }, value))
+                                        SelectionRuleAttr &rule) {
+  bundle::Selection value;
+  if (parseOneOf(parser, "expected columns(...) or blocks(...)", value.kind))
     return failure();
-  kind = SelectionKindAttr::get(parser.getContext(), value);
-  bool blocks = value == SelectionKind::Blocks;
-  auto keepRatio = [&] { return parseRatio(parser, "keep", keep); };
-  auto groupSize = [&]() -> ParseResult {
-    NumberPlace place(parser);
-    int64_t size;
-    if (place.parseInteger(size) ||
-        failed(checkGroup([&] { return place.error(); }, size, blocks)))
-      return failure();
-    group = parser.getBuilder().getI64IntegerAttr(size);
-    return success();
-  };
-  auto keepRule = [&]() -> ParseResult {
-    KeepRule rule;
-    if (parseWord<KeepRule>(
-            parser, "rounding is floor, ceil, round or floor_plus_one",
-            {"floor", "ceil", "round", "floor_plus_one"},
-            [](StringRef word) { return symbolizeKeepRule(word); }, rule))
-      return failure();
-    rounding = KeepRuleAttr::get(parser.getContext(), rule);
-    return success();
-  };
+  const bool blocks = value.kind == SelectionKind::Blocks;
   SmallVector<NamedArgument, 4> wanted = {
-      {"keep", keepRatio},
-      {blocks ? "size" : "group", groupSize},
-      {"rounding", keepRule, /*required=*/false}};
+      {"keep",
+       [&]() -> ParseResult {
+         RatioAttr keep;
+         if (parseRatio(parser, "keep", keep))
+           return failure();
+         value.keep = keep.getValue();
+         return success();
+       }},
+      {blocks ? "size" : "group",
+       [&]() -> ParseResult {
+         NumberPlace place(parser);
+         return failure(place.parseInteger(value.group) ||
+                        failed(checkGroup([&] { return place.error(); },
+                                          value.group, blocks)));
+       }},
+      {"rounding",
+       [&] {
+         return parseOneOf(parser,
+                           "rounding is floor, ceil, round or floor_plus_one",
+                           value.rule);
+       },
+       /*required=*/false}};
   if (!blocks)
-    wanted.push_back({"per_kv_head", nullptr, /*required=*/false});
-  if (parseNamedArguments(parser, blocks ? "blocks" : "columns", wanted))
+    wanted.push_back({"per_kv_head", nullptr, /*required=*/false,
+                      /*seen=*/false, &value.perKvHead});
+  ScorerAttr scorer;
+  if (parseArguments(parser, spelled(value.kind), nullptr, wanted) ||
+      parser.parseKeyword("by") || parseScorer(parser, scorer))
     return failure();
-  if (wanted.back().name == "per_kv_head" && wanted.back().seen)
-    perKvHead = parser.getBuilder().getUnitAttr();
-  return success();
-}
-
-void mlir::heddle::printSelected(AsmPrinter &printer, Operation *,
-                                 SelectionKindAttr kind, RatioAttr keep,
-                                 IntegerAttr group, KeepRuleAttr rounding,
-                                 UnitAttr perKvHead) {
-  bool blocks = kind && kind.getValue() == SelectionKind::Blocks;
-  printer << (blocks ? "blocks" : "columns") << "(keep = ";
-  printRatio(printer, keep);
-  printer << (blocks ? ", size = " : ", group = ") << group.getInt();
-  if (rounding && rounding.getValue() != KeepRule::Floor)
-    printer << ", rounding = " << stringifyKeepRule(rounding.getValue());
-  if (perKvHead)
-    printer << ", per_kv_head";
-  printer << ')';
-}
-
-ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
+  value.scorer = scorer.getValue();
   SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  std::optional<Scorer> value = symbolizeScorer(word);
-  if (!value)
-    return unknownWord(parser, loc, "scorer", word, {"mean_probability"});
-  scorer = ScorerAttr::get(parser.getContext(), *value);
+  if (succeeded(parser.parseOptionalKeyword("isolating"))) {
+    if (!blocks)
+      return parser.emitError(loc, "isolates spans, which only blocks can");
+    StringRef expected = "spans are isolated as spans, aligned or filtered";
+    if (parser.parseLParen())
+      return failure();
+    loc = parser.getCurrentLocation();
+    if (parseOneOf(parser, expected, value.isolation))
+      return failure();
+    if (value.isolation == Isolation::None)
+      return parser.emitError(loc, expected);
+    if (parser.parseRParen())
+      return failure();
+  }
+  loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalKeyword("scaled_by"))) {
+    if (parser.parseLParen() ||
+        parseOneOf(parser, "scores are scaled by head_dim or heads",
+                   value.scale) ||
+        parser.parseRParen())
+      return failure();
+    if (!blocks && value.scale != Scale::HeadDim)
+      return parser.emitError(loc,
+                              "is scaled by the heads, which only blocks can "
+                              "be");
+  }
+  rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
+}
+
+void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
+  const bundle::Selection value = rule.getValue();
+  printer << spelled(value.kind)
+          << "(keep = " << bundle::detail::spell(value.keep)
+          << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
+          << value.group;
+  if (value.rule != KeepRule::Floor)
+    printer << ", rounding = " << spelled(value.rule);
+  printer << (value.perKvHead ? ", per_kv_head) by " : ") by ")
+          << spelled(value.scorer);
+  if (value.isolation != Isolation::None)
+    printer << " isolating(" << spelled(value.isolation) << ')';
+  if (value.scale != Scale::HeadDim)
+    printer << " scaled_by(" << spelled(value.scale) << ')';
 }
 
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
@@ -698,50 +601,6 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
   return parser.emitError(loc)
          << "expected the end of the op, found " << name << "; write `on "
          << name << "` if it is a cadence";
-}
-
-ParseResult mlir::heddle::parseScored(AsmParser &parser, ScorerAttr &scorer,
-                                      IsolationAttr &isolation,
-                                      ScaleAttr &scale) {
-  if (parseScorer(parser, scorer))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("isolating"))) {
-    Isolation value;
-    if (parser.parseLParen() ||
-        parseWord<Isolation>(
-            parser, "spans are isolated as spans, aligned or filtered",
-            {"spans", "aligned", "filtered"},
-            [](StringRef word) -> std::optional<Isolation> {
-              std::optional<Isolation> found = symbolizeIsolation(word);
-              return found == Isolation::None ? std::nullopt : found;
-            },
-            value) ||
-        parser.parseRParen())
-      return failure();
-    isolation = IsolationAttr::get(parser.getContext(), value);
-  }
-  if (succeeded(parser.parseOptionalKeyword("scaled_by"))) {
-    Scale value;
-    if (parser.parseLParen() ||
-        parseWord<Scale>(
-            parser, "scores are scaled by head_dim or heads",
-            {"head_dim", "heads"},
-            [](StringRef word) { return symbolizeScale(word); }, value) ||
-        parser.parseRParen())
-      return failure();
-    scale = ScaleAttr::get(parser.getContext(), value);
-  }
-  return success();
-}
-
-void mlir::heddle::printScored(AsmPrinter &printer, Operation *,
-                               ScorerAttr scorer, IsolationAttr isolation,
-                               ScaleAttr scale) {
-  printer << stringifyScorer(scorer.getValue());
-  if (isolation && isolation.getValue() != Isolation::None)
-    printer << " isolating(" << stringifyIsolation(isolation.getValue()) << ')';
-  if (scale && scale.getValue() != Scale::HeadDim)
-    printer << " scaled_by(" << stringifyScale(scale.getValue()) << ')';
 }
 
 static ParseResult parseTerm(AsmParser &parser, Attribute &term) {

@@ -17,6 +17,8 @@
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Support/ScoreRegion.h"
 
+#include <functional>
+
 namespace mlir::heddle {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
@@ -28,7 +30,9 @@ LogicalResult checkGroup(EmitError emitError, int64_t group,
 
 /// Counts, periods, steps and sizes are from 1 to bundle::maxCount (C1, P3,
 /// P4). `what` names the number in the message: "a window's size".
-LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value);
+LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value,
+                         int64_t least = 1,
+                         int64_t most = ::heddle::bundle::maxCount);
 
 /// Shares are at most 1 (P1), bounds may be more. `what` names the ratio in the
 /// message.
@@ -37,7 +41,9 @@ LogicalResult checkRatio(EmitError emitError, StringRef what, RatioAttr ratio,
 
 /// An integer, or the name of a parameter that is one, of which checkCount
 /// holds.
-ParseResult parseCount(AsmParser &parser, StringRef what, int64_t &value);
+ParseResult parseCount(AsmParser &parser, StringRef what, int64_t &value,
+                       int64_t least = 1,
+                       int64_t most = ::heddle::bundle::maxCount);
 
 /// Whether nothing but spaces stands in front of it in its line. The name of an
 /// op does somewhere.
@@ -63,19 +69,22 @@ bool isValueOp(AsmParser &parser, StringRef word);
 ParseResult parseValue(OpAsmParser &parser,
                        OpAsmParser::UnresolvedOperand &operand);
 
-/// One `name = value` of a parenthesised list; a bare `name` if there is no
-/// `parse`.
+/// One `name = value` of a parenthesised list; a bare `name`, which sets
+/// `flag`, if there is no `parse`.
 struct NamedArgument {
   StringRef name;
-  llvm::function_ref<ParseResult()> parse;
+  std::function<ParseResult()> parse;
   bool required = true;
   bool seen = false;
+  bool *flag = nullptr;
 };
 
-/// `(name = value, ...)` in any order, each at most once. `owner` names what
-/// they belong to in messages.
-ParseResult parseNamedArguments(AsmParser &parser, StringRef owner,
-                                MutableArrayRef<NamedArgument> wanted);
+/// `(value, name = value, ...)`: first what `lone` reads, if it is given, then
+/// the others in any order, each at most once. `owner` names what they belong
+/// to in messages.
+ParseResult parseArguments(AsmParser &parser, StringRef owner,
+                           const std::function<ParseResult()> &lone,
+                           MutableArrayRef<NamedArgument> wanted);
 
 /// Nothing: an op of a schedule says all in its own words, and a dictionary
 /// behind it would say it otherwise, or nothing at all.
@@ -103,6 +112,11 @@ ParseResult parseCountOrShare(AsmParser &parser, IntegerAttr &count,
 void printCountOrShare(AsmPrinter &printer, Operation *, IntegerAttr count,
                        RatioAttr share);
 
+/// A fraction of the run, where a whole number is not one but a step, which
+/// `other` names: at(16) is to be at(step = 16).
+ParseResult parsePlace(AsmParser &parser, StringRef owner, StringRef other,
+                       RatioAttr &ratio);
+
 /// `uniform(window = 0.3, count = 16)`, ...
 ParseResult parseCadence(AsmParser &parser, CadenceAttr &cadence);
 void printCadence(AsmPrinter &printer, CadenceAttr cadence);
@@ -126,23 +140,18 @@ void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
                CadenceAttr cadence);
 
 /// `columns(keep = RATIO, group = INT)` or `blocks(keep = RATIO, size = INT)`,
-/// with `rounding = RULE` when it is not floor, and `per_kv_head`.
-ParseResult parseSelected(AsmParser &parser, SelectionKindAttr &kind,
-                          RatioAttr &keep, IntegerAttr &group,
-                          KeepRuleAttr &rounding, UnitAttr &perKvHead);
-void printSelected(AsmPrinter &printer, Operation *, SelectionKindAttr kind,
-                   RatioAttr keep, IntegerAttr group, KeepRuleAttr rounding,
-                   UnitAttr perKvHead);
+/// with `rounding = RULE` when it is not floor, and `per_kv_head`; `by` a
+/// scorer, `isolating(...)` if spans are told apart, `scaled_by(...)` if not by
+/// the head dim.
+ParseResult parseSelected(AsmParser &parser, SelectionRuleAttr &rule);
+void printSelected(AsmPrinter &printer, SelectionRuleAttr rule);
+inline void printSelected(AsmPrinter &printer, Operation *,
+                          SelectionRuleAttr rule) {
+  printSelected(printer, rule);
+}
 
 /// The word for a scorer.
 ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
-
-/// A scorer, `isolating(...)` if spans are told apart, `scaled_by(...)` if not
-/// by the head dim.
-ParseResult parseScored(AsmParser &parser, ScorerAttr &scorer,
-                        IsolationAttr &isolation, ScaleAttr &scale);
-void printScored(AsmPrinter &printer, Operation *, ScorerAttr scorer,
-                 IsolationAttr isolation, ScaleAttr scale);
 
 /// `dense` or `[columns(@cols, group = 128), window(256), sinks(4)]`.
 ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms);
@@ -179,14 +188,6 @@ parsePositions(OpAsmParser &parser, PositionsKindAttr &kind, IntegerAttr &count,
 void printPositions(OpAsmPrinter &printer, Operation *, PositionsKindAttr kind,
                     IntegerAttr count, Value since);
 
-/// The same in a plan: `committed(since every(32))`, `union(@a, @b)`,
-/// `fixed(@a) on every(32)`, `neighbors(2) of @a in @b`.
-ParseResult parsePositionSet(AsmParser &parser, PositionsKindAttr &kind,
-                             IntegerAttr &count, ArrayAttr &of,
-                             CadenceAttr &cadence);
-void printPositionSet(AsmPrinter &printer, Operation *, PositionsKindAttr kind,
-                      IntegerAttr count, ArrayAttr of, CadenceAttr cadence);
-
 /// `on %cadence then`, behind the `all` of visible.
 ParseResult parseAllOn(OpAsmParser &parser,
                        std::optional<OpAsmParser::UnresolvedOperand> &allOn);
@@ -202,36 +203,27 @@ void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
                      Value among, ExactAttr exact, RatioAttr ratio,
                      UnitAttr alone);
 
-/// The space before it, and `on %a and %b`, in a plan `on every(4) and
-/// every(8)`; or nothing.
+/// The space before it, and `on %a and %b`; or nothing.
 ParseResult
 parseOnCadences(OpAsmParser &parser,
                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
 void printOnCadences(OpAsmPrinter &printer, Operation *, OperandRange on);
-ParseResult parseOnCadences(AsmParser &parser, ArrayAttr &on);
-void printOnCadences(AsmPrinter &printer, Operation *, ArrayAttr on);
 
-/// The same in a plan: `on every(4) computes salient(below = 0.99) in @rows`.
-ParseResult parsePass(AsmParser &parser, ArrayAttr &on, FlatSymbolRefAttr &rows,
-                      ExactAttr &exact, RatioAttr &ratio,
-                      FlatSymbolRefAttr &among, UnitAttr &alone);
-void printPass(AsmPrinter &printer, Operation *, ArrayAttr on,
-               FlatSymbolRefAttr rows, ExactAttr exact, RatioAttr ratio,
-               FlatSymbolRefAttr among, UnitAttr alone);
+/// `above(0.9) passes(at_least = 2) stop(eos, narrowing)`; `between` reads or
+/// prints what stands behind the parentheses.
+ParseResult parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
+                            llvm::function_ref<ParseResult()> between);
+void printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
+                     llvm::function_ref<void()> between);
 
-/// `quota`, `above(0.9)`, `factor(1, last_alone)`, `best(2)`, ...
-ParseResult parseCommitKind(AsmParser &parser, CommitKindAttr &kind,
-                            RatioAttr &ratio, IntegerAttr &count,
-                            UnitAttr &lastAlone);
-void printCommitKind(AsmPrinter &printer, Operation *, CommitKindAttr kind,
-                     RatioAttr ratio, IntegerAttr count, UnitAttr lastAlone);
-
-/// The same of what ends: `passes(at_least = 2) stop(eos, narrowing)`, either
-/// or nothing.
-ParseResult parseRunEnd(AsmParser &parser, IntegerAttr &passes, UnitAttr &stop,
-                        UnitAttr &narrows);
-void printRunEnd(AsmPrinter &printer, Operation *, IntegerAttr passes,
-                 UnitAttr stop, UnitAttr narrows);
+/// `factor(1, last_alone) within(%p) on %a and %b passes(at_least = 2)
+/// stop(eos, narrowing)`.
+ParseResult
+parseCommitted(OpAsmParser &parser, CommitRuleAttr &rule,
+               std::optional<OpAsmParser::UnresolvedOperand> &within,
+               SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
+void printCommitted(OpAsmPrinter &printer, Operation *, CommitRuleAttr rule,
+                    Value within, OperandRange on);
 
 /// `kv, context(propagating), ffn`.
 ParseResult parseReused(AsmParser &parser, UnitAttr &kv,

@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assembly.h"
-#include "bundle/program/ProgramChecks.h"
+#include "bundle/format/ManifestFields.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 //===----------------------------------------------------------------------===//
 // RatioAttr
@@ -46,102 +47,84 @@ void RatioAttr::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
-// CadenceAttr
+// Structs
 //===----------------------------------------------------------------------===//
 
-Attribute CadenceAttr::parse(AsmParser &parser, Type) {
-  CadenceAttr cadence;
-  if (parser.parseLess() || parseCadence(parser, cadence) ||
-      parser.parseGreater())
+namespace {
+/// Hears the fields of a struct that its text has.
+class Hasher {
+public:
+  static constexpr bool writes = true;
+  llvm::hash_code code = 0;
+
+  template <typename T, typename R = bundle::detail::Any>
+  void operator()(const char *, const T &value, R = {}) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      code = llvm::hash_combine(code, value);
+    else if constexpr (std::is_same_v<T, bundle::Ratio>)
+      code = llvm::hash_combine(code, value.num, value.den);
+  }
+  bool has(const char *, bool needed, const char * = "") { return needed; }
+};
+} // namespace
+
+template <typename T> static llvm::hash_code hashOf(const T &value) {
+  Hasher hasher;
+  bundle::detail::fields(hasher, value);
+  return hasher.code;
+}
+llvm::hash_code bundle::hash_value(const Cadence &value) {
+  return hashOf(value);
+}
+llvm::hash_code bundle::hash_value(const Selection &value) {
+  return hashOf(value);
+}
+llvm::hash_code bundle::hash_value(const CommitRule &value) {
+  return hashOf(value);
+}
+
+template <typename Attr>
+static Attribute
+parseInAngles(AsmParser &parser,
+              llvm::function_ref<ParseResult(Attr &value)> parse) {
+  Attr attribute;
+  if (parser.parseLess() || parse(attribute) || parser.parseGreater())
     return {};
-  return cadence;
+  return attribute;
+}
+
+Attribute CadenceAttr::parse(AsmParser &parser, Type) {
+  return parseInAngles<CadenceAttr>(
+      parser, [&](CadenceAttr &value) { return parseCadence(parser, value); });
 }
 
 void CadenceAttr::print(AsmPrinter &printer) const {
+  printer << '<' << toString(getValue()) << '>';
+}
+
+Attribute SelectionRuleAttr::parse(AsmParser &parser, Type) {
+  return parseInAngles<SelectionRuleAttr>(
+      parser,
+      [&](SelectionRuleAttr &value) { return parseSelected(parser, value); });
+}
+
+void SelectionRuleAttr::print(AsmPrinter &printer) const {
   printer << '<';
-  printCadence(printer, *this);
+  printSelected(printer, *this);
   printer << '>';
 }
 
-/// The numbers that each kind has; all others are zero.
-LogicalResult CadenceAttr::verify(EmitError emitError, CadenceKind kind,
-                                  RatioAttr fraction, int64_t count,
-                                  int64_t period, int64_t step, int64_t seed,
-                                  int64_t from, bool inBlock, bool afterEos) {
-  bool hasCount = false, hasPeriod = false, hasStep = false, hasSeed = false;
-  bool hasFraction = false;
-  switch (kind) {
-  case CadenceKind::Never:
-    break;
-  case CadenceKind::Every:
-    hasPeriod = true;
-    break;
-  case CadenceKind::First:
-    hasCount = true;
-    break;
-  case CadenceKind::At:
-    (fraction ? hasFraction : hasStep) = true;
-    break;
-  case CadenceKind::Random:
-    hasSeed = true;
-    [[fallthrough]];
-  case CadenceKind::Uniform:
-  case CadenceKind::Power:
-    hasFraction = hasCount = true;
-    break;
-  }
-  StringRef name = stringifyCadenceKind(kind);
-  auto check = [&](bool has, StringRef what, int64_t value) -> LogicalResult {
-    if (has)
-      return checkCount(emitError, ("the " + what + " of " + name).str(),
-                        value);
-    if (value != 0)
-      return emitError() << name << " has no " << what << ", found " << value;
-    return success();
-  };
-  // C1: counts, periods and absolute steps are from 1 to 2147483647.
-  if (failed(check(hasCount, "count", count)) ||
-      failed(check(hasPeriod, "period", period)) ||
-      failed(check(hasStep, "step", step)))
-    return failure();
-  if (hasFraction != static_cast<bool>(fraction))
-    return emitError() << name
-                       << (hasFraction ? " needs a ratio" : " has no ratio");
-  // P1: fractions are at most 1.
-  if (fraction && failed(checkRatio(emitError, "a ratio", fraction)))
-    return failure();
-  bool hasFrom = hasPeriod || (kind == CadenceKind::At && fraction);
-  if (hasFrom && failed(checkCount(emitError,
-                                   hasPeriod ? "the first step of every"
-                                             : "the step after a fraction",
-                                   from)))
-    return failure();
-  if (!hasFrom && from != 1)
-    return emitError() << "only every and a fraction of at begin later, found "
-                       << from;
-  // C3: there must be steps to count.
-  if (inBlock && kind == CadenceKind::Never)
-    return emitError() << "never has no steps to count in a block";
-  if (afterEos && kind == CadenceKind::Never)
-    return emitError() << "never has no steps, also after EOS";
-  // C2: seeds are not negative.
-  if (seed < 0 || (!hasSeed && seed != 0))
-    return emitError() << (hasSeed ? "a seed must not be negative, found "
-                                   : "only random has a seed, found ")
-                       << seed;
-  return success();
+Attribute CommitRuleAttr::parse(AsmParser &parser, Type) {
+  return parseInAngles<CommitRuleAttr>(parser, [&](CommitRuleAttr &value) {
+    return parseCommitRule(parser, value,
+                           [] { return ParseResult(success()); });
+  });
 }
 
-bool CadenceAttr::includesFirstStep() const {
-  return ::heddle::bundle::includesFirst(toBundle(*this));
-}
-
-bool CadenceAttr::startsNoLaterThan(CadenceAttr other) const {
-  return ::heddle::bundle::startsNoLater(toBundle(*this), toBundle(other));
-}
-
-bool CadenceAttr::includesAllOf(CadenceAttr other) const {
-  return ::heddle::bundle::includesAll(toBundle(*this), toBundle(other));
+void CommitRuleAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printCommitRule(printer, *this, [] {});
+  printer << '>';
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,7 +16,6 @@ using namespace mlir;
 using namespace mlir::heddle;
 
 #include "heddle/Dialect/Heddle/IR/HeddleDialect.cpp.inc"
-#include "heddle/Dialect/Heddle/IR/HeddleEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "heddle/Dialect/Heddle/IR/HeddleAttrs.cpp.inc"

@@ -17,17 +17,12 @@ using namespace mlir::heddle;
 
 CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
   auto op = cadence ? cadence.getDefiningOp<CadenceOp>() : CadenceOp();
-  return op ? op.getValue() : CadenceAttr();
+  return op ? op.getValueAttr() : CadenceAttr();
 }
 
 bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
-  return a == b ||
-         (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
-          a.getKeep() == b.getKeep() && a.getGroup() == b.getGroup() &&
-          a.getRounding() == b.getRounding() &&
-          a.getScorer() == b.getScorer() && a.getKind() == b.getKind() &&
-          a.getIsolation() == b.getIsolation() &&
-          a.getScale() == b.getScale() && a.getPerKvHead() == b.getPerKvHead());
+  return a == b || (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
+                    a.getRule() == b.getRule());
 }
 
 // Unions that share operands can be exponentially many paths, and long chains:

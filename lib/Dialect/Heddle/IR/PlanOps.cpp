@@ -15,9 +15,6 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
-static_assert(minGroup == ::heddle::bundle::minGroup &&
-              maxGroup == ::heddle::bundle::maxGroup);
-
 std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
                                         int64_t headDim) {
   return ::heddle::bundle::variantSymbol(kernel, elementType, headDim);
@@ -30,12 +27,12 @@ std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
 LogicalResult PlanOp::verifyRegions() {
   // N1: a plan holds selections, kernels, rules and a program of rows and keys.
   for (Operation &op : *getBody())
-    if (!isa<SelectionOp, KernelOp, RuleOp, PositionSetOp, VisibleSetOp, PassOp,
-             ReuseOp, CommitRuleOp>(op))
+    if (!isa<SelectionOp, KernelOp, RuleOp>(op) &&
+        !(op.getName().getRegisteredInfo() &&
+          isOfSchedules(*op.getName().getRegisteredInfo())))
       return op.emitOpError("does not belong in a heddle.plan");
-  if (failed(verifyOnlyOne<VisibleSetOp>(*this)) ||
-      failed(verifyOnlyOne<ReuseOp>(*this)) ||
-      failed(verifyCommits<CommitRuleOp>(*this)))
+  if (failed(verifyOnlyOne<VisibleOp>(*this)) ||
+      failed(verifyOnlyOne<ReuseOp>(*this)) || failed(verifyCommits(*this)))
     return failure();
 
   // N2: one default rule; the others name disjoint layers.
@@ -60,10 +57,8 @@ LogicalResult PlanOp::verifyRegions() {
 }
 
 //===----------------------------------------------------------------------===//
-// SelectionOp, KernelOp
+// KernelOp
 //===----------------------------------------------------------------------===//
-
-LogicalResult SelectionOp::verify() { return verifySelection(*this); }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
@@ -73,7 +68,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
-  std::optional<KernelKind> kind = symbolizeKernelKind(word);
+  std::optional<KernelKind> kind = wordOf<KernelKind>(word);
   if (!kind)
     return parser.emitError(loc, "a kernel is attention or select");
   properties.kind = KernelKindAttr::get(context, *kind);
@@ -120,7 +115,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 void KernelOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
-  printer << ' ' << stringifyKernelKind(getKind());
+  printer << ' ' << spelled(getKind());
   if (isAttention()) {
     printer << ' ';
     printTerms(printer, getTerms());
@@ -131,7 +126,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
             << getGroup().value_or(0)
             << (getPerKvHead() ? ", per_kv_head)" : ")");
     if (std::optional<Scorer> scorer = getScorer())
-      printer << " by " << stringifyScorer(*scorer);
+      printer << " by " << spelled(*scorer);
   }
   printScores(printer, *this, getScores());
   printer.printOptionalAttrDict((*this)->getAttrs(),
@@ -188,21 +183,20 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
         lookUp<SelectionOp>(symbols, *this, name, "heddle.selection");
     if (!selection)
       return failure();
+    const ::heddle::bundle::Selection rule = selection.getRule();
     auto blocks = dyn_cast<BlocksTermAttr>(term);
-    if (static_cast<bool>(blocks) !=
-        (selection.getKind() == SelectionKind::Blocks))
+    if (static_cast<bool>(blocks) != (rule.kind == SelectionKind::Blocks))
       return emitOpError("reads ")
                  .append(name, blocks ? " as blocks" : " as columns",
-                         ", it is of ",
-                         stringifySelectionKind(selection.getKind()))
+                         ", it is of ", spelled(rule.kind))
                  .attachNote(selection.getLoc())
              << "the selection is here";
     int64_t group =
         blocks ? blocks.getSize() : cast<ColumnsTermAttr>(term).getGroup();
-    if (group != static_cast<int64_t>(selection.getGroup()))
+    if (group != rule.group)
       return emitOpError("reads ")
                  .append(name, " in groups of ", group,
-                         ", it is made in groups of ", selection.getGroup())
+                         ", it is made in groups of ", rule.group)
                  .attachNote(selection.getLoc())
              << "the selection is here";
   }
@@ -281,115 +275,18 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
       lookUp<KernelOp>(symbols, *this, getKernelAttr(), "heddle.kernel");
   if (!selection || !kernel)
     return failure();
-  bool blocks = selection.getKind() == SelectionKind::Blocks;
-  if (!kernel.isSelect() || *kernel.getGroup() != selection.getGroup() ||
-      *kernel.getScorer() != selection.getScorer() ||
-      kernel.getBlocks() != blocks ||
-      kernel.getPerKvHead() != selection.getPerKvHead()) {
+  const ::heddle::bundle::Selection rule = selection.getRule();
+  bool blocks = rule.kind == SelectionKind::Blocks;
+  if (!kernel.isSelect() ||
+      static_cast<int64_t>(*kernel.getGroup()) != rule.group ||
+      *kernel.getScorer() != rule.scorer || kernel.getBlocks() != blocks ||
+      kernel.getPerKvHead() != rule.perKvHead) {
     InFlightDiagnostic error = emitOpError("needs a select kernel of ");
-    error << (blocks ? "blocks of " : "group ") << selection.getGroup()
-          << (selection.getPerKvHead() ? " per key/value head" : "") << " by "
-          << stringifyScorer(selection.getScorer());
+    error << (blocks ? "blocks of " : "group ") << rule.group
+          << (rule.perKvHead ? " per key/value head" : "") << " by "
+          << spelled(rule.scorer);
     error.attachNote(kernel.getLoc()) << "the kernel is here";
     return error;
   }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Rows, keys, reuse, commit
-//===----------------------------------------------------------------------===//
-
-// N11: each form has its own parameters.
-LogicalResult PositionSetOp::verify() {
-  StringRef name = stringifyPositionsKind(getKind());
-  PositionsKind kind = getKind();
-  bool made = isMadeOfSets(kind);
-  if (made ? getOf().empty() : !getOf().empty())
-    return emitOpError() << name
-                         << (made ? " needs a set"
-                                  : " is made of no other set");
-  if (kind == PositionsKind::Fixed && getOf().size() != 1)
-    return emitOpError("fixes exactly one set");
-  if ((kind == PositionsKind::Hull || kind == PositionsKind::Leading ||
-       kind == PositionsKind::Predicting || kind == PositionsKind::Last) &&
-      getOf().size() != 1)
-    return emitOpError("is made of exactly one set");
-  bool neighbors = kind == PositionsKind::Neighbors;
-  if (neighbors && getOf().size() != 2)
-    return emitOpError(
-        "needs two sets: whose neighbors, and among which positions");
-  if (kind == PositionsKind::Except && getOf().size() != 2)
-    return emitOpError("needs two sets: of which positions, and without which");
-  bool counted = neighbors || kind == PositionsKind::Last;
-  bool counts = kind == PositionsKind::Undecoded ||
-                kind == PositionsKind::Committed || counted;
-  int64_t count = static_cast<int64_t>(getCount());
-  if (count < (counted ? 1 : 0) || (!counts && count > 0) ||
-      count > ::heddle::bundle::maxCount)
-    return emitOpError() << name
-                         << " has no count, or one out of range: " << count;
-  bool dated = kind == PositionsKind::Fixed ||
-               (kind == PositionsKind::Committed && count == 0);
-  if (dated != static_cast<bool>(getCadenceAttr()))
-    return emitOpError() << name
-                         << (dated ? " needs a cadence" : " has no cadence");
-  return success();
-}
-
-// N12: sets are made of sets that stand before them.
-LogicalResult PositionSetOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  for (auto part : getOf().getAsRange<FlatSymbolRefAttr>()) {
-    auto set =
-        lookUp<PositionSetOp>(symbols, *this, part, "heddle.position_set");
-    if (!set)
-      return failure();
-    if (!set->isBeforeInBlock(*this))
-      return emitOpError("is made of ")
-                 .append(part, ", which must stand before it")
-                 .attachNote(set.getLoc())
-             << "the set is here";
-  }
-  return success();
-}
-
-LogicalResult VisibleSetOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return success(static_cast<bool>(lookUp<PositionSetOp>(
-      symbols, *this, getSetAttr(), "heddle.position_set")));
-}
-
-LogicalResult PassOp::verify() {
-  return verifyExact(*this, static_cast<bool>(getAmongAttr()));
-}
-
-LogicalResult PassOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  for (FlatSymbolRefAttr name : {getRowsAttr(), getAmongAttr()})
-    if (name &&
-        !lookUp<PositionSetOp>(symbols, *this, name, "heddle.position_set"))
-      return failure();
-  return success();
-}
-
-LogicalResult CommitRuleOp::verify() { return verifyCommit(*this); }
-
-LogicalResult CommitRuleOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return success(!getWithinAttr() ||
-                 lookUp<PositionSetOp>(symbols, *this, getWithinAttr(),
-                                       "heddle.position_set"));
-}
-
-// U1: something is kept.
-LogicalResult ReuseOp::verify() {
-  if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
-    return emitOpError("keeps nothing; name kv, context, output or ffn");
-  if (getBeforeRope() && !getKv())
-    return emitOpError("keeps no keys, so none before RoPE");
-  return success();
-}
-
-LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {
-  if (!op.getBeforeRope())
-    return failure();
-  rewriter.modifyOpInPlace(op, [&] { op.setBeforeRope(false); });
   return success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,6 +15,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 static bool isAll(Value set) {
   auto op = set ? set.getDefiningOp<PositionsOp>() : PositionsOp();
@@ -128,29 +130,48 @@ void ExceptOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), stringifyPositionsKind(getKind()));
+  setName(getResult(), spelled(getKind()));
 }
 
+namespace {
+/// Hears which parts a form has, and what its number may be.
+struct Parts {
+  static constexpr bool writes = true;
+  bool dated = false;
+  bundle::detail::Range count = {0, 0};
+
+  template <typename T, typename R>
+  void operator()(const char *, const T &, R rule) {
+    if constexpr (std::is_same_v<T, bundle::Cadence>)
+      dated = true;
+    else
+      count = valueRule(rule);
+  }
+  bool has(const char *, bool needed, const char * = "") { return needed; }
+};
+} // namespace
+
 LogicalResult PositionsOp::verify() {
-  PositionsKind kind = getKind();
-  StringRef name = stringifyPositionsKind(kind);
-  if (isMadeOfSets(kind))
+  bundle::Positions value;
+  value.kind = getKind();
+  value.count = static_cast<int64_t>(getCount());
+  StringRef name = spelled(getKind());
+  if (value.isMadeOfSets())
     return emitOpError() << name << " is an op of its own";
-  int64_t count = static_cast<int64_t>(getCount());
-  bool counts =
-      kind == PositionsKind::Undecoded || kind == PositionsKind::Committed;
-  if (!counts && count != 0)
-    return emitOpError() << name << " has no count, found " << count;
-  // C1, but that undecoded without a number has none.
-  if (count != 0 &&
-      failed(checkCount([&] { return emitOpError(); },
-                        "the number of positions or steps", count)))
+  Parts parts;
+  bundle::detail::fieldsOfForm(parts, value);
+  // C1, but that a form may have no number.
+  if (value.count != 0 && parts.count.high == 0)
+    return emitOpError() << name << " has no count, found " << value.count;
+  if (failed(checkCount([&] { return emitOpError(); },
+                        "the number of positions or steps", value.count,
+                        parts.count.low, parts.count.high)))
     return failure();
-  bool dated = kind == PositionsKind::Committed && count == 0;
-  if (dated != static_cast<bool>(getSince()))
+  if (parts.dated != static_cast<bool>(getSince()))
     return emitOpError() << name
-                         << (dated ? " needs a number of steps or a cadence"
-                                   : " has no cadence");
+                         << (parts.dated ? " needs a number of steps or a "
+                                           "cadence"
+                                         : " has no cadence");
   return success();
 }
 
@@ -166,7 +187,7 @@ OpFoldResult FixOp::fold(FoldAdaptor) {
                              positions.getKind() == PositionsKind::Response);
   // What a cadence without a first step means is an error, not a span.
   CadenceAttr cadence = cadenceOf(getCadence());
-  return still && cadence && cadence.includesFirstStep()
+  return still && cadence && bundle::includesFirst(cadence.getValue())
              ? OpFoldResult(getPositions())
              : OpFoldResult();
 }
@@ -213,7 +234,21 @@ LogicalResult VisibleOp::canonicalize(VisibleOp op, PatternRewriter &rewriter) {
 }
 
 LogicalResult RecomputeOp::verify() {
-  return verifyExact(*this, static_cast<bool>(getAmong()));
+  StringRef name = spelled(getExact());
+  const bool all = getExact() == Exact::All;
+  const bool share = getExact() == Exact::LeastSimilar;
+  const bool hasAmong = static_cast<bool>(getAmong());
+  if (all == static_cast<bool>(getRatioAttr()))
+    return emitOpError() << name << (all ? " has no ratio" : " needs a ratio");
+  if (hasAmong != share)
+    return emitOpError() << name
+                         << (hasAmong ? " compares no set of positions"
+                                      : " needs the positions to compare");
+  // R7: a cosine's bound, or a share.
+  return all ? success()
+             : checkRatio([&] { return emitOpError(); },
+                          share ? "a fraction" : "the bound of a cosine",
+                          *getRatio(), share ? 1 : bundle::maxBelow);
 }
 
 LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
@@ -224,4 +259,18 @@ LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
   return success();
 }
 
-LogicalResult CommitOp::verify() { return verifyCommit(*this); }
+// U1: something is kept.
+LogicalResult ReuseOp::verify() {
+  if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
+    return emitOpError("keeps nothing; name kv, context, output or ffn");
+  if (getBeforeRope() && !getKv())
+    return emitOpError("keeps no keys, so none before RoPE");
+  return success();
+}
+
+LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {
+  if (!op.getBeforeRope())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setBeforeRope(false); });
+  return success();
+}

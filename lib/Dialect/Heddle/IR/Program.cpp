@@ -20,120 +20,14 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
-//===----------------------------------------------------------------------===//
-// Attributes
-//===----------------------------------------------------------------------===//
-
-/// The dialect's enumerations have the bundle's cases in the bundle's order.
-template <typename To, typename From> static To convert(From value) {
-  return static_cast<To>(value);
-}
-#define HEDDLE_SAME(DIALECT, BUNDLE)                                           \
-  static_assert(static_cast<int>(DIALECT) == static_cast<int>(bundle::BUNDLE))
-HEDDLE_SAME(CadenceKind::Never, Cadence::Kind::Never);
-HEDDLE_SAME(CadenceKind::At, Cadence::Kind::At);
-HEDDLE_SAME(CadenceKind::Power, Cadence::Kind::Power);
-HEDDLE_SAME(KeepRule::FloorPlusOne, KeepRule::FloorPlusOne);
-HEDDLE_SAME(SelectionKind::Blocks, Selection::Kind::Blocks);
-HEDDLE_SAME(Isolation::Spans, Selection::Isolation::Spans);
-HEDDLE_SAME(Isolation::Filtered, Selection::Isolation::Filtered);
-HEDDLE_SAME(Scale::Heads, Selection::Scale::Heads);
-HEDDLE_SAME(PositionsKind::Response, Positions::Kind::Response);
-HEDDLE_SAME(PositionsKind::FromBlock, Positions::Kind::FromBlock);
-HEDDLE_SAME(PositionsKind::Committed, Positions::Kind::Committed);
-HEDDLE_SAME(PositionsKind::Next, Positions::Kind::Next);
-HEDDLE_SAME(PositionsKind::Fixed, Positions::Kind::Fixed);
-HEDDLE_SAME(PositionsKind::Neighbors, Positions::Kind::Neighbors);
-HEDDLE_SAME(PositionsKind::Predicting, Positions::Kind::Predicting);
-HEDDLE_SAME(PositionsKind::Except, Positions::Kind::Except);
-HEDDLE_SAME(PositionsKind::Last, Positions::Kind::Last);
-HEDDLE_SAME(Exact::Salient, Pass::Exact::Salient);
-HEDDLE_SAME(Exact::LeastSimilar, Pass::Exact::LeastSimilar);
-HEDDLE_SAME(Exact::SalientFfn, Pass::Exact::SalientFfn);
-HEDDLE_SAME(ReusedAttention::Context, Reuse::Attention::Context);
-HEDDLE_SAME(ReusedAttention::Output, Reuse::Attention::Output);
-HEDDLE_SAME(CommitKind::Factor, CommitRule::Kind::Factor);
-HEDDLE_SAME(CommitKind::RandomOrder, CommitRule::Kind::RandomOrder);
-HEDDLE_SAME(CommitKind::Timesteps, CommitRule::Kind::Timesteps);
-HEDDLE_SAME(CommitKind::Even, CommitRule::Kind::Even);
-HEDDLE_SAME(CommitKind::EvenAbove, CommitRule::Kind::EvenAbove);
-#undef HEDDLE_SAME
-
-bundle::Ratio mlir::heddle::toBundle(RatioAttr ratio) {
-  return ratio ? bundle::Ratio{ratio.getNum(), ratio.getDen()}
-               : bundle::Ratio{};
-}
-
-bundle::Cadence mlir::heddle::toBundle(CadenceAttr cadence) {
-  bundle::Cadence result;
-  result.kind = convert<bundle::Cadence::Kind>(cadence.getKind());
-  result.fraction = toBundle(cadence.getFraction());
-  result.count = cadence.getCount();
-  result.period = cadence.getPeriod();
-  result.step = cadence.getStep();
-  result.seed = cadence.getSeed();
-  result.from = cadence.getFrom();
-  result.inBlock = cadence.getInBlock();
-  result.afterEos = cadence.getAfterEos();
-  return result;
-}
-
-CadenceAttr mlir::heddle::fromBundle(MLIRContext *context,
-                                     const bundle::Cadence &cadence) {
-  RatioAttr fraction;
-  if (cadence.fraction.num > 0)
-    fraction =
-        RatioAttr::get(context, cadence.fraction.num, cadence.fraction.den);
-  return CadenceAttr::get(context, convert<CadenceKind>(cadence.kind), fraction,
-                          cadence.count, cadence.period, cadence.step,
-                          cadence.seed, cadence.from, cadence.inBlock,
-                          cadence.afterEos);
-}
-
-static bundle::When on(const bundle::Cadence &cadence) {
-  return {bundle::When::Kind::On, cadence};
-}
-
-/// SelectOp and SelectionOp have the same accessors but for the cadence.
+/// The selection of an op that has a rule for one.
 template <typename OpTy>
-static bundle::Selection exportSelection(OpTy op, StringRef name,
-                                         CadenceAttr cadence) {
-  bundle::Selection result;
+static bundle::Selection selectionOf(OpTy op, StringRef name,
+                                     CadenceAttr cadence) {
+  bundle::Selection result = op.getRule();
   result.name = name.str();
-  result.kind = convert<bundle::Selection::Kind>(op.getKind());
-  result.keep = toBundle(op.getKeep());
-  result.rule = convert<bundle::KeepRule>(op.getRounding());
-  result.group = static_cast<int64_t>(op.getGroup());
-  result.scorer = stringifyScorer(op.getScorer()).str();
-  result.cadence = toBundle(cadence);
-  result.isolation = convert<bundle::Selection::Isolation>(op.getIsolation());
-  result.scale = convert<bundle::Selection::Scale>(op.getScale());
-  result.perKvHead = op.getPerKvHead();
+  result.cadence = cadence.getValue();
   return result;
-}
-
-static bundle::Reuse reuseOf(ReuseOp op) {
-  return {op.getKv(), convert<bundle::Reuse::Attention>(op.getAttention()),
-          op.getFfn()};
-}
-
-/// RecomputeOp and PassOp, CommitOp and CommitRuleOp: what they have alike.
-template <typename OpTy> static void setExact(OpTy op, bundle::Pass &pass) {
-  pass.exact = convert<bundle::Pass::Exact>(op.getExact());
-  pass.alone = op.getAlone();
-  bundle::Ratio ratio = toBundle(op.getRatioAttr());
-  (pass.comparesContexts() ? pass.below : pass.keep) = ratio;
-}
-template <typename OpTy> static bundle::CommitRule commitOf(OpTy op) {
-  bundle::CommitRule rule;
-  rule.kind = convert<bundle::CommitRule::Kind>(op.getKind());
-  rule.ratio = toBundle(op.getRatioAttr());
-  rule.count = static_cast<int64_t>(op.getCount().value_or(0));
-  rule.lastAlone = op.getLastAlone();
-  rule.leastPasses = static_cast<int64_t>(op.getPasses().value_or(1));
-  rule.stopAtEos = op.getStopAtEos();
-  rule.narrows = op.getNarrows();
-  return rule;
 }
 
 /// The rule of some steps, or without a cadence that of the others.
@@ -146,16 +40,12 @@ static void addCommit(Program &program, Operation *op, bundle::CommitRule rule,
   program.commits.push_back(op);
 }
 
-//===----------------------------------------------------------------------===//
-// Of a schedule
-//===----------------------------------------------------------------------===//
-
 namespace {
 
-/// Makes the program of a schedule.
+/// Makes the program of a schedule or plan.
 class Reader {
 public:
-  explicit Reader(ScheduleOp schedule) : schedule(schedule) {}
+  explicit Reader(Operation *op) : body(op->getRegion(0).front()) {}
 
   FailureOr<Program> read();
 
@@ -164,19 +54,19 @@ private:
   LogicalResult addSet(Operation *op);
   LogicalResult addPass(RecomputeOp op);
   void addSelections();
+  void addRefreshes();
   FailureOr<int64_t> indexOf(Value set) const {
-    auto it = indices.find(set);
-    if (it == indices.end())
+    auto it = program.sets.find(set);
+    if (it == program.sets.end())
       return failure();
     return it->second;
   }
   /// The same; -1 for no set and for all positions.
   FailureOr<int64_t> indexOrAll(Value set) const;
 
-  ScheduleOp schedule;
+  Block &body;
   Program program;
   SmallPtrSet<Operation *, 16> used;
-  llvm::DenseMap<Value, int64_t> indices;
 };
 
 } // namespace
@@ -185,7 +75,7 @@ private:
 static bool isIdle(CommitOp commit) {
   return llvm::any_of(commit.getOn(), [](Value on) {
     CadenceAttr cadence = cadenceOf(on);
-    return cadence && cadence.getKind() == CadenceKind::Never;
+    return cadence && cadence.getValue().kind == CadenceKind::Never;
   });
 }
 
@@ -193,7 +83,7 @@ static bool isIdle(CommitOp commit) {
 /// dominance is verified later.
 void Reader::findUsed() {
   SmallVector<Value> left;
-  for (Operation &op : *schedule.getBody()) {
+  for (Operation &op : body) {
     auto commit = dyn_cast<CommitOp>(op);
     if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp>(op))
       llvm::append_range(left, op.getOperands());
@@ -221,7 +111,7 @@ LogicalResult Reader::addSet(Operation *op) {
   bundle::Positions set;
   Value cadence;
   if (auto positions = dyn_cast<PositionsOp>(op)) {
-    set.kind = convert<Kind>(positions.getKind());
+    set.kind = positions.getKind();
     set.count = static_cast<int64_t>(positions.getCount());
     cadence = positions.getSince();
   } else {
@@ -254,7 +144,7 @@ LogicalResult Reader::addSet(Operation *op) {
     CadenceAttr attr = cadenceOf(cadence);
     if (!attr)
       return failure();
-    set.cadence = toBundle(attr);
+    set.cadence = attr.getValue();
   }
   std::vector<bundle::Positions> &sets = program.manifest.positions;
   // As the canonical form has it, which the verifier can't wait for.
@@ -269,7 +159,7 @@ LogicalResult Reader::addSet(Operation *op) {
   else if (set.kind == Kind::Intersect && !set.of.empty())
     set = {};
   auto alike = std::find(sets.begin(), sets.end(), set);
-  indices[op->getResult(0)] = alike - sets.begin();
+  program.sets[op->getResult(0)] = alike - sets.begin();
   if (alike == sets.end()) {
     sets.push_back(std::move(set));
     program.positions.push_back(op);
@@ -283,7 +173,7 @@ static LogicalResult addConditions(OperandRange cadences,
     CadenceAttr attr = cadenceOf(cadence);
     if (!attr)
       return failure();
-    when.push_back(on(toBundle(attr)));
+    when.push_back({bundle::When::Kind::On, attr.getValue()});
   }
   return success();
 }
@@ -299,7 +189,10 @@ LogicalResult Reader::addPass(RecomputeOp op) {
     return failure();
   pass.rows = *rows;
   pass.among = *among;
-  setExact(op, pass);
+  pass.exact = op.getExact();
+  pass.alone = op.getAlone();
+  if (RatioAttr ratio = op.getRatioAttr())
+    (pass.comparesContexts() ? pass.below : pass.keep) = ratio.getValue();
   // A cosine is never more than 1: every row is salient.
   if (pass.comparesContexts() && pass.below.num > pass.below.den) {
     pass.exact = bundle::Pass::Exact::All;
@@ -310,9 +203,15 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   return success();
 }
 
-/// Selections that are read, and the passes that their refreshes ask for.
+/// Those of a plan, or of a schedule those that are read.
 void Reader::addSelections() {
-  for (auto attend : schedule.getOps<AttendOp>()) {
+  auto add = [&](Operation *op, bundle::Selection selection) {
+    program.selections.push_back(op);
+    program.manifest.selections.push_back(std::move(selection));
+  };
+  for (auto op : body.getOps<SelectionOp>())
+    add(op, selectionOf(op, op.getSymName(), op.getCadenceAttr()));
+  for (auto attend : body.getOps<AttendOp>()) {
     PairSet pairs = PairSet::of(attend.getPairs());
     if (!attend.getPairs() || pairs.dense)
       continue;
@@ -321,20 +220,22 @@ void Reader::addSelections() {
       bool known = llvm::any_of(program.selections, [&](Operation *other) {
         return sameSelection(select, cast<SelectOp>(other));
       });
-      if (known || !cadence)
-        continue;
-      program.selections.push_back(select);
-      program.manifest.selections.push_back(
-          exportSelection(select, select.getName().value_or(""), cadence));
+      if (!known && cadence)
+        add(select,
+            selectionOf(select, select.getName().value_or(""), cadence));
     }
   }
+}
+
+/// The passes that the refreshes of a schedule's selections ask for.
+void Reader::addRefreshes() {
   std::vector<bundle::Pass> &passes = program.manifest.passes;
-  if (passes.empty())
+  if (passes.empty() || !isa<ScheduleOp>(body.getParentOp()))
     return;
   size_t front = 0;
-  for (Operation *select : program.selections) {
-    bundle::When refresh =
-        on(toBundle(cadenceOf(cast<SelectOp>(select).getCadence())));
+  for (auto [op, selection] :
+       llvm::zip_equal(program.selections, program.manifest.selections)) {
+    const bundle::When refresh = {bundle::When::Kind::On, selection.cadence};
     // Nothing to add if one of the passes in front does it already.
     bool there = false;
     for (const bundle::Pass &pass : passes) {
@@ -347,20 +248,20 @@ void Reader::addSelections() {
     bundle::Pass whole;
     whole.when = {refresh};
     passes.insert(passes.begin() + static_cast<ptrdiff_t>(front), whole);
-    program.passes.insert(program.passes.begin() + front, select);
+    program.passes.insert(program.passes.begin() + front, op);
     ++front;
   }
 }
 
 FailureOr<Program> Reader::read() {
   findUsed();
-  for (Operation &op : *schedule.getBody())
+  for (Operation &op : body)
     if (isa<PositionsOp, UnionOp, IntersectOp, ExceptOp, FixOp, NeighborsOp,
             LastOp, HullOp, LeadingOp, PredictingOp>(op) &&
         used.contains(&op))
       if (failed(addSet(&op)))
         return failure();
-  for (Operation &op : *schedule.getBody()) {
+  for (Operation &op : body) {
     FailureOr<int64_t> index = -1;
     if (auto visible = dyn_cast<VisibleOp>(op)) {
       index = indexOrAll(visible.getPositions());
@@ -369,15 +270,16 @@ FailureOr<Program> Reader::read() {
         CadenceAttr attr = cadenceOf(visible.getAllOn());
         if (!attr)
           return failure();
-        program.manifest.allVisible = toBundle(attr);
+        program.manifest.allVisible = attr.getValue();
       }
       program.visible = visible;
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
-      program.manifest.reuse = reuseOf(reuse);
+      program.manifest.reuse = {reuse.getKv(), reuse.getAttention(),
+                                reuse.getFfn()};
       program.reuse = reuse;
     } else if (auto commit = dyn_cast<CommitOp>(op);
                commit && !isIdle(commit)) {
-      bundle::CommitRule rule = commitOf(commit);
+      bundle::CommitRule rule = commit.getRule();
       if (commit.getWithin())
         index = indexOf(commit.getWithin());
       rule.within = succeeded(index) ? *index : -1;
@@ -393,73 +295,12 @@ FailureOr<Program> Reader::read() {
       return failure();
   }
   addSelections();
+  addRefreshes();
   return std::move(program);
 }
 
-FailureOr<Program> Program::of(ScheduleOp schedule) {
-  return Reader(schedule).read();
-}
-
-//===----------------------------------------------------------------------===//
-// Of a plan
-//===----------------------------------------------------------------------===//
-
-Program Program::of(PlanOp plan) {
-  Program program;
-  llvm::StringMap<int64_t> indices;
-  auto indexOf = [&](FlatSymbolRefAttr name) {
-    return name ? indices.lookup(name.getValue()) : int64_t(-1);
-  };
-  auto conditions = [](ArrayAttr cadences) {
-    std::vector<bundle::When> when;
-    for (auto cadence : cadences.getAsRange<CadenceAttr>())
-      when.push_back(on(toBundle(cadence)));
-    return when;
-  };
-  for (auto op : plan.getOps<PositionSetOp>()) {
-    bundle::Positions set;
-    set.kind = convert<bundle::Positions::Kind>(op.getKind());
-    set.count = static_cast<int64_t>(op.getCount());
-    if (CadenceAttr cadence = op.getCadenceAttr())
-      set.cadence = toBundle(cadence);
-    for (auto part : op.getOf().getAsRange<FlatSymbolRefAttr>())
-      set.of.push_back(indexOf(part));
-    indices[op.getSymName()] = static_cast<int64_t>(program.positions.size());
-    program.manifest.positions.push_back(std::move(set));
-    program.positions.push_back(op);
-  }
-  for (Operation &op : *plan.getBody())
-    llvm::TypeSwitch<Operation *>(&op)
-        .Case([&](SelectionOp selection) {
-          program.manifest.selections.push_back(exportSelection(
-              selection, selection.getSymName(), selection.getCadence()));
-          program.selections.push_back(selection);
-        })
-        .Case([&](VisibleSetOp visible) {
-          program.manifest.visible = indexOf(visible.getSetAttr());
-          if (CadenceAttr allOn = visible.getAllOnAttr())
-            program.manifest.allVisible = toBundle(allOn);
-          program.visible = visible;
-        })
-        .Case([&](ReuseOp reuse) {
-          program.manifest.reuse = reuseOf(reuse);
-          program.reuse = reuse;
-        })
-        .Case([&](CommitRuleOp commit) {
-          bundle::CommitRule rule = commitOf(commit);
-          rule.within = indexOf(commit.getWithinAttr());
-          addCommit(program, commit, rule, conditions(commit.getOn()));
-        })
-        .Case([&](PassOp op) {
-          bundle::Pass pass;
-          pass.when = conditions(op.getOn());
-          pass.rows = indexOf(op.getRowsAttr());
-          pass.among = indexOf(op.getAmongAttr());
-          setExact(op, pass);
-          program.manifest.passes.push_back(std::move(pass));
-          program.passes.push_back(op);
-        });
-  return program;
+FailureOr<Program> Program::of(Operation *scheduleOrPlan) {
+  return Reader(scheduleOrPlan).read();
 }
 
 //===----------------------------------------------------------------------===//

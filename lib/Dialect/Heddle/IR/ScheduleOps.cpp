@@ -9,7 +9,7 @@
 #include "Parameters.h"
 #include "Verify.h"
 #include "bundle/abi/Abi.h"
-#include "bundle/program/Manifest.h"
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -27,10 +28,8 @@ void CadenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void SelectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), getName().value_or(stringifySelectionKind(getKind())));
+  setName(getResult(), getName().value_or(spelled(getRule().kind)));
 }
-
-LogicalResult SelectOp::verify() { return verifySelection(*this); }
 
 void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
@@ -149,14 +148,6 @@ void ScheduleOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBodyRegion());
 }
 
-static std::string describe(CadenceAttr cadence) {
-  std::string text;
-  llvm::raw_string_ostream(text) << cadence;
-  // #heddle.cadence<...>
-  StringRef body = text;
-  return body.drop_front(body.find('<') + 1).drop_back().str();
-}
-
 /// S2, L2: attends of disjoint layers, and last one of all others.
 static LogicalResult verifyLayers(ScheduleOp schedule) {
   SmallVector<AttendOp> attends(schedule.getOps<AttendOp>());
@@ -184,7 +175,7 @@ static LogicalResult verifyLayers(ScheduleOp schedule) {
 /// S3, S4, S5, S10 for what one attend reads.
 static LogicalResult verifyReads(AttendOp attend) {
   CadenceAttr until = cadenceOf(attend.getUntil());
-  if (until && until.getKind() == CadenceKind::Never)
+  if (until && until.getValue().kind == CadenceKind::Never)
     return attend
                .emitOpError("is dense until a cadence that never comes; "
                             "write `attend dense`")
@@ -208,27 +199,31 @@ static LogicalResult verifyReads(AttendOp attend) {
            << ::heddle::abi::maxIndexLists;
 
   for (SelectOp select : set.selections) {
-    CadenceAttr refreshed = cadenceOf(select.getCadence());
+    CadenceAttr cadence = cadenceOf(select.getCadence());
+    if (!cadence)
+      continue; // the verifier of dominance reports it
+    const bundle::Cadence refreshed = cadence.getValue();
+    const bool first = includesFirst(refreshed);
     // At once, it is not refreshed while attention is dense.
-    const bool ready = attend.getAtOnce()
-                           ? refreshed && (until && !until.includesFirstStep()
-                                               ? refreshed.includesAllOf(until)
-                                               : refreshed.includesFirstStep())
-                           : !refreshed || refreshed.includesFirstStep() ||
-                                 (until && refreshed.startsNoLaterThan(until));
+    const bool ready =
+        !until ? first
+        : attend.getAtOnce() && !includesFirst(until.getValue())
+            ? includesAll(refreshed, until.getValue())
+            : first || (!attend.getAtOnce() &&
+                        startsNoLater(refreshed, until.getValue()));
     if (ready)
       continue;
     InFlightDiagnostic error = attend.emitOpError(
         "may read a selection before it is first made: its cadence, ");
-    const bool never = refreshed.getKind() == CadenceKind::Never;
-    error << describe(refreshed);
+    const bool never = refreshed.kind == CadenceKind::Never;
+    error << toString(refreshed);
     if (until && attend.getAtOnce() && !never)
-      error << ", may lack steps of " << describe(until)
+      error << ", may lack steps of " << toString(until.getValue())
             << ", before which `at_once` refreshes nothing";
     else
       error << (never ? ", has no steps" : ", need not include step 1");
     if (until && !attend.getAtOnce())
-      error << ", and may begin after " << describe(until);
+      error << ", and may begin after " << toString(until.getValue());
     else if (!until && !never)
       error << "; write `dense until(...) then pairs(...)` with that cadence";
     error.attachNote(select.getLoc()) << "the selection is here";
@@ -252,7 +247,7 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
   if (!attend.getPairs())
     return success();
   for (SelectOp select : PairSet::of(attend.getPairs()).selections)
-    if (select.getIsolation() == Isolation::Filtered)
+    if (select.getRule().isolation == Isolation::Filtered)
       return attend
                  .emitOpError(
                      "has scores, which isolating(filtered) can't take "
@@ -282,7 +277,7 @@ LogicalResult ScheduleOp::verifyRegions() {
   // K5, U4: one of each.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
   good &= succeeded(verifyOnlyOne<ReuseOp>(*this));
-  good &= succeeded(verifyCommits<CommitOp>(*this));
+  good &= succeeded(verifyCommits(*this));
   if (!good)
     return failure();
   FailureOr<Program> program = Program::of(*this);

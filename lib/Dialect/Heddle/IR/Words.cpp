@@ -52,11 +52,15 @@ InFlightDiagnostic mlir::heddle::wasWritten(AsmParser &parser, SMLoc loc,
   return error;
 }
 
+bool mlir::heddle::isOfSchedules(RegisteredOperationName name) {
+  return name.hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() ||
+         name.hasTrait<OpTrait::HasParent<ScheduleOp, PlanOp>::Impl>();
+}
+
 bool mlir::heddle::isValueOp(AsmParser &parser, StringRef word) {
   auto name = RegisteredOperationName::lookup(("heddle." + word).str(),
                                               parser.getContext());
-  return name && name->hasTrait<OpTrait::HasParent<ScheduleOp>::Impl>() &&
-         name->hasTrait<OpTrait::OneResult>();
+  return name && isOfSchedules(*name) && name->hasTrait<OpTrait::OneResult>();
 }
 
 ParseResult mlir::heddle::parseValue(OpAsmParser &parser,

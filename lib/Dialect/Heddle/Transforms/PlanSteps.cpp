@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -95,10 +96,9 @@ PairSet Planner::pairsOf(AttendOp attend) {
 
 /// "select_128", "select_128_per_kv_head", "select_blocks_128".
 static std::string selectName(SelectOp select) {
-  return (select.getKind() == SelectionKind::Blocks ? "select_blocks_"
-                                                    : "select_") +
-         std::to_string(select.getGroup()) +
-         (select.getPerKvHead() ? "_per_kv_head" : "");
+  const bundle::Selection rule = select.getRule();
+  return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
+         std::to_string(rule.group) + (rule.perKvHead ? "_per_kv_head" : "");
 }
 
 static bool isDense(AttendOp attend, const PairSet &pairs) {
@@ -125,12 +125,8 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   builder.setInsertionPointToEnd(result.getBody());
   auto selection = SelectionOp::create(
       builder, select.getLoc(),
-      freshName(
-          select.getName().value_or(stringifySelectionKind(select.getKind()))),
-      select.getKindAttr(), select.getKeepAttr(), select.getRoundingAttr(),
-      select.getGroupAttr(), select.getPerKvHeadAttr(), select.getScorerAttr(),
-      select.getIsolationAttr(), select.getScaleAttr(),
-      cadenceOf(select.getCadence()));
+      freshName(select.getName().value_or(spelled(select.getRule().kind))),
+      select.getRuleAttr(), cadenceOf(select.getCadence()));
   selections.push_back({select, selection});
   return selection;
 }
@@ -140,10 +136,15 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
                             ArrayRef<Attribute> terms, bool writesLse,
                             SelectOp select) {
   ArrayAttr termArray = builder.getArrayAttr(terms);
-  IntegerAttr group = select ? select.getGroupAttr() : IntegerAttr();
-  ScorerAttr scorer = select ? select.getScorerAttr() : ScorerAttr();
-  bool blocks = select && select.getKind() == SelectionKind::Blocks;
-  bool perKvHead = select && select.getPerKvHead();
+  const bundle::Selection rule =
+      select ? select.getRule() : bundle::Selection();
+  IntegerAttr group =
+      select ? builder.getI64IntegerAttr(rule.group) : IntegerAttr();
+  ScorerAttr scorer = select
+                          ? ScorerAttr::get(builder.getContext(), rule.scorer)
+                          : ScorerAttr();
+  bool blocks = rule.kind == SelectionKind::Blocks;
+  bool perKvHead = rule.perKvHead;
   const bundle::Scores function = scoresOf(*scores);
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
@@ -178,9 +179,10 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
     SelectionOp selection = selectionFor(select);
     name += "_" + selection.getSymName().str();
     auto symbol = FlatSymbolRefAttr::get(selection.getSymNameAttr());
-    int64_t group = static_cast<int64_t>(selection.getGroup());
+    const bundle::Selection rule = selection.getRule();
+    const int64_t group = rule.group;
     terms.push_back(
-        selection.getKind() == SelectionKind::Blocks
+        rule.kind == SelectionKind::Blocks
             ? Attribute(BlocksTermAttr::get(context, symbol, group))
             : Attribute(ColumnsTermAttr::get(context, symbol, group)));
   }
@@ -238,7 +240,7 @@ void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
   }
 
   CadenceAttr until = cadenceOf(attend.getUntil());
-  const bool waits = until && !until.includesFirstStep();
+  const bool waits = until && !includesFirst(until.getValue());
   if (attend.getAtOnce()) {
     if (waits)
       addPhase(loc, WhenKind::Before, until, denseAttention());
@@ -272,83 +274,47 @@ void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
   addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
 }
 
-/// Rows, keys, reuse and commit, from the bundle's form of them.
+/// Rows, keys, reuse and commit are the schedule's own ops, without those that
+/// say nothing.
 void Planner::planProgram() {
   FailureOr<Program> program = Program::of(schedule);
   if (failed(program))
     return; // the schedule's verifier has seen to it that this can't be
-  const bundle::Manifest &manifest = program->manifest;
-  MLIRContext *context = builder.getContext();
-  builder.setInsertionPointToEnd(result.getBody());
-  SmallVector<FlatSymbolRefAttr> names;
-  auto nameOf = [&](int64_t index) {
-    return index < 0 ? FlatSymbolRefAttr() : names[static_cast<size_t>(index)];
+  for (auto [value, set] : program->sets)
+    if (Operation *one = program->positions[static_cast<size_t>(set)];
+        value != one->getResult(0))
+      value.replaceAllUsesWith(one->getResult(0));
+  Block *body = result.getBody();
+  builder.setInsertionPointToEnd(body);
+  auto take = [&](Operation *op) {
+    if (op)
+      op->moveBefore(body, body->end());
   };
-  auto cadencesOf = [&](const std::vector<bundle::When> &conditions) {
-    SmallVector<Attribute> cadences;
-    for (const bundle::When &when : conditions)
-      cadences.push_back(fromBundle(context, when.cadence));
-    return builder.getArrayAttr(cadences);
-  };
-  auto ratioOf = [&](bundle::Ratio ratio) {
-    return ratio.num > 0 ? RatioAttr::get(context, ratio.num, ratio.den)
-                         : RatioAttr();
-  };
-  for (auto [set, op] :
-       llvm::zip_equal(manifest.positions, program->positions)) {
-    auto kind = static_cast<PositionsKind>(set.kind);
-    std::string name = stringifyPositionsKind(kind).str();
-    if (set.count > 0)
-      name += "_" + std::to_string(set.count);
-    SmallVector<Attribute> parts;
-    for (int64_t part : set.of)
-      parts.push_back(nameOf(part));
-    bool dated = kind == PositionsKind::Fixed ||
-                 (kind == PositionsKind::Committed && set.count == 0);
-    StringAttr symbol = freshName(name);
-    PositionSetOp::create(
-        builder, op->getLoc(), symbol, PositionsKindAttr::get(context, kind),
-        builder.getI64IntegerAttr(set.count), builder.getArrayAttr(parts),
-        dated ? fromBundle(context, set.cadence) : CadenceAttr());
-    names.push_back(FlatSymbolRefAttr::get(symbol));
+  for (auto cadence : llvm::make_early_inc_range(schedule.getOps<CadenceOp>()))
+    take(cadence);
+  for (Operation *set : program->positions)
+    take(set);
+  take(program->visible);
+  // All rows at every step is what a plan without passes means; what is kept
+  // for nobody is not kept.
+  const bool some =
+      llvm::any_of(program->manifest.passes, [](const bundle::Pass &pass) {
+        return pass.rows >= 0 || pass.exact != bundle::Pass::Exact::All;
+      });
+  if (some) {
+    for (Operation *op : program->passes)
+      if (auto select = dyn_cast<SelectOp>(op))
+        RecomputeOp::create(builder, select.getLoc(), Value(), Value(),
+                            select.getCadence(), Exact::All, RatioAttr(),
+                            /*alone=*/false);
+      else
+        take(op);
+    take(program->reuse);
+    if (program->reuse)
+      cast<ReuseOp>(program->reuse).setBeforeRope(false);
   }
-  if (manifest.visible >= 0)
-    VisibleSetOp::create(
-        builder, program->visible->getLoc(), nameOf(manifest.visible),
-        manifest.showsAll() ? fromBundle(context, manifest.allVisible)
-                            : CadenceAttr());
-  // All rows at every step is what a plan without passes means.
-  const bool all = llvm::all_of(manifest.passes, [](const bundle::Pass &pass) {
-    return pass.rows < 0 && pass.exact == bundle::Pass::Exact::All;
-  });
-  for (auto [pass, op] : llvm::zip_equal(manifest.passes, program->passes)) {
-    if (all)
-      break;
-    auto exact = static_cast<Exact>(pass.exact);
-    PassOp::create(builder, op->getLoc(), cadencesOf(pass.when),
-                   nameOf(pass.rows), ExactAttr::get(context, exact),
-                   ratioOf(pass.comparesContexts() ? pass.below : pass.keep),
-                   nameOf(pass.among), unit(pass.alone));
-  }
-  // What is kept for nobody is not kept.
-  if (program->reuse && !all) {
-    auto reuse = cast<ReuseOp>(program->reuse);
-    ReuseOp::create(builder, reuse.getLoc(), reuse.getKvAttr(),
-                    reuse.getAttentionAttr(), reuse.getFfnAttr(), UnitAttr());
-  }
-  for (auto [i, op] : llvm::enumerate(program->commits)) {
-    auto commit = cast<CommitOp>(op);
-    const bool dated = i < manifest.datedCommits.size();
-    CommitRuleOp::create(builder, commit.getLoc(), commit.getKindAttr(),
-                         commit.getRatioAttr(), commit.getCountAttr(),
-                         commit.getLastAloneAttr(),
-                         nameOf(dated ? manifest.datedCommits[i].rule.within
-                                      : manifest.commit.within),
-                         cadencesOf(dated ? manifest.datedCommits[i].when
-                                          : std::vector<bundle::When>()),
-                         commit.getPassesAttr(), commit.getStopAtEosAttr(),
-                         commit.getNarrowsAttr());
-  }
+  for (Operation *commit : program->commits)
+    take(commit);
 }
 
 void Planner::plan() {
@@ -383,6 +349,10 @@ void Planner::plan() {
   for (KernelOp kernel : kernels)
     kernel->moveBefore(firstRule);
   schedule.erase();
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*result.getBody())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }
 
 namespace {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 #include "heddle/Support/ScoreRegion.h"
@@ -54,7 +55,7 @@ static DictionaryAttr withoutName(Operation *op) {
   return attributes.getDictionary(op->getContext());
 }
 
-// N6: no two selections, no two kernels and no two sets are alike.
+// N6: no two selections and no two kernels are alike.
 LogicalResult Checker::checkDistinct() {
   llvm::DenseMap<std::pair<OperationName, Attribute>, SmallVector<Operation *>>
       seen;
@@ -64,7 +65,7 @@ LogicalResult Checker::checkDistinct() {
                           scoresOf(cast<KernelOp>(other).getScores());
   };
   for (Operation &op : *plan.getBody()) {
-    if (!isa<SelectionOp, KernelOp, PositionSetOp>(op))
+    if (!isa<SelectionOp, KernelOp>(op))
       continue;
     SmallVector<Operation *> &others =
         seen[{op.getName(), Attribute(withoutName(&op))}];
@@ -79,8 +80,7 @@ LogicalResult Checker::checkDistinct() {
   return success();
 }
 
-// N7: every kernel runs in some phase, every selection is read by a kernel,
-// every set by an op.
+// N7: every kernel runs in some phase, every selection is read by a kernel.
 LogicalResult Checker::checkUsed() {
   llvm::DenseSet<StringAttr> used;
   plan.walk([&](Operation *op) {
@@ -94,26 +94,12 @@ LogicalResult Checker::checkUsed() {
       for (Attribute term : kernel.getTerms())
         if (FlatSymbolRefAttr selection = selectionOf(term))
           used.insert(selection.getAttr());
-    if (auto set = dyn_cast<PositionSetOp>(op))
-      for (auto part : set.getOf().getAsRange<FlatSymbolRefAttr>())
-        used.insert(part.getAttr());
-    if (auto visible = dyn_cast<VisibleSetOp>(op))
-      used.insert(visible.getSetAttr().getAttr());
-    if (auto pass = dyn_cast<PassOp>(op))
-      for (FlatSymbolRefAttr set : {pass.getRowsAttr(), pass.getAmongAttr()})
-        if (set)
-          used.insert(set.getAttr());
-    if (auto commit = dyn_cast<CommitRuleOp>(op))
-      if (FlatSymbolRefAttr set = commit.getWithinAttr())
-        used.insert(set.getAttr());
   });
   for (Operation &op : *plan.getBody())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
       if (!used.contains(symbol.getNameAttr()))
         return op.emitOpError("is used by no ")
-               << (isa<KernelOp>(op)        ? "phase"
-                   : isa<PositionSetOp>(op) ? "op"
-                                            : "kernel");
+               << (isa<KernelOp>(op) ? "phase" : "kernel");
   return success();
 }
 
@@ -157,12 +143,12 @@ static bool refreshesAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
                              CadenceAttr cadence) {
   PhaseOp own = phases[reader];
   if (own.getWhen() == WhenKind::On)
-    return cadence.includesAllOf(own.getCadenceAttr());
+    return includesAll(cadence.getValue(), *own.getCadence());
   if (reader == 0)
-    return cadence.includesFirstStep();
+    return includesFirst(cadence.getValue());
   return llvm::all_of(phases.take_front(reader), [&](PhaseOp phase) {
     return phase.getWhen() == WhenKind::Before &&
-           cadence.includesAllOf(phase.getCadenceAttr());
+           includesAll(cadence.getValue(), *phase.getCadence());
   });
 }
 
@@ -181,14 +167,14 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
   if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name) &&
                                     refreshesAtFirst(phases, reader, cadence))
     return success();
-  bool isWritten = false, isReady = cadence.includesFirstStep();
+  bool isWritten = false, isReady = includesFirst(cadence.getValue());
   for (PhaseOp phase : phases.take_front(reader)) {
     if (!isWritten && !refreshes(phase, name))
       break;
     isWritten |=
         phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence;
     isReady |= phase.getWhen() == WhenKind::Before &&
-               cadence.startsNoLaterThan(phase.getCadenceAttr());
+               startsNoLater(cadence.getValue(), *phase.getCadence());
   }
   if (isWritten && isReady)
     return success();
@@ -236,8 +222,9 @@ LogicalResult Checker::check() {
   for (auto rule : plan.getOps<RuleOp>())
     if (failed(checkRule(rule)))
       return failure();
-  // N13: rows, keys, reuse and commit can be executed in every run.
-  if (failed(Program::of(plan).check()))
+  // N11: rows, keys, reuse and commit can be executed in every run.
+  FailureOr<Program> program = Program::of(plan);
+  if (failed(program) || failed(program->check()))
     return failure();
   return checkUsed();
 }

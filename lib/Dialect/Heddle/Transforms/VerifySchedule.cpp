@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 
@@ -26,19 +27,19 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   bool looks = false; // for EOS
   for (auto commit : schedule.getOps<CommitOp>()) {
     bool idle = llvm::any_of(commit.getOn(), [](Value on) {
-      return cadenceOf(on).getKind() == CadenceKind::Never;
+      return cadenceOf(on).getValue().kind == CadenceKind::Never;
     });
     if (idle)
       commit.emitWarning("has no effect: its cadence has no steps");
-    looks |= !idle && commit.getStopAtEos();
+    looks |= !idle && commit.getRule().stopAtEos;
   }
   for (auto cadence : schedule.getOps<CadenceOp>())
-    if (cadence.getValue().getAfterEos() && !looks)
+    if (cadence.getValue().afterEos && !looks)
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
     CadenceAttr until = cadenceOf(attend.getUntil());
-    if (until && until.includesFirstStep())
+    if (until && includesFirst(until.getValue()))
       attend.emitWarning("`until` has no effect: its cadence includes step 1")
               .attachNote(attend.getUntil().getLoc())
           << "the cadence is here";

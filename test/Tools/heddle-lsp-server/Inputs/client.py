@@ -147,8 +147,8 @@ VALUES = """heddle.schedule @s(share = 1/2, size = 32) {
   %w = window(4)
   %p = positions block
 """
-PLAN_LEVEL = {"plan", "rule", "phase", "kernel", "selection", "refresh", "attend_with", "pass",
-              "position_set", "visible_set", "commit_rule", "score_with", "heddle.plan"}
+PLAN_LEVEL = {"plan", "rule", "phase", "kernel", "selection", "refresh", "attend_with",
+              "score_with", "heddle.plan"}
 
 
 def test_completion(server):

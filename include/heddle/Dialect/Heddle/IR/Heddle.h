@@ -8,6 +8,9 @@
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H
 
+#include "bundle/program/Manifest.h"
+#include "bundle/program/ManifestNames.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -18,8 +21,58 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace heddle::bundle {
+llvm::hash_code hash_value(const Cadence &value);
+llvm::hash_code hash_value(const Selection &value);
+llvm::hash_code hash_value(const CommitRule &value);
+} // namespace heddle::bundle
+
+namespace mlir::heddle {
+
+// The bundle's enumerations and numbers are the dialect's.
+using ::heddle::bundle::KeepRule;
+using ::heddle::bundle::maxGroup;
+using ::heddle::bundle::minGroup;
+using CadenceKind = ::heddle::bundle::Cadence::Kind;
+using CommitKind = ::heddle::bundle::CommitRule::Kind;
+using Exact = ::heddle::bundle::Pass::Exact;
+using Isolation = ::heddle::bundle::Selection::Isolation;
+using KernelKind = ::heddle::bundle::Kernel::Kind;
+using PositionsKind = ::heddle::bundle::Positions::Kind;
+using ReusedAttention = ::heddle::bundle::Reuse::Attention;
+using Scale = ::heddle::bundle::Selection::Scale;
+using Scorer = ::heddle::bundle::Selection::Scorer;
+using SelectionKind = ::heddle::bundle::Selection::Kind;
+using WhenKind = ::heddle::bundle::When::Kind;
+
+/// How an enumerator is spelled in schedules, plans and manifests.
+template <typename E> StringRef spelled(E value) {
+  static constexpr auto names = namesOf(E());
+  return names[static_cast<size_t>(value)];
+}
+
+/// The enumerator that is spelled like this.
+template <typename E> std::optional<E> wordOf(StringRef word) {
+  static constexpr auto names = namesOf(E());
+  const auto *found = llvm::find(names, std::string_view(word));
+  return found == names.end() ? std::nullopt
+                              : std::optional<E>(E(found - names.begin()));
+}
+
+/// A keyword that is one of an enumeration's.
+template <typename E> FailureOr<E> parseWord(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  if (std::optional<E> value = wordOf<E>(word))
+    return *value;
+  return parser.emitError(loc)
+         << "expected one of " << llvm::join(namesOf(E()), ", ");
+}
+
+} // namespace mlir::heddle
+
 #include "heddle/Dialect/Heddle/IR/HeddleDialect.h.inc"
-#include "heddle/Dialect/Heddle/IR/HeddleEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "heddle/Dialect/Heddle/IR/HeddleAttrs.h.inc"
@@ -32,16 +85,13 @@
 
 namespace mlir::heddle {
 
-/// Group sizes that kernels exist for: powers of two in this range (P2). The
-/// bundle's, which PlanOps.cpp holds them to: its namespace `heddle` does not
-/// come into every file of the compiler.
-inline constexpr int64_t minGroup = 16;
-inline constexpr int64_t maxGroup = 1024;
-
 /// The symbol of a kernel's form for an element type ("f32") and head dim, from
 /// the tile level to the bundle: "attention_dense_f32_d128".
 std::string variantSymbol(StringRef kernel, StringRef elementType,
                           int64_t headDim);
+
+/// Whether ops of this name stand in schedules.
+bool isOfSchedules(RegisteredOperationName name);
 
 /// The selection that a kernel's term reads; null for a window or sinks.
 FlatSymbolRefAttr selectionOf(Attribute term);

@@ -11,147 +11,64 @@
 include "heddle/Dialect/Heddle/IR/HeddleBase.td"
 
 //===----------------------------------------------------------------------===//
-// Enumerations
-//===----------------------------------------------------------------------===//
-
-class Heddle_Enum<string name, string summary, list<I32EnumAttrCase> cases>
-    : I32EnumAttr<name, summary, cases> {
-  let cppNamespace = "::mlir::heddle";
-  let genSpecializedAttr = 0;
-}
-
-// Prints a space and its bare keyword wherever an op's format names it.
-class Heddle_EnumAttr<EnumInfo info, string mnemonic>
-    : EnumAttr<Heddle_Dialect, info, mnemonic> {
-  let assemblyFormat = "$value";
-}
-
-def Heddle_KernelKind : Heddle_Enum<"KernelKind", "what a kernel computes", [
-  I32EnumAttrCase<"Attention", 0, "attention">,
-  I32EnumAttrCase<"Select", 1, "select">,
-]>;
-def Heddle_KernelKindAttr : Heddle_EnumAttr<Heddle_KernelKind, "kernel_kind">;
-
-def Heddle_KeepRule
-    : Heddle_Enum<"KeepRule", "how keep * n is made a whole number of keys", [
-  I32EnumAttrCase<"Floor", 0, "floor">,
-  I32EnumAttrCase<"Ceil", 1, "ceil">,
-  I32EnumAttrCase<"Round", 2, "round">,
-  // One more than the floor. Source: SparseD's released code.
-  I32EnumAttrCase<"FloorPlusOne", 3, "floor_plus_one">,
-]>;
-def Heddle_KeepRuleAttr : Heddle_EnumAttr<Heddle_KeepRule, "keep_rule">;
-
-def Heddle_Scorer : Heddle_Enum<"Scorer", "how a key is scored for a group", [
-  // Mean over the group's rows of the softmax probability over all n keys.
-  I32EnumAttrCase<"MeanProbability", 0, "mean_probability">,
-]>;
-def Heddle_ScorerAttr : Heddle_EnumAttr<Heddle_Scorer, "scorer">;
-
-def Heddle_SelectionKind : Heddle_Enum<"SelectionKind", "what a selection lists", [
-  I32EnumAttrCase<"Columns", 0, "columns">,
-  I32EnumAttrCase<"Blocks", 1, "blocks">,
-]>;
-def Heddle_SelectionKindAttr
-    : Heddle_EnumAttr<Heddle_SelectionKind, "selection_kind">;
-
-def Heddle_Isolation
-    : Heddle_Enum<"Isolation", "how prompt and response are told apart", [
-  I32EnumAttrCase<"None", 0, "none">,
-  I32EnumAttrCase<"Spans", 1, "spans">,
-  I32EnumAttrCase<"Aligned", 2, "aligned">,
-  I32EnumAttrCase<"Filtered", 3, "filtered">,
-]>;
-def Heddle_IsolationAttr : Heddle_EnumAttr<Heddle_Isolation, "isolation">;
-
-def Heddle_Scale : Heddle_Enum<"Scale", "what logits are divided by when scored", [
-  // The root of the head dim, as in attention itself.
-  I32EnumAttrCase<"HeadDim", 0, "head_dim">,
-  // The root of the number of query heads. Source: SparseD's released code.
-  I32EnumAttrCase<"Heads", 1, "heads">,
-]>;
-def Heddle_ScaleAttr : Heddle_EnumAttr<Heddle_Scale, "scale">;
-
-def Heddle_PositionsKind : Heddle_Enum<"PositionsKind", "a form of a position set", [
-  I32EnumAttrCase<"All", 0, "all">,
-  I32EnumAttrCase<"Prompt", 1, "prompt">,
-  I32EnumAttrCase<"Response", 2, "response">,
-  I32EnumAttrCase<"Block", 3, "block">,
-  I32EnumAttrCase<"BeforeBlock", 4, "before_block">,
-  I32EnumAttrCase<"FromBlock", 5, "from_block">,
-  I32EnumAttrCase<"Decoded", 6, "decoded">,
-  I32EnumAttrCase<"Undecoded", 7, "undecoded">,
-  I32EnumAttrCase<"Committed", 8, "committed">,
-  I32EnumAttrCase<"Next", 9, "next">,
-  // Forms that are made of other sets: ops of their own in a schedule.
-  I32EnumAttrCase<"Union", 10, "union">,
-  I32EnumAttrCase<"Intersect", 11, "intersect">,
-  I32EnumAttrCase<"Fixed", 12, "fixed">,
-  I32EnumAttrCase<"Neighbors", 13, "neighbors">,
-  I32EnumAttrCase<"Hull", 14, "hull">,
-  I32EnumAttrCase<"Leading", 15, "leading">,
-  I32EnumAttrCase<"Predicting", 16, "predicting">,
-  I32EnumAttrCase<"Except", 17, "except">,
-  I32EnumAttrCase<"Last", 18, "last">,
-]>;
-def Heddle_PositionsKindAttr
-    : Heddle_EnumAttr<Heddle_PositionsKind, "positions_kind">;
-
-def Heddle_Exact : Heddle_Enum<"Exact", "which of a step's rows a layer computes", [
-  I32EnumAttrCase<"All", 0, "all">,
-  I32EnumAttrCase<"Salient", 1, "salient">,
-  I32EnumAttrCase<"LeastSimilar", 2, "least_similar">,
-  I32EnumAttrCase<"SalientFfn", 3, "salient_ffn">,
-]>;
-def Heddle_ExactAttr : Heddle_EnumAttr<Heddle_Exact, "exact">;
-
-def Heddle_ReusedAttention
-    : Heddle_Enum<"ReusedAttention", "what is kept of a row's attention", [
-  I32EnumAttrCase<"None", 0, "none">,
-  I32EnumAttrCase<"Context", 1, "context">,
-  I32EnumAttrCase<"Propagated", 2, "propagated">,
-  I32EnumAttrCase<"Output", 3, "output">,
-]>;
-def Heddle_ReusedAttentionAttr
-    : Heddle_EnumAttr<Heddle_ReusedAttention, "reused_attention">;
-
-def Heddle_CommitKind : Heddle_Enum<"CommitKind", "which predictions become tokens", [
-  I32EnumAttrCase<"Quota", 0, "quota">,
-  I32EnumAttrCase<"Above", 1, "above">,
-  I32EnumAttrCase<"Factor", 2, "factor">,
-  I32EnumAttrCase<"RandomOrder", 3, "random_order">,
-  I32EnumAttrCase<"Best", 4, "best">,
-  I32EnumAttrCase<"Timesteps", 5, "timesteps">,
-  I32EnumAttrCase<"Even", 6, "even">,
-  I32EnumAttrCase<"EvenAbove", 7, "even_above">,
-]>;
-def Heddle_CommitKindAttr : Heddle_EnumAttr<Heddle_CommitKind, "commit_kind">;
-
-def Heddle_CadenceKind : Heddle_Enum<"CadenceKind", "a family of step sets", [
-  I32EnumAttrCase<"Never", 0, "never">,
-  I32EnumAttrCase<"Every", 1, "every">,
-  I32EnumAttrCase<"First", 2, "first">,
-  I32EnumAttrCase<"At", 3, "at">,
-  I32EnumAttrCase<"Uniform", 4, "uniform">,
-  I32EnumAttrCase<"Random", 5, "random">,
-  I32EnumAttrCase<"Power", 6, "power">,
-]>;
-
-def Heddle_WhenKind : Heddle_Enum<"WhenKind", "when a phase applies", [
-  I32EnumAttrCase<"On", 0, "on">,
-  I32EnumAttrCase<"Before", 1, "before">,
-  I32EnumAttrCase<"Otherwise", 2, "otherwise">,
-]>;
-def Heddle_WhenKindAttr : Heddle_EnumAttr<Heddle_WhenKind, "when_kind">;
-
-//===----------------------------------------------------------------------===//
-// Ratios, cadences, layers
+// Words
 //===----------------------------------------------------------------------===//
 
 class Heddle_Attr<string name, string attrMnemonic, list<Trait> traits = []>
     : AttrDef<Heddle_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
 }
+
+class Heddle_WordParameter<string enumeration>
+    : AttrParameter<"::heddle::bundle::" # enumeration, "the enumerator"> {
+  let parser = "::mlir::heddle::parseWord<" # cppType # ">($_parser)";
+  let printer = "$_printer << ::mlir::heddle::spelled($_self)";
+}
+
+// A value of one of the bundle's enumerations, which says what each means and
+// how it is spelled (bundle/program/ManifestNames.h). Prints a space and its
+// bare keyword wherever an op's format names it.
+class Heddle_Word<string name, string attrMnemonic, string enumeration,
+                  string what> : Heddle_Attr<name, attrMnemonic> {
+  let summary = what;
+  let parameters = (ins Heddle_WordParameter<enumeration>:$value);
+  let assemblyFormat = "$value";
+  let returnType = "::heddle::bundle::" # enumeration;
+  let convertFromStorage = "$_self.getValue()";
+  let constBuilderCall =
+      "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
+}
+
+// A struct of the bundle, of which a schedule spells some fields.
+class Heddle_StructAttr<string name, string attrMnemonic, string struct>
+    : Heddle_Attr<name, attrMnemonic> {
+  let parameters = (ins AttrParameter<"::heddle::bundle::" # struct, "">:$value);
+  let returnType = "::heddle::bundle::" # struct;
+  let convertFromStorage = "$_self.getValue()";
+  let constBuilderCall =
+      "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Heddle_KernelKindAttr
+    : Heddle_Word<"KernelKind", "kernel_kind", "Kernel::Kind",
+                  "what a kernel computes">;
+def Heddle_ScorerAttr : Heddle_Word<"Scorer", "scorer", "Selection::Scorer",
+                                    "how a key is scored for a group">;
+def Heddle_PositionsKindAttr
+    : Heddle_Word<"PositionsKind", "positions_kind", "Positions::Kind",
+                  "a form of a position set">;
+def Heddle_ExactAttr : Heddle_Word<"Exact", "exact", "Pass::Exact",
+                                   "which of a step's rows a layer computes">;
+def Heddle_ReusedAttentionAttr
+    : Heddle_Word<"ReusedAttention", "reused_attention", "Reuse::Attention",
+                  "what is kept of a row's attention">;
+def Heddle_WhenKindAttr
+    : Heddle_Word<"WhenKind", "when_kind", "When::Kind", "when a phase applies">;
+
+//===----------------------------------------------------------------------===//
+// Ratios, cadences, layers
+//===----------------------------------------------------------------------===//
 
 def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
   let summary = "an exact fraction above 0";
@@ -175,9 +92,12 @@ def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
   let parameters = (ins "int64_t":$num, "int64_t":$den);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::heddle::bundle::Ratio getValue() const { return {getNum(), getDen()}; }
+  }];
 }
 
-def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
+def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
   let summary = "a set of denoising steps, as a function of their total T";
   let description = [{
     | form | steps |
@@ -205,35 +125,30 @@ def Heddle_CadenceAttr : Heddle_Attr<"Cadence", "cadence"> {
     W = max(1, floor(r T)) is the window; formulas that name a step twice mean it
     once. `first(1) in block` is the first step of every block. EOS is looked for by
     `stop(eos)` of `commit`.
-
-    Parameters that a form has no use for are zero, and `fraction` is null.
   }];
-  let parameters = (ins "::mlir::heddle::CadenceKind":$kind,
-                        OptionalParameter<"::mlir::heddle::RatioAttr",
-                            "window of uniform, random, power; place of at">:$fraction,
-                        DefaultValuedParameter<"int64_t", "0",
-                            "steps of uniform, random, power, first">:$count,
-                        DefaultValuedParameter<"int64_t", "0", "of every">:$period,
-                        DefaultValuedParameter<"int64_t", "0", "of at, when absolute">:$step,
-                        DefaultValuedParameter<"int64_t", "0", "of random">:$seed,
-                        DefaultValuedParameter<"int64_t", "1", "first step of every; 1 + plus of at">:$from,
-                        DefaultValuedParameter<"bool", "false", "counted in each block">:$in_block,
-                        DefaultValuedParameter<"bool", "false", "and every step after EOS">:$after_eos);
-  let hasCustomAssemblyFormat = 1;
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// True if step 1 is in the set for every T >= 1.
-    bool includesFirstStep() const;
+}
 
-    /// True if, for every T >= 1, the first step of this set is no later than
-    /// the first step of `other` (an empty set's first step is infinitely
-    /// late). False when that cannot be shown.
-    /// Of cadences in blocks, for every block.
-    bool startsNoLaterThan(CadenceAttr other) const;
+def Heddle_SelectionRuleAttr
+    : Heddle_StructAttr<"SelectionRule", "selection_rule", "Selection"> {
+  let summary = "what a selection lists, and by which score";
+  let description = [{
+    All of a selection but its name and cadence, as `select` spells it.
 
-    /// True if, for every T >= 1, all steps of `other` are steps of this set.
-    /// False when that cannot be shown.
-    bool includesAllOf(CadenceAttr other) const;
+    ```mlir
+    #heddle.selection_rule<columns(keep = 0.2, group = 128) by mean_probability>
+    ```
+  }];
+}
+
+def Heddle_CommitRuleAttr
+    : Heddle_StructAttr<"CommitRule", "commit_rule", "CommitRule"> {
+  let summary = "which predictions become tokens, and when the run ends";
+  let description = [{
+    As `commit` spells it, without its positions and cadences.
+
+    ```mlir
+    #heddle.commit_rule<above(0.9) stop(eos)>
+    ```
   }];
 }
 

@@ -5,11 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-//
-// Mirrors bundle/program/Manifest.h one to one.
-//
-//===----------------------------------------------------------------------===//
-
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD
 
@@ -29,9 +24,9 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     Holds `heddle.selection`s, `heddle.kernel`s and `heddle.rule`s, in any order.
     Exactly one rule is the default; the others name disjoint ranges of layers.
 
-    What all layers have in common stands beside them: `heddle.position_set`s,
-    at most one `heddle.visible_set`, the `heddle.pass`es and the
-    `heddle.commit_rule`s in their order, and at most one `heddle.reuse`.
+    What all layers have in common stands beside them, in the schedule's own ops:
+    sets of positions, at most one `heddle.visible`, the `heddle.recompute`s and
+    `heddle.commit`s in their order, and at most one `heddle.reuse`.
 
     ```mlir
     heddle.plan @pulsecol {
@@ -75,21 +70,11 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       DefaultValuedAttr<Heddle_SelectionKindAttr, "SelectionKind::Columns">:$kind,
-                       Heddle_RatioAttr:$keep,
-                       DefaultValuedAttr<Heddle_KeepRuleAttr, "KeepRule::Floor">:$rounding,
-                       I64Attr:$group,
-                       UnitAttr:$per_kv_head,
-                       Heddle_ScorerAttr:$scorer,
-                       DefaultValuedAttr<Heddle_IsolationAttr, "Isolation::None">:$isolation,
-                       DefaultValuedAttr<Heddle_ScaleAttr, "Scale::HeadDim">:$scale,
+                       Heddle_SelectionRuleAttr:$rule,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name custom<Selected>($kind, $keep, $group, $rounding, $per_kv_head)
-    `by` custom<Scored>($scorer, $isolation, $scale)
-    `on` custom<Cadence>($cadence) attr-dict
+    $sym_name custom<Selected>($rule) `on` custom<Cadence>($cadence) attr-dict
   }];
-  let hasVerifier = 1;
 }
 
 def Heddle_KernelOp : Heddle_Op<"kernel", [
@@ -244,143 +229,6 @@ def Heddle_RefreshOp : Heddle_Op<"refresh", [
   }];
   let arguments = (ins FlatSymbolRefAttr:$selection, FlatSymbolRefAttr:$kernel);
   let assemblyFormat = "$selection `with` $kernel attr-dict";
-}
-
-//===----------------------------------------------------------------------===//
-// Rows, keys, reuse, commit
-//===----------------------------------------------------------------------===//
-
-def Heddle_PositionSetOp : Heddle_Op<"position_set", [
-    HasParent<"::mlir::heddle::PlanOp">, Symbol,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "a set of positions of a sequence";
-  let description = [{
-    The forms of `positions`, and those of `union`,
-    `intersect`, `except`, `fix`, `neighbors`, `last`,
-    `hull`, `leading` and `predicting` over sets that stand before.
-
-    ```mlir
-    heddle.position_set @decoded decoded
-    heddle.position_set @near undecoded(first = 64)
-    heddle.position_set @seen union(@decoded, @near)
-    heddle.position_set @window fixed(@seen) on every(32)
-    heddle.position_set @recent committed(since every(32))
-    heddle.position_set @close neighbors(2) of @near in @seen
-    heddle.position_set @span hull(@close)
-    heddle.position_set @end last(1) of @span
-    ```
-  }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
-                       Heddle_PositionsKindAttr:$kind,
-                       DefaultValuedAttr<I64Attr, "0">:$count,
-                       DefaultValuedAttr<Heddle_SymbolArrayAttr, "{}">:$of,
-                       OptionalAttr<Heddle_CadenceAttr>:$cadence);
-  let assemblyFormat = [{
-    $sym_name custom<PositionSet>($kind, $count, $of, $cadence) attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def Heddle_VisibleSetOp : Heddle_Op<"visible_set", [
-    HasParent<"::mlir::heddle::PlanOp">,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "the positions that exist as rows and keys";
-  let description = [{
-    ```mlir
-    heddle.visible_set @window
-    heddle.visible_set all on every(32) then @window
-    ```
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$set,
-                       OptionalAttr<Heddle_CadenceAttr>:$all_on);
-  let assemblyFormat = [{
-    (`all` `on` custom<Cadence>($all_on)^ `then`)? $set attr-dict
-  }];
-}
-
-def Heddle_PassOp : Heddle_Op<"pass", [
-    HasParent<"::mlir::heddle::PlanOp">,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "which rows some of the steps compute";
-  let description = [{
-    The first pass of the plan all of whose cadences have the step is the one
-    that runs; the last pass has none. A plan without passes computes all visible
-    rows at every step.
-
-    ```mlir
-    heddle.pass on every(32) computes all
-    heddle.pass on every(7) and every(100) computes @response
-    heddle.pass computes @block alone
-    heddle.pass computes salient(below = 0.99) in all
-    heddle.pass computes least_similar(keep = 0.25, among = @response) in @response
-    ```
-  }];
-  let arguments = (ins DefaultValuedAttr<Heddle_CadenceArrayAttr, "{}">:$on,
-                       OptionalAttr<FlatSymbolRefAttr>:$rows,
-                       DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio,
-                       OptionalAttr<FlatSymbolRefAttr>:$among, UnitAttr:$alone);
-  let assemblyFormat =
-      "`` custom<Pass>($on, $rows, $exact, $ratio, $among, $alone) attr-dict";
-  let hasVerifier = 1;
-}
-
-def Heddle_CommitRuleOp : Heddle_Op<"commit_rule", [
-    HasParent<"::mlir::heddle::PlanOp">,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "which predictions become tokens";
-  let description = [{
-    The first of the plan's rules all of whose cadences have the step is the one
-    that counts; the last has none.
-
-    ```mlir
-    heddle.commit_rule above(0.9)
-    heddle.commit_rule best(1) within(@first) on first(1) in block
-    heddle.commit_rule quota within(@active) stop(eos)
-    ```
-  }];
-  let arguments = (ins Heddle_CommitKindAttr:$kind,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio,
-                       OptionalAttr<I64Attr>:$count, UnitAttr:$last_alone,
-                       OptionalAttr<FlatSymbolRefAttr>:$within,
-                       DefaultValuedAttr<Heddle_CadenceArrayAttr, "{}">:$on,
-                       OptionalAttr<I64Attr>:$passes, UnitAttr:$stop_at_eos,
-                       UnitAttr:$narrows);
-  let assemblyFormat = [{
-    custom<CommitKind>($kind, $ratio, $count, $last_alone)
-    (`within` `(` $within^ `)`)? `` custom<OnCadences>($on)
-    `` custom<RunEnd>($passes, $stop_at_eos, $narrows) attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def Heddle_ReuseOp : Heddle_Op<"reuse", [
-    ParentOneOf<["::mlir::heddle::ScheduleOp", "::mlir::heddle::PlanOp"]>]> {
-  let summary = "what is kept of rows for steps that do not compute them";
-  let description = [{
-    | part | kept per layer and row | read by |
-    |---|---|---|
-    | `kv` | K (after RoPE) and V | attention of other rows |
-    | `context` | attention's output, before its projection | the rest of the layer, for active rows that are not recomputed |
-    | `context(propagating)` | the same; such a row adds the sum over recomputed j of P(i, j) (V_new(j) - V_cached(j)), P with its denominator over all of the row's pairs | the same |
-    | `output` | attention's output after its projection | the same |
-    | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
-    | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
-
-    One of `context` and `output` at most.
-
-    ```mlir
-    heddle.reuse kv, context(propagating), ffn
-    ```
-  }];
-  let arguments = (ins UnitAttr:$kv,
-                       DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
-                       UnitAttr:$ffn,
-                       UnitAttr:$before_rope);
-  let assemblyFormat =
-      "custom<Reused>($kv, $attention, $ffn, $before_rope) `` custom<NoAttributes>(attr-dict)";
-  let hasVerifier = 1;
-  let hasCanonicalizeMethod = 1;
 }
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD

@@ -21,11 +21,21 @@ class Heddle_ScheduleLevelOp<string mnemonic, list<Trait> traits = []>
     : Op<Heddle_Dialect, mnemonic, !listconcat(traits, [
           HasParent<"::mlir::heddle::ScheduleOp">])>;
 
-// An op that makes a value and does nothing else.
-class Heddle_ValueOp<string mnemonic, list<Trait> traits = []>
-    : Heddle_ScheduleLevelOp<mnemonic, !listconcat(traits, [
-          Pure, DeclareOpInterfaceMethods<OpAsmOpInterface,
-                                          ["getAsmResultNames"]>])>;
+// An op of a schedule that its plan has as well.
+class Heddle_ProgramOp<string mnemonic, list<Trait> traits = []>
+    : Op<Heddle_Dialect, mnemonic, !listconcat(traits, [
+          ParentOneOf<["::mlir::heddle::ScheduleOp",
+                       "::mlir::heddle::PlanOp"]>])>;
+
+// Of an op that makes a value and does nothing else.
+defvar Heddle_ValueTraits = [
+    Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>];
+
+class Heddle_PairsOp<string mnemonic>
+    : Heddle_ScheduleLevelOp<mnemonic, Heddle_ValueTraits>;
+
+class Heddle_ValueOp<string mnemonic>
+    : Heddle_ProgramOp<mnemonic, Heddle_ValueTraits>;
 
 // Ops of the dialect need no `heddle.` in the op's regions.
 defvar Heddle_UnprefixedOps = [{
@@ -92,7 +102,7 @@ def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   let assemblyFormat = "custom<Cadence>($value) `` custom<NoAttributes>(attr-dict)";
 }
 
-def Heddle_SelectOp : Heddle_ValueOp<"select"> {
+def Heddle_SelectOp : Heddle_PairsOp<"select"> {
   let summary = "the key columns or blocks that score highest for each group of rows";
   let description = [{
     `columns`: for each query head and each group of `group` consecutive query
@@ -157,28 +167,19 @@ def Heddle_SelectOp : Heddle_ValueOp<"select"> {
     `aligned`, `filtered`, `scaled_by` and `floor_plus_one` its released code.
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
-                       DefaultValuedAttr<Heddle_SelectionKindAttr, "SelectionKind::Columns">:$kind,
-                       Heddle_RatioAttr:$keep,
-                       I64Attr:$group,
-                       DefaultValuedAttr<Heddle_KeepRuleAttr, "KeepRule::Floor">:$rounding,
-                       UnitAttr:$per_kv_head,
-                       Heddle_ScorerAttr:$scorer,
-                       DefaultValuedAttr<Heddle_IsolationAttr, "Isolation::None">:$isolation,
-                       DefaultValuedAttr<Heddle_ScaleAttr, "Scale::HeadDim">:$scale,
+                       Heddle_SelectionRuleAttr:$rule,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
   // The result's name in the source becomes `name`, so that the plan, the
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($kind, $keep, $group, $rounding, $per_kv_head)
-    `by` custom<Scored>($scorer, $isolation, $scale) `on` $cadence
+    custom<Selected>($rule) `on` $cadence
     `` custom<NoAttributes>(attr-dict)
   }];
-  let hasVerifier = 1;
 }
 
-def Heddle_DenseOp : Heddle_ValueOp<"dense"> {
+def Heddle_DenseOp : Heddle_PairsOp<"dense"> {
   let summary = "all pairs";
   let description = [{
     | form | meaning |
@@ -193,7 +194,7 @@ def Heddle_DenseOp : Heddle_ValueOp<"dense"> {
   let assemblyFormat = "`` custom<NoAttributes>(attr-dict)";
 }
 
-def Heddle_WindowOp : Heddle_ValueOp<"window"> {
+def Heddle_WindowOp : Heddle_PairsOp<"window"> {
   let summary = "keys near the query: |i - j| <= size / 2";
   let description = [{
     | form | meaning |
@@ -213,8 +214,8 @@ def Heddle_WindowOp : Heddle_ValueOp<"window"> {
   let hasVerifier = 1;
 }
 
-def Heddle_SinksOp : Heddle_ValueOp<"sinks"> {
-  let summary = "the first keys of the sequence: j < size, or a fraction of all n";
+def Heddle_SinksOp : Heddle_PairsOp<"sinks"> {
+  let summary = "the first keys of the sequence: j < size, or a share of all n";
   let description = [{
     | form | meaning |
     |---|---|
@@ -470,7 +471,7 @@ def Heddle_PredictingOp : Heddle_SetOfSetOp<"predicting"> {
   }];
 }
 
-def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
+def Heddle_VisibleOp : Heddle_ProgramOp<"visible"> {
   let summary = "the positions that exist as rows and keys";
   let description = [{
     The other positions are neither row nor key, as if they were cut out of the
@@ -497,7 +498,7 @@ def Heddle_VisibleOp : Heddle_ScheduleLevelOp<"visible"> {
   let hasCanonicalizeMethod = 1;
 }
 
-def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
+def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     AttrSizedOperandSegments]> {
   let summary = "the rows that a step computes";
   let description = [{
@@ -560,7 +561,35 @@ def Heddle_RecomputeOp : Heddle_ScheduleLevelOp<"recompute", [
   let hasCanonicalizeMethod = 1;
 }
 
-def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
+def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
+  let summary = "what is kept of rows for steps that do not compute them";
+  let description = [{
+    | part | kept per layer and row | read by |
+    |---|---|---|
+    | `kv` | K (after RoPE) and V | attention of other rows |
+    | `context` | attention's output, before its projection | the rest of the layer, for active rows that are not recomputed |
+    | `context(propagating)` | the same; such a row adds the sum over recomputed j of P(i, j) (V_new(j) - V_cached(j)), P with its denominator over all of the row's pairs | the same |
+    | `output` | attention's output after its projection | the same |
+    | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
+    | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
+
+    One of `context` and `output` at most.
+
+    ```mlir
+    heddle.reuse kv, context(propagating), ffn
+    ```
+  }];
+  let arguments = (ins UnitAttr:$kv,
+                       DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
+                       UnitAttr:$ffn,
+                       UnitAttr:$before_rope);
+  let assemblyFormat =
+      "custom<Reused>($kv, $attention, $ffn, $before_rope) `` custom<NoAttributes>(attr-dict)";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     AttrSizedOperandSegments]> {
   let summary = "which predictions become tokens";
   let description = [{
@@ -596,20 +625,13 @@ def Heddle_CommitOp : Heddle_ScheduleLevelOp<"commit", [
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order).
   }];
-  let arguments = (ins Heddle_CommitKindAttr:$kind,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio,
-                       OptionalAttr<I64Attr>:$count, UnitAttr:$last_alone,
+  let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,
-                       Variadic<Heddle_CadenceType>:$on,
-                       OptionalAttr<I64Attr>:$passes, UnitAttr:$stop_at_eos,
-                       UnitAttr:$narrows);
+                       Variadic<Heddle_CadenceType>:$on);
   let assemblyFormat = [{
-    custom<CommitKind>($kind, $ratio, $count, $last_alone)
-    (`within` `(` $within^ `)`)? `` custom<OnCadences>($on)
-    `` custom<RunEnd>($passes, $stop_at_eos, $narrows)
+    custom<Committed>($rule, $within, $on)
     `` custom<NoAttributes>(attr-dict)
   }];
-  let hasVerifier = 1;
 }
 
 def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [

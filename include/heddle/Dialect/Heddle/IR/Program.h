@@ -18,15 +18,9 @@
 #include "bundle/program/Manifest.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
+#include "llvm/ADT/MapVector.h"
+
 namespace mlir::heddle {
-
-/// The bundle's form of an attribute; 0/1 for a null ratio.
-::heddle::bundle::Ratio toBundle(RatioAttr ratio);
-::heddle::bundle::Cadence toBundle(CadenceAttr cadence);
-
-/// The attribute of a cadence.
-CadenceAttr fromBundle(MLIRContext *context,
-                       const ::heddle::bundle::Cadence &cadence);
 
 struct Program {
   /// `selections`, `positions`, `visible`, `allVisible`, `passes`, `reuse`,
@@ -38,16 +32,16 @@ struct Program {
   /// Of `datedCommits`, and then of `commit`, if there is one.
   SmallVector<Operation *> commits;
   Operation *visible = nullptr, *reuse = nullptr;
+  /// Of each value that is used and is a set of positions: which of
+  /// `positions`.
+  llvm::MapVector<Value, int64_t> sets;
 
-  /// The program of a schedule whose ops verify. Sets that are alike are one;
-  /// those that nothing uses are left out. If there are passes, one that
-  /// computes all on each cadence of a selection that is read comes before
-  /// them. Failure, without a word, if an operand is not defined before its
-  /// use, which the verifier of dominance reports.
-  static FailureOr<Program> of(ScheduleOp schedule);
-
-  /// The program of a plan whose ops verify; everything in the plan's order.
-  static Program of(PlanOp plan);
+  /// The program of a schedule or a plan whose ops verify. Sets that are alike
+  /// are one; those that nothing uses are left out. If a schedule has passes,
+  /// one that computes all on each cadence of a selection that is read comes
+  /// before them. Failure, without a word, if an operand is not defined before
+  /// its use, which the verifier of dominance reports.
+  static FailureOr<Program> of(Operation *scheduleOrPlan);
 
   /// Emits an error at the op that breaks a rule.
   LogicalResult check() const;

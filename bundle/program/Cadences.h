@@ -36,11 +36,20 @@ namespace heddle::bundle {
 /// The steps at which something is refreshed, as a function of T: the steps of
 /// the run, or of each block of semi-autoregressive decoding by itself.
 struct Cadence {
-  enum class Kind { Never, Every, First, At, Uniform, Random, Power };
+  enum class Kind {
+    Never,
+    Every,
+    First,
+    At,
+    Uniform,
+    Random,
+    Power,
+    Geometric
+  };
   Kind kind = Kind::Never;
   Ratio fraction;     ///< Uniform, Random, Power: window; At: where
   int64_t count = 0;  ///< Uniform, Random, Power, First
-  int64_t period = 0; ///< Every
+  int64_t period = 0; ///< Every; Geometric: its factor
   int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
   int64_t seed = 0;   ///< Random
   int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
@@ -131,6 +140,21 @@ struct AtCadence {
   }
 };
 
+/// 1, period, period^2, ...: ever fewer, in runs of any length.
+struct GeometricCadence {
+  static constexpr Name name = "geometric";
+  template <typename V> static void fields(V &v, In<V, Cadence> &x) {
+    v("factor", x.period, Lone{Range{2, maxCount}});
+  }
+  static int64_t next(const Cadence &x, int64_t after, int64_t) {
+    int64_t step = 1;
+    while (step <= after)
+      step = x.period < 2 || step > none / x.period ? none : step * x.period;
+    return step;
+  }
+  static Start start(const Cadence &) { return {1, 1}; }
+};
+
 /// Of the first max(1, floor(fraction * T)) steps some. The clamp to one step
 /// answers what the paper leaves open for short runs.
 struct WindowedCadence {
@@ -183,7 +207,7 @@ struct PowerCadence : WindowedCadence {
 
 using CadenceForms =
     std::tuple<NeverCadence, EveryCadence, FirstCadence, AtCadence,
-               UniformCadence, RandomCadence, PowerCadence>;
+               UniformCadence, RandomCadence, PowerCadence, GeometricCadence>;
 
 /// Calls `use` with the form of a cadence: the only place that goes by kinds.
 template <typename Use> auto withForm(Cadence::Kind kind, Use use) {

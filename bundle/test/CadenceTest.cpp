@@ -118,6 +118,25 @@ TEST(Cadence, SimpleKinds) {
   EXPECT_EQ(refreshSteps(cadence, 6), Steps{}) << "after the end of the run";
 }
 
+TEST(Cadence, GeometricStepsArePowers) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Geometric;
+  cadence.period = 3;
+  EXPECT_EQ(refreshSteps(cadence, 80), (Steps{1, 3, 9, 27}));
+  EXPECT_EQ(refreshSteps(cadence, 81), (Steps{1, 3, 9, 27, 81}));
+  EXPECT_EQ(refreshSteps(cadence, 1), (Steps{1}));
+  cadence.period = 2;
+  for (int64_t step = 1; step <= 300; ++step)
+    EXPECT_EQ(includes(cadence, {.step = step, .totalSteps = 5}),
+              (step & (step - 1)) == 0)
+        << step << ", also after the planned steps";
+  EXPECT_TRUE(begun(cadence, {.step = 1, .totalSteps = 5}));
+  EXPECT_TRUE(includesFirst(cadence));
+  EXPECT_EQ(refreshSteps(cadence, std::numeric_limits<int64_t>::max()).size(),
+            63u);
+  EXPECT_EQ(toString(cadence), "geometric(2)");
+}
+
 TEST(Cadence, RandomIsFixedForEver) {
   // Computed once with an independent splitmix64 and Fisher-Yates in Python.
   EXPECT_EQ(refreshSteps(windowed(Cadence::Kind::Random, {3, 10}, 8, 42), 128),

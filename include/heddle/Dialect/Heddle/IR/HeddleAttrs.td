@@ -112,6 +112,7 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
     | `uniform(window = r, count = n)` | 1 + floor((i - 1) (W - 1) / (n - 1)) for i = 1..n; step 1 alone if n = 1 |
     | `random(window = r, count = n, seed = s)` | min(n, W) distinct steps of 1..W, drawn with the seed |
     | `power(window = r, count = n)` | 1 + floor((i / (n - 1))^2 (W - 1)) for i = 0..n - 1; step 1 alone if n = 1 |
+    | `geometric(n)` | 1, n, n^2, ...: ever fewer, in runs of any length; n at least 2 |
 
     | clause | meaning |
     |---|---|

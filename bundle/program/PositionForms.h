@@ -42,6 +42,7 @@ struct Positions {
     Undecoded,
     Committed,
     Next,
+    Single,
     Union,      ///< of the sets `of`
     Intersect,  ///< of the sets `of`
     Fixed,      ///< the set of[0] as it was before the latest step of `cadence`
@@ -57,8 +58,8 @@ struct Positions {
     Last,       ///< the last `count` positions of of[0]
   };
   Kind kind = Kind::All;
-  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Last
-  Cadence cadence;         ///< Committed, Fixed
+  int64_t count = 0; ///< Undecoded, Committed, Neighbors, Last; Single: which
+  Cadence cadence;   ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   bool operator==(const Positions &) const = default;
 
@@ -302,9 +303,27 @@ struct NextSet : ResponseSet {
   }
 };
 
-using PlainSets =
-    std::tuple<AllSet, PromptSet, ResponseSet, BlockSet, BeforeBlockSet,
-               FromBlockSet, DecodedSet, UndecodedSet, CommittedSet, NextSet>;
+/// The one position `count` of the sequence, from 0; negative: from its end,
+/// -1 being the last; none where the sequence is too short.
+struct SingleSet : AllSet {
+  static constexpr Name name = "single";
+  template <typename V> static void fields(V &v, In<V, Positions> &x) {
+    v("index", x.count, Lone{Range{-maxCount, maxCount}});
+  }
+  static Span span(const Positions &x, const SequenceView &s) {
+    const int64_t at = x.count + (x.count < 0 ? s.length : 0);
+    return at < 0 || at >= s.length ? Span{0, 0} : Span{at, at + 1};
+  }
+  static int64_t bound(const Positions &, int64_t, int64_t) { return 1; }
+  template <typename Program>
+  static void facts(SetFacts &own, const Positions &, const Program &) {
+    own.ofPrompt = true;
+  }
+};
+
+using PlainSets = std::tuple<AllSet, PromptSet, ResponseSet, BlockSet,
+                             BeforeBlockSet, FromBlockSet, DecodedSet,
+                             UndecodedSet, CommittedSet, NextSet, SingleSet>;
 
 /// Calls `use` with the form of a set that is made of no others.
 template <typename Use> auto withForm(Positions::Kind kind, Use use) {

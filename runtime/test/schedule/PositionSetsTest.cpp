@@ -254,6 +254,24 @@ TEST(PositionSets, NeighborsAreTakenLeftAndRightInTurn) {
   EXPECT_EQ(sets.bound(8, {100, 20}), 20);
 }
 
+TEST(PositionSets, OnePositionFromEitherEnd) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::Single, 0),  make(Kind::Single, 7),
+                        make(Kind::Single, 8),  make(Kind::Single, -1),
+                        make(Kind::Single, -8), make(Kind::Single, -9)};
+  PositionSets sets(manifest);
+  test::States states({{8, 3}});
+  sets.beginRun(states.shapes[0]);
+  ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(1, 8, 0))));
+  EXPECT_EQ(at(sets, 0), (List{0}));
+  EXPECT_EQ(at(sets, 1), (List{7}));
+  EXPECT_EQ(at(sets, 2), List{});
+  EXPECT_EQ(at(sets, 3), (List{7}));
+  EXPECT_EQ(at(sets, 4), (List{0}));
+  EXPECT_EQ(at(sets, 5), List{});
+  EXPECT_EQ(sets.bound(3, {100, 20}), 1);
+}
+
 TEST(PositionSets, RefuseStatesOfOtherSequences) {
   bundle::Manifest manifest;
   PositionSets sets(manifest);

@@ -326,6 +326,7 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
     | `committed(last = k)` | what became a token in the last k steps |
     | `committed(since = %cadence)` | what became a token in or after the latest step of the cadence |
     | `next` | what the step takes of the order that `commit random_order` draws: of the masked positions up to the block's end the first, as many as its quota |
+    | `single(n)` | the one position n, from 0; negative: from the sequence's end, whose last position is -1 |
 
     Each is as it is before the step. `decoded`, `undecoded` and `committed` end
     with the text (`narrowing` of `commit`).

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tables of the papers in miniature: which schedules each compares."""
 
-from ..schedule import attend, schedule, window
+from ..schedule import at, attend, blocks, columns, commit, schedule, uniform, window
 
 KEEP = ("1/2", "3/10", "1/5", "1/10")
 
@@ -63,5 +63,18 @@ def composed(length):
              "columns-window-saliency", "blocks-dual-cache", "per-layer")]
 
 
+def parallel(length):
+    """All tokens that are sure enough at once: with dense attention, columns, blocks, caches."""
+    sure, once = ("0.9", "0.95", "0.98", "0.99"), at("1/16")
+    forms = {"columns": attend(columns(keep="1/5", group=64), refresh=uniform("3/10", 2)),
+             "blocks": attend(blocks(keep="3/10", isolating="spans"), refresh=once, until=once)}
+    return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"count": 2}),
+            *[("fast-dllm-parallel", {"threshold": x}) for x in sure],
+            *[(schedule(f"{name}_above_{x[2:]}", form, commit("above", x)), {})
+              for name, form in forms.items() for x in sure],
+            ("fast-dllm-dual-parallel", {}), ("blocks-dual-cache", {})]
+
+
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
-          "dyllm": dyllm, "window": window_diffusion, "composed": composed}
+          "dyllm": dyllm, "window": window_diffusion, "composed": composed,
+          "parallel": parallel}

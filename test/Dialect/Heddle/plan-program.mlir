@@ -6,11 +6,11 @@
 
 // CHECK-LABEL: heddle.plan @columns_saliency
 // CHECK: heddle.selection @cols columns
-// CHECK-NEXT: %[[RENEWED:.*]] = heddle.cadence uniform(window = 0.3, count = 16)
+// CHECK-NEXT: %[[REFRESHED:.*]] = heddle.cadence uniform(window = 0.3, count = 16)
 // CHECK-NEXT: %[[FULL:.*]] = heddle.cadence first(4)
 // CHECK-NEXT: %[[WHOLE:.*]] = heddle.cadence every(4, from = 5)
 // CHECK-NEXT: %[[RESPONSE:.*]] = heddle.positions response
-// CHECK-NEXT: heddle.recompute all on %[[RENEWED]]
+// CHECK-NEXT: heddle.recompute all on %[[REFRESHED]]
 // CHECK-NEXT: heddle.recompute all on %[[FULL]]
 // CHECK-NEXT: heddle.recompute salient(below = 0.99) in all on %[[WHOLE]]
 // CHECK-NEXT: heddle.recompute salient(below = 0.99) in %[[RESPONSE]]

@@ -81,12 +81,13 @@ class Bundle:
 
     @classmethod
     def read(cls, path) -> Bundle:
-        """The bundle of a file that heddlec or save() wrote. It holds machine code:
-        read only files that you would run a program from."""
+        """The bundle of the file `path`, which heddlec or save() wrote. It holds machine code:
+        read only files that you would run a program from. Raises OSError where there is no such
+        file, HeddleError for one that is no bundle, is damaged, or of another version."""
         return cls(Path(path).read_bytes(), os.fspath(path))
 
     def save(self, path) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the file `path`, whole or not at all; OSError says why it cannot be written."""
         path = Path(path)
         part = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -173,9 +174,12 @@ def explain(schedule, *, steps: int = None, length: int = None, prompt: int = No
     """What each step of a schedule computes, keeps and costs: as "text", as "json" (a
     dict) or as "html" (a page of its own).
 
+    format: one of these. steps: of the run, by default a token each. length: tokens, prompt included, 4096 by
+    default; prompt: how many of them are the prompt. block_length: tokens that are unmasked together.
     model: a folder with a config.json, or a heddle.Model, by default LLaDA-8B's shape. machine: whose
-    rates the estimate has, "h200" or "cpu". salient_share, tokens_per_step: what a run finds, where it
-    decides (docs/HowTo/Explain.md)."""
+    rates the estimate has, "h200" or "cpu". salient_share (of the rows, 0 to 1), tokens_per_step: what a run finds,
+    where it decides (docs/HowTo/Explain.md). Raises ValueError for another format, ScheduleError for a schedule that
+    the compiler refuses, HeddleError for lengths that do not fit together."""
     if format not in ("text", "json", "html"):
         raise ValueError(f"format: {format!r} is none of text, json, html")
     options = [f"--explain={format}"] + (["-o", "-"] if format == "html" else [])

@@ -464,7 +464,8 @@ def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[in
 
 def select(q, k, pairs, *, scores=None, prompt: Optional[int] = None) -> Selection:
     """The selection that q and k make among `pairs`, to be attended over at this step and
-    at others: the parts of attention(q, k, v, pairs), arguments as there.
+    at others: the parts of attention(q, k, v, pairs); pairs, scores and prompt as there. ValueError
+    where none of the pairs is selected.
 
         >>> import numpy, heddle
         >>> q, k, v = numpy.random.default_rng(0).random((3, 64, 4, 32), dtype="f4")

@@ -165,8 +165,8 @@ class Model:
         return Generation(responses=responses, **made)
 
     def stream(self, prompts, bundle: Bundle, **options) -> Iterator[Step]:
-        """The steps of generate() one by one, while the run goes on in a thread of its
-        own. To leave the loop ends the run. The generator's value is the Generation."""
+        """The steps of generate(), whose arguments these are (prompts, bundle, options), one by one, while the run goes
+        on in a thread of its own. To leave the loop ends the run. The generator's value is the Generation."""
         steps, stopped, end = queue.SimpleQueue(), threading.Event(), object()
         outcome = {}
 
@@ -194,11 +194,14 @@ class Model:
         return outcome["made"]
 
     def encode(self, text: str) -> np.ndarray:
-        """The token ids of a text, int32 [tokens]."""
+        """The token ids of a text, int32 [tokens]. Special tokens in it are read as such. Raises HeddleError where the
+        model's folder has no tokenizer."""
         return self._native.encode(text)
 
     def decode(self, ids, skip_special: bool = True) -> str:
-        """The text of token ids [tokens]."""
+        """The text of token ids [tokens], each from 0 to the vocabulary's size less 1 (config["vocabulary"]).
+        skip_special: leave out end-of-text, mask and the like. Raises TypeError for what are no ids, HeddleError where
+        the model's folder has no tokenizer."""
         return self._native.decode(_prompts([ids])[0], skip_special)
 
     def chat_text(self, messages) -> str:
@@ -233,6 +236,7 @@ class Model:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._native.closed
 
     def __enter__(self):
@@ -263,7 +267,7 @@ def load(folder, *, device: str = "cpu", dtype=None) -> Model:
 
 
 def set_threads(threads: int) -> None:
-    """Threads for all models on the host, 0 for one a core. Before the first load();
+    """How many threads all models on the host have, 0 for one a core. Before the first load();
     HeddleError after it."""
     from . import _heddle
     _heddle.set_threads(threads)

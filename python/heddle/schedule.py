@@ -144,7 +144,7 @@ def uniform(window: Ratio, count: int) -> Cadence:
 
 
 def random(window: Ratio, count: int, seed: int) -> Cadence:
-    """`count` steps drawn from the first share `window` of the run, the same on every
+    """`count` steps drawn by `seed` from the first share `window` of the run, the same on every
     machine. Source: PulseCol, an ablation."""
     return Cadence(f"random(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
@@ -241,7 +241,7 @@ def window(size: int) -> Pairs:
 
 
 def sinks(size: Union[int, Ratio]) -> Pairs:
-    """The first keys: an int is their number, any other ratio their share of the
+    """The first keys: a `size` that is an int is their number, any other ratio their share of the
     sequence, rounded down, at least one. Source: StreamingLLM."""
     _kind(size, (Real, str), "size", "a number of keys or a fraction")
     text = str(size) if isinstance(size, Integral) else ratio_text(size, "size")
@@ -275,11 +275,13 @@ def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
 def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None) -> Pairs:
-    """The same for blocks of `size` keys and rows.
+    """For each block of `size` query rows the share `keep` of blocks of as many keys, by their mean probability, renewed
+    on the cadence `on` as columns() are.
 
     size: a power of two from 16 to 128. isolating: how prompt and response are told apart,
     "spans", "aligned" or "filtered" (docs/Spec/Pairs.md). scaled_by_heads: scores as SparseD's
-    released code has them. Source: SparseD, equations 5 and 6."""
+    released code has them. rounding: of keep times the blocks, None for down. ValueError for another word; what the
+    Spec numbers is the compiler's ScheduleError. Source: SparseD, equations 5 and 6."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
     _kind(scaled_by_heads, bool, "scaled_by_heads", "True or False")
@@ -313,7 +315,7 @@ class Positions(_Set):
         return _PositionSet("except {}, {}", (self, other), (), "rest", "")
 
     def fixed(self, on: Cadence) -> Positions:
-        """The set as it was before the latest step of the cadence."""
+        """The set as it was before the latest step of the cadence `on`."""
         _kind(on, Cadence, "on", "a cadence")
         return _PositionSet("fix {} on {}", (self,), (on,), "fixed", "")
 
@@ -440,7 +442,8 @@ class Source(Schedule):
 
 
 def schedule(name: str, *parts: Schedule) -> Schedule:
-    """Statements (and schedules) under a name, which bundles and reports show."""
+    """The statements of `parts`, in their order, under a name, which bundles and reports show. TypeError for a part
+    that is no schedule or of MLIR text."""
     for part in parts:
         _kind(part, Schedule, "schedule", "statements such as attend(...)")
         if isinstance(part, Source):
@@ -513,7 +516,8 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
 
 
 def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedule:
-    """The positions that exist as rows and keys."""
+    """Only these `positions` exist as rows and keys; on the steps of the cadence `all_on` all do. TypeError for other
+    kinds of arguments. Source: Window-Diffusion (docs/Spec/Rows.md)."""
     _kind(positions, Positions, "positions", "a set of positions")
     if all_on is None:
         return Schedule((_Statement("visible {}", (positions,)),))
@@ -522,7 +526,8 @@ def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedu
 
 
 def reuse(*kept: str) -> Schedule:
-    """What is kept of rows: "kv", "context", "context(propagating)", "output", "ffn"."""
+    """What is kept of rows from one step to the next: any of "kv" (keys and values; "kv(before_rope)"), "context"
+    (of attention; "context(propagating)": with the changes of recomputed values added), "output", "ffn". ValueError for another word. Source: docs/Spec/Reuse.md."""
     for part in kept:
         _one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)",
                                 "output", "ffn"))
@@ -544,17 +549,20 @@ def _rows(rows):
 
 
 def salient(rows: Positions, below: Ratio) -> Exact:
-    """Rows whose attention context has a cosine below the bound. Source: DyLLM."""
+    """Of `rows` those whose attention context has a cosine of less than `below` (0 to 1) to the cached one.
+    Source: DyLLM."""
     return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def salient_ffn(rows: Positions, below: Ratio) -> Exact:
-    """All rows, of the FFN the salient ones. Source: DyLLM, table 1."""
+    """All of `rows`, but of the FFN only those that salient() takes, with a cosine of less than `below` (0 to 1).
+    Source: DyLLM, table 1."""
     return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
-    """Of the rows in `among` the share whose V changed most. Source: dLLM-Cache."""
+    """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
+    outside of it. Source: dLLM-Cache."""
     _kind(among, Positions, "among", "a set of positions")
     return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
                  (among,), rows)
@@ -562,7 +570,8 @@ def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
 
 def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) -> Schedule:
     """The rows that a step computes: of a schedule's recomputes the first whose
-    cadences all have the step counts. `on`: a cadence or several."""
+    cadences all have the step counts. `on`: a cadence or several. `alone`: without the row before each
+    position, by which a model of shifted logits predicts it. TypeError for other kinds of arguments. Source: docs/Spec/Rows.md."""
     text, values = "recompute ", ()
     if isinstance(rows, Exact):
         text, values, rows = text + rows.form, rows.values, rows.rows
@@ -576,10 +585,13 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) ->
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, within: Optional[Positions] = None, on=None,
            passes: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
-    """Which predictions become tokens: "quota", "above" (a confidence), "factor",
-    "best" (a number), "timesteps", "even", "even_above" (a confidence) or
-    "random_order". stop: "eos" or
-    "eos, narrowing". Source: docs/Spec/Commit.md."""
+    """Which predictions become tokens.
+
+    kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
+    "timesteps", "even", "even_above" (a confidence) or "random_order". last_alone: with "factor", the last candidate is
+    taken where it alone fails. within: positions that may be committed. on: a cadence or several, whose steps alone it
+    is for. passes: the fewest steps of a block. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone
+    that the kind has not, ValueError for another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
                              "even_above", "random_order"))
     text = f"commit {kind}"

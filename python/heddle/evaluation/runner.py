@@ -168,7 +168,7 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
     for the presets that have the parameter. examples, skip: of each task, behind the first `skip` that the seed
     draws. length: tokens of the long tasks' prompts and answers, or
     several. out: a file of JSON lines; what it has is not run again, and of it these examples alone count.
-    on_batch: called with (record, examples done, of how many). Options are those of Model.generate. An answer is right when
+    batch: examples at once. on_batch: called with (record, examples done, of how many). Options are those of Model.generate. An answer is right when
     the text is the expected one, letter for letter; temperature is 0 unless it is given.
 
     Raises HeddleError for names that there are not; KeyboardInterrupt leaves `out` good."""

@@ -67,23 +67,23 @@ def _halves(options) -> bool:
 
 @dataclass
 class Search:
-    """A search over a file of results. model: a loaded heddle.Model. on_trial(trial, search) is called after each."""
-    model: object
-    tasks: list
-    file: Optional[Records] = None
-    floor: str = "dense-2"
-    cost: str = "estimate:h200"
-    cost_model: Optional[str] = None
-    examples: int = 64
-    length: int = 1024
-    batch: int = 16
-    seed: int = 2026
-    parts: int = 3
-    axes: tuple = tuple(AXES)
-    rungs: tuple = DEFAULT_RUNGS
-    options: dict = field(default_factory=dict)
-    on_trial: Optional[Callable] = None
-    on_batch: Optional[Callable] = None
+    """A search over a file of results. Raises HeddleError for what does not fit together, or a file of another search."""
+    model: object  #: a loaded heddle.Model
+    tasks: list  #: as heddle.evaluate takes them
+    file: Optional[Records] = None  #: of batches and trials; None: in memory alone
+    floor: str = "dense-2"  #: of right answers: percent, or points below dense attention
+    cost: str = "estimate:h200"  #: or "estimate:cpu", "measured": seconds of a sequence
+    cost_model: Optional[str] = None  #: a folder whose config.json the estimate is for; None: the model's
+    examples: int = 64  #: of each task
+    length: int = 1024  #: tokens of the long tasks' prompts and answers
+    batch: int = 16  #: examples at once
+    seed: int = 2026  #: of the examples and of the proposals
+    parts: int = 3  #: of consecutive layers, with a keep ratio each
+    axes: tuple = tuple(AXES)  #: what is searched
+    rungs: tuple = DEFAULT_RUNGS  #: what a trial passes, by price
+    options: dict = field(default_factory=dict)  #: of Model.generate
+    on_trial: Optional[Callable] = None  #: called with (trial, search) after each
+    on_batch: Optional[Callable] = None  #: called with each batch's record
 
     def __post_init__(self):
         for rung in self.rungs:

@@ -3,6 +3,7 @@
 """The Python that docs and docstrings show runs and prints what they say."""
 
 import doctest
+import inspect
 import os
 import re
 import tempfile
@@ -58,6 +59,25 @@ class ExamplesTest(unittest.TestCase):
                 self.assertTrue(text and text.strip(), "no docstring")
                 count += self.run_examples(name, [(0, text)])
         self.assertGreater(count, 6)
+
+
+class DocstringTest(unittest.TestCase):
+    def test_each_argument_is_named(self):
+        functions = {name: getattr(heddle, name) for name in heddle.__all__ if inspect.isfunction(getattr(heddle, name))}
+        for name in heddle.__all__:
+            if inspect.isclass(made := getattr(heddle, name)):
+                for member, value in vars(made).items():
+                    value = getattr(value, "__func__", getattr(value, "fget", value))
+                    if not member.startswith("_") and inspect.isfunction(value):
+                        functions[f"{name}.{member}"] = value
+        self.assertGreater(len(functions), 50)
+        for name, function in functions.items():
+            with self.subTest(name):
+                text = inspect.getdoc(function) or ""
+                self.assertTrue(text, "no docstring")
+                for argument, about in inspect.signature(function).parameters.items():
+                    if argument not in ("self", "cls") and about.kind != about.VAR_KEYWORD:
+                        self.assertRegex(text, rf"\b{argument}\b")
 
 
 if __name__ == "__main__":

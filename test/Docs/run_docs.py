@@ -313,7 +313,8 @@ def docs():
     """Every page for readers; Decisions record what was measured once."""
     pages = ["README.md", "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/HowTo/*.md"),
              *ROOT.glob("docs/Tutorials/*.md"), *ROOT.glob("docs/Spec/*.md"), *ROOT.glob("docs/Dialects/*.md"),
-             *ROOT.glob("models/*/README.md"), "examples/README.md", "python/README.md"]
+             *ROOT.glob("models/*/README.md"), "examples/README.md", "docs/site/README.md",
+             "python/README.md", *ROOT.glob("python/*/README.md")]
     return sorted({Path(page).relative_to(ROOT) if Path(page).is_absolute() else Path(page)
                    for page in pages})
 

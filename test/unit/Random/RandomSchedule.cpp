@@ -121,7 +121,7 @@ private:
     void operator()(const char *, T &value, R rule) {
       if constexpr (std::is_same_v<T, bundle::Ratio>)
         value = {1, 1 + from.below(4)};
-      else
+      else if constexpr (requires { valueRule(rule).low; })
         value = std::max<int64_t>(1, valueRule(rule).low) + from.below(4);
     }
     bool has(const char *, bool, const char *since = "") {

@@ -119,11 +119,12 @@ std::vector<int64_t> heddle::bundle::refreshSteps(const Cadence &cadence,
   if (cadence.kind == Cadence::Kind::Random)
     return RandomCadence::steps(cadence, totalSteps);
   std::vector<int64_t> steps;
-  for (int64_t step = 0;
-       step < totalSteps &&
-       (step = nextOf(cadence, step, totalSteps)) <= totalSteps &&
-       step != none;)
+  for (int64_t step = 0; step < totalSteps;) {
+    step = nextOf(cadence, step, totalSteps);
+    if (step == none || step > totalSteps)
+      break;
     steps.push_back(step);
+  }
   return steps;
 }
 
@@ -146,7 +147,10 @@ bool heddle::bundle::begun(const Cadence &cadence, const StepPlace &place) {
   if (cadence.afterEos && place.afterEos)
     return true;
   int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
-  return step >= 1 && total >= 1 && nextOf(cadence, 0, total) <= step;
+  if (step < 1 || total < 1)
+    return false;
+  const int64_t first = nextOf(cadence, 0, total);
+  return first != none && first <= step;
 }
 
 std::string heddle::bundle::toString(const Cadence &cadence) {

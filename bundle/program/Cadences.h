@@ -68,8 +68,10 @@ std::string toString(const Cadence &cadence);
 
 namespace detail {
 
+/// No step: they count from 1.
+inline constexpr int64_t none = 0;
 /// Later than all steps.
-inline constexpr int64_t none = INT64_MAX;
+inline constexpr int64_t never = INT64_MAX;
 struct Start {
   int64_t earliest, latest;
 };
@@ -82,7 +84,7 @@ struct NeverCadence {
   static constexpr Name name = "never";
   template <typename V> static void fields(V &, In<V, Cadence> &) {}
   static int64_t next(const Cadence &, int64_t, int64_t) { return none; }
-  static Start start(const Cadence &) { return {none, none}; }
+  static Start start(const Cadence &) { return {never, never}; }
 };
 
 /// from, from + period, from + 2 * period, ...
@@ -98,7 +100,7 @@ struct EveryCadence {
     if (after < x.from)
       return x.from;
     const int64_t rest = x.period - (after - x.from) % x.period;
-    return after > none - rest ? none : after + rest;
+    return after > INT64_MAX - rest ? none : after + rest;
   }
   static Start start(const Cadence &x) { return {x.from, x.from}; }
 };
@@ -127,7 +129,7 @@ struct AtCadence {
     }
   }
   static int64_t next(const Cadence &x, int64_t after, int64_t total) {
-    const int64_t share = floorOf(x.fraction, total, none - maxCount);
+    const int64_t share = floorOf(x.fraction, total, INT64_MAX - maxCount);
     const int64_t plus = std::clamp<int64_t>(x.from - 1, 0, maxCount);
     const int64_t step =
         x.step > 0 ? x.step : std::max<int64_t>(1, share + plus);
@@ -136,7 +138,7 @@ struct AtCadence {
   static Start start(const Cadence &x) {
     if (x.step > 0)
       return {x.step, x.step};
-    return {std::max<int64_t>(1, x.from - 1), none};
+    return {std::max<int64_t>(1, x.from - 1), never};
   }
 };
 
@@ -148,8 +150,9 @@ struct GeometricCadence {
   }
   static int64_t next(const Cadence &x, int64_t after, int64_t) {
     int64_t step = 1;
-    while (step <= after)
-      step = x.period < 2 || step > none / x.period ? none : step * x.period;
+    while (step != none && step <= after)
+      step =
+          x.period < 2 || step > INT64_MAX / x.period ? none : step * x.period;
     return step;
   }
   static Start start(const Cadence &) { return {1, 1}; }
@@ -191,11 +194,11 @@ struct RandomCadence : WindowedCadence {
   static constexpr Name name = "random";
   template <typename V> static void fields(V &v, In<V, Cadence> &x) {
     WindowedCadence::fields(v, x);
-    v("seed", x.seed, Range{0, INT64_MAX});
+    v("seed", x.seed, Range{INT64_MIN, INT64_MAX});
   }
   static std::vector<int64_t> steps(const Cadence &x, int64_t total);
   static int64_t next(const Cadence &x, int64_t after, int64_t total);
-  static Start start(const Cadence &) { return {1, none}; }
+  static Start start(const Cadence &) { return {1, never}; }
 };
 
 /// 1 + floor((i / (count - 1))^2 (window - 1)), i = 0 .. count - 1: steps crowd

@@ -153,8 +153,8 @@ public:
       Set active = keep(pass ? manifest.passes[*pass] : everything);
       bool alone = pass && manifest.passes[*pass].alone;
       for (int64_t position : order) {
-        bool predicted =
-            active.count(position - shifted) || (alone && active.count(position));
+        bool predicted = active.count(position - shifted) ||
+                         (alone && active.count(position));
         if (inReach(position) && predicted &&
             has(visibleAt(manifest, place), position) &&
             has(commitAt(manifest, place).within, position)) {
@@ -329,6 +329,8 @@ private:
       const Set &of = at(set.of[0]);
       return of.count(p) && std::distance(of.find(p), of.end()) <= set.count;
     }
+    case Kind::Single:
+      return p == set.count + (set.count < 0 ? length : 0);
     case Kind::Committed: // by evaluate()
     case Kind::Fixed:
       return false;
@@ -391,7 +393,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     };
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
-      auto kind = static_cast<Positions::Kind>(below(19));
+      // All but Single, which holds no position that others ask for.
+      int64_t drawn = below(19);
+      drawn += drawn >= static_cast<int64_t>(Positions::Kind::Single);
+      auto kind = static_cast<Positions::Kind>(drawn);
       Positions set = setOf(kind);
       if (kind == Positions::Kind::Undecoded)
         set.count = below(4);

@@ -140,7 +140,9 @@ private:
   }
   ParseResult read(const std::string &argument, int64_t &value,
                    ::heddle::bundle::detail::Range rule, bool) {
-    if (parseCount(parser, argument, value, rule.low, rule.high))
+    // C2: a schedule has no negative seed.
+    if (parseCount(parser, argument, value,
+                   rule.low == INT64_MIN ? 0 : rule.low, rule.high))
       return failure();
     value += rule.base;
     return success();

@@ -84,8 +84,11 @@ TEST_F(Hostile, BacktrackingBombsAreErrors) {
     ASSERT_TRUE(tokenizer) << tokenizer.error().text();
     auto ids = (*tokenizer)->encode(std::string(5000, 'a') + "X");
     ASSERT_FALSE(ids) << bomb;
-    EXPECT_NE(ids.error().text().find("match limit"), std::string::npos)
-        << ids.error().text();
+    // On a slow machine the deadline comes before the limit.
+    const std::string text = ids.error().text();
+    EXPECT_TRUE(text.find("match limit") != std::string::npos ||
+                text.find("takes too long") != std::string::npos)
+        << text;
   }
 }
 

@@ -187,15 +187,15 @@ typedef struct heddle_step {
   int64_t total_steps; /* as planned, or `step` when that is more */
   int64_t block;       /* from 0 */
   size_t commits;
-  const int64_t *sequences;  /* indices of prompts */
-  const int64_t *positions;  /* in the sequence, prompt included */
-  const int32_t *tokens;     /* committed there */
+  const int64_t *sequences; /* indices of prompts */
+  const int64_t *positions; /* in the sequence, prompt included */
+  const int32_t *tokens;    /* committed there */
   /* Each token's probability, in [0, 1]. With "alg": "topk_margin" the
    * difference of the two largest, in [0, 1]; with "entropy" the negative
    * entropy in nats, at most 0; with "remasking": "random" a random number in
    * (0, 1). */
   const double *confidences;
-  int64_t rows;              /* that the step computed */
+  int64_t rows; /* that the step computed */
   double seconds;
 } heddle_step;
 

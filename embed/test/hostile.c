@@ -166,7 +166,7 @@ static void compiling(void) {
   TRUE(strcmp(heddle_last_warnings(), "") == 0);
   FINE(heddle_compile(idle, &options, &bundle));
   FINE(heddle_bundle_destroy(bundle)); /* no other call takes them away */
-  TRUE(strstr(heddle_last_warnings(), "my.mlir:2:8: warning: has no effect"));
+  TRUE(strstr(heddle_last_warnings(), "my.mlir:2:11: warning: has no effect"));
   TRUE(heddle_compile("(((", &options, &bundle) == HEDDLE_SCHEDULE_ERROR);
   TRUE(strcmp(heddle_last_warnings(), "") == 0);
   options.targets = "loom";

@@ -79,6 +79,11 @@ class RunDocs(unittest.TestCase):
         self.assertTrue(run_docs.same(["3.68 s (34.8 tok/s)"], ["4 s (30 tok/s)"]))
         self.assertFalse(run_docs.same(["30.0% of the pairs"], ["29.0% of the pairs"]))
 
+    def test_shares_may_differ_in_their_last_digit(self):
+        self.assertTrue(run_docs.same_line("rows 7.1%, 3 steps", "rows 7.3%, 3 steps"))
+        self.assertFalse(run_docs.same_line("rows 7.1%, 3 steps", "rows 7.4%, 3 steps"))
+        self.assertFalse(run_docs.same_line("rows 7.1%, 3 steps", "rows 7.1%, 4 steps"))
+
     def test_what_needs_a_gpu_or_is_not_run_waits(self):
         page = "<!-- gpu -->\n```console\n$ echo a\nb\n```\n<!-- not run: why -->\n```console\n$ b\n```\n"
         self.assertEqual(run_page(page)[:2], (0, []))

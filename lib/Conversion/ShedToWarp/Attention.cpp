@@ -38,82 +38,30 @@ LogicalResult AttentionWriter::run() {
   args =
       v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
                                int64_t(sizeof(abi::AttentionArgs))));
-  findRows();
   loadArguments();
-  for (Operation &op : kernel.getBody().front()) {
-    v.b.setLoc(op.getLoc());
-    if (failed(lower(op)))
-      return failure();
-  }
+  if (failed(isPersistent() ? writeTasks() : writeTile(Value(), Value())))
+    return failure();
   v.closeEntry();
   return success();
 }
 
-/// Returns from the kernel where the tile has no rows.
-void AttentionWriter::findRows() {
+/// What all tiles of a sequence have in common.
+void AttentionWriter::loadArguments() {
   auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+  auto stride = [&](size_t offset) { return v.mul(field(v.i64(), offset), 2); };
   n = word(offsetof(abi::AttentionArgs, n));
   rows = word(offsetof(abi::AttentionArgs, rows));
-  Value block = v.blockId(NVVMBuilder::Axis::X);
-  if (tiling.getKeyShares() > 1) {
-    share = v.remainder(block, tiling.getKeyShares());
-    block = v.quotient(block, tiling.getKeyShares());
-  }
-  tileStart = v.mul(block, int64_t(tiling.getQueryRows()));
-  taskRow = tileStart;
-  Value end = rows;
-  if (kernel.hasLists()) {
-    // No tile lies behind the last place.
-    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
-    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
-    Values range = v.choose(
-        v.isNull(firstRow), {v.i32(), v.i32()},
-        [&]() -> Values { return {tileStart, rows}; },
-        [&]() -> Values {
-          Value first = v.at(firstRow, v.mul(block, 4));
-          return {v.loadConstant(v.i32(), first, 4),
-                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
-        });
-    taskRow = range[0];
-    end = range[1];
-  }
-  // Blocks of a cluster bring each other's tiles, so all of them stay if one
-  // has rows.
-  Value firstOfCluster =
-      tiling.getCluster() > 1
-          ? v.mul(v.both(block, -tiling.getCluster()), tiling.getQueryRows())
-          : taskRow;
-  v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
-  taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
-}
-
-void AttentionWriter::loadArguments() {
-  Type i64 = v.i64();
-  head = v.blockId(NVVMBuilder::Axis::Y);
-  Value kvHead = v.quotient(
-      head, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
-  auto base = [&](size_t offset, Value which) {
-    return v.at(field(v.global(), offset),
-                v.mul(v.widenUnsigned(which), channels * 2));
-  };
-  auto stride = [&](size_t offset) { return v.mul(field(i64, offset), 2); };
-  queryBase = base(offsetof(abi::AttentionArgs, query), head);
-  keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
-  valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
-  outputBase = base(offsetof(abi::AttentionArgs, output), head);
   if (tiling.getTma()) {
     Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
     keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
     valueMap = v.at(maps, int64_t(offsetof(abi::TileMaps, value)));
-    kvColumn = v.mul(kvHead, channels);
+    if (isPersistent())
+      queryMap = v.at(maps, int64_t(offsetof(abi::TileMaps, query)));
   }
   queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
   keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
   valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
   outputStride = stride(offsetof(abi::AttentionArgs, outputStride));
-  if (kernel.getWritesLse())
-    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
-                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
   Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
   negative = v.compare(CmpFPredicate::OLT, scale, v.real(0.0f));
   Value magnitude = v.select(negative, v.negf(scale), scale);
@@ -122,15 +70,140 @@ void AttentionWriter::loadArguments() {
                   v.real(std::numeric_limits<float>::min()));
 }
 
+/// Blocks share out the tiles of rows of all heads, turn by turn, those of a
+/// head one after the other, so that its keys stay in the cache. What a tile's
+/// rows get does not depend on how many blocks there are. Blocks of a cluster
+/// take neighbouring tiles of one head.
+LogicalResult AttentionWriter::writeTasks() {
+  const bool clustered = tiling.getCluster() > 1;
+  const int64_t together = tiling.getQueryRows() * tiling.getCluster();
+  Value task = clustered ? v.clusterId() : v.blockId(NVVMBuilder::Axis::X);
+  Value step = clustered ? v.clusters() : v.gridSize(NVVMBuilder::Axis::X);
+  Value heads = field(v.i32(), offsetof(abi::AttentionArgs, heads));
+  Value ofHead =
+      v.quotient(v.add(kernel.hasLists() ? n : rows, together - 1), together);
+  Value left = v.greatest(v.sub(v.mul(heads, ofHead), task), v.word(0));
+  Value turns = v.quotient(v.add(left, v.add(step, -1)), step);
+  LogicalResult good = success();
+  v.loop(v.word(0), turns, 1, [&](Value turn) {
+    Value own = v.add(task, v.mul(turn, step));
+    head = v.quotient(own, ofHead);
+    Value first = v.mul(v.sub(own, v.mul(head, ofHead)), tiling.getCluster());
+    good = writeTile(first, clustered ? v.both(v.blockId(NVVMBuilder::Axis::X),
+                                               tiling.getCluster() - 1)
+                                      : Value());
+  });
+  return good;
+}
+
+/// Of the rows of this block's tile. A persistent one's is number `which`, if
+/// not 0, of its cluster's, which begin at tile `first`.
+LogicalResult AttentionWriter::writeTile(Value first, Value which) {
+  Value tile = which ? v.add(first, which) : first;
+  if (!isPersistent()) {
+    tile = v.blockId(NVVMBuilder::Axis::X);
+    head = v.blockId(NVVMBuilder::Axis::Y);
+    if (tiling.getKeyShares() > 1) {
+      share = v.remainder(tile, tiling.getKeyShares());
+      tile = v.quotient(tile, tiling.getKeyShares());
+    }
+  }
+  findRows(tile);
+  clusterRows = {taskRow, taskEnd};
+  if (which) {
+    Value row = v.mul(first, int64_t(tiling.getQueryRows()));
+    clusterRows = {
+        row,
+        v.least(v.add(row, tiling.getQueryRows() * tiling.getCluster()), rows)};
+  }
+  findHead();
+  for (Operation &op : kernel.getBody().front()) {
+    v.b.setLoc(op.getLoc());
+    if (failed(lower(op)))
+      return failure();
+  }
+  return success();
+}
+
+/// Returns from the kernel where the tile has no rows, unless its block goes on
+/// to others.
+void AttentionWriter::findRows(Value tile) {
+  tileStart = v.mul(tile, int64_t(tiling.getQueryRows()));
+  taskRow = tileStart;
+  Value end = rows;
+  if (kernel.hasLists()) {
+    // No tile lies behind the last place.
+    if (!isPersistent())
+      v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
+    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
+    Values range = v.choose(
+        v.isNull(firstRow), {v.i32(), v.i32()},
+        [&]() -> Values { return {tileStart, rows}; },
+        [&]() -> Values {
+          Value first = v.at(firstRow, v.mul(tile, 4));
+          return {v.loadConstant(v.i32(), first, 4),
+                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
+        });
+    taskRow = range[0];
+    end = range[1];
+  }
+  if (isPersistent()) {
+    // Blocks of a cluster, which has no lists, bring each other's tiles.
+    if (kernel.hasLists())
+      hasRows = v.compare(CmpIPredicate::slt, taskRow, end);
+  } else {
+    // Blocks of a cluster bring each other's tiles, so all of them stay if one
+    // has rows.
+    Value firstOfCluster =
+        tiling.getCluster() > 1
+            ? v.mul(v.both(tile, -tiling.getCluster()), tiling.getQueryRows())
+            : taskRow;
+    v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
+  }
+  taskEnd = v.least(v.add(taskRow, int64_t(tiling.getQueryRows())), end);
+}
+
+void AttentionWriter::findHead() {
+  Value kvHead = v.quotient(
+      head, v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, kvGroup))));
+  auto base = [&](size_t offset, Value which) {
+    return v.at(field(v.global(), offset),
+                v.mul(v.widenUnsigned(which), channels * 2));
+  };
+  queryBase = base(offsetof(abi::AttentionArgs, query), head);
+  keyBase = base(offsetof(abi::AttentionArgs, key), kvHead);
+  valueBase = base(offsetof(abi::AttentionArgs, value), kvHead);
+  outputBase = base(offsetof(abi::AttentionArgs, output), head);
+  if (tiling.getTma())
+    kvColumn = v.mul(kvHead, channels);
+  if (kernel.getWritesLse())
+    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
+}
+
+/// A warpgroup loads its own, or the producer brings those of all.
+void AttentionWriter::loadQueries(shed::LoadQueriesOp load) {
+  Value own = v.mul(warp::WarpgroupOp::create(v.b), warp::warpgroupRows);
+  firstRow = v.add(taskRow, own);
+  Value tile;
+  if (isPersistent()) {
+    queryFrom = own;
+    tile = this->load(queryBase, taskRow, queryStride, taskEnd,
+                      tiling.getQueryRows(), {}, queryMap,
+                      queryMap ? v.mul(head, channels) : Value());
+  } else {
+    tile = this->load(queryBase, firstRow, queryStride, taskEnd,
+                      warp::warpgroupRows, {}, {}, {});
+  }
+  warp::NegateOp::create(v.b, tile, queryFrom, negative);
+  tiles[load.getResult()] = tile;
+  findRowKeys();
+}
+
 LogicalResult AttentionWriter::lower(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadQueriesOp load) {
-        firstRow = v.add(taskRow, v.mul(warp::WarpgroupOp::create(v.b),
-                                        warp::warpgroupRows));
-        tiles[load.getResult()] =
-            this->load(queryBase, firstRow, queryStride, taskEnd,
-                       warp::warpgroupRows, {}, negative);
-        findRowKeys();
+        loadQueries(load);
         return success();
       })
       .Case([&](shed::SoftmaxInitOp init) {
@@ -159,9 +232,11 @@ LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
     return refuse("kernels of attention have no second span");
   if (llvm::any_of(loop.getSkip(), shed::entriesOf))
     return refuse("it skips the keys of a list");
-  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
-    return refuse("blocks of a cluster share tiles of all keys alone");
   std::optional<shed::KeyEntries> entries = shed::entriesOf(loop.getOver());
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()) &&
+      (entries || !isPersistent()))
+    return refuse("blocks of a cluster share tiles of all keys alone, or of "
+                  "ranges where they are persistent");
   if (!entries)
     return success();
   if (entries->blockKeys % tiling.getKeys())
@@ -182,6 +257,8 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
   RunningSoftmax init = states.at(loop.getInit());
   bool good = true;
   KeyPass pass = keyPass(loop);
+  if (hasRows)
+    pass.tiles = v.select(hasRows, pass.tiles, v.word(0));
   Value first;
   if (share) {
     // Shares differ by a tile at most.
@@ -197,13 +274,29 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
         Block &body = loop.getBody().front();
         states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
         TileKeys keys = keysOf(pass, first ? v.add(tile, first) : tile);
-        for (Operation &op : body.without_terminator())
-          good &= succeeded(lowerInTile(op, pass, keys));
-        if (!good)
-          return Values(carried);
-        RunningSoftmax next =
-            states.at(cast<shed::YieldOp>(body.getTerminator()).getValue());
-        return {next.context, next.maximum, next.sum};
+        auto lower = [&](bool loads) {
+          for (Operation &op : body.without_terminator())
+            if (isa<shed::LoadKeysOp, shed::LoadValuesOp>(op) == loads)
+              good &= succeeded(lowerInTile(op, pass, keys));
+        };
+        auto compute = [&]() -> Values {
+          lower(/*loads=*/false);
+          if (!good)
+            return Values(carried);
+          RunningSoftmax next =
+              states.at(cast<shed::YieldOp>(body.getTerminator()).getValue());
+          return {next.context, next.maximum, next.sum};
+        };
+        lower(/*loads=*/true);
+        if (pass.over.isUniform() || tiling.getConsumers() == 1)
+          return compute();
+        // The block's tiles are those of all of its warpgroups' rows.
+        const KeyRange &own = rowKeys.at(pass.over).own;
+        Value end = v.add(keys.first, int64_t(tiling.getKeys()));
+        return v.choose(
+            v.both(v.compare(CmpIPredicate::slt, keys.first, own.end),
+                   v.compare(CmpIPredicate::sgt, end, own.first)),
+            carried.getTypes(), compute, [&] { return Values(carried); });
       });
   states[loop.getResult()] = {result[0], result[1], result[2]};
   return success(good);
@@ -223,8 +316,9 @@ LogicalResult AttentionWriter::lowerInTile(Operation &op, const KeyPass &pass,
         return success();
       })
       .Case([&](shed::DotOp dot) {
-        Value product = v.multiply(tiles.at(dot.getQueries()),
-                                   tiles.at(dot.getKeys()), {}, true, 0);
+        Value product =
+            v.multiply(tiles.at(dot.getQueries()), tiles.at(dot.getKeys()), {},
+                       true, 0, queryFrom);
         logits[dot.getResult()] = {v.wait(product), factor};
         return success();
       })

@@ -40,7 +40,7 @@ struct KeyPass {
 /// The keys that rows have in a set which differs by row: a range, as positions
 /// ascend, or a part of one.
 struct RowKeys {
-  KeyRange some; ///< of any row of the block
+  KeyRange some, own; ///< of any row of the block, and of the warpgroup
   /// Where each row's are a range: that of all of the warpgroup's rows, and
   /// each row's as columns of i32.
   std::optional<KeyRange> all;
@@ -68,8 +68,11 @@ public:
   LogicalResult run();
 
 private:
-  void findRows();
   void loadArguments();
+  LogicalResult writeTasks();
+  LogicalResult writeTile(Value first, Value which);
+  void findRows(Value tile);
+  void findHead();
   Value field(Type type, size_t offset) {
     return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
                           type.isF32() || type.isInteger(32) ? 4 : 8);
@@ -115,17 +118,20 @@ private:
   void finish(const RunningSoftmax &state, Value from, Value lseEnd);
 
   Value load(Value base, Value first, Value stride, Value limit, int64_t rows,
-             Value gathered = {}, Value negated = {}, Value map = {}) {
+             Value gathered, Value map, Value column) {
     auto type =
         warp::TileType::get(kernel.getContext(), rows, channels, element);
     return warp::LoadOp::create(v.b, type, base, first, stride, limit, gathered,
-                                negated, map, map ? kvColumn : Value(),
-                                IntegerAttr());
+                                map, map ? column : Value(), IntegerAttr());
   }
   Value loadKeys(Value base, Value stride, Value map, const TileKeys &keys) {
     return load(base, keys.first, stride, keys.end, tiling.getKeys(), keys.rows,
-                {}, keys.rows ? Value() : map);
+                keys.rows ? Value() : map, kvColumn);
   }
+  void loadQueries(shed::LoadQueriesOp load);
+
+  /// Whether blocks go on to further tiles of rows.
+  bool isPersistent() const { return tiling.getQueryStages() > 0; }
 
   shed::KernelOp kernel;
   shed::WgmmaTilingAttr tiling;
@@ -138,13 +144,16 @@ private:
   Value share;            ///< which of the tile's keys, with `key_shares`
   Value tileStart;        ///< the tile's first place, where it has lists
   Value taskRow, taskEnd; ///< the tile's rows
+  KeyRange clusterRows;   ///< those of all tiles of the cluster
+  Value hasRows;          ///< whether there are any, where blocks go on without
   Value queryBase, keyBase, valueBase, outputBase, lseBase;
   Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
-  Value keyMap, valueMap; ///< tensor maps, with `tma`
-  Value kvColumn;         ///< of the head in them, in elements
-  Value factor;           ///< |scale| * log2(e)
+  Value queryMap, keyMap, valueMap; ///< tensor maps, with `tma`
+  Value kvColumn;                   ///< of the head in them, in elements
+  Value factor;                     ///< |scale| * log2(e)
   Value negative;     ///< whether the sign of `scale` is to go into the queries
   Value firstRow;     ///< of the warpgroup
+  Value queryFrom;    ///< the warpgroup's first row of the tile, if not 0
   Value rowPositions; ///< a column of i32, where they are compared
   DenseMap<Attribute, RowKeys> rowKeys;
 

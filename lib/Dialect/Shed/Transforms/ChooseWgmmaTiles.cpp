@@ -102,7 +102,8 @@ mlir::shed::parseTuning(llvm::StringRef text) {
         {"blocks", &rule.blocks},
         {"cluster", &rule.cluster},
         {"key_shares", &rule.keyShares},
-        {"least_keys", &rule.leastKeys}};
+        {"least_keys", &rule.leastKeys},
+        {"query_stages", &rule.queryStages}};
     for (auto [name, into] : optional) {
       if (!fields->get(name))
         continue;
@@ -116,7 +117,8 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       return problem(
           "there are fields beside 'element', 'over', 'blocks', "
           "'copies', 'cluster', 'positions', 'key_shares', "
-          "'least_keys', 'head_dim', 'consumers', 'keys', 'stages', 'parts', "
+          "'least_keys', 'query_stages', 'head_dim', 'consumers', 'keys', "
+          "'stages', 'parts', "
           "'producer_registers' and 'consumer_registers'");
     rules.push_back(rule);
   }
@@ -241,10 +243,10 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   Attribute over = loop.getOver();
   if (isa<AllAttr>(over))
     return true;
+  if (goesByRange(over))
+    return rule.cluster == 1 || rule.queryStages;
   if (rule.cluster > 1)
     return false;
-  if (goesByRange(over))
-    return true;
   std::optional<KeyEntries> entries = entriesOf(over);
   if (!entries || !rule.dividesRows(kernel.getRowsInStep()))
     return false;
@@ -260,8 +262,8 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   return rule.over == "scores" && !kernel.getElement().isF32() &&
          kernel.getHeadDim() % 64 == 0 && group >= 16 && group <= 128 &&
          llvm::isPowerOf2_64(group) && !kernel.getSharedLists() && !rule.tma &&
-         rule.cluster == 1 && rule.keyShares == 1 && rule.keys % 64 == 0 &&
-         llvm::isPowerOf2_64(rule.consumers) &&
+         rule.cluster == 1 && rule.keyShares == 1 && !rule.queryStages &&
+         rule.keys % 64 == 0 && llvm::isPowerOf2_64(rule.consumers) &&
          !kernel.getBody()
               .walk([](ScoresOp) { return WalkResult::interrupt(); })
               .wasInterrupted();
@@ -378,7 +380,8 @@ struct ChooseWgmmaTiles
         rule.producerRegisters, rule.consumerRegisters, rule.blocks, rule.tma,
         rule.cluster, rule.keyShares,
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
-                           : rule.leastKeys);
+                           : rule.leastKeys,
+        rule.queryStages);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

@@ -22,7 +22,9 @@
 // scores ask where rows or keys stand, too, false without it; "key_shares" how
 // many blocks divide the keys of a query tile, 1 without it. With more than one
 // it is for steps of some rows, of sequences of at least "least_keys" keys (1
-// without it), without for steps of all rows.
+// without it), without for steps of all rows; "query_stages" 0 (as without it),
+// or that blocks go on to further tiles of rows, whose queries are brought
+// ahead to so many stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +50,7 @@ struct WgmmaRule {
   bool tma = false;
   int64_t cluster = 1;
   bool positions = false;
-  int64_t keyShares = 1, leastKeys = 0;
+  int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
 
   /// Whether groups of `rows` rows are whole blocks of consumers.
   bool dividesRows(int64_t rows) const {

@@ -114,12 +114,12 @@ def Warp_RoundOp : Warp_Op<"round", [Pure]> {
 // Products
 //===----------------------------------------------------------------------===//
 
-def Warp_MultiplyOp : Warp_Op<"multiply"> {
+def Warp_MultiplyOp : Warp_Op<"multiply", [AttrSizedOperandSegments]> {
   let summary = "starts the product of 64 rows and a tile";
   let description = [{
     result = sums + left . right, or left . right^T with `transposed`, in f32.
     `left` is a fragment or a tile, of which the 64 rows from `left_from` on are
-    taken. Of a tile on the right that is not transposed the rows from `from` on
+    taken, a multiple of 8 and 0 without it. Of a tile on the right that is not transposed the rows from `from` on
     are taken, as many as `left` has columns.
     The product runs on its own; what it reads stays as it is until `warp.wait`.
     `sums` may be a fragment or products that are still on their way.
@@ -127,9 +127,9 @@ def Warp_MultiplyOp : Warp_Op<"multiply"> {
   let arguments = (ins AnyTypeOf<[Warp_TileType, Warp_FragmentType]>:$left,
                        Warp_TileType:$right,
                        Optional<AnyTypeOf<[Warp_Float32Fragment, Warp_FlyingType]>>:$sums,
+                       Optional<I32>:$left_from,
                        UnitAttr:$transposed,
-                       DefaultValuedAttr<I64Attr, "0">:$from,
-                       DefaultValuedAttr<I64Attr, "0">:$left_from);
+                       DefaultValuedAttr<I64Attr, "0">:$from);
   let results = (outs Warp_FlyingType:$result);
   let assemblyFormat = [{
     $left (`from` $left_from^)? `,` $right (`transposed` $transposed^)? (`from` $from^)?
@@ -244,7 +244,6 @@ def Warp_CountBelowOp : Warp_Op<"count_below", [
 }
 
 def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
-                                           Optional<I1>:$negated,
                                            Optional<LLVM_AnyPointer>:$map,
                                            Optional<I32>:$column,
                                            OptionalAttr<I64Attr>:$offset),
@@ -253,9 +252,8 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
   let description = [{
     Row i of the tile is row first + i of the matrix at `base`, whose rows are
     `stride` bytes apart; zero from row `limit` on. With `rows` it is row first +
-    rows[i] instead, all of them below the limit. With `negated` signs are
-    flipped where it holds. `offset`: where the tile lies in shared memory; a
-    warpgroup that computes has its own, one after the other.
+    rows[i] instead, all of them below the limit. `offset`: where the tile lies in
+    shared memory; a warpgroup that computes has its own, one after the other.
 
     With `map` the same rows are also columns from `column` on of the matrix that
     a tensor map tells of, whose boxes are 64 columns of as many rows as the tile
@@ -266,11 +264,22 @@ def Warp_LoadOp : Warp_RowsOp<"load", (ins Optional<Warp_RowsType>:$rows,
   let assemblyFormat = [{
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
-    (`negated` `(` $negated^ `)`)?
     (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
     attr-dict `:` type($base) `,` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def Warp_NegateOp : Warp_Op<"negate"> {
+  let summary = "flips the signs of this warpgroup's rows of a tile";
+  let description = [{
+    Of the 64 rows from `from` on (0 without it), where `condition`, the same in
+    all threads, holds. No other warpgroup reads these rows.
+  }];
+  let arguments = (ins Warp_TileType:$tile, Optional<I32>:$from, I1:$condition);
+  let assemblyFormat = [{
+    $tile (`from` $from^)? `if` $condition attr-dict `:` type($tile)
+  }];
 }
 
 def Warp_StoreOp : Warp_RowsOp<"store", (ins Warp_PackedFragment:$source)> {

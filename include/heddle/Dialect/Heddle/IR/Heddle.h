@@ -25,6 +25,7 @@ namespace heddle::bundle {
 llvm::hash_code hash_value(const Cadence &value);
 llvm::hash_code hash_value(const Selection &value);
 llvm::hash_code hash_value(const CommitRule &value);
+llvm::hash_code hash_value(const Term &value);
 } // namespace heddle::bundle
 
 namespace mlir::heddle {

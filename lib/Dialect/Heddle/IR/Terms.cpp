@@ -15,13 +15,13 @@ using namespace mlir::heddle;
 using ::heddle::bundle::SetNumber;
 using ::heddle::bundle::Term;
 
-static StringRef wordOf(const Term &term) {
+static StringRef setName(const Term &term) {
   return ::heddle::bundle::setNames()[static_cast<size_t>(term.kind)];
 }
 
 /// "the size of window"
 static std::string nameOf(const SetNumber &number, const Term &term) {
-  return ("the " + Twine(number.name) + " of " + wordOf(term)).str();
+  return ("the " + Twine(number.name) + " of " + setName(term)).str();
 }
 
 static LogicalResult checkNumber(EmitError emitError, const SetNumber &number,
@@ -54,7 +54,7 @@ LogicalResult TermAttr::verify(EmitError emitError, Term set,
   if (readsList(set) == static_cast<bool>(selection) &&
       readsList(set) == (group > 0))
     return success();
-  return emitError() << wordOf(set)
+  return emitError() << setName(set)
                      << (readsList(set)
                              ? " reads a selection with groups and names none"
                              : " reads no selection");
@@ -69,7 +69,7 @@ static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
                                Term &term, bool check) {
   if (number.orShare) {
     RatioAttr share;
-    if (parseCountOrShare(parser, wordOf(term), term.*number.number, share))
+    if (parseCountOrShare(parser, setName(term), term.*number.number, share))
       return failure();
     if (share)
       term.share = {share.getNum(), share.getDen()};
@@ -97,7 +97,7 @@ static ParseResult parseNumbers(AsmParser &parser, Term &term, bool check) {
     else
       lone = parse;
   }
-  return parseArguments(parser, wordOf(term), lone, named);
+  return parseArguments(parser, setName(term), lone, named);
 }
 
 static void printNumbers(AsmPrinter &printer, const Term &term,
@@ -180,7 +180,7 @@ static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
 
 static void printTerm(AsmPrinter &printer, TermAttr term) {
   const Term set = term.getSet();
-  printer << wordOf(set);
+  printer << setName(set);
   if (!readsList(set))
     return ::printNumbers(printer, set, term.getContext());
   printer << '(';

@@ -94,9 +94,6 @@ std::string variantSymbol(StringRef kernel, StringRef elementType,
 /// Whether ops of this name stand in schedules.
 bool isOfSchedules(RegisteredOperationName name);
 
-/// The selection that a kernel's term reads; null for a window or sinks.
-FlatSymbolRefAttr selectionOf(Attribute term);
-
 } // namespace mlir::heddle
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H

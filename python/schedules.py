@@ -1,13 +1,13 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The schedules that the scripts compare, each in two statements: the source
+"""The schedules that parity.py compares, each in two statements: the source
 that heddlec compiles and the words of heddle_reference.schedule."""
 
 import os
 import subprocess
 from collections import namedtuple
 
-Entry = namedtuple("Entry", "name title reference source")
+Entry = namedtuple("Entry", "name reference source")
 
 
 def columns(keep, group, window, count, name="cols"):
@@ -18,7 +18,7 @@ def columns(keep, group, window, count, name="cols"):
             f"by mean_probability on %{name}_steps\n")
 
 
-def union(name, title, *terms):
+def union(name, *terms):
     """Terms: (words, lines, operand) or, as text, "window 64", "sinks 4" and,
     for a share, "sinks 1/10"."""
     words, lines, operands = [], "", []
@@ -36,29 +36,24 @@ def union(name, title, *terms):
     if len(operands) > 1:
         lines += f"  %all = union {', '.join(operands)}\n"
         both = "%all"
-    return Entry(name, title, "+".join(words),
+    return Entry(name, "+".join(words),
                  f"heddle.schedule @{name} {{\n{lines}  attend pairs({both})\n}}\n")
 
 
 ALL = [
-    Entry("dense", "Dense", "dense",
+    Entry("dense", "dense",
           "heddle.schedule @dense {\n  attend dense\n}\n"),
-    union("pulsecol_50", "PulseCol, 50% dropped", columns("1/2", 32, "3/10", 16)),
-    union("pulsecol_80", "PulseCol, 80% dropped", columns("1/5", 32, "3/10", 16)),
-    union("columns_once_80", "Columns chosen at step 1 alone, 80% dropped",
-          columns("1/5", 32, "3/10", 1)),
-    union("columns_wide", "Columns for 128 rows", columns("1/3", 128, "1/2", 3)),
-    union("window", "Sliding window of 64", "window 64"),
-    union("streaming", "StreamingLLM: window of 60 and 4 sinks", "window 60", "sinks 4"),
-    union("narrow_streaming", "Window of 5 and 3 sinks", "window 5", "sinks 3"),
-    union("streaming_share", "StreamingLLM: window of 60 and a tenth of all keys", "window 60",
-          "sinks 1/10"),
-    union("columns_share", "Columns, three sinks or an eighth of all keys",
-          columns("1/5", 32, "3/10", 2), "sinks 3", "sinks 1/8"),
-    union("columns_window_sinks", "Columns, window and sinks",
-          columns("1/5", 32, "3/10", 2), "window 16", "sinks 2"),
-    Entry("layers", "Dense first, a window last, columns between",
-          "columns:keep=1/5,group=64,window=3/10,count=2|dense@0..1|window:size=64@-1..-1",
+    union("pulsecol_50", columns("1/2", 32, "3/10", 16)),
+    union("pulsecol_80", columns("1/5", 32, "3/10", 16)),
+    union("columns_once_80", columns("1/5", 32, "3/10", 1)),
+    union("columns_wide", columns("1/3", 128, "1/2", 3)),
+    union("window", "window 64"),
+    union("streaming", "window 60", "sinks 4"),
+    union("narrow_streaming", "window 5", "sinks 3"),
+    union("streaming_share", "window 60", "sinks 1/10"),
+    union("columns_share", columns("1/5", 32, "3/10", 2), "sinks 3", "sinks 1/8"),
+    union("columns_window_sinks", columns("1/5", 32, "3/10", 2), "window 16", "sinks 2"),
+    Entry("layers", "columns:keep=1/5,group=64,window=3/10,count=2|dense@0..1|window:size=64@-1..-1",
           """heddle.schedule @layers {
   %steps = cadence uniform(window = 3/10, count = 2)
   %cols = select columns(keep = 1/5, group = 64) by mean_probability on %steps
@@ -71,7 +66,6 @@ ALL = [
 ]
 BY_NAME = {entry.name: entry for entry in ALL}
 PARITY = [entry.name for entry in ALL if entry.name != "dense"]
-ACCURACY = ["dense", "pulsecol_50", "pulsecol_80", "columns_once_80", "window", "streaming"]
 
 
 def compile_bundle(heddlec, name, folder):

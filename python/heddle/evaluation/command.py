@@ -10,10 +10,10 @@ import sys
 
 from ..errors import HeddleError
 from .records import read
-from .report import OVER, label, markdown, plot
+from .report import OVER, below, label, markdown, plot
 from .runner import evaluate
 from .statistics import summarize
-from .sweep import parse_setting
+from .sweep import parse_setting, sweep
 from .tables import TABLES
 from .tasks import GENERATED, GROUPS
 
@@ -25,10 +25,12 @@ examples:
   heddle-eval table results.jsonl            the results as a Markdown table
   heddle-eval plot results.jsonl -o a.svg    accuracy over the share of pairs
   heddle-eval tables pulsecol --model models/heddle-4m --out pulsecol.jsonl
+  heddle-eval --model models/heddle-4m --schedule dense,pulsecol --require dense=0.95,pulsecol=0.9
 
 With --out a run that was ended, by Ctrl-C or a kill, goes on where it was when the same
 command is given again; more --examples, tasks or schedules run what is new alone.
-exit status: 0 done, 1 an error that the message names, 2 wrong options, 130 Ctrl-C
+exit status: 0 done, 1 an error that the message names or fewer right answers than --require
+asks for, 2 wrong options, 130 Ctrl-C
 """
 
 
@@ -97,9 +99,28 @@ def run_options(p):
     p.add_argument("--chat", action="store_true", default=None, help="put prompts into the chat template")
 
 
-def _skip_option(p):
+def _shares(text):
+    """{"dense": 0.9} of "dense=0.9"."""
+    found = {}
+    for item in text.split(","):
+        name, _, share = item.partition("=")
+        try:
+            found[name] = float(share)
+            if not name or not 0 <= found[name] <= 1:
+                raise ValueError
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{item}': expected SCHEDULE=SHARE with a share of 0 to 1, such as "
+                                             "dense=0.9") from None
+    return found
+
+
+def _own_options(p):
+    """What heddle-eval alone takes, for a run or a table."""
     p.add_argument("--skip", type=int, default=0, metavar="N",
                    help="pass over the first N examples of a task: others than those of a run of N (default: 0)")
+    p.add_argument("--require", type=_shares, default={}, metavar="SCHEDULE=SHARE,...",
+                   help="end with status 1 if less than this share of a schedule's answers is right, over all tasks, "
+                        "with any of its settings")
 
 
 def _parser():
@@ -109,7 +130,7 @@ def _parser():
     run_options(p)
     p.add_argument("--schedule", type=names, default=["dense"], metavar="NAME|FILE,...",
                    help="presets (the files of examples/) or files of MLIR (default: dense)")
-    _skip_option(p)
+    _own_options(p)
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE,...", dest="settings",
                    help="a parameter of the schedules, swept: 'keep=10,20,50 percent', group=32,64")
     return p
@@ -117,6 +138,20 @@ def _parser():
 
 def _shown(args, rows):
     print(json.dumps(rows, indent=2) if args.json else markdown(rows), flush=True)
+
+
+def _run(args, schedules, settings):
+    """Runs, prints the rows, and returns the exit status."""
+    known = {name for name, _, _ in sweep(schedules, settings)}
+    for name in args.require:
+        if name not in known:
+            raise HeddleError(f"--require: no schedule '{name}' runs; there are {', '.join(sorted(known))}")
+    rows = _evaluate(args, schedules, settings)
+    _shown(args, rows)
+    missed = below(rows, args.require)
+    for sentence in missed:
+        print(f"heddle-eval: {sentence}", file=sys.stderr)
+    return 1 if missed else 0
 
 
 def _evaluate(args, schedules, settings):
@@ -133,10 +168,9 @@ def _evaluate(args, schedules, settings):
         progress.close()
 
 
-def _run(argv):
+def _tasks(argv):
     args = _parser().parse_args(argv)
-    settings = dict(map(parse_setting, args.settings))
-    _shown(args, _evaluate(args, args.schedule, settings))
+    return _run(args, args.schedule, dict(map(parse_setting, args.settings)))
 
 
 def _table(argv):
@@ -169,11 +203,11 @@ def _tables(argv):
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("name", choices=TABLES)
     run_options(p)
-    _skip_option(p)
+    _own_options(p)
     args = p.parse_args(argv)
     if len(args.length) > 1:
         p.error("--length: a table has one")
-    _shown(args, _evaluate(args, TABLES[args.name](args.length[0]), {}))
+    return _run(args, TABLES[args.name](args.length[0]), {})
 
 
 def main(argv=None):
@@ -181,9 +215,8 @@ def main(argv=None):
     commands = {"table": _table, "plot": _plot, "tables": _tables}
     try:
         if argv and argv[0] in commands:
-            commands[argv[0]](argv[1:])
-        else:
-            _run(argv)
+            return commands[argv[0]](argv[1:]) or 0
+        return _tasks(argv)
     except HeddleError as error:
         print(f"heddle-eval: {error}", file=sys.stderr)
         return 1
@@ -192,7 +225,7 @@ def main(argv=None):
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of the table has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 0
+        return 0
 
 
 if __name__ == "__main__":

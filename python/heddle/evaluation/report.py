@@ -64,6 +64,20 @@ def total(cells) -> dict:
     return out
 
 
+def below(rows, required) -> list:
+    """A sentence for each schedule with its settings that has a smaller share of right answers, over all of its tasks,
+    than {schedule's name: share} asks for."""
+    sentences = []
+    for schedules in _grouped(rows).values():
+        for name, cells in schedules.items():
+            cells = list(cells.values())
+            sums, least = total(cells), required.get(cells[0]["schedule"], 0)
+            if sums["accuracy"] < least:
+                sentences.append(f"{name}: {sums['right']} of {sums['count']} answers are right, "
+                                 f"{100 * sums['accuracy']:.1f}%; required are {100 * least:g}%")
+    return sentences
+
+
 def _percent(row):
     return f"{100 * row['accuracy']:.1f} ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
 

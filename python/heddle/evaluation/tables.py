@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tables of the papers in miniature: which schedules each compares."""
 
-from ..schedule import at, attend, blocks, columns, commit, schedule, uniform, window
+from ..schedule import at, attend, blocks, columns, commit, schedule, sinks, uniform, window
 
 KEEP = ("1/2", "3/10", "1/5", "1/10")
 
@@ -75,6 +75,13 @@ def parallel(length):
             ("fast-dllm-dual-parallel", {}), ("blocks-dual-cache", {})]
 
 
+def cards(length):
+    """What the cards of the short models in models/ have: columns chosen over and over or at step 1 alone, windows."""
+    return [("dense", {}), ("pulsecol", {"keep": "1/2"}), ("pulsecol", {"keep": "1/5"}), ("pulsecol", {"count": 1}),
+            (schedule("window_64", attend(window(64))), {}),
+            (schedule("window_60_sinks_4", attend(window(60) | sinks(4))), {})]
+
+
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
           "dyllm": dyllm, "window": window_diffusion, "composed": composed,
-          "parallel": parallel}
+          "parallel": parallel, "cards": cards}

@@ -259,6 +259,22 @@ class CommandTest(unittest.TestCase):
             self.assertEqual([r["count"] for r in json.loads(again.stdout)], [2, 2])
             self.assertEqual(command("table", out).stdout, done.stdout)
 
+    def test_required_shares(self):
+        arguments = ["--model", LLADA, "--tasks=sort,copy", "--examples=2", "--schedule=dense,pulsecol", "--quiet",
+                     "--set=keep=1/20", *FLAGS]
+        done = command(*arguments, "--require=dense=0.5,pulsecol=0.5")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "heddle-eval: pulsecol, keep 1/20: 0 of 4 answers are right, 0.0%; required are 50%\n")
+        self.assertIn("| pulsecol, keep 1/20 |", done.stdout)
+        passed = command(*arguments, "--require=dense=0.5,pulsecol=0")
+        self.assertEqual((passed.returncode, passed.stderr), (0, ""))
+        for code, said, wrong in ((2, "'dense': expected SCHEDULE=SHARE", "dense"), (2, "a share of 0 to 1", "dense=90"),
+                                  (1, "no schedule 'sparsed' runs; there are dense, pulsecol", "dense=1,sparsed=1")):
+            done = command(*arguments, "--require", wrong)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stdout, "")  # said before anything runs
+
     def test_help_and_errors(self):
         shown = command("--help")
         self.assertEqual(shown.returncode, 0)

@@ -38,7 +38,7 @@ KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
   case Term::Kind::Blocks:
     return BlocksAttr::get(context, list, group);
   case Term::Kind::Window:
-    return WindowAttr::get(context, term.size);
+    return WindowAttr::get(context, term.size, term.dilation);
   case Term::Kind::Sinks:
     return SinksAttr::get(context, ::heddle::bundle::isShareOfSinks(term)
                                        ? ShapedType::kDynamic
@@ -59,40 +59,56 @@ Value PairArithmetic::integer(int64_t value) {
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Keys on either side. No sequence is as long as a window of 2^30 keys.
-static int64_t halfOf(WindowAttr window) {
-  return std::min<int64_t>(window.getSize() / 2, 1 << 29);
+/// How far keys are at most: some dilations. No sequence is as long as a window
+/// of 2^30 keys.
+static int64_t reachOf(WindowAttr window) {
+  const int64_t most = (int64_t(1) << 29) / window.getDilation();
+  return std::min(window.getSize() / 2, most) * window.getDilation();
 }
 
-LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
+LogicalResult WindowAttr::verify(EmitError emitError, int64_t size,
+                                 int64_t dilation) {
   if (size < 0)
     return emitError() << "a window has a size of at least 0, not " << size;
+  if (dilation < 1)
+    return emitError() << "a window has a dilation of at least 1, not "
+                       << dilation;
   return success();
+}
+
+std::optional<Term> WindowAttr::getTerm() const {
+  return Term{
+      .kind = Term::Kind::Window, .size = getSize(), .dilation = getDilation()};
 }
 
 bool WindowAttr::isUniform() const { return false; }
 bool WindowAttr::isShort() const { return true; }
 
-std::optional<Term> WindowAttr::getTerm() const {
-  return Term{.kind = Term::Kind::Window, .size = getSize()};
-}
-
 PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
                                   Value last) const {
-  const int64_t half = halfOf(*this);
-  return {a.add(first, -half), a.add(last, half + 1)};
+  const int64_t reach = reachOf(*this);
+  return {a.add(first, -reach), a.add(last, reach + 1)};
 }
 
+/// With gaps no key is one of all rows.
 std::optional<PositionRange>
 WindowAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
+  if (getDilation() > 1)
+    return std::nullopt;
   return getKeys(a, last, first);
 }
 
-/// |i - j| <= h is one unsigned comparison: i + h - j <= 2h.
+/// |i - j| <= r is one unsigned comparison: i + r - j <= 2r. Dilations divide
+/// r, so they divide i + r - j where they divide i - j.
 Value WindowAttr::keeps(PairArithmetic &a, Value query, Value key) const {
-  const int64_t half = halfOf(*this);
-  return a.compare(PairArithmetic::Predicate::ule,
-                   a.sub(a.add(query, half), key), 2 * half);
+  using Predicate = PairArithmetic::Predicate;
+  const int64_t reach = reachOf(*this);
+  Value behind = a.sub(a.add(query, reach), key);
+  Value near = a.compare(Predicate::ule, behind, 2 * reach);
+  if (getDilation() == 1)
+    return near;
+  return a.both(
+      near, a.compare(Predicate::eq, a.remainder(behind, getDilation()), 0));
 }
 
 //===----------------------------------------------------------------------===//

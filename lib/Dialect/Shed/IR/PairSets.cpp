@@ -14,6 +14,9 @@
 
 #include "bundle/program/Manifest.h"
 
+#include "llvm/ADT/APInt.h"
+#include "llvm/ADT/bit.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -72,9 +75,9 @@ LogicalResult WindowAttr::verify(EmitError emitError, int64_t size,
                                  int64_t dilation) {
   if (size < 0)
     return emitError() << "a window has a size of at least 0, not " << size;
-  if (dilation < 1)
-    return emitError() << "a window has a dilation of at least 1, not "
-                       << dilation;
+  if (dilation < 1 || dilation > ::heddle::bundle::maxCount)
+    return emitError() << "a window has a dilation from 1 to "
+                       << ::heddle::bundle::maxCount << ", not " << dilation;
   return success();
 }
 
@@ -100,17 +103,28 @@ WindowAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
   return getKeys(a, last, first);
 }
 
-/// |i - j| <= r is one unsigned comparison: i + r - j <= 2r. Dilations divide
-/// r, so they divide i + r - j where they divide i - j.
+/// |i - j| <= r is one unsigned comparison: i + r - j <= 2r. With gaps of
+/// d = 2^t u, u odd, it is one of (i + r - j) / d: times the inverse of u in
+/// words of 32 bits and rotated by t bits, multiples of d are divided by it,
+/// and every other number becomes one above them.
 Value WindowAttr::keeps(PairArithmetic &a, Value query, Value key) const {
-  using Predicate = PairArithmetic::Predicate;
+  const auto dilation = static_cast<uint32_t>(getDilation());
   const int64_t reach = reachOf(*this);
-  Value behind = a.sub(a.add(query, reach), key);
-  Value near = a.compare(Predicate::ule, behind, 2 * reach);
-  if (getDilation() == 1)
-    return near;
-  return a.both(
-      near, a.compare(Predicate::eq, a.remainder(behind, getDilation()), 0));
+  const int twos = llvm::countr_zero(dilation);
+  const auto inverse = static_cast<int32_t>(
+      APInt(32, dilation >> twos).multiplicativeInverse().getZExtValue());
+  Value end = a.add(query, reach);
+  // Each factor for itself, since rows and keys have few numbers.
+  if (inverse != 1) {
+    end = a.mul(end, inverse);
+    key = a.mul(key, inverse);
+  }
+  Value steps = a.sub(end, key);
+  if (twos > 0)
+    steps = a.either(
+        a.quotient(steps, int64_t(1) << twos),
+        a.mul(steps, static_cast<int32_t>(uint32_t(1) << (32 - twos))));
+  return a.compare(PairArithmetic::Predicate::ule, steps, 2 * reach / dilation);
 }
 
 //===----------------------------------------------------------------------===//

@@ -132,7 +132,7 @@ private:
   std::vector<cpu::GemmWorker> workers;
   std::vector<float> biased;  ///< [workers x headDim]: a head with its bias
   std::vector<float> widened; ///< [workers x H]: a cached row
-  int64_t active = 0;           ///< R of the pass at hand
+  int64_t active = 0;         ///< R of the pass at hand
   std::span<const int32_t> positions; ///< [R]: of each row in its sequence
 };
 

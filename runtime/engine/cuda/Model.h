@@ -21,10 +21,10 @@
 //     d   = act Wdown^T, or kept                                 [R x H]
 //   logits = rmsNorm(x + d) Whead^T, for the rows asked for
 //
-// Rows of a set that are not all active ones are copied together before a product
-// and its results to their places after it. Where query, key and value rows are
-// one set there is one product, else one for each of the three; a row's bits
-// are the same either way (Gemm.h, layerOutputs).
+// Rows of a set that are not all active ones are copied together before a
+// product and its results to their places after it. Where query, key and value
+// rows are one set there is one product, else one for each of the three; a
+// row's bits are the same either way (Gemm.h, layerOutputs).
 //
 // Worked example: active rows 0 to 4, keys of rows {1, 4} alone: h[1] and h[4]
 // are copied to rows 0 and 1 of `qkvIn`, the product of its first 64 rows (as
@@ -182,7 +182,7 @@ private:
   std::vector<float> widened; ///< [workers x unit x vocab]
 
   // The pass.
-  int64_t active = 0;                       ///< R
+  int64_t active = 0;                     ///< R
   bool hasDelta = false;                  ///< d is to be added to x
   DevicePtr positions = 0;                ///< [R] int32
   std::span<const int32_t> hostPositions; ///< [R]

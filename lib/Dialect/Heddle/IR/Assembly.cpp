@@ -317,8 +317,8 @@ ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
                                      StringRef other, RatioAttr &ratio) {
   NumberPlace place(parser);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, ("the fraction of " + owner).str(), ratio,
-                          1, &bare))
+  if (parseRatioOrInteger(parser, place, ("the fraction of " + owner).str(),
+                          ratio, 1, &bare))
     return failure();
   if (!bare)
     return success();
@@ -326,7 +326,8 @@ ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
     ratio = RatioAttr::get(parser.getContext(), 1, 1);
     return success();
   }
-  InFlightDiagnostic error = place.error(owner + " takes a fraction of the run");
+  InFlightDiagnostic error =
+      place.error(owner + " takes a fraction of the run");
   error << ", found " << *bare << "; write " << owner << '(' << other << " = "
         << *bare << ')';
   if (*bare > 1 && *bare < 100)

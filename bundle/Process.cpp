@@ -7,6 +7,7 @@
 
 #include "bundle/Process.h"
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +66,9 @@ void shareArena() {
 
 void heddle::bundle::startProgram(const char *name) {
   openStandardStreams();
+  // Whoever ignores it hands that on, and then no status of a child is to be
+  // had.
+  std::signal(SIGCHLD, SIG_DFL);
   requireLimit(name, RLIMIT_STACK, uint64_t{256} << 10, "the stack", "-s");
   requireLimit(name, RLIMIT_AS, addressSpaceTaken() + (uint64_t{64} << 20),
                "address space", "-v");

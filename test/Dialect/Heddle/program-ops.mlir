@@ -36,7 +36,8 @@ heddle.schedule @forms {
   // CHECK: positions committed(last = 2)
   %recent = positions committed(last = 2)
   // CHECK: positions committed(since = %{{.*}})
-  %since = positions committed(since = %often)
+  %since = positions committed(
+    since = %often)
   // CHECK: %[[SEEN:.*]] = union %[[DECODED]], %[[FEW]]
   %seen = union %decoded, %few
   // CHECK: intersect %[[SEEN]], %[[RESPONSE]]

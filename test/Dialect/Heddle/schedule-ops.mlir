@@ -23,6 +23,10 @@ heddle.schedule @cadences {
   %3 = cadence at(0.2)
   // CHECK-NEXT: cadence at(step = 12){{$}}
   %4 = cadence at(step = 12)
+  // Lines end, and comments stand, anywhere.
+  // CHECK-NEXT: cadence at(step = 13){{$}}
+  %there = cadence at( // (0.5)
+    step = 13)
   // CHECK-NEXT: cadence uniform(window = 0.3, count = 16){{$}}
   %5 = cadence uniform(window = 0.3, count = 16)
   // Arguments come in any order.

@@ -95,8 +95,10 @@ public:
   bool has(const char *name, bool, const char *spelled = "") {
     name = *spelled ? spelled : name;
     const char *text = parser.getCurrentLocation().getPointer();
-    while (*text == '(' || *text == ' ')
-      ++text;
+    // The lexer's blanks and comments; a source ends with a zero byte.
+    while (*text == '(' || llvm::isSpace(*text) ||
+           (text[0] == '/' && text[1] == '/'))
+      text += *text == '/' ? std::strcspn(text, "\n") : 1;
     const size_t size = std::strlen(name);
     const bool here =
         std::strncmp(text, name, size) == 0 && !llvm::isAlnum(text[size]);

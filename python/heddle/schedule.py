@@ -275,7 +275,7 @@ def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
 def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None) -> Pairs:
-    """For each block of `size` query rows the share `keep` of blocks of as many keys, by their mean probability, renewed
+    """For each block of `size` query rows the share `keep` of blocks of as many keys, by their mean probability, refreshed
     on the cadence `on` as columns() are.
 
     size: a power of two from 16 to 128. isolating: how prompt and response are told apart,

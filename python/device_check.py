@@ -7,12 +7,12 @@
   python3 python/device_check.py --heddle-run build/release/bin/heddle-run \\
       --model models/heddle-4m --bundle dense.hdl
 
-In fp32 every step must commit the same tokens, with confidences within 1e-3.
+In f32 every step must commit the same tokens, with confidences within 1e-3.
 Where it does not, the candidates must be tied, so that rounding decides: their
 confidences within 1e-4 of each other and, since those of a sure model all are
 nearly 1, also what they lack to 1 within 1e-2 (all relative). A tie is reported
 and its sequence no longer compared.
-In bf16 and fp16 the answers must be right as often as the host's in fp32, but
+In bf16 and f16 the answers must be right as often as the host's in f32, but
 for a share of the prompts (--may-lose).
 
 The host's runs can be made elsewhere: --write-host there, --host here. Exit
@@ -109,7 +109,7 @@ def gap(a, b):
 
 
 def rest_gap(a, b):
-    """gap() of 1 - a and 1 - b; fp64 holds no more of them than the floor."""
+    """gap() of 1 - a and 1 - b; f64 holds no more of them than the floor."""
     if gap(a, b) == float("inf"):
         return float("inf")
     return abs(a - b) / max(1 - a, 1 - b, 1e-13)
@@ -201,7 +201,7 @@ def host_runs(args, settings, bundles, folder):
     own = named(args.host_bundle)
     runs = {}
     for name, bundle in bundles.items():
-        runs[name] = run(args, settings["prompts"], own.get(name, bundle), "cpu", "fp32", folder)
+        runs[name] = run(args, settings["prompts"], own.get(name, bundle), "cpu", "f32", folder)
         print(f"{name}: host, {runs[name]['seconds']:.1f} s", file=sys.stderr, flush=True)
     return runs
 
@@ -221,7 +221,7 @@ def check_device(args, settings, answers, bundles, hosts, folder):
                 row[2:6] = [f"{compared['steps']}/{compared['of']}", str(len(compared["ties"])),
                             f"{compared['worst']:.1e}", f"{device_right}/{len(answers)}"]
                 row[7] = f"{device['seconds']:.1f}"
-                if dtype == "fp32":
+                if dtype == "f32":
                     for tie in compared["ties"]:
                         print(f"{name} {dtype}: tie at {tie}")
                     problems = compared["errors"]
@@ -261,7 +261,7 @@ def parse():
     parser.add_argument("--host-bundle", action="append", metavar="[NAME=]FILE",
                         help="the same schedule for the host, if --bundle has no such code")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--dtypes", default="fp32,bf16,fp16")
+    parser.add_argument("--dtypes", default="f32,bf16,f16")
     parser.add_argument("--prompts", default="examples/prompts.txt")
     parser.add_argument("--answers", default="examples/answers.txt")
     parser.add_argument("--count", type=int, default=0, metavar="N",
@@ -276,15 +276,15 @@ def parse():
     parser.add_argument("--tie", type=float, default=TIE, help="relative; see above")
     parser.add_argument("--tie-rest", type=float, default=TIE_REST, help="the same")
     parser.add_argument("--may-lose", type=float, default=0.02, metavar="SHARE",
-                        help="of the prompts, right on the host and wrong in bf16 or fp16")
+                        help="of the prompts, right on the host and wrong in bf16 or f16")
     parser.add_argument("--write-host", metavar="FILE", help="run the host only and write this")
     parser.add_argument("--host", metavar="FILE", help="take the host's runs from here")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a run may take")
     parser.add_argument("--show", type=int, default=5, help="errors of a run that are printed")
     args = parser.parse_args()
     for dtype in args.dtypes.split(","):
-        if dtype not in ("fp32", "bf16", "fp16"):
-            parser.error(f"--dtypes: '{dtype}' is none of fp32, bf16, fp16")
+        if dtype not in ("f32", "bf16", "f16"):
+            parser.error(f"--dtypes: '{dtype}' is none of f32, bf16, f16")
     if args.host and args.write_host:
         parser.error("--host reads what --write-host writes; leave one out")
     return args

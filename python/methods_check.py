@@ -15,7 +15,7 @@ check compiles each method's schedule (of the catalogue, or NAME.mlir in
 prompts of different lengths in one batch, and compares with the reference; the
 first difference of each sequence is printed. trace writes the reference's
 traces, which check --expected then reads instead of computing them again.
-Temperature 0, fp32. Needs PyTorch 1.13 or later and NumPy.
+Temperature 0, f32. Needs PyTorch 1.13 or later and NumPy.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def run_heddle(args, method, shape, family, bundle, prompts, folder):
     path = os.path.join(folder, "found.jsonl")
     gen, steps, block = shape
     command = [args.heddle_run, "--model", args.model, "--bundle", bundle, f"--gen-length={gen}",
-               f"--steps={steps}", "--temperature=0", "--dtype=fp32", "--trace", path, "--quiet"]
+               f"--steps={steps}", "--temperature=0", "--dtype=f32", "--trace", path, "--quiet"]
     if family == "llada" or method.blocks:
         command.append(f"--block-length={block}")
     if family == "dream":

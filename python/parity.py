@@ -8,7 +8,7 @@ within 1e-4 relative, and so must the pairs computed and the lists refreshed.
   python3 python/parity.py --heddlec build/dev/bin/heddlec \\
       --heddle-run build/dev/bin/heddle-run --model models/heddle-4m
 
-fp32, temperature 0; Dream's sampler, whose draws the reference states as well,
+f32, temperature 0; Dream's sampler, whose draws the reference states as well,
 also above. Ends with "N passed, M failed" (sequences); exit code 1
 if any failed. Needs PyTorch 1.13 or later and NumPy.
 """
@@ -143,7 +143,7 @@ def run_heddle(args, case, bundle):
     """The records of heddle-run --steps-json on the case's batch."""
     o = case.options
     command = [args.heddle_run, "--model", args.model, "--bundle", bundle,
-               f"--gen-length={o.gen_length}", f"--steps={o.steps}", "--dtype=fp32",
+               f"--gen-length={o.gen_length}", f"--steps={o.steps}", "--dtype=f32",
                f"--temperature={o.temperature}", f"--seed={o.seed}",
                "--steps-json", "-", "--quiet", f"--threads={args.threads}"]
     if case.in_blocks:

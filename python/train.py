@@ -13,7 +13,7 @@ and, to be of use, a GPU (five to ten minutes on an H200).
 
 Writes config.json, generation_config.json and model.safetensors (bf16) into
 --out, at every --save-minutes and at the end, and a log of the losses and of
-the exact-match accuracy (bf16 weights, fp32 arithmetic, temperature 0).
+the exact-match accuracy (bf16 weights, f32 arithmetic, temperature 0).
 """
 
 import argparse

@@ -14,6 +14,7 @@
 #include "bundle/format/ManifestFields.h"
 #include "bundle/format/ManifestJson.h"
 #include "bundle/format/ManifestScores.h"
+#include "bundle/format/StrictJson.h"
 #include "bundle/program/ManifestNames.h"
 
 #include "nlohmann/json.hpp"
@@ -22,7 +23,6 @@
 #include <bit>
 #include <charconv>
 #include <numeric>
-#include <set>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -274,41 +274,16 @@ void Reader::object(const ordered_json &json, const std::string &path, F body) {
     body(reader);
 }
 
-/// Parses without exceptions; fails on repeated keys (of which a JSON library
-/// would silently keep one) and on nesting that no manifest has.
-ordered_json parseJson(const std::string &text, std::string &problem) {
-  constexpr int maxDepth = 16;
-  std::vector<std::set<std::string>> keys;
-  auto callback = [&](int depth, ordered_json::parse_event_t event,
-                      ordered_json &parsed) {
-    using Event = ordered_json::parse_event_t;
-    if (depth > maxDepth) {
-      problem = "nested deeper than any manifest is";
-      return false;
-    }
-    if (event == Event::object_start)
-      keys.emplace_back();
-    else if (event == Event::object_end)
-      keys.pop_back();
-    else if (event == Event::key &&
-             !keys.back().insert(parsed.get<std::string>()).second)
-      problem = "the key \"" + printable(parsed.get<std::string>()) +
-                "\" appears twice in one object";
-    return true;
-  };
-  ordered_json json = ordered_json::parse(text, callback, false);
-  if (json.is_discarded() && problem.empty())
-    problem = "not valid JSON";
-  return json;
-}
-
 } // namespace
 
 Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
-  std::string problem;
-  ordered_json json = parseJson(text, problem);
-  if (!problem.empty())
+  constexpr size_t maxDepth = 16, maxKeys = 256; // far more than there are
+  if (std::string problem = jsonProblem(text, maxDepth, maxKeys);
+      !problem.empty())
     return Error("manifest: " + problem);
+  ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return Error("manifest: not valid JSON");
 
   Manifest manifest;
   Reader in(manifest);

@@ -88,7 +88,7 @@ std::string readConstant(const ordered_json &type, const ordered_json &value,
            std::abs(value.get<double>()) <= std::numeric_limits<float>::max())
     node.real = value.get<float>();
   else
-    return "expected a number of fp32, \"inf\" or \"-inf\"";
+    return "expected a number of f32, \"inf\" or \"-inf\"";
   return "";
 }
 

@@ -11,6 +11,7 @@
 
 #include "nlohmann/json.hpp"
 
+#include <chrono>
 #include <gtest/gtest.h>
 
 using namespace heddle;
@@ -322,8 +323,23 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
   EXPECT_FALSE(manifestFromJson(std::string(100000, '[')));
   Result<Manifest> twice = manifestFromJson("{\"abi\": 1, \"abi\": 1}");
   ASSERT_FALSE(twice);
-  EXPECT_NE(twice.error().text().find("\"abi\" appears twice"),
+  EXPECT_NE(twice.error().text().find("an object has the key 'abi' twice"),
             std::string::npos);
+  // So many keys would be searched one by one.
+  std::string keys = "{\"abi\": 1";
+  for (int i = 0; i < 100'000; ++i)
+    keys += ", \"" + std::to_string(i) + "\": 1";
+  Result<Manifest> many = manifestFromJson(keys + "}");
+  ASSERT_FALSE(many);
+  EXPECT_NE(many.error().text().find("an object has more than 256 keys"),
+            std::string::npos);
+  // Nor are all objects of a list gone over for each.
+  std::string rules = "{\"abi\": 1, \"rules\": [{}";
+  for (int i = 0; i < 200'000; ++i)
+    rules += ", {}";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(manifestFromJson(rules + "]}"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 /// Walks the whole document, so that a field added later is covered too.

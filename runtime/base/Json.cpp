@@ -7,9 +7,9 @@
 
 #include "runtime/base/Json.h"
 
+#include "bundle/format/StrictJson.h"
+
 #include <algorithm>
-#include <set>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -18,8 +18,6 @@ namespace heddle::rt {
 using nlohmann::json;
 
 namespace {
-
-constexpr int maxDepth = 64;
 
 /// "line 3, column 17" of a byte offset.
 std::string locate(std::string_view text, size_t offset) {
@@ -35,37 +33,13 @@ std::string locate(std::string_view text, size_t offset) {
 } // namespace
 
 Result<json> parseJsonObject(std::string_view text) {
-  std::vector<std::set<std::string>> keys; // of the objects being read
-  std::string problem;
-  // Returning false only drops a value, so that a problem is kept for the end
-  // and everything after it dropped.
-  auto watch = [&](int depth, json::parse_event_t event, json &value) {
-    if (!problem.empty())
-      return false;
-    switch (event) {
-    case json::parse_event_t::object_start:
-      keys.emplace_back();
-      [[fallthrough]];
-    case json::parse_event_t::array_start:
-      if (depth >= maxDepth)
-        problem = "values are nested deeper than " + std::to_string(maxDepth);
-      break;
-    case json::parse_event_t::object_end:
-      keys.pop_back();
-      break;
-    case json::parse_event_t::key:
-      if (!keys.back().insert(value.get<std::string>()).second)
-        problem =
-            "an object has the key '" + value.get<std::string>() + "' twice";
-      break;
-    default:
-      break;
-    }
-    return problem.empty();
-  };
+  constexpr size_t maxDepth = 64;
+  if (std::string problem = bundle::jsonProblem(text, maxDepth);
+      !problem.empty())
+    return Error(problem);
   json result;
   try {
-    result = json::parse(text.begin(), text.end(), watch);
+    result = json::parse(text.begin(), text.end());
   } catch (const json::parse_error &error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2:
     // syntax error while parsing ..." - the place is ours, the reason theirs.
@@ -78,8 +52,6 @@ Result<json> parseJsonObject(std::string_view text) {
   } catch (const json::exception &error) {
     return Error(std::string("not valid JSON: ") + error.what());
   }
-  if (!problem.empty())
-    return Error(problem);
   if (!result.is_object())
     return Error(std::string("expected a JSON object ({...}), found ") +
                  result.type_name());

@@ -84,7 +84,7 @@ void addOptions(CLI::App &app, Options &options) {
                  "kernels; of a model: bf16)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform([](std::string text) { // heddle-run's spelling
+      ->transform([](std::string text) { // the spelling of papers
         return text == "fp32" || text == "fp16" ? "f" + text.substr(2) : text;
       })
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));

@@ -43,7 +43,7 @@ const FixedField lladaFixedFields[] = {
     {"layer_norm_type", "rms", "another norm"},
     {"layer_norm_with_affine", true, "norms without weights"},
     {"rope", true, "learned positions"},
-    {"rope_full_precision", true, "rotations in less than fp32"},
+    {"rope_full_precision", true, "rotations in less than f32"},
     {"scale_logits", false, "scaled logits"},
     {"rope_scaling", nullptr, "scaled rotations"},
     {"quantization_config", nullptr, "quantised weights"},

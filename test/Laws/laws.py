@@ -80,14 +80,14 @@ class Includes(unittest.TestCase):
     def offenders_of_order(self, components):
         """Includes of a component that comes later. `components`: name -> path prefixes."""
         order = list(components)
-        room_of = lambda path: next(
+        component_of = lambda path: next(
             (name for name in order if str(path).startswith(components[name])), None)
         bad = []
         for p in sources("bundle", "include", "lib", "runtime"):
-            if (here := room_of(p)) is None:
+            if (here := component_of(p)) is None:
                 continue
             for n, inc in includes(p):
-                there = room_of(Path(inc)) or room_of(Path("include") / inc)
+                there = component_of(Path(inc)) or component_of(Path("include") / inc)
                 if there and order.index(there) > order.index(here):
                     bad.append(f"{p}:{n}: {here} includes {inc}")
         return bad
@@ -130,7 +130,7 @@ class Files(unittest.TestCase):
                not in text(p)]
         self.assertEqual(bad, [])
 
-    def test_every_room_says_what_may_live_there(self):
+    def test_every_component_says_what_may_live_there(self):
         components = {"bundle", "runtime", "lib", "include", "tools", "test", "python", "embed",
                  "docs", "examples", "models", "lib/Conversion", "lib/Pipelines",
                  "lib/Support"}
@@ -205,6 +205,35 @@ class Files(unittest.TestCase):
                     bad.append(f"{mnemonic}: no {camel}.cpp")
                 if stem + ".mlir" not in names:
                     bad.append(f"{mnemonic}: no {stem}.mlir")
+        self.assertEqual(bad, [])
+
+
+class Words(unittest.TestCase):
+    """One word for one thing, and the field's where it has one."""
+
+    # What nobody outside of this project would say -> what to say.
+    PRIVATE = {
+        r"\brenew(s|ed|al|als|ing)?\b": "refresh",
+        r"\blive rows?\b": "active rows",
+        r"(?<!-)\bfp(16|32|64)\b": "f16, f32, f64",
+    }
+
+    def spoken(self, path):
+        """What a user reads of a file: pages whole, of programs the strings."""
+        if path.suffix == ".md" and path.name != "CHANGELOG.md" or path.name == "HeddleScheduleOps.td":
+            return text(path)
+        if path.suffix == ".py" and path.parts[:2] == ("python", "heddle"):
+            return "\n".join(re.findall(r'"""(.*?)"""', text(path), re.S))
+        if path.suffix in {".cpp", ".h", ".html", ".js"} and path.parts[0] in (
+                "bundle", "embed", "lib", "runtime", "tools") and "test" not in path.parts:
+            return "\n".join(s for s in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text(path))
+                             if s not in ("fp32", "fp16"))  # read, never said
+        return ""
+
+    def test_no_private_words(self):
+        bad = [f"{p}: {found.group(0)}, say: {better}" for p in tracked()
+               for word, better in self.PRIVATE.items()
+               for found in re.finditer(word, self.spoken(p))]
         self.assertEqual(bad, [])
 
 

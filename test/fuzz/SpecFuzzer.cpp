@@ -14,8 +14,6 @@
 #include "test/fuzz/Mutators.h"
 #include "test/unit/Random/RandomSchedule.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 #include "bundle/format/ManifestJson.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"

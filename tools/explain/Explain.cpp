@@ -236,7 +236,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 
 Status heddle::explain::check(const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
-      {"the length", {request.length, 1 << 27}},
+      {"the length", {request.length, maxTokens}},
       {"the number of layers", {request.layers, 1 << 16}},
       {"the number of heads", {request.heads, 1 << 16}},
       {"the head dim", {request.headDim, 1 << 16}},
@@ -270,6 +270,11 @@ Status heddle::explain::check(const ExplainRequest &request) {
   if (!request.machine.empty())
     if (Result<Machine> machine = machineNamed(request.machine); !machine)
       return machine.takeError();
+  constexpr int64_t widest = 1 << 27;
+  if (request.ffnWidth < 0 || request.ffnWidth > widest)
+    return Error("the FFN's width is " + std::to_string(request.ffnWidth) +
+                 ", expected 1 to " + std::to_string(widest) +
+                 ", or 0 for three times the hidden width");
   if (request.kvHeads < 0 ||
       (request.kvHeads > 0 && request.heads % request.kvHeads != 0))
     return Error("there are " + std::to_string(request.kvHeads) +

@@ -27,6 +27,9 @@ using bundle::Encoding;
 using bundle::Kernel;
 using bundle::Manifest;
 
+/// More tokens than this are not explained.
+inline constexpr int64_t maxTokens = int64_t(1) << 27;
+
 /// The run that a schedule is explained for.
 struct ExplainRequest {
   int64_t steps = defaultGenLength; ///< denoising steps, T

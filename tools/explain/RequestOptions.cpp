@@ -18,9 +18,28 @@ using namespace heddle::explain;
 
 namespace {
 
+/// Each number for itself: sums of those in range do not overflow.
+Status checkTokens(const RequestOptions &options) {
+  struct {
+    const char *what;
+    std::optional<int64_t> value;
+    int64_t least;
+  } given[] = {{"the length", options.length, 1},
+               {"the prompt's length", options.prompt, 0},
+               {"the gen-length", options.genLength, 1}};
+  for (const auto &[what, value, least] : given)
+    if (value && (*value < least || *value > maxTokens))
+      return Error(std::string(what) + " is " + std::to_string(*value) +
+                   ", expected " + std::to_string(least) + " to " +
+                   std::to_string(maxTokens));
+  return Status::success();
+}
+
 /// Length, prompt and gen-length: two of them give the third.
 Status resolveTokens(const RequestOptions &options, ExplainRequest &request,
                      int64_t &genLength) {
+  if (Status status = checkTokens(options); !status)
+    return status;
   if (options.length && options.prompt) {
     genLength = *options.length - *options.prompt;
     if (options.genLength && *options.genLength != genLength)

@@ -38,30 +38,34 @@ struct NumberOption {
 };
 inline constexpr std::array numberOptions = {
     NumberOption{"steps", &RequestOptions::steps,
-                 "Explain a run of this many steps (default: gen-length)"},
+                 "For explanations: steps of the run (default: gen-length)"},
     NumberOption{"length", &RequestOptions::length,
-                 "... of this many tokens, prompt included (default: 4096, or "
+                 "For explanations: tokens, prompt included (default: 4096, or "
                  "prompt and gen-length)"},
     NumberOption{"prompt", &RequestOptions::prompt,
-                 "... tokens of the prompt (default: length less gen-length)"},
+                 "For explanations: tokens of the prompt (default: length less "
+                 "gen-length)"},
     NumberOption{"gen-length", &RequestOptions::genLength,
-                 "... tokens to generate (default: 128, or length less "
-                 "prompt)"},
+                 "For explanations: tokens to generate (default: 128, or "
+                 "length less prompt)"},
     NumberOption{"block-length", &RequestOptions::blockLength,
-                 "... tokens that are unmasked together (default: as "
-                 "heddle-run, the largest divisor of gen-length up to 32 that "
-                 "fits the steps)"},
+                 "For explanations: tokens that are unmasked together "
+                 "(default: as heddle-run, the largest divisor of gen-length "
+                 "up to 32 that fits the steps)"},
     NumberOption{"layers", &RequestOptions::layers,
-                 "... layers (default: LLaDA-8B's, 32)"},
+                 "For explanations: the model's layers (default: LLaDA-8B's, "
+                 "32)"},
     NumberOption{"heads", &RequestOptions::heads,
-                 "... query heads a layer (default: 32)"},
+                 "For explanations: query heads a layer (default: 32)"},
     NumberOption{"kv-heads", &RequestOptions::kvHeads,
-                 "... key/value heads a layer (default: as many)"},
+                 "For explanations: key/value heads a layer (default: as "
+                 "many as query heads)"},
     NumberOption{"ffn-width", &RequestOptions::ffnWidth,
-                 "... width of the FFN (default: three times the hidden "
-                 "width)"},
+                 "For explanations: width of the FFN (default: three times "
+                 "the hidden width)"},
     NumberOption{"vocabulary", &RequestOptions::vocabulary,
-                 "... tokens that the LM head scores (default: 126464)"},
+                 "For explanations: tokens that the LM head scores (default: "
+                 "126464)"},
 };
 
 /// Fills in what was not given, from the model's config.json where one is

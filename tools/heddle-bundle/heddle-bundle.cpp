@@ -269,25 +269,26 @@ int main(int argc, char **argv) {
     dumpCommand->add_option("--" + std::string(option.name),
                             request.*option.member, option.help);
   dumpCommand->add_option("--head-dim", request.headDim,
-                          "... width of a head (default: 128)");
-  dumpCommand->add_option("--model", request.model,
-                          "... of the shape in this folder's config.json");
+                          "For explanations: width of a head (default: 128)");
+  dumpCommand->add_option(
+      "--model", request.model,
+      "For explanations: the model's shape, that of this folder's config.json");
   dumpCommand->add_option("--machine", request.machine,
-                          "... on this machine: h200 or cpu (default: that of "
-                          "the bundle's targets)");
+                          "For explanations: the machine, h200 or cpu "
+                          "(default: that of the bundle's targets)");
   dumpCommand->add_option("--salient-share", request.salientShare,
-                          "... whose layers find this share of the rows "
-                          "changed (default: 1, the most)");
+                          "For explanations: the share of the rows that layers "
+                          "find to have changed (default: 1, the most)");
   dumpCommand->add_option(
       "--tokens-per-step", request.tokensPerStep,
-      "... that commits so many tokens a step where "
-      "confidence decides (default: gen-length over steps)");
+      "For explanations: tokens committed a step where confidence decides "
+      "(default: gen-length over steps)");
   dumpCommand->add_option("--seed", request.seed,
-                          "... of an order of commits that is drawn (default: "
-                          "0)");
+                          "For explanations: the seed of an order of commits "
+                          "that is drawn (default: 0)");
   dumpCommand->add_option("--follow", request.follow,
-                          "... that heddle-run --steps-json wrote into this "
-                          "file");
+                          "For explanations: a run that was made, by what "
+                          "heddle-run --steps-json wrote into this file");
   dumpCommand
       ->add_flag("--explain-json", options.explainJson,
                  "Print what the schedule does and costs, as heddlec "

@@ -342,18 +342,19 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
   const char group[] = "Machine";
   RunOptions &options = parsed.options;
   app.add_option("--dtype", parsed.dtype,
-                 "Type to compute in: fp32, bf16 or, on a GPU, fp16 (default: "
+                 "Type to compute in: f32, bf16 or, on a GPU, f16 (default: "
                  "that of the weights if the bundle has it, else the nearest "
                  "that it has)")
-      ->check(isOneOf({"fp32", "bf16", "fp16"}))
-      ->transform([](std::string text) { // heddlec's spelling, that of MLIR
-        return text == "f32" || text == "f16" ? "fp" + text.substr(1) : text;
+      ->check(isOneOf({"f32", "bf16", "f16"}))
+      ->transform([](std::string text) { // the spelling of papers
+        return text == "fp32" || text == "fp16" ? "f" + text.substr(2) : text;
       })
       ->type_name("TYPE")
       ->group(group);
   app.add_option("--threads", options.threads,
                  "Threads to use (default: 0, one per core)")
-      ->check(isWhole<int32_t>() & CLI::Range(0, 4096))
+      ->check(isWhole<int32_t>())
+      ->check(CLI::Range(0, 4096))
       ->type_name("N")
       ->group(group);
   app.add_option("--device", options.device,
@@ -435,11 +436,11 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   if (Status status = rt::checkDeviceName(options.device); !status)
     return status.takeError().withContext("--device");
   if (!parsed.dtype.empty())
-    options.dtype = parsed.dtype == "fp32"   ? rt::DType::F32
+    options.dtype = parsed.dtype == "f32"    ? rt::DType::F32
                     : parsed.dtype == "bf16" ? rt::DType::BF16
                                              : rt::DType::F16;
   if (options.device == "cpu" && options.dtype == rt::DType::F16)
-    return Error("--dtype=fp16 needs a GPU: the host's kernels compute in fp32 "
+    return Error("--dtype=f16 needs a GPU: the host's kernels compute in f32 "
                  "or bf16");
   if (options.device == "cpu" && options.randomWeights)
     return Error("--random-weights are made on GPUs only; give --device=cuda "
@@ -520,9 +521,9 @@ Status settle(const CLI::App &app, Parsed &parsed) {
 } // namespace
 
 const char *dtypeName(rt::DType dtype) {
-  return dtype == rt::DType::F32    ? "fp32"
+  return dtype == rt::DType::F32    ? "f32"
          : dtype == rt::DType::BF16 ? "bf16"
-                                    : "fp16";
+                                    : "f16";
 }
 
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {

@@ -73,7 +73,7 @@ struct RunOptions {
   bool info = false;
 };
 
-/// A type as --dtype spells it: "fp32", "bf16", "fp16".
+/// A type as --dtype spells it: "f32", "bf16", "f16".
 const char *dtypeName(rt::DType dtype);
 
 /// The options, or the exit code of a program that ends here (after --help,

@@ -149,32 +149,40 @@ struct Flags {
       cl::cat(category)};
   std::vector<std::unique_ptr<cl::opt<int64_t>>> numbers;
   cl::opt<std::string> model{
-      "model", cl::desc("... of the shape in this folder's config.json"),
+      "model",
+      cl::desc("For explanations: the model's shape, that of this folder's "
+               "config.json"),
       cl::value_desc("folder"), cl::cat(category)};
   cl::opt<std::string> machine{
       "machine",
-      cl::desc("... on this machine: h200 or cpu (default: that of --target)"),
+      cl::desc("For explanations: the machine, h200 or cpu (default: that of "
+               "--target)"),
       cl::value_desc("name"), cl::cat(category)};
   cl::opt<double> salient{
       "salient-share",
-      cl::desc("... whose layers find this share of the rows changed (default: "
-               "1, the most)"),
+      cl::desc(
+          "For explanations: the share of the rows that layers find to have "
+          "changed (default: 1, the most)"),
       cl::init(1), cl::cat(category)};
   cl::opt<double> tokensPerStep{
       "tokens-per-step",
-      cl::desc(
-          "... that commits so many tokens a step where confidence decides "
-          "(default: gen-length over steps)"),
+      cl::desc("For explanations: tokens committed a step where confidence "
+               "decides (default: gen-length over steps)"),
       cl::init(0), cl::cat(category)};
   cl::opt<uint64_t> seed{
-      "seed", cl::desc("... of an order of commits that is drawn (default: 0)"),
+      "seed",
+      cl::desc(
+          "For explanations: the seed of an order of commits that is drawn "
+          "(default: 0)"),
       cl::init(0), cl::cat(category)};
   cl::opt<std::string> follow{
       "follow",
-      cl::desc("... that heddle-run --steps-json wrote into this file"),
+      cl::desc("For explanations: a run that was made, by what heddle-run "
+               "--steps-json wrote into this file"),
       cl::value_desc("file"), cl::cat(category)};
   cl::opt<bool> kernels{
-      "kernels", cl::desc("Explain kernels and their scratch memory, too"),
+      "kernels",
+      cl::desc("For explanations: kernels and their scratch memory, too"),
       cl::cat(category)};
 
   Flags() {
@@ -517,7 +525,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.dtypes.getNumOccurrences())
     options.compiler.elementTypes.assign(flags.dtypes.begin(),
                                          flags.dtypes.end());
-  // heddle-run's spelling, that of PyTorch.
+  // The spelling of papers.
   for (std::string &type : options.compiler.elementTypes)
     if (type == "fp32" || type == "fp16")
       type.erase(1, 1);

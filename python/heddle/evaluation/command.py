@@ -87,7 +87,7 @@ def run_options(p):
                    help="tokens of the long tasks' prompts and answers (default: 1024)")
     p.add_argument("--examples", type=int, default=64, metavar="N", help="a task (default: 64)")
     p.add_argument("--batch", type=int, default=16, metavar="N", help="examples at once (default: 16)")
-    p.add_argument("--device", default="host", help="host, cuda or cuda:N (default: host)")
+    p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     p.add_argument("--dtype", help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--seed", type=int, default=2026, help="of the examples (default: 2026)")
     p.add_argument("--out", metavar="FILE", help="JSON lines, appended; what is there is not run again")
@@ -162,7 +162,7 @@ def _evaluate(args, schedules, settings):
         return evaluate(args.model, args.tasks or ["short"], schedules=schedules, settings=settings,
                         examples=args.examples, skip=args.skip, length=args.length, batch=args.batch,
                         seed=args.seed, out=args.out, dtype=args.dtype,
-                        device="cpu" if args.device == "host" else args.device,
+                        device=args.device,
                         on_batch=progress, **options)
     finally:
         progress.close()

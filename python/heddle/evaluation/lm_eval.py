@@ -30,11 +30,10 @@ class HeddleLM(LM):
     def __init__(self, folder, schedule="dense", device=None, dtype=None, batch_size=1,
                  max_batch_size=None, **options):
         super().__init__()
-        device = {None: "cpu", "host": "cpu"}.get(device, device)
         self.batch = 1 if str(batch_size).startswith("auto") else int(batch_size)
         self.options = {k: RUN[k](options.pop(k)) for k in list(options) if k in RUN}
         self.name, expression = make(schedule, {k: str(v) for k, v in options.items()})
-        self.model = models.load(folder, device=device, dtype=dtype)
+        self.model = models.load(folder, device=device or "cpu", dtype=dtype)
         self.bundle = compiler.compile(expression, model=self.model)
 
     def _lengths(self, wanted):

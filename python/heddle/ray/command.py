@@ -35,7 +35,7 @@ def _common(p):
     p.add_argument("--bundle", metavar="FILE", help="a compiled schedule, in place of --schedule")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
                    help="a parameter of the schedule: keep=1/5, 'keep=20 percent'")
-    p.add_argument("--device", default="host", help="host or cuda, of each worker (default: host)")
+    p.add_argument("--device", default="cpu", help="cpu or cuda, of each worker (default: cpu)")
     p.add_argument("--dtype", help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--cpus", type=int, default=1, metavar="N", help="of each worker (default: 1)")
     p.add_argument("--gpus", type=float, metavar="N", help="of each worker (default: 1 with cuda)")
@@ -121,7 +121,7 @@ def _schedule(args):
 
 
 def _same(args):
-    return {"device": {"host": "cpu"}.get(args.device, args.device), "dtype": args.dtype, "cpus": args.cpus,
+    return {"device": args.device, "dtype": args.dtype, "cpus": args.cpus,
             "gpus": args.gpus, "batch": args.batch}
 
 

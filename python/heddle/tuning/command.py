@@ -121,7 +121,7 @@ def _run(argv):
     file = Records(args.out) if args.out else None
     progress = Progress(args.quiet, args.trials, minutes)
     try:
-        with models.load(args.model, device="cpu" if args.device == "host" else args.device, dtype=args.dtype) as model:
+        with models.load(args.model, device=args.device, dtype=args.dtype) as model:
             search = Search(model, tasks, file, floor=args.floor, cost=args.cost, cost_model=args.cost_model,
                             examples=args.examples, length=args.length[0], batch=args.batch, seed=args.seed,
                             parts=args.parts, axes=tuple(args.axes), rungs=tuple(args.rungs), options=options,

@@ -14,7 +14,6 @@ from ..errors import HeddleError
 from ..tracing import Record
 
 #: Options of Model.generate as heddle-run has them.
-DTYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 FLAGS = {"gen_length": "--gen-length", "steps": "--steps", "block_length": "--block-length"}
 
 
@@ -42,7 +41,7 @@ def recall(bundle, model, prompt_ids, options) -> float:
                  for text in (flag, str(options[name]))]
         done = subprocess.run(
             [program, "--model", str(model.folder), "--bundle", compiled, "--prompts-file", prompts, "--record", record,
-             "--record-cells", "8", f"--device={model.device}", f"--dtype={DTYPES[model.dtype]}", "--quiet", *flags],
+             "--record-cells", "8", f"--device={model.device}", f"--dtype={model.dtype}", "--quiet", *flags],
             capture_output=True, text=True)
         if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):  # Ctrl-C reaches both
             raise KeyboardInterrupt

@@ -4,7 +4,7 @@
 
 Written from the papers (PulseCol, SparseD, DyLLM, Window-Diffusion) and from what
 is documented of the released code, sharing nothing with the C++ code; slow on
-purpose. fp32, temperature 0, ties by lowest index; prompts one at a time.
+purpose. f32, temperature 0, ties by lowest index; prompts one at a time.
 
   models.py      LLaDA and Dream as pieces that take any subset of rows
   run.py         the denoising loop

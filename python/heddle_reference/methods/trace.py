@@ -43,7 +43,7 @@ logits     rows whose logits the commit rule looks at: those that predict masked
            positions up to the block's end, within the method's window. In a
            shifted model row p - 1 predicts position p
 committed  [position, token, confidence], by position
-totals     over the layers: rows (of queries), pairs, ffn_rows; bytes in fp32 of
+totals     over the layers: rows (of queries), pairs, ffn_rows; bytes in f32 of
            K and V rows computed (kv_written) and of K and V rows that are
            visible, but taken from an earlier step (kv_read)
 

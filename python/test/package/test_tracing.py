@@ -50,10 +50,10 @@ class Recorded(unittest.TestCase):
 
     @classmethod
     def record(cls, schedule, *options):
-        """(the record, the lines of --trace) of a run in fp32."""
+        """(the record, the lines of --trace) of a run in f32."""
         bundle, out, trace = (cls.folder / f"{schedule.name}.{end}" for end in ("hdl", "safetensors", "jsonl"))
         heddle.compile(schedule, head_dim=64, dtype="f32").save(bundle)
-        subprocess.run([BIN / "heddle-run", "-q", "-m", LLADA, "-b", bundle, "--dtype=fp32", "--record", out, "--trace", trace,
+        subprocess.run([BIN / "heddle-run", "-q", "-m", LLADA, "-b", bundle, "--dtype=f32", "--record", out, "--trace", trace,
                         *LENGTHS, *options, PROMPT], check=True, capture_output=True)
         return Record(out), [json.loads(line) for line in trace.read_text().splitlines()]
 
@@ -143,7 +143,7 @@ class RecordTest(Recorded):
         heddle.compile(heddle.preset("dense"), head_dim=64, dtype="f32").save(bundle)
         for said, *options in (("--record is empty", "--record", ""), ("of --record", "--record-cells=16"), ("give it a name", "--record=-"),
                                ("--record-cells", "--record=x", "--record-cells=4"), ("cannot write", f"--record={self.folder}/no/x")):
-            done = subprocess.run([BIN / "heddle-run", "-m", LLADA, "-b", bundle, "--dtype=fp32", "--gen-length=8", *options, PROMPT],
+            done = subprocess.run([BIN / "heddle-run", "-m", LLADA, "-b", bundle, "--dtype=f32", "--gen-length=8", *options, PROMPT],
                                   capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(said, done.stderr)

@@ -145,7 +145,7 @@ std::string Gemm::description() const {
     if (product) {
       text += std::string(", ") + product->description.impl_info_str();
       if (product->widens)
-        text += " on fp32 (this CPU has no bf16 products: bf16 weights are "
+        text += " on f32 (this CPU has no bf16 products: bf16 weights are "
                 "widened, results rounded to bf16)";
       break;
     }

@@ -7,6 +7,7 @@
 
 #include "runtime/base/Json.h"
 
+#include <chrono>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -48,6 +49,20 @@ TEST(Json, RefusesOtherValuesAndDeepNesting) {
   std::string deep =
       "{\"a\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_EQ(errorOf(deep), "values are nested deeper than 64");
+}
+
+// As many tensors, or messages, as no file has are still read at once: a parser
+// that goes over all of them for each takes minutes.
+TEST(Json, ReadsLongTextsInProportion) {
+  std::string tensors = "{\"a\": {}", messages = "{\"messages\": [{}";
+  for (int i = 0; i < 60'000; ++i) {
+    tensors += ", \"" + std::to_string(i) + "\": {\"shape\": [1]}";
+    messages += ", {\"role\": \"user\"}";
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(errorOf(tensors + "}"), "no error");
+  EXPECT_EQ(errorOf(messages + "]}"), "no error");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 } // namespace

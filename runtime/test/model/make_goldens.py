@@ -4,7 +4,7 @@
 
 Run with any PyTorch (python3-torch of Debian will do) from this folder. The weights come from a formula that
 GoldenTest.cpp repeats, so that only results are stored. The rounding points are those of LLaDA's or Dream's
-released modelling code run in the given dtype, with attention summed in fp32.
+released modelling code run in the given dtype, with attention summed in f32.
 """
 
 import json
@@ -35,7 +35,7 @@ def rope_tables(positions, dim, theta):
 
 
 def rotate(x, cos, sin):
-    """x [heads, n, dim]: in fp32, cast back."""
+    """x [heads, n, dim]: in f32, cast back."""
     t = x.float()
     half = t.shape[-1] // 2
     swapped = torch.cat((-t[..., half:], t[..., :half]), dim=-1)
@@ -58,12 +58,12 @@ def rms_norm(x, w):
 
 
 def linear(x, w, bias=0.0):
-    """Sums in fp32, as GPUs do; PyTorch's own bf16 products on CPUs may sum in bf16."""
+    """Sums in f32, as GPUs do; PyTorch's own bf16 products on CPUs may sum in bf16."""
     return (x.float() @ w.float().T + bias).to(x.dtype)
 
 
 def silu(x):
-    """In fp32, as on GPUs and in PyTorch 2; PyTorch 1.13 rounds every step to bf16 on CPUs."""
+    """In f32, as on GPUs and in PyTorch 2; PyTorch 1.13 rounds every step to bf16 on CPUs."""
     t = x.float()
     return (t / (1 + torch.exp(-t))).to(x.dtype)
 

@@ -218,7 +218,7 @@ TEST(CommandLine, WhatIsNoNumberOrName) {
 
 TEST(CommandLine, NamesWhatWouldDo) {
   expectUsageError("-m x -b y hello --dtype fp8",
-                   "--dtype: 'fp8' is none of fp32, bf16, fp16");
+                   "--dtype: 'fp8' is none of f32, bf16, f16");
   expectUsageError("-m x -b y hello --remasking best",
                    "--remasking: 'best' is none of low_confidence, random");
   expectUsageError("-m x -b y hello --seed -1",

@@ -126,7 +126,7 @@ void writeGpuBundle(const TinySetup &setup,
 
 TEST(DeviceOption, TheTypeIsChosenByWeightsAndBundle) {
   FakeGpu gpu;
-  TinySetup setup; // its weights are fp32
+  TinySetup setup; // its weights are f32
   writeGpuBundle(setup, {"bf16", "f16"});
   auto run = [&](const std::string &arguments) {
     return heddleRun(setup.with("gpu.hdl") +
@@ -139,9 +139,9 @@ TEST(DeviceOption, TheTypeIsChosenByWeightsAndBundle) {
     return json::parse(outcome.out)["options"]["dtype"];
   };
   EXPECT_EQ(dtype(""), "bf16");
-  EXPECT_EQ(dtype("--dtype=fp16"), "fp16");
+  EXPECT_EQ(dtype("--dtype=fp16"), "f16");
   EXPECT_EQ(dtype("--random-weights"), "bf16");
-  EXPECT_NE(run("").err.find("heddle-run: the weights are fp32, which the "
+  EXPECT_NE(run("").err.find("heddle-run: the weights are f32, which the "
                              "bundle has no code for; computing in bf16, the "
                              "nearest that it has\n"),
             std::string::npos);

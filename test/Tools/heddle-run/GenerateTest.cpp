@@ -121,12 +121,12 @@ TEST(Run, TextFromArgumentFileAndStandardInput) {
 }
 
 TEST(Run, TheTypeIsThatOfTheWeights) {
-  TinySetup setup; // its weights are fp32, the bundle has fp32 and bf16
+  TinySetup setup; // its weights are f32, the bundle has f32 and bf16
   Outcome outcome = heddleRun(setup.dense() + "abc --json --gen-length 6");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   json report = json::parse(outcome.out);
-  EXPECT_EQ(report["options"]["dtype"], "fp32");
-  EXPECT_EQ(report["options"]["weights_dtype"], "fp32");
+  EXPECT_EQ(report["options"]["dtype"], "f32");
+  EXPECT_EQ(report["options"]["weights_dtype"], "f32");
   EXPECT_EQ(outcome.err.find("the weights are"), std::string::npos);
 }
 

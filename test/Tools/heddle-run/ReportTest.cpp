@@ -108,7 +108,7 @@ TEST(Report, Json) {
   EXPECT_EQ(report["results"][0]["text"], "abc");
   EXPECT_EQ(report["results"][1]["text"], "d");
   EXPECT_EQ(report["options"]["remasking"], "low_confidence");
-  EXPECT_EQ(report["options"]["dtype"], "fp32");
+  EXPECT_EQ(report["options"]["dtype"], "f32");
   EXPECT_EQ(report["counters"]["attention_share"], 0.25);
   EXPECT_EQ(report["timing"]["tokens_per_second"], 16.0);
   EXPECT_FALSE(report.contains("compare_dense"));
@@ -132,7 +132,7 @@ TEST(Report, Summary) {
   Fixture f;
   EXPECT_EQ(
       summary(f.result),
-      "8 tokens in 0.50 s (16.0 tok/s), 2 steps of cols, fp32, 2 threads\n");
+      "8 tokens in 0.50 s (16.0 tok/s), 2 steps of cols, f32, 2 threads\n");
   f.result.totals.seconds = 0.0069;
   EXPECT_EQ(summary(f.result).find("8 tokens in 6.9 ms ("), 0u);
   f.result.generation.complete = false;

@@ -21,6 +21,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace heddle::bundle {
 llvm::hash_code hash_value(const Cadence &value);
 llvm::hash_code hash_value(const Selection &value);

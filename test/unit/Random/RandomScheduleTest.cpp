@@ -401,7 +401,7 @@ TEST_P(Compiled, RunsLikeTheReference) {
   if (const char *count = std::getenv("HEDDLE_SCHEDULES"))
     last = static_cast<uint32_t>(std::strtoul(count, nullptr, 10));
   else if (first != last)
-    last = 200;
+    last = 100;
   int64_t drawn = 0, executed = 0, cases = 0;
   for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
     if (seed % quarters != GetParam())

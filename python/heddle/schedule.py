@@ -125,6 +125,11 @@ def first(n: int) -> Cadence:
     return Cadence(f"first({_count(n, 'n')})")
 
 
+def geometric(n: int) -> Cadence:
+    """Steps 1, n, n^2...: ever fewer, in runs of any length. n: from 2."""
+    return Cadence(f"geometric({_count(n, 'n')})")
+
+
 def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
     """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps."""
     text = ratio_text(share, "share")
@@ -376,6 +381,11 @@ before_block = _positions("before(block)", "before")  #: What stands before that
 from_block = _positions("from(block)", "rest")  #: That block and what follows it.
 decoded = _positions("decoded", "decoded")  #: What is no mask: the prompt and what was committed.
 next_positions = _positions("next", "next")  #: What comes next in a drawn order.
+
+
+def single(n: int) -> Positions:
+    """The one position n. n: from 0; negative: from the sequence's end, whose last is -1."""
+    return _positions(f"single({_count(n, 'n')})", "one")
 
 
 def undecoded(first: Optional[int] = None) -> Positions:

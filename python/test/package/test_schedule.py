@@ -4,6 +4,7 @@
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,29 @@ class TextTest(unittest.TestCase):
             self.assertIn(line, str(made))
         self.assertEqual(str(heddle.parse(str(made))), str(made))
         self.assertEqual(rest, undecoded(first=6) - undecoded(first=5))
+
+    def test_every_cadence_and_set_of_positions_has_an_expression(self):
+        grammar = (ROOT / "docs/Spec/Grammar.md").read_text()
+        made = {"cadence": {
+            "never": heddle.never, "every": every(4), "first": first(4), "at": at(0.2),
+            "uniform": uniform(0.3, 16), "random": heddle.random(0.3, 16, 7),
+            "power": heddle.power(0.3, 16), "geometric": heddle.geometric(2)},
+            "positions": {
+            "all": all_positions, "prompt": heddle.prompt, "response": heddle.response,
+            "block": block, "before": heddle.before_block, "from": heddle.from_block,
+            "decoded": decoded, "undecoded": undecoded(), "committed": committed(last=2),
+            "next": heddle.next_positions, "single": heddle.single(-1)}}
+        for what, expressions in made.items():
+            forms = grammar.split(f"%name = {what}\n")[1].split("\n\n")[0]
+            words = set(re.findall(r"^ +(?:\| )?(\w+)", forms, re.M))
+            self.assertEqual(words, set(expressions))
+            for word, value in expressions.items():
+                uses = (attend(columns(0.5, 16), refresh=value) if what == "cadence" else
+                        visible(value | decoded))
+                with self.subTest(word):
+                    self.assertIn(f" = {what} {word}", str(schedule("mine", uses)))
+                    self.assertEqual(str(heddle.parse(str(schedule("mine", uses)))),
+                                     str(schedule("mine", uses)))
 
     def test_what_is_written_means_what_the_examples_do(self):
         once, start = at(0.2), first(1).in_block()

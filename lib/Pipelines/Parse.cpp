@@ -31,6 +31,23 @@ constexpr StringLiteral example = "heddle.schedule @name { attend dense }";
 
 /// The source goes into the bundle, and messages quote its lines.
 constexpr size_t mostBytes = size_t(16) << 20;
+/// Each message quotes its line, and MLIR reads a number in time that grows
+/// with the square of its digits.
+constexpr size_t mostInLine = size_t(16) << 10;
+
+/// Where a line is longer than any schedule's, or "".
+std::string lineProblem(StringRef text) {
+  for (int64_t number = 1; !text.empty(); ++number) {
+    auto [line, rest] = text.split('\n');
+    if (line.size() > mostInLine)
+      return ("line " + llvm::Twine(number) + " has " +
+              llvm::Twine(line.size()) + " bytes; at most " +
+              llvm::Twine(mostInLine) + " are read: break it")
+          .str();
+    text = rest;
+  }
+  return "";
+}
 
 /// What makes the buffer no MLIR text at all, or "".
 std::string problemOf(llvm::MemoryBufferRef buffer) {
@@ -54,7 +71,7 @@ std::string problemOf(llvm::MemoryBufferRef buffer) {
            "one";
   if (std::string problem = nestingProblem(text); !problem.empty())
     return problem + expected;
-  return "";
+  return lineProblem(text);
 }
 
 } // namespace

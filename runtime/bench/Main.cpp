@@ -257,6 +257,8 @@ int printGpu(const Options &options, const Result<std::vector<Row>> &rows,
 }
 
 int tuneOnGpu(const Options &options, const bench::CudaRequest &request) {
+  if (Status s = bench::checkTable(options.tune.table); !s)
+    return fail(s.error());
   auto candidates = bench::readCandidates(request.bundles);
   if (!candidates)
     return fail(candidates.error());

@@ -141,20 +141,30 @@ heddle::bench::chooseTiling(const std::vector<Candidate> &candidates,
   return result;
 }
 
+/// The table to add to: empty where no file is.
+static Result<Json> openTable(const std::string &path) {
+  std::error_code missing;
+  if (std::filesystem::exists(path, missing) || missing)
+    return readTable(path);
+  return Json{{"wgmma", Json::array()}};
+}
+
+Status heddle::bench::checkTable(const std::string &path) {
+  if (Result<Json> table = openTable(path); !table)
+    return table.takeError();
+  return bundle::checkWritable(path);
+}
+
 Status heddle::bench::addToTable(const std::string &path,
                                  const std::string &tiling) {
-  Json table{{"wgmma", Json::array()}};
-  if (std::filesystem::exists(path)) {
-    Result<Json> there = readTable(path);
-    if (!there)
-      return there.takeError();
-    table = std::move(*there);
-  }
+  Result<Json> table = openTable(path);
+  if (!table)
+    return table.takeError();
   const Json entry = Json::parse(tiling);
-  Json &tilings = table["wgmma"];
+  Json &tilings = (*table)["wgmma"];
   if (std::ranges::find(tilings, entry) == tilings.end())
     tilings.push_back(entry);
-  return bundle::writeFileAtomically(path, table.dump(1) + "\n");
+  return bundle::writeFileAtomically(path, table->dump(1) + "\n");
 }
 
 std::string heddle::bench::toTable(const std::vector<Candidate> &candidates,

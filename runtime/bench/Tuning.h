@@ -70,6 +70,9 @@ Result<TuneResult> chooseTiling(const std::vector<Candidate> &candidates,
                                 const TuneRequest &request,
                                 const Measure &measure);
 
+/// Why addToTable() could not add to it, to be said before the measurements.
+Status checkTable(const std::string &path);
+
 /// Adds a tiling behind those that the table has, if it is there: a compiler
 /// takes the first entry that fits.
 Status addToTable(const std::string &path, const std::string &tiling);

@@ -197,6 +197,17 @@ TEST_F(Tuning, TheToolOnTheFakeDriver) {
 
   EXPECT_EQ(run(asked), 1);
   EXPECT_PRED2(has, read("said"), "say which by --kernel");
+  // What could not be written later is said before the measurements.
+  write("table.json", "[]");
+  fs::remove(folder / "rates.json");
+  EXPECT_EQ(run(asked + "--kernel=columns --json='" +
+                (folder / "rates.json").string() + "'"),
+            1);
+  EXPECT_PRED2(has, read("said"), "expected a table of tilings");
+  EXPECT_FALSE(fs::exists(folder / "rates.json"));
+  EXPECT_EQ(run("--tune='" + std::string(300, 'x') + "'" + bundles), 1);
+  EXPECT_PRED2(has, read("said"), "File name too long");
+  fs::remove(table);
   EXPECT_EQ(run(asked + "--kernel=none"), 1);
   EXPECT_PRED2(has, read("said"), "no kernel's name starts with 'none'");
   EXPECT_EQ(run(asked + "--rows=4"), 2);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <csignal>
 #include <unordered_map>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -41,6 +42,26 @@ public:
 
 private:
   int before;
+};
+
+/// Holds back, on the calling thread, the signals that others send. oneDNN's
+/// generated code may keep an address of the heap in the stack pointer (its
+/// issue 4845): the frame of a signal's handler would be written there.
+class HeldSignals {
+public:
+  HeldSignals() {
+    sigset_t held;
+    sigfillset(&held);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+      sigdelset(&held, fault);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
+  }
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  HeldSignals(const HeldSignals &) = delete;
+  HeldSignals &operator=(const HeldSignals &) = delete;
+
+private:
+  sigset_t before;
 };
 
 const dnnl::engine &engine() {
@@ -291,6 +312,7 @@ Status PackedLinear::pack(int64_t chunk, const void *rows) {
   void *packed = memory.data() + piece.offset;
   int64_t plainElements = product.inputs * product.outputs;
   SingleThread singleThread;
+  HeldSignals heldSignals;
   try {
     dnnl::stream stream(engine());
     if (!product.widens) {
@@ -340,6 +362,7 @@ const float *PackedLinear::multiply(int64_t chunk, const void *x,
   const TileProduct &product = *piece.product;
   GemmWorker::State &state = *worker.state;
   SingleThread singleThread;
+  HeldSignals heldSignals;
   try {
     GemmWorker::State::Views &views = state.view(product);
     dnnl_memory_t weights = piece.weights.get(/*allow_empty=*/true);

@@ -9,9 +9,14 @@
 #include "runtime/base/Parallel.h"
 #include "runtime/tensor/Convert.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
+#include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -147,6 +152,35 @@ TEST_P(GemmTest, ARowDoesNotDependOnBatchPlaceOrThreads) {
       shifted[place] = 7;
     }
   }
+}
+
+/// Handlers run as in any process: a profiler's, Python's, heddle-run's.
+TEST_P(GemmTest, SignalsChangeNothing) {
+  constexpr int64_t inputs = 256, outputs = 768, rows = 129;
+  static volatile std::sig_atomic_t handled;
+  handled = 0;
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) { handled = 1; };
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  setThreadCount(1);
+  Matrix x(type, rows, inputs, 6), w(type, outputs, inputs, 7);
+  PackedLinear layer = pack(w, {outputs});
+  std::vector<int64_t> order(rows);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<float> expected = multiply(layer, x, order, outputs);
+  std::atomic<bool> done = false;
+  std::thread sender([&, multiplier = pthread_self()] {
+    while (!done) {
+      pthread_kill(multiplier, SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(multiply(layer, x, order, outputs), expected) << i;
+  done = true;
+  sender.join();
+  EXPECT_EQ(handled, 1);
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST_P(GemmTest, SaysWhatComputes) {

@@ -8,6 +8,7 @@ import os
 import sys
 
 from ..errors import HeddleError
+from . import tables
 from .page import html
 from .record import TENSORS, Record
 
@@ -17,6 +18,8 @@ examples:
   heddle-trace view run.safetensors -o run.html
   heddle-trace view run.safetensors -o run.html --layers 0,15,31 --heads 0-7
   heddle-trace info run.safetensors --json
+  heddle-trace rows run.safetensors         rows that each layer computes
+  heddle-trace similarity run.safetensors   what the patterns of two steps have in common
 
 exit status: 0 done, 1 an error that the message names, 2 wrong options
 """
@@ -73,7 +76,7 @@ def _info(args):
 def main(argv=None):
     p = argparse.ArgumentParser(prog="heddle-trace", description="Shows what heddle-run --record wrote.",
                                 epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = p.add_subparsers(dest="command", required=True, metavar="view|info")
+    commands = p.add_subparsers(dest="command", required=True, metavar="view|info|rows|similarity")
     view = commands.add_parser("view", help="write a page to look at, which needs nothing beside it",
                                epilog="example: heddle-trace view run.safetensors -o run.html")
     view.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
@@ -83,9 +86,18 @@ def main(argv=None):
     info = commands.add_parser("info", help="print the numbers", epilog="example: heddle-trace info run.safetensors --json")
     info.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
     info.add_argument("--json", action="store_true", help="as one JSON object")
+    rows = commands.add_parser("rows", help="print the rows that each layer computes, as a Markdown table",
+                               epilog="example: heddle-trace rows run.safetensors")
+    rows.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
+    alike = commands.add_parser("similarity", help="print what the patterns of two steps have in common, as a Markdown table",
+                                epilog="example: heddle-trace similarity run.safetensors --keep 0.1")
+    alike.add_argument("file", metavar="FILE", help="that heddle-run --record wrote, best of dense attention")
+    alike.add_argument("--keep", type=float, default=0.3, metavar="FRACTION", help="of the cells of keys, between 0 and 1 (default: 0.3)")
     args = p.parse_args(argv)
+    does = {"view": _view, "info": _info, "rows": lambda args: print(tables.rows(Record(args.file)), end=""),
+            "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="")}
     try:
-        _view(args) if args.command == "view" else _info(args)
+        does[args.command](args)
     except HeddleError as error:
         print(f"heddle-trace: {error}", file=sys.stderr)
         return 1

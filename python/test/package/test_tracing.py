@@ -15,7 +15,7 @@ from pathlib import Path
 import heddle
 import numpy as np
 from common import BIN, LLADA, ROOT
-from heddle.tracing import Record, html
+from heddle.tracing import Record, html, tables
 from heddle.tracing.record import TENSORS
 
 sys.path += [str(ROOT / "python"), str(ROOT / "test" / "Tools" / "explain")]  # behind the installed package
@@ -170,6 +170,71 @@ class RecordTest(Recorded):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(said, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+
+
+class TablesTest(Recorded):
+    @staticmethod
+    def numbers(text):
+        """The table's cells behind the first column."""
+        lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+        return lines[0][1:], [[float(x) for x in line[1:]] for line in lines[2:]]
+
+    def test_rows_are_those_of_the_trace(self):
+        record, steps = self.record(heddle.preset("dyllm"))
+        heads, found = self.numbers(tables.rows(record))
+        self.assertEqual(heads[4:], ["FFN, mean", "FFN, most"])
+        n = record.run["length"]
+        sizes = np.array([[[n if rows is None else len(rows) for rows in
+                            (one["queries"], one.get("exact", one["queries"]), one["ffn"])] for one in step["layers"]]
+                          for step in steps])
+        self.assertTrue((sizes[:4] == n).all())
+        np.testing.assert_allclose(np.array(found)[:, ::2], sizes[4:].mean(0), atol=0.051)
+        np.testing.assert_array_equal(np.array(found)[:, 1::2], sizes[4:].max(0))
+        self.assertLess(sizes[4:, :, 2].mean(), n / 4)
+
+    def test_overlaps_by_loops(self):
+        draw = np.random.default_rng(3)
+        maps, layers, heads, cells, keep, most = 3, 2, 3, 7, 0.4, 3
+        mass = draw.random((maps, layers, heads, cells, cells))
+        queried = draw.integers(0, 2, (maps, layers, cells))
+        queried[:, :, 2] = 1
+        best = lambda row: set(sorted(range(cells), key=lambda k: -row[k])[:most])
+        mean = lambda values: sum(values) / len(values)
+        steps, between = tables.overlaps(mass, queried, keep)
+        for i in range(maps):
+            for j in range(maps):
+                self.assertAlmostEqual(steps[i, j], mean([
+                    len(best(mass[i, l, h, q]) & best(mass[j, l, h, q])) / most for l in range(layers) for h in range(heads)
+                    for q in range(cells) if queried[i, l, q] and queried[j, l, q]]))
+        self.assertAlmostEqual(between, mean([mean([
+            len(best(mass[i, l, a, q]) & best(mass[i, l, b, q])) / most for l in range(layers) for q in range(cells) if queried[i, l, q]])
+            for i in range(maps) for a in range(heads) for b in range(a)]))
+        self.assertTrue(np.isnan(tables.overlaps(mass[:, :, :1], queried, keep)[1]))
+        self.assertTrue(np.isnan(tables.overlaps(mass, 0 * queried, keep)[0]).all())
+
+    def test_similarity(self):
+        record, _ = self.record(heddle.preset("dense"), "--record-every=4")
+        heads, found = self.numbers(tables.similarity(record))
+        self.assertEqual(heads, ["1", "5", "9"])
+        steps, between = tables.overlaps(record.mass(), record["maps.rows"], 0.3)
+        np.testing.assert_allclose(np.array(found), 100 * steps, atol=0.51)
+        np.testing.assert_array_equal(np.diag(steps), 1)
+        self.assertGreater(steps.min(), between)  # SparseD's two observations
+        self.assertIn(f"{100 * between:.0f}% in common", tables.similarity(record))
+
+    def test_command(self):
+        self.record(heddle.preset("dense"), "--record-every=12")
+        file = self.folder / "dense.safetensors"
+        for said, *arguments in (("every step computes all rows", "rows", file), ("1 maps, expected two", "similarity", file),
+                                 ("fraction between 0 and 1, found 30", "similarity", file, "--keep=30")):
+            done = command(*arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+        self.record(heddle.preset("dyllm"))
+        for name, said in (("rows", "FFN, mean"), ("similarity", "with the most mass")):
+            done = command(name, self.folder / "dyllm.safetensors")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(said, done.stdout)
 
 
 @unittest.skipUnless(browser.find(), "needs Chromium")

@@ -1,0 +1,78 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""python/bench/plots.py: that it draws every picture of the docs, from the rows beside them."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from common import ROOT
+
+sys.path.append(str(ROOT / "python" / "bench"))
+import plots  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+COMMAND = "python3 python/bench/plots.py"
+
+
+def said(path):
+    """The texts of a plot, which matplotlib repeats as comments."""
+    return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
+
+
+class PlotsTest(unittest.TestCase):
+    def test_every_picture_of_the_docs_is_drawn_by_it(self):
+        self.assertEqual({p.name for p in IMAGES.iterdir() if p.is_file()}, plots.images())
+        self.assertEqual({p.stem for p in (IMAGES / "results").iterdir()}, set(plots.PLOTS))
+
+    def test_every_page_with_a_plot_says_the_command(self):
+        pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        texts = {page: page.read_text(encoding="utf-8") for page in pages}
+        shown = {page: set(re.findall(r"images/([\w-]+)\.(?:svg|png)", text)) for page, text in texts.items()}
+        self.assertEqual(set(plots.PLOTS) - set().union(*shown.values()), set())
+        bad = [str(page) for page, names in shown.items() if names & set(plots.PLOTS) and COMMAND not in texts[page]]
+        self.assertEqual(bad, [])
+
+    def test_plots_say_model_date_machine_and_seed_of_their_rows(self):
+        for name in plots.PLOTS:
+            texts = said(IMAGES / f"{name}.svg")
+            for row in plots.results(name, IMAGES / "results"):
+                title = f"{row['model']}, {row['dtype']}, seed {row['seed']}, "
+                with self.subTest(name, row=row):
+                    self.assertTrue(row["date"] and row["machine"])
+                    self.assertTrue(any(text.startswith(title) and row["date"] in text for text in texts), texts)
+                    self.assertIn(row["machine"], texts)
+                    self.assertIn(", ".join([row["schedule"], *row["settings"]]), texts)
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
+    def test_drawn_again_they_are_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            run = lambda *options: subprocess.run([sys.executable, plots.__file__, f"--raw={folder}", f"--images={folder}", *options],
+                                                  capture_output=True, text=True)
+            done = run("table-long-speed")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(done.stdout.split(), ["table-long-speed.png", "table-long-speed.svg"])
+            self.assertGreater((folder / "table-long-speed.png").stat().st_size, 10000)
+            self.assertEqual(said(folder / "table-long-speed.svg"), said(IMAGES / "table-long-speed.svg"))
+            # A result that changes changes the plot.
+            rows = plots.results("table-long-speed", IMAGES / "results")
+            rows[0]["date"] = "2031-01-01"
+            (folder / "table-long-speed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            self.assertEqual(run("table-long-speed", f"--results={folder}").returncode, 0)
+            self.assertNotEqual(said(folder / "table-long-speed.svg"), said(IMAGES / "table-long-speed.svg"))
+
+    def test_wrong_names(self):
+        for options, message in ((["tabel"], "'tabel': expected table-pulsecol, "), (["--measure"], "name the tables")):
+            done = subprocess.run([sys.executable, plots.__file__, *options], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(message, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -74,20 +74,21 @@ std::string compile(const char *text, const heddle_compile_options &options) {
     arguments.push_back(std::string("--set=") + *at);
 
   trust::Ended ended = orFail(trust::runProgram(compiler, arguments, text));
-  bool located =
-      ended.status == 1 && ended.messages.find("<stdin>:") != std::string::npos;
+  bool located = ended.status.value_or(1) == 1 &&
+                 ended.messages.find("<stdin>:") != std::string::npos;
   std::string said = named(std::move(ended.messages),
                            options.name ? options.name : "schedule");
-  if (ended.status == 0 ||
-      (ended.status < 0 && said.empty() && !ended.output.empty())) {
+  if (ended.succeeded()) {
     lastWarnings() = std::move(said);
     return std::move(ended.output);
   }
   if (said.empty())
-    said = compiler + " ended " +
-           (ended.status < 0 ? "by a signal"
-                             : "with " + std::to_string(ended.status)) +
-           " and said nothing";
+    said =
+        compiler +
+        (!ended.status       ? " wrote nothing"
+         : *ended.status < 0 ? " ended by a signal"
+                             : " ended with " + std::to_string(*ended.status)) +
+        " and said nothing";
   throw Failure{located ? HEDDLE_SCHEDULE_ERROR : HEDDLE_FAILED,
                 std::move(said)};
 }

@@ -11,6 +11,7 @@
 #include <heddle/heddle.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,13 @@ static void compiling(void) {
   TRUE(strstr(heddle_last_warnings(), "my.mlir:2:11: warning: has no effect"));
   TRUE(heddle_compile("(((", &options, &bundle) == HEDDLE_SCHEDULE_ERROR);
   TRUE(strcmp(heddle_last_warnings(), "") == 0);
+  /* Who ignores SIGCHLD learns no child's status. */
+  signal(SIGCHLD, SIG_IGN);
+  FINE(heddle_compile(idle, &options, &bundle));
+  FINE(heddle_bundle_destroy(bundle));
+  expect(__LINE__, heddle_compile("(((", &options, &bundle),
+         HEDDLE_SCHEDULE_ERROR, "my.mlir:1:");
+  signal(SIGCHLD, SIG_DFL);
   options.targets = "loom";
   REFUSED(heddle_compile(dense, &options, &bundle), "loom");
   options.targets = NULL;

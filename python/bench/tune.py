@@ -178,7 +178,8 @@ def measure_form(args, folder, dtype, head_dim, over):
 
 
 def measure_all(args):
-    for dtype, head_dim, over in forms(args):
+    # What is added last stands first in the table.
+    for dtype, head_dim, over in reversed(list(forms(args))):
         folder = folder_of(args, dtype, head_dim, over)
         print(f"{folder.name}:", flush=True)
         measure_form(args, folder, dtype, head_dim, over)

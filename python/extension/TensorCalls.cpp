@@ -95,14 +95,15 @@ public:
   }
 
   /// The output or the lists of a call that is like an earlier one and of which
-  /// nobody but us has to know: on plain tensors, without gradients, watched by
-  /// no dispatch mode. None for others.
+  /// nobody but us has to know: on plain tensors, without gradients and negations
+  /// to come, watched by no dispatch mode. None for others.
   nb::object call(int part, nb::handle q, nb::handle k, nb::handle v,
                   nb::object lists, int64_t prompt) {
     const bool plain =
         q.type().is(tensorType) && k.type().is(tensorType) &&
         v.type().is(tensorType) &&
         (watchers.is_none() || nb::cast<int>(watchers()) == 0) &&
+        !(isNegated(q) || isNegated(k) || isNegated(v)) &&
         (!nb::cast<bool>(hasGradients()) ||
          !(needsGradient(q) || needsGradient(k) || needsGradient(v)));
     return plain ? run(part, q, k, v, std::move(lists), prompt, 0, 1, 1, 0)
@@ -187,6 +188,11 @@ private:
     nb::object likeWorkspace, likeLists;
     bool contiguousQuery = false;
   };
+
+  /// Whether what lies in memory is not yet negated (torch._neg_view).
+  static bool isNegated(nb::handle tensor) {
+    return nb::cast<bool>(tensor.attr("is_neg")());
+  }
 
   static bool needsGradient(nb::handle tensor) {
     return nb::cast<bool>(tensor.attr("requires_grad"));

@@ -215,6 +215,7 @@ class Kernels:
 
     def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
         """What `part` makes of PyTorch's tensors: attention's output, or the lists."""
+        q, k, v = (x.resolve_neg() for x in (q, k, v))
         tensors = self.tensors
         made = tensors.run(part, q, k, v, lists, prompt, *place) if tensors else None
         if made is None:

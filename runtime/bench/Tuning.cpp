@@ -162,8 +162,8 @@ Status heddle::bench::addToTable(const std::string &path,
     return table.takeError();
   const Json entry = Json::parse(tiling);
   Json &tilings = (*table)["wgmma"];
-  if (std::ranges::find(tilings, entry) == tilings.end())
-    tilings.push_back(entry);
+  std::erase(*tilings.get_ptr<Json::array_t *>(), entry);
+  tilings.insert(tilings.begin(), entry);
   return bundle::writeFileAtomically(path, table->dump(1) + "\n");
 }
 

@@ -73,8 +73,8 @@ Result<TuneResult> chooseTiling(const std::vector<Candidate> &candidates,
 /// Why addToTable() could not add to it, to be said before the measurements.
 Status checkTable(const std::string &path);
 
-/// Adds a tiling behind those that the table has, if it is there: a compiler
-/// takes the first entry that fits.
+/// Puts a tiling before all others of the table: a compiler takes the first
+/// entry that fits, so what is measured anew counts.
 Status addToTable(const std::string &path, const std::string &tiling);
 
 std::string toTable(const std::vector<Candidate> &candidates,

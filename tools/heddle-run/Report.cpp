@@ -206,6 +206,8 @@ std::string jsonReport(const RunResult &result) {
       entry["first"] = {{"sequence", comparison->firstSequence},
                         {"position", comparison->firstPosition}};
     json["compare_dense"] = std::move(entry);
+  } else if (!result.comparisonError.empty()) {
+    json["compare_dense"] = {{"error", result.comparisonError}};
   }
   return dump(json);
 }

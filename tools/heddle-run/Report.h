@@ -56,6 +56,7 @@ struct RunResult {
   double loadSeconds = 0;      ///< from the start of the program
   double firstStepSeconds = 0; ///< until the first step was done
   std::optional<Comparison> comparison;
+  std::string comparisonError; ///< why there is none, where it failed
 };
 
 /// The generated texts, as standard output gets them: one alone as it is,

@@ -173,6 +173,8 @@ std::variant<int, Failure> Session::run() {
   Status compared = Status::success();
   if (denseEngine && result.generation.complete)
     compared = compareWithDense(*denseEngine);
+  if (!compared)
+    result.comparisonError = compared.error().text();
   if (Status status = report(); !status)
     return Failure(status.takeError());
   if (!compared) {

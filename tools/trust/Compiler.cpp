@@ -133,21 +133,21 @@ std::string ownFolder() {
   ::_exit(127);
 }
 
-/// Waits for the child; ends it when we are asked to end.
-Result<int> waitFor(pid_t child, const std::function<bool()> &interrupted) {
+/// Waits for the child; ends it when we are asked to end. Ended::status.
+Result<std::optional<int>> waitFor(pid_t child,
+                                   const std::function<bool()> &interrupted) {
   bool ending = false;
   for (int status = 0;;) {
     pid_t done = ::waitpid(child, &status, interrupted ? WNOHANG : 0);
     if (done == child) {
       if (ending)
         return Error("interrupted");
-      return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+      return std::optional(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
     }
     if (done < 0 && errno == EINTR)
       continue;
-    if (done <
-        0) // a program that ignores SIGCHLD learns nothing of its children
-      return -1;
+    if (done < 0)
+      return std::optional<int>();
     if (!ending && interrupted()) {
       ::kill(child, SIGTERM); // it ends its linker and removes its files
       ending = true;
@@ -209,7 +209,7 @@ Result<Ended> runProgram(const std::string &path,
     return systemError(path + " cannot be started", errno);
   if (child == 0)
     becomeChild(words.data(), files, self);
-  Result<int> status = waitFor(child, interrupted);
+  Result<std::optional<int>> status = waitFor(child, interrupted);
   if (!status)
     return status.takeError();
   Ended result;

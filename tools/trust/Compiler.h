@@ -11,6 +11,7 @@
 #include "bundle/Result.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,13 @@ Result<std::string> findCompiler(const char *named = nullptr);
 
 /// What a program did that was given `input` and ended.
 struct Ended {
-  int status = -1; ///< exit code; -1: a signal, or it is not known
+  std::optional<int> status; ///< exit code, -1: a signal; none: see succeeded()
   std::string output, messages;
+
+  /// A process that ignores SIGCHLD learns no status of a child; there it
+  /// counts that something was written, and a bundle says by its checksum
+  /// whether all.
+  bool succeeded() const { return status ? *status == 0 : !output.empty(); }
 };
 
 /// Runs it to its end, or until `interrupted` is true: it is then ended, and

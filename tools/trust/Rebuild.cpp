@@ -25,7 +25,7 @@ Result<std::string> compile(const std::string &compiler,
   Result<Ended> ended = runProgram(compiler, arguments, text, interrupted);
   if (!ended)
     return ended.takeError();
-  if (ended->status != 0) {
+  if (!ended->succeeded()) {
     std::string said = std::move(ended->messages);
     while (said.ends_with('\n'))
       said.pop_back();

@@ -196,6 +196,9 @@ class AttentionTest(unittest.TestCase):
         self.assertEqual(made.dtype, torch.bfloat16)
         self.near(made.float().numpy(), attention(*[t.float().numpy() for t in half], window(20)),
                   0.02)
+        for _ in range(2):  # also where such a call was made before
+            negated = attention(torch._neg_view(there[0]), *there[1:], window(20))
+            np.testing.assert_array_equal(negated.numpy(), attention(-q, k, v, window(20)))
         there[1].requires_grad_()
         with self.assertRaisesRegex(ValueError, "k: requires a gradient"):
             attention(*there)

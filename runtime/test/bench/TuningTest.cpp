@@ -152,10 +152,10 @@ TEST_F(Tuning, CandidatesHaveTheirTablesBesideThem) {
 TEST_F(Tuning, ATableGrows) {
   const std::string path = (folder / "table.json").string();
   for (const char *tiling :
-       {R"({"keys":64})", R"({"keys":96})", R"({"keys":64})"})
+       {R"({"keys":64})", R"({"keys":96})", R"({"keys":64})", R"({"keys":96})"})
     ASSERT_TRUE(static_cast<bool>(addToTable(path, tiling)));
   EXPECT_EQ(nlohmann::json::parse(read("table.json")),
-            nlohmann::json::parse(R"({"wgmma":[{"keys":64},{"keys":96}]})"));
+            nlohmann::json::parse(R"({"wgmma":[{"keys":96},{"keys":64}]})"));
   write("table.json", "[]");
   EXPECT_FALSE(static_cast<bool>(addToTable(path, R"({"keys":64})")));
   EXPECT_EQ(read("table.json"), "[]");

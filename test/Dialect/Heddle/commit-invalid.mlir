@@ -82,7 +82,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{expected '('}}
+  // expected-error@+1 {{factor needs a number in parentheses}}
   commit factor
   attend dense
 }

@@ -207,6 +207,10 @@ TEST(Report, ComparisonWithDense) {
   json report = json::parse(jsonReport(f.result))["compare_dense"];
   EXPECT_EQ(report["differing"], 3);
   EXPECT_EQ(report["first"], json({{"sequence", 1}, {"position", 1}}));
+  f.result.comparison.reset();
+  f.result.comparisonError = "no memory";
+  EXPECT_EQ(json::parse(jsonReport(f.result))["compare_dense"],
+            json({{"error", "no memory"}}));
   f.result.comparison = same;
   EXPECT_NE(summary(f.result).find("all 8 tokens are the same"),
             std::string::npos);

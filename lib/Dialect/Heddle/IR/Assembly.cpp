@@ -254,6 +254,17 @@ void mlir::heddle::printCountOrShare(AsmPrinter &printer, Operation *,
 // Named arguments
 //===----------------------------------------------------------------------===//
 
+/// Whether `name =` comes next; the parser sees one token ahead.
+static bool isNamed(AsmParser &parser) {
+  const char *start = parser.getCurrentLocation().getPointer(), *text = start;
+  while (llvm::isAlnum(*text) || *text == '_')
+    ++text;
+  const bool word = text != start;
+  while (llvm::isSpace(*text))
+    ++text;
+  return word && *text == '=';
+}
+
 ParseResult
 mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
                              const std::function<ParseResult()> &lone,
@@ -265,22 +276,29 @@ mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
                                       }),
                       ", ");
   };
+  const std::string takes = wanted.empty() ? "one number" : names();
   SMLoc open = parser.getCurrentLocation();
+  if (*open.getPointer() != '(') // which may stand lines below
+    return parser.emitError(parser.getNameLoc())
+           << owner << " needs "
+           << (lone ? "a number" : "its arguments, " + names())
+           << " in parentheses";
   bool first = true;
   auto parseOne = [&]() -> ParseResult {
-    if (std::exchange(first, false) && lone)
+    if (std::exchange(first, false) && lone && !isNamed(parser))
       return lone();
     SMLoc loc = parser.getCurrentLocation();
     StringRef name;
     if (failed(parser.parseOptionalKeyword(&name)))
       return parser.emitError(loc)
-             << owner << " takes named arguments: " << names();
+             << owner << " takes "
+             << (wanted.empty() ? takes : "named arguments: " + takes);
     NamedArgument *argument = llvm::find_if(
         wanted, [&](const NamedArgument &a) { return a.name == name; });
     if (argument == wanted.end())
       return suggesting(
           parser.emitError(loc) << owner << " has no argument '" << name
-                                << "'; it takes " << names(),
+                                << "'; it takes " << takes,
           name, llvm::map_to_vector(wanted, [](const auto &argument) {
             return argument.name;
           }));

@@ -138,7 +138,7 @@ heddle.schedule @text {
 // Windows, sinks, unions
 
 heddle.schedule @P3 {
-  // expected-error@+1 {{the size of a window must be at least 1, found 0}}
+  // expected-error@+1 {{the size of window must be at least 1, found 0}}
   %w = window(0)
 }
 
@@ -215,7 +215,7 @@ heddle.schedule @P4 {
 // -----
 
 heddle.schedule @P3 {
-  // expected-error@+1 {{the size of a window must be at most 2147483647, found 2147483648}}
+  // expected-error@+1 {{the size of window must be at most 2147483647, found 2147483648}}
   %w = window(2147483648)
 }
 

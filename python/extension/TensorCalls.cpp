@@ -95,8 +95,8 @@ public:
   }
 
   /// The output or the lists of a call that is like an earlier one and of which
-  /// nobody but us has to know: on plain tensors, without gradients and negations
-  /// to come, watched by no dispatch mode. None for others.
+  /// nobody but us has to know: on plain tensors, without gradients and
+  /// negations to come, watched by no dispatch mode. None for others.
   nb::object call(int part, nb::handle q, nb::handle k, nb::handle v,
                   nb::object lists, int64_t prompt) {
     const bool plain =

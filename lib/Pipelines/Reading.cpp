@@ -232,7 +232,8 @@ LogicalResult Reading::verifyAll() {
   if (succeeded(verify(*result)))
     return success();
   for (auto schedule : result->getOps<ScheduleOp>())
-    if (!schedule.getBodyRegion().empty())
+    // The generic form may leave out the region.
+    if (schedule->getNumRegions() && !schedule.getBodyRegion().empty())
       for (Operation &op : *schedule.getBody())
         (void)verify(&op);
   return failure();

@@ -278,11 +278,16 @@ mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
   };
   const std::string takes = wanted.empty() ? "one number" : names();
   SMLoc open = parser.getCurrentLocation();
-  if (*open.getPointer() != '(') // which may stand lines below
-    return parser.emitError(parser.getNameLoc())
+  if (*open.getPointer() != '(') {
+    // Behind the word: what comes next may stand lines below.
+    const char *end = open.getPointer();
+    while (llvm::isSpace(end[-1]))
+      --end;
+    return parser.emitError(SMLoc::getFromPointer(end))
            << owner << " needs "
            << (lone ? "a number" : "its arguments, " + names())
            << " in parentheses";
+  }
   bool first = true;
   auto parseOne = [&]() -> ParseResult {
     if (std::exchange(first, false) && lone && !isNamed(parser))

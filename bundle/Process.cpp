@@ -69,6 +69,8 @@ void heddle::bundle::startProgram(const char *name) {
   // Whoever ignores it hands that on, and then no status of a child is to be
   // had.
   std::signal(SIGCHLD, SIG_DFL);
+  // A file that would be larger than may be is an error of write().
+  std::signal(SIGXFSZ, SIG_IGN);
   requireLimit(name, RLIMIT_STACK, uint64_t{256} << 10, "the stack", "-s");
   requireLimit(name, RLIMIT_AS, addressSpaceTaken() + (uint64_t{64} << 20),
                "address space", "-v");

@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -494,12 +495,20 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   }
   if (options.record == "-")
     return Error("--record writes a binary file; give it a name");
-  if (!options.trace.empty() && !options.stepsJson.empty() &&
-      std::filesystem::weakly_canonical(options.trace) ==
-          std::filesystem::weakly_canonical(options.stepsJson))
-    return Error("--trace and --steps-json would both write to " +
-                 (options.trace == "-" ? "standard output" : options.trace) +
-                 "; give each its own file");
+  std::map<std::filesystem::path, const char *> written;
+  for (auto [flag, path] : {std::pair("--trace", &options.trace),
+                            std::pair("--steps-json", &options.stepsJson),
+                            std::pair("--record", &options.record)}) {
+    if (path->empty())
+      continue;
+    auto [other, isNew] =
+        written.try_emplace(std::filesystem::weakly_canonical(*path), flag);
+    if (!isNew)
+      return Error(std::string(other->second) + " and " + flag +
+                   " would both write to " +
+                   (*path == "-" ? "standard output" : *path) +
+                   "; give each its own file");
+  }
   if (!options.trace.empty() && options.device != "cpu")
     return Error("--trace shows runs on the host only; use --device=cpu");
   if (options.eotToken && *options.eotToken < -1)

@@ -10,7 +10,6 @@
 
 #include "bundle/Process.h"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -44,8 +43,6 @@ int main(int argc, char **argv) {
   heddle::bundle::startProgram("heddle-run");
   auto start = std::chrono::steady_clock::now();
   std::set_terminate(endWithMessage);
-  // A file size limit is then an error of the write, not the end.
-  std::signal(SIGXFSZ, SIG_IGN);
   try {
     auto parsed = heddle::run::parseCommandLine(argc, argv);
     if (const int *code = std::get_if<int>(&parsed))

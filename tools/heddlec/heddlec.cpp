@@ -28,8 +28,6 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
-#include <csignal>
-
 #include <unistd.h>
 
 using namespace mlir;
@@ -278,8 +276,6 @@ int main(int argc, char **argv) {
   ::heddle::checkStandardOutputAtExit("heddlec");
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(endOutOfMemory);
-  // A file size limit is then an error of the write, not the end.
-  std::signal(SIGXFSZ, SIG_IGN);
   llvm::setBugReportMsg("heddlec crashed, which is a bug in heddlec: please "
                         "report it with the schedule and this trace.\n");
   std::optional<int> exitCode;

@@ -192,6 +192,16 @@ TEST(CommandLine, WhatContradicts) {
   expectUsageError("-m x -b y hello --json --steps-json -",
                    "--steps-json - writes to standard output, where --json "
                    "writes; give it a file");
+  const std::string one = ::testing::TempDir() + "one.out";
+  expectUsageError("-m x -b y hello --trace '" + one + "' --record '" + one +
+                       "'",
+                   "--trace and --record would both write to " + one +
+                       "; give each its own file");
+  expectUsageError("-m x -b y hello --steps-json '" + one + "' --record '" +
+                       ::testing::TempDir() + "./one.out'",
+                   "--steps-json and --record would both write to " +
+                       ::testing::TempDir() +
+                       "./one.out; give each its own file");
   expectUsageError("-m x -b y --chat --prompt-ids 1",
                    "--chat puts text into the chat template; --prompt-ids are "
                    "taken as they are: leave one out");

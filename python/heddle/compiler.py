@@ -37,7 +37,9 @@ def find_compiler() -> str:
             raise HeddleError(f"HEDDLEC={named}: no program is there")
         return named
     own = Path(__file__).resolve().parent / "bin" / "heddlec"
-    found = str(own) if own.exists() else shutil.which("heddlec")
+    # An empty entry means the current folder, where others' files lie.
+    folders = os.pathsep.join(filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep)))
+    found = str(own) if own.exists() else shutil.which("heddlec", path=folders)
     if not found:
         raise HeddleError("no compiler: the package was built without heddlec, and none is on "
                           "PATH; set HEDDLEC to one, or read a bundle that was compiled elsewhere "

@@ -28,6 +28,22 @@ bool endsWhenFull(const bundle::CommitRule &rule,
                                            });
 }
 
+bool countsByConfidence(const bundle::CommitRule &rule) {
+  return !rule.byQuota() || rule.kind == Kind::EvenAbove;
+}
+
+/// Nobody waits for more than a few thousand, of which each computes its rows
+/// again.
+int64_t longestIdle(const bundle::Manifest &manifest, int64_t steps) {
+  constexpr int64_t most = 4096;
+  int64_t wait = 0; // what is fixed may be fixed again
+  for (const bundle::Positions &set : manifest.positions)
+    if (set.cadence.kind == bundle::Cadence::Kind::Every)
+      wait =
+          std::min(most, wait + std::max(set.cadence.period, set.cadence.from));
+  return steps + wait;
+}
+
 std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    std::span<const double> confidence,
                                    int64_t quota) {

@@ -24,6 +24,15 @@ bool endsWhenFull(const bundle::CommitRule &rule);
 bool endsWhenFull(const bundle::CommitRule &rule,
                   std::span<const bundle::DatedCommit> dated);
 
+/// Whether the run's confidences decide how many tokens a step takes.
+bool countsByConfidence(const bundle::CommitRule &rule);
+
+/// Steps in a row without a candidate after which a run of so many planned
+/// steps will have none: a set of positions may stay as it is while what it
+/// fixes is used up, and the next step of an `every` refreshes it, also after
+/// the planned ones (docs/Spec/Plan.md, "Why a run ends").
+int64_t longestIdle(const bundle::Manifest &manifest, int64_t steps);
+
 /// Which candidates of one sequence become tokens at a step: indices into
 /// `confidence` [candidates], ascending. Of equal confidences the lower index
 /// is larger. `quota`, which only rules byQuota() ask for, is at most the

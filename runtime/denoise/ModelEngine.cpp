@@ -100,20 +100,6 @@ Status ModelEngine::checkMemory() const {
       "use a shorter gen-length or prompt, or fewer prompts at a time");
 }
 
-/// Steps for which a set of positions may stay as it is, while what it fixes is
-/// used up: the next step of an `every` refreshes it, also after the planned
-/// ones (docs/Spec/Plan.md, "Why a run ends"). Nobody waits for more than a few
-/// thousand, of which each computes its rows again.
-static int64_t longestWait(const bundle::Manifest &manifest) {
-  constexpr int64_t most = 4096;
-  int64_t wait = 0; // what is fixed may be fixed again
-  for (const bundle::Positions &set : manifest.positions)
-    if (set.cadence.kind == bundle::Cadence::Kind::Every)
-      wait =
-          std::min(most, wait + std::max(set.cadence.period, set.cadence.from));
-  return wait;
-}
-
 Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                              const GenerateOptions &runOptions) {
   options = runOptions;
@@ -150,7 +136,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
     byProbability.timesteps->rule = TransferRule::MaskgitPlus;
   runs.clear();
   idle.assign(prompts.size(), 0);
-  patience = options.steps + longestWait(executor.manifest());
+  patience = longestIdle(executor.manifest(), options.steps);
   std::vector<int64_t> lengths;
   for (const std::vector<int32_t> &prompt : prompts)
     lengths.push_back(static_cast<int64_t>(prompt.size()));

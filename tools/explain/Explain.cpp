@@ -141,16 +141,7 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
 /// Fills in what a simulation of the run costs.
 Status countCost(Explanation &result) {
   const ExplainRequest &request = result.request;
-  RunCostRequest run{.run = {.steps = request.steps,
-                             .length = request.length,
-                             .prompt = request.prompt,
-                             .blockLength = request.blockLength,
-                             .seed = request.seed,
-                             .tokensPerStep = request.tokensPerStep,
-                             .shifted = request.shifted,
-                             .eps = request.eps,
-                             .maskToken = request.maskToken,
-                             .eosToken = request.eosToken},
+  RunCostRequest run{.run = request.simulation(),
                      .shape = {.layers = request.layers,
                                .hidden = request.hidden,
                                .heads = request.heads,
@@ -162,8 +153,6 @@ Status countCost(Explanation &result) {
                                .shifted = request.shifted},
                      .machine = result.machine,
                      .salientShare = request.salientShare};
-  if (request.follow)
-    run.run.follow = &*request.follow;
   Result<RunCost> cost = costOf(result.manifest, run);
   if (!cost)
     return cost.takeError();
@@ -233,6 +222,21 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 }
 
 } // namespace
+
+SimulationRequest ExplainRequest::simulation() const {
+  return {.steps = steps,
+          .length = length,
+          .prompt = prompt,
+          .blockLength = blockLength,
+          .seed = seed,
+          .tokensPerStep = tokensPerStep,
+          .shifted = shifted,
+          .eps = eps,
+          .drawn = drawn,
+          .maskToken = maskToken,
+          .eosToken = eosToken,
+          .follow = follow ? &*follow : nullptr};
+}
 
 Status heddle::explain::check(const ExplainRequest &request) {
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {

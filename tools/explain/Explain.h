@@ -46,6 +46,7 @@ struct ExplainRequest {
   int64_t vocabulary = ModelShape().vocabulary;
   bool shifted = false;        ///< ModelShape::shifted
   std::optional<double> eps{}; ///< SimulationRequest::eps
+  bool drawn = false;          ///< SimulationRequest::drawn
   double salientShare = 1;     ///< RunCostRequest::salientShare
   double tokensPerStep = 0;    ///< SimulationRequest::tokensPerStep; 0: as many
                                ///< as the planned steps leave
@@ -54,6 +55,9 @@ struct ExplainRequest {
   std::string machine;         ///< as machineNamed(); "": the bundle's
   std::optional<RunLog> follow;          ///< explain the run that this is of
   int32_t maskToken = -1, eosToken = -1; ///< in `follow`
+
+  /// The run, to be simulated; valid while this is.
+  SimulationRequest simulation() const;
 
   /// Steps that the run plans for a block.
   int64_t blockSteps() const {

@@ -9,6 +9,7 @@
 
 #include "bundle/format/File.h"
 #include "runtime/model/Config.h"
+#include "runtime/model/GenerationConfig.h"
 #include "runtime/sample/Timesteps.h"
 
 #include <algorithm>
@@ -80,8 +81,13 @@ Status readModel(const std::string &folder, ExplainRequest &request,
   request.eosToken = config->eosToken;
   request.length = std::min(request.length, config->maxSequenceLength);
   oneBlock = config->sampler == rt::SamplerFamily::Timesteps;
-  if (oneBlock)
-    request.eps = rt::TimestepOptions().eps;
+  if (oneBlock) {
+    Result<rt::GenerationConfig> defaults = rt::GenerationConfig::load(folder);
+    if (!defaults)
+      return defaults.takeError();
+    request.eps = defaults->eps.value_or(rt::TimestepOptions().eps);
+    request.drawn = defaults->alg.value_or("origin") == "origin";
+  }
   return Status::success();
 }
 

@@ -10,6 +10,7 @@
 #include "bundle/program/PairSets.h"
 #include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
+#include "runtime/denoise/CommitRule.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/sample/Timesteps.h"
 #include "tools/explain/Explain.h"
@@ -378,10 +379,8 @@ void Counter::add(const SimulatedStep &step) {
   LayerStep head;
   head.work.logitRows = step.logitRows;
   bytes[static_cast<size_t>(Part::Head)] += bytesOf(shape, head, Part::Head);
-  for (size_t part = 0; part < partCount; ++part) {
+  for (size_t part = 0; part < partCount; ++part)
     cost.partBytes[part] += bytes[part];
-    cost.bytes += bytes[part];
-  }
   StepKind &kind = kindOf(step);
   kind.steps.push_back(step.place.step);
   kind.work += work;
@@ -514,7 +513,6 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request) {
     if (part != Part::Head)
       cost.partBytes[index] =
           bytesOf(shape, layer, part) * static_cast<double>(times);
-    cost.bytes += cost.partBytes[index];
   }
   return cost;
 }
@@ -525,14 +523,18 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
   if (!cost)
     return cost;
   if (!request.run.follow) {
-    bool byConfidence =
-        anyCommit(manifest,
-                  [](const CommitRule &rule) { return !rule.byQuota(); }) ||
-        anyCommit(manifest, &CommitRule::stopAtEos);
+    bool byConfidence = anyCommit(manifest, rt::countsByConfidence) ||
+                        anyCommit(manifest, &CommitRule::stopAtEos);
     if (byConfidence)
       cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
                                                       ? Certainty::About
                                                       : Certainty::AtMost);
+    const bool byDraws =
+        request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
+          return rule.kind == CommitRule::Kind::Quota;
+        });
+    if (byDraws)
+      cost->certainty = Certainty::About;
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {
         RunCostRequest other = request;
@@ -548,23 +550,25 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
   cost->dense = dense.work;
   cost->operations = operationsOf(request.shape, cost->work);
   cost->denseOperations = operationsOf(request.shape, dense.work);
-  cost->denseBytes = dense.bytes;
   cost->densePartBytes = dense.partBytes;
   cost->denseSeconds = dense.seconds;
   return cost;
 }
 
+const char *heddle::explain::boundText(Certainty certainty) {
+  return certainty == Certainty::AtMost  ? "at most "
+         : certainty == Certainty::About ? "about "
+                                         : "";
+}
+
 std::string heddle::explain::shareText(const ModelShape &shape,
                                        const Work &work, const Work &dense,
                                        Certainty certainty) {
-  const char *bound = certainty == Certainty::AtMost  ? "at most "
-                      : certainty == Certainty::About ? "about "
-                                                      : "";
   auto share = [&](Part part) {
     return percent(amountOf(work, part), amountOf(dense, part));
   };
   std::string text =
-      "of a dense run: operations " + std::string(bound) +
+      "of a dense run: operations " + std::string(boundText(certainty)) +
       percent(operationsOf(shape, work), operationsOf(shape, dense)) +
       "; rows " + share(Part::Qkv) + " (QKV), " + share(Part::Ffn) +
       " (FFN), " + share(Part::Head) + " (LM head); attention " +

@@ -52,7 +52,6 @@ enum class Certainty { Exact, AtMost, About };
 struct RunCost {
   Work work, dense;
   double operations = 0, denseOperations = 0;
-  double bytes = 0, denseBytes = 0;
   std::array<double, partCount> partBytes{}, densePartBytes{};
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
@@ -71,6 +70,9 @@ Result<RunCost> costOf(const bundle::Manifest &manifest,
 
 /// Of a dense run of these steps over these lengths, without its kinds.
 RunCost costOfDense(const RunCostRequest &request);
+
+/// "at most ", "about ", or "", to stand before a number.
+const char *boundText(Certainty certainty);
 
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
 std::string shareText(const ModelShape &shape, const Work &work,

@@ -67,13 +67,14 @@ void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
 int64_t countOf(const CommitRule &rule, double tokensPerStep,
                 const bundle::StepPlace &place, int64_t committedInBlock,
                 int64_t quota) {
-  if (rule.byQuota())
+  if (!rt::countsByConfidence(rule))
     return quota;
   if (rule.kind == CommitRule::Kind::Best)
     return rule.count;
   auto due = static_cast<int64_t>(tokensPerStep *
                                   static_cast<double>(place.stepInBlock));
-  return std::max<int64_t>(1, due - committedInBlock);
+  const int64_t sure = std::max<int64_t>(1, due - committedInBlock);
+  return rule.byQuota() ? std::min(sure, quota) : sure;
 }
 
 } // namespace
@@ -170,8 +171,10 @@ explain::simulate(const bundle::Manifest &manifest,
   const int64_t last =
       request.follow
           ? std::ssize(request.follow->commits)
-          : std::max(2 * request.steps, request.steps + options.genLength);
-  int64_t block = 0, committedInBlock = 0;
+          : std::max(request.steps + options.genLength,
+                     maxSimulated / std::max<int64_t>(1, request.length));
+  const int64_t patience = rt::longestIdle(manifest, request.steps);
+  int64_t block = 0, committedInBlock = 0, idle = 0;
   while (!run.done() && run.place().step <= last) {
     if (Status status = rows.beginStep({.place = run.place(),
                                         .blockBegin = run.blockBegin(),
@@ -194,6 +197,13 @@ explain::simulate(const bundle::Manifest &manifest,
       for (int32_t row : rows.amongRows())
         among.push_back(active[static_cast<size_t>(row)]);
     findCandidates(run, rows, config, isActive, candidates);
+    if (!run.stepRule().byQuota() || run.quota() > 0)
+      idle = candidates.empty() && !run.isExtraPass() ? idle + 1 : 0;
+    if (!request.follow && idle > patience)
+      return Error("the run stops at step " + std::to_string(run.place().step) +
+                   ": of block " + std::to_string(run.place().block + 1) +
+                   " no masked position could be committed in " +
+                   std::to_string(idle) + " steps");
     if (run.place().block != block) {
       block = run.place().block;
       committedInBlock = 0;
@@ -247,5 +257,9 @@ explain::simulate(const bundle::Manifest &manifest,
     rows.finishStep();
     run.advance();
   }
+  if (!request.follow && !run.done())
+    return Error("a simulation of more than " + std::to_string(last) +
+                 " steps over " + std::to_string(request.length) +
+                 " tokens takes too long");
   return Status::success();
 }

@@ -54,6 +54,9 @@ struct SimulationRequest {
   bool shifted = false; ///< the model predicts position i in row i - 1
   /// Quotas go by times from 1 to `eps` over the whole response, as Dream's.
   std::optional<double> eps{};
+  /// Which positions a step of `eps` takes is drawn, each with the same chance
+  /// (Dream's `origin`): their number is then that of quotas on average only.
+  bool drawn = false;
   int32_t maskToken = -1, eosToken = -1; ///< in `follow`
   const RunLog *follow = nullptr;        ///< commit what this run committed
 };
@@ -76,10 +79,11 @@ struct SimulatedStep {
 /// Positions times steps that a simulation takes at most: some seconds.
 inline constexpr int64_t maxSimulated = int64_t(1) << 30;
 
-/// Calls `observer` for each step of the run. Ends with the response, or after
-/// twice the planned steps: confidences decide when blocks end that do not
-/// commit by quota. An error when the schedule cannot run at these lengths, or
-/// steps times length is above maxSimulated.
+/// Calls `observer` for each step of the run, which may take more steps than
+/// planned: confidences decide when blocks end that do not commit by quota. An
+/// error when the schedule cannot run at these lengths or does not end, or when
+/// steps times length is above maxSimulated (or a step for each of the planned
+/// ones and of the response's tokens, if that is more).
 Status simulate(const bundle::Manifest &manifest,
                 const SimulationRequest &request,
                 const std::function<void(const SimulatedStep &)> &observer);

@@ -303,12 +303,6 @@ static std::string secondsText(double value) {
   return text;
 }
 
-static const char *boundText(Certainty certainty) {
-  return certainty == Certainty::AtMost  ? "at most "
-         : certainty == Certainty::About ? "about "
-                                         : "";
-}
-
 static ModelShape shapeOf(const ExplainRequest &request) {
   return {.layers = request.layers,
           .hidden = request.hidden,

@@ -8,6 +8,7 @@
 #include "Info.h"
 
 #include "Bundles.h"
+#include "Sampling.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/Explain.h"
 
@@ -91,13 +92,22 @@ Status printInfo(const RunOptions &options) {
     request.ffnWidth = config->mlpHidden;
     request.vocabulary = config->vocabSize;
     request.shifted = config->shiftedLogits;
-    if (config->sampler == rt::SamplerFamily::Timesteps)
-      request.eps = rt::TimestepOptions().eps;
+    rt::GenerateOptions lengths;
+    if (config->sampler == rt::SamplerFamily::Timesteps) {
+      Result<rt::GenerationConfig> defaults =
+          rt::GenerationConfig::load(options.model);
+      if (!defaults)
+        return defaults.takeError();
+      Result<rt::SampleOptions> sampling =
+          resolveSampling(options, *config, *defaults);
+      if (!sampling)
+        return sampling.takeError();
+      lengths.sampling = *sampling;
+      request.eps = sampling->timesteps->eps;
+      request.drawn = sampling->timesteps->rule == rt::TransferRule::Origin;
+    }
     // Of the longest prompt that the model takes with this response.
     request.length = config->maxSequenceLength;
-    rt::GenerateOptions lengths;
-    if (config->sampler == rt::SamplerFamily::Timesteps)
-      lengths.sampling.timesteps.emplace();
     resolveLengths(options, config->maxSequenceLength - 1, lengths);
     request.prompt = request.length - lengths.genLength;
     request.steps = lengths.steps;

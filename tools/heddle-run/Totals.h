@@ -68,14 +68,6 @@ struct Totals {
                      static_cast<double>(attention.densePairs)
                : 1;
   }
-  /// Pairs visited a second time to score selections, as the same share.
-  double scoringShare() const {
-    return attention.densePairs > 0
-               ? static_cast<double>(attention.scorePairs +
-                                     attention.lsePairs) /
-                     static_cast<double>(attention.densePairs)
-               : 0;
-  }
 };
 
 } // namespace heddle::run

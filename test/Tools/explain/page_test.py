@@ -86,6 +86,25 @@ class Page(unittest.TestCase):
                                          step in one["steps"])
             self.assertEqual(self.browser.problems(), [], example)
 
+    def test_the_run_is_the_one_that_is_asked_for(self):
+        """Dream's predictions and times, rules of confidence, a seed, caches of another width."""
+        dream = EXAMPLES.parent / "models" / "heddle-dream-5m"
+        other = EXAMPLES.parent / "models" / "heddle-4m"
+        for example, *options in (
+                ("dense", f"--model={dream}", "--prompt=40", "--gen-length=64", "--steps=24"),
+                ("fast-dllm-dual-parallel", f"--model={other}", "--prompt=40", "--gen-length=64", "--steps=32", "--tokens-per-step=3", "--seed=5"),
+                ("dllm-cache", f"--model={other}", "--head-dim=128", "--prompt=40", "--gen-length=64", "--steps=64")):
+            with self.subTest(example=example):
+                cost = self.explain(example, *options, form="json")["cost"]
+                self.browser.open(str(self.explain(example, *options)))
+                series = self.browser.run("JSON.parse(document.getElementById('data').textContent).simulation.logit_rows")
+                rows = sum(value * steps for value, steps in series)
+                self.assertEqual(rows, cost["work"]["logit_rows"])
+                self.assertIn(f"{cost['estimate']['times_as_fast']:.2f} times as fast",
+                              self.browser.run("document.getElementById('ratio').textContent"))
+                bound = {"exact": "", "at_most": "at most ", "about": "about "}[cost["certainty"]]
+                self.assertRegex(self.browser.run("document.querySelector('#cost td:last-child').textContent"), rf"^{bound}\d")
+
     def test_rows_are_those_of_the_schedule(self):
         """A block's first step computes all, the others the block (prompt 64,
         blocks of 32 with 16 steps each)."""

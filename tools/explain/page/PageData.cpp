@@ -125,7 +125,6 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["keep"] = spelling.apply(detail::toString(selection.keep));
     item["keys"] = cost.keys;
     item["of"] = cost.of;
-    item["groups"] = cost.groups;
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
     item["scorer"] = bundle::detail::nameOf(selection.scorer);
@@ -138,7 +137,6 @@ ordered_json selectionsOf(const Explanation &explanation,
       entry["target"] = manifest.targets[t].cpu;
       entry["encoding"] =
           lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr;
-      entry["bytes_per_layer"] = lists.bytesPerLayer;
       entry["bytes"] = lists.bytes;
       item["lists"].push_back(std::move(entry));
     }
@@ -163,13 +161,7 @@ ordered_json passesOf(const Explanation &explanation,
 
 ordered_json simulationOf(const Explanation &explanation,
                           std::optional<SequencePicture> &picture) {
-  const ExplainRequest &request = explanation.request;
-  const SimulationRequest run{
-      .steps = request.steps,
-      .length = request.length,
-      .prompt = request.prompt,
-      .blockLength = request.blockLength,
-  };
+  const SimulationRequest run = explanation.request.simulation();
   for (int64_t bins = mostBins;; bins /= 2) {
     picture.emplace(run, bins);
     Status status =
@@ -188,6 +180,7 @@ ordered_json simulationOf(const Explanation &explanation,
   }
   ordered_json json;
   json["seed"] = run.seed;
+  json["follows"] = run.follow != nullptr;
   json["steps"] = picture->steps;
   json["bin"] = picture->binSize;
   json["bins"] = picture->bins;
@@ -210,9 +203,8 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const Manifest &manifest = explanation.manifest;
   const ExplainRequest &request = explanation.request;
   ordered_json parts = ordered_json::array();
-  auto perRow = [&](const char *name, int64_t heads) {
-    int64_t row =
-        heads * request.headDim * request.elementBytes * request.layers;
+  auto perRow = [&](const char *name, int64_t width) {
+    int64_t row = width * request.elementBytes * request.layers;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
       bytes.runs.push_back({rows * row, steps});
@@ -222,13 +214,13 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   // Where every step computes all rows, nothing that is kept is read.
   bool keeps = !manifest.passes.empty();
   if (keeps && reuse.kv)
-    perRow("keys and values", 2 * request.kvHeads);
+    perRow("keys and values", 2 * request.kvHeads * request.headDim);
   if (keeps && reuse.attention == Reuse::Attention::Output)
-    perRow("attention outputs", request.heads);
+    perRow("attention outputs", request.hidden);
   else if (keeps && reuse.attention != Reuse::Attention::None)
-    perRow("attention contexts", request.heads);
+    perRow("attention contexts", request.heads * request.headDim);
   if (keeps && reuse.ffn)
-    perRow("FFN outputs", request.heads);
+    perRow("FFN outputs", request.hidden);
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
     const SelectionExplanation &selection = explanation.selections[i];
     // The step at which each rule fills the lists of its layers.
@@ -265,8 +257,7 @@ ordered_json partsOfCost(const Explanation &explanation) {
   const RunCost &cost = explanation.cost;
   ordered_json parts = ordered_json::array();
   auto add = [&](const std::string &name, double share) {
-    parts.push_back(
-        {{"name", name}, {"share", share}, {"exact", explanation.exact}});
+    parts.push_back({{"name", name}, {"share", share}});
   };
   add("Operations", cost.operations / cost.denseOperations);
   for (Part part : allParts) {
@@ -303,16 +294,19 @@ std::string explain::pageData(const Explanation &explanation,
                  {"layers", request.layers},
                  {"heads", request.heads},
                  {"kv_heads", request.kvHeads},
-                 {"head_dim", request.headDim},
-                 {"element_bytes", request.elementBytes}};
+                 {"head_dim", request.headDim}};
   json["planned"] = explanation.planned;
-  json["exact"] = explanation.exact;
   json["dense_pairs"] = explanation.densePairs;
   json["rules"] = rulesOf(explanation);
   json["selections"] = selectionsOf(explanation, spelling);
   json["passes"] = passesOf(explanation, spelling);
   json["visible"] = spelling.apply(toString(manifest, manifest.visible));
-  json["cost"]["parts"] = partsOfCost(explanation);
+  const RunCost &cost = explanation.cost;
+  json["cost"] = {
+      {"bound", boundText(cost.certainty)},
+      {"parts", partsOfCost(explanation)},
+      {"machine", explanation.machine.label},
+      {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
   std::optional<SequencePicture> picture;
   json["simulation"] = simulationOf(explanation, picture);
   json["memory"] = memoryOf(explanation, picture ? picture->visible : Series());

@@ -18,8 +18,6 @@ function scaled(value, units) {
   return `${unit === 0 ? count(value) : Number(value.toPrecision(3))} ${units[unit]}`;
 }
 const bytesText = n => scaled(n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
-const flopText = n => scaled(n, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop', 'Zflop']);
-const pairsText = n => scaled(n, ['', 'thousand', 'million', 'billion', 'trillion', 'quadrillion']).trim();
 
 /** Runs [first, last, stride] as "1-4, 9, 13, 17 ... 125 every 4". */
 function runsText(runs) {

@@ -16,8 +16,10 @@ function makeSequence() {
     note.textContent = `Not drawn: ${data.simulation.error}.`;
     return null;
   }
-  note.textContent = `Which positions become tokens when is found in a run. This is one of many: made-up confidences with seed ${data.simulation.seed}, `
-    + `everything else by the schedule's own rules.`
+  note.textContent = (data.simulation.follows
+    ? 'The positions became tokens as in the run that is followed.'
+    : `Which positions become tokens when is found in a run. This is one of many: made-up confidences with seed ${data.simulation.seed}, `
+      + `everything else by the schedule's own rules.`)
     + (simulation.bin > 1 ? ` A cell stands for ${count(simulation.bin)} positions and shows the most that is done for any of them.` : '')
     + (simulation.allSteps < run.steps ? ` It ends after step ${count(simulation.allSteps)}.` : '')
     + (simulation.allSteps > run.steps ? ` It goes on beyond the planned steps, to step ${count(simulation.allSteps)}.` : '');

@@ -48,9 +48,6 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
   for (size_t k = 0; k < made->manifest.kernels.size(); ++k)
     made->needsLse |=
         made->fitted.uses(k) && made->manifest.kernels[k].writesLse;
-  for (const Selection &selection : made->manifest.selections)
-    made->needsScoring |= selection.scale != Selection::Scale::HeadDim ||
-                          selection.isolation == Selection::Isolation::Filtered;
   Result<std::unique_ptr<Machine>> machine =
       device < 0 ? makeHost(bundle, made->manifest, made->fitted)
                  : makeDevice(bundle, made->manifest, made->fitted, device);
@@ -102,7 +99,7 @@ Result<std::unique_ptr<Call>> Attention::prepare(const CallShape &shape) {
                             ? padded(rows * shape.queryHeads * shape.headDim *
                                      rt::byteSize(shape.dtype))
                             : 0);
-  const int64_t end = call->scoringLseAt + (needsScoring ? 2 * lse : 0);
+  const int64_t end = call->scoringLseAt + (fitted.scores() ? 2 * lse : 0);
   call->bytes = end ? end + alignment : 0;
   return call;
 }
@@ -155,8 +152,7 @@ struct Call::Run {
       args.valueStride = shape.value.row;
       args.outputStride = shape.output.row;
       args.kvGroup = shape.queryHeads / shape.kvHeads;
-      args.scale =
-          static_cast<float>(1 / std::sqrt(static_cast<double>(shape.headDim)));
+      args.scale = scaleOf(Selection::Scale::HeadDim);
       args.heads = static_cast<uint32_t>(shape.queryHeads);
     }
   }
@@ -186,13 +182,16 @@ struct Call::Run {
     return launcher().attend(kernel, blocks);
   }
 
-  /// Attention once more, for the log-sum-exps that selections are scored by
-  /// where attention's own are not those: with another scale, or over the keys
-  /// of the second span alone.
-  Status scoringLse(const Selection &selection, size_t kernel, size_t s,
-                    abi::SelectArgs &select) {
-    if (!call.attention.needsScoring)
-      return Status::success();
+  /// What logits are multiplied by.
+  float scaleOf(Selection::Scale scale) const {
+    const int64_t of = scale == Selection::Scale::Heads ? call.shape.queryHeads
+                                                        : call.shape.headDim;
+    return static_cast<float>(1 / std::sqrt(static_cast<double>(of)));
+  }
+
+  /// Runs the attention that a refresh is scored by besides that of its phase.
+  Status score(const Phase::Scoring &scoring, int64_t group, size_t s,
+               abi::SelectArgs &select) {
     const CallShape &shape = call.shape;
     const int64_t start = static_cast<int64_t>(s) * shape.length;
     const int64_t row = shape.queryHeads * shape.headDim;
@@ -200,35 +199,24 @@ struct Call::Run {
     abi::AttentionArgs args = blocks[s];
     args.output = workspace + call.outputAt + start * row * size;
     args.outputStride = row;
-    args.scale = select.scale;
-    auto *lse = reinterpret_cast<float *>(workspace + call.scoringLseAt) +
-                2 * start * shape.queryHeads;
-    if (selection.scale != Selection::Scale::HeadDim) {
-      args.lse = lse;
-      select.lse = lse;
-      if (Status status = launcher().attend(kernel, std::span(&args, 1));
-          !status)
-        return status;
+    args.scale = scaleOf(scoring.scale);
+    args.lse = reinterpret_cast<float *>(workspace + call.scoringLseAt) +
+               2 * start * shape.queryHeads;
+    if (scoring.ofResponse) {
+      if (select.boundary == 0)
+        return Status::success();
+      const int64_t firstKey = select.boundary * group;
+      auto from = [&](const void *base, int64_t stride) {
+        return static_cast<const std::byte *>(base) + firstKey * stride * size;
+      };
+      args.key = from(args.key, args.keyStride);
+      args.value = from(args.value, args.valueStride);
+      args.n -= firstKey;
+      args.lse += args.rows * shape.queryHeads;
     }
-    if (selection.isolation != Selection::Isolation::Filtered ||
-        select.boundary == 0)
-      return Status::success();
-    const bundle::Kernel &what = manifest().kernels[kernel];
-    if (!what.terms.empty() || what.comparesPositions())
-      return Error("selection '" + selection.name +
-                   "' is scored among the keys of the response alone, which "
-                   "takes a phase of dense attention whose scores ask for no "
-                   "positions");
-    const int64_t firstKey = select.boundary * selection.group;
-    auto from = [&](const void *base, int64_t stride) {
-      return static_cast<const std::byte *>(base) + firstKey * stride * size;
-    };
-    args.key = from(args.key, args.keyStride);
-    args.value = from(args.value, args.valueStride);
-    args.n -= firstKey;
-    args.lse = lse + args.rows * shape.queryHeads;
-    select.spanLse = args.lse;
-    return launcher().attend(kernel, std::span(&args, 1));
+    (scoring.ofResponse ? select.spanLse : select.lse) = args.lse;
+    return launcher().attend(static_cast<size_t>(scoring.kernel),
+                             std::span(&args, 1));
   }
 
   /// Refreshes the selections of a phase that are due.
@@ -241,9 +229,7 @@ struct Call::Run {
       for (size_t s = 0; s < blocks.size(); ++s) {
         abi::SelectArgs &args =
             selects.emplace_back(abi::selectArgsOf(blocks[s]));
-        if (what.scale == Selection::Scale::Heads)
-          args.scale = static_cast<float>(
-              1 / std::sqrt(static_cast<double>(call.shape.queryHeads)));
+        args.scale = scaleOf(what.scale);
         args.list = listOf(static_cast<int64_t>(s), due.selection);
         if (what.kind == Selection::Kind::Blocks) {
           rt::BlockSpans spans =
@@ -251,10 +237,9 @@ struct Call::Run {
           args.boundary = spans.boundary;
           args.spanKeep = spans.spanKeep;
         }
-        if (Status status =
-                scoringLse(what, static_cast<size_t>(phase.scorer()), s, args);
-            !status)
-          return status;
+        for (const Phase::Scoring &scoring : due.scorings)
+          if (Status status = score(scoring, what.group, s, args); !status)
+            return status;
       }
       if (Status status =
               launcher().select(static_cast<size_t>(due.kernel), selects);

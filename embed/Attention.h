@@ -123,7 +123,6 @@ private:
   const bundle::Manifest manifest;
   rt::StepProgram fitted; ///< to the layers; of no run
   bool needsLse = false;
-  bool needsScoring = false; ///< attention once more, for log-sum-exps
   std::unique_ptr<Machine> machine;
   std::mutex mutex;
   std::map<std::pair<int64_t, int64_t>, rt::StepProgram> programs;

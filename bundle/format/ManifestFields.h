@@ -168,9 +168,17 @@ template <typename V> void fields(V &v, In<V, RowKernel> &x) {
   v("variants", x.variants);
 }
 
+template <typename V> void fields(V &v, In<V, Phase::Scoring> &x) {
+  v("kernel", x.kernel, ofKernels);
+  v("scale", x.scale);
+  v("of_response", x.ofResponse);
+}
+
 template <typename V> void fields(V &v, In<V, Phase::Refresh> &x) {
   v("selection", x.selection, ofSelections);
   v("kernel", x.kernel, ofKernels);
+  if (v.has("scorings", !x.scorings.empty()))
+    v("scorings", x.scorings);
 }
 
 template <typename V> void fields(V &v, In<V, Phase> &x) {

@@ -346,9 +346,20 @@ struct When {
 struct Phase {
   When when;
   int64_t attention = -1; ///< index into Manifest::kernels
+  /// An attention over all active rows for its log-sum-exps alone, by which a
+  /// refresh scores where those of scorer() are not its own.
+  struct Scoring {
+    int64_t kernel = -1; ///< index into Manifest::kernels
+    Selection::Scale scale = Selection::Scale::HeadDim;
+    /// Over the keys behind the prompt's blocks: Isolation::Filtered. It is not
+    /// launched where the prompt has none.
+    bool ofResponse = false;
+    bool operator==(const Scoring &) const = default;
+  };
   struct Refresh {
     int64_t selection = -1; ///< index into Manifest::selections
     int64_t kernel = -1;    ///< index into Manifest::kernels, Kind::Select
+    std::vector<Scoring> scorings = {}; ///< before it, in its own steps
   };
   /// Non-empty only if `scoring`, or `attention` without one, writesLse.
   std::vector<Refresh> refreshes;
@@ -357,7 +368,7 @@ struct Phase {
   /// reads what has just been chosen. -1: `attention` runs first.
   int64_t scoring = -1;
 
-  /// The kernel whose log-sum-exps the refreshes read.
+  /// The kernel whose log-sum-exps the refreshes read, but for their scorings.
   int64_t scorer() const { return scoring < 0 ? attention : scoring; }
 };
 

@@ -454,6 +454,9 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
               "kernel and selection do not agree whether heads share lists");
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
+    if (auto problem = checkScorings(selection, phase.scorer(), scorer.scores,
+                                     refresh.scorings))
+      in.fail(here + ".scorings", "the refresh " + *problem);
   }
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "bundle/program/ManifestNames.h"
 
 #include <algorithm>
 #include <set>
@@ -602,6 +603,42 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
 std::optional<ProgramProblem>
 heddle::bundle::checkProgram(const Manifest &manifest) {
   return Checker(manifest).check();
+}
+
+std::vector<Phase::Scoring>
+heddle::bundle::scoringsOf(const Selection &selection, int64_t scorer) {
+  std::vector<Phase::Scoring> scorings;
+  if (selection.scale != Selection::Scale::HeadDim)
+    scorings.push_back({scorer, selection.scale, false});
+  if (selection.isolation == Selection::Isolation::Filtered)
+    scorings.push_back({scorer, selection.scale, true});
+  return scorings;
+}
+
+/// "attention scaled_by(heads) of response".
+static std::string spelled(const std::vector<Phase::Scoring> &scorings) {
+  std::string text;
+  for (const Phase::Scoring &each : scorings)
+    text += (text.empty() ? "attention scaled_by(" : ", attention scaled_by(") +
+            detail::nameOf(each.scale) +
+            (each.ofResponse ? ") of response" : ")");
+  return text.empty() ? "none" : text;
+}
+
+std::optional<std::string>
+heddle::bundle::checkScorings(const Selection &selection, int64_t scorer,
+                              const Scores &scores,
+                              const std::vector<Phase::Scoring> &scorings) {
+  // F3: their positions would be others.
+  if (selection.isolation == Selection::Isolation::Filtered && !scores.empty())
+    return "needs attention among the response's keys alone, which can't have "
+           "scores";
+  const std::vector<Phase::Scoring> needed = scoringsOf(selection, scorer);
+  if (scorings == needed)
+    return std::nullopt;
+  return "needs, to be scored by, of the phase's kernel: " + spelled(needed) +
+         "; found " + spelled(scorings) +
+         (spelled(scorings) == spelled(needed) ? " of another kernel" : "");
 }
 
 bool heddle::bundle::seesPrompt(const Manifest &manifest) {

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heddle::bundle {
 
@@ -55,6 +56,17 @@ struct ProgramProblem {
 /// `passes`, `reuse` and `commit`, whose indices are in range. Reads no other
 /// fields.
 std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
+
+/// What a refresh of the selection is scored by, beside the attention `scorer`
+/// of its phase.
+std::vector<Phase::Scoring> scoringsOf(const Selection &selection,
+                                       int64_t scorer);
+
+/// "needs ...", if `scorings` are not these, or can't be where `scores` becomes
+/// of logits.
+std::optional<std::string>
+checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
+              const std::vector<Phase::Scoring> &scorings);
 
 /// Whether a step may see, of a program that was checked, positions of the
 /// prompt. Without them nothing predicts the response's first position in a

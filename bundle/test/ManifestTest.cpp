@@ -168,6 +168,41 @@ TEST(Manifest, RowsRoundTripThroughJson) {
   EXPECT_FALSE(back->computesAll());
 }
 
+TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
+  const Manifest manifest = testRowsManifest();
+  auto refused = [&](auto change) {
+    Manifest other = manifest;
+    change(other, other.rules[0].phases[0].refreshes[1].scorings);
+    Result<Manifest> back = manifestFromJson(toJson(other));
+    return back ? "" : back.error().text();
+  };
+  using Scorings = std::vector<Phase::Scoring>;
+  ASSERT_EQ(refused([](Manifest &, Scorings &) {}), "");
+  const std::string needed =
+      "rules[0].phases[0].refreshes[1].scorings: the refresh needs, to be "
+      "scored by, of the phase's kernel: attention scaled_by(heads), attention "
+      "scaled_by(heads) of response; found ";
+  auto has = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  // A bundle of an earlier build has none.
+  EXPECT_PRED2(has, refused([](Manifest &, Scorings &all) { all.clear(); }),
+               needed + "none");
+  EXPECT_PRED2(has, refused([](Manifest &, Scorings &all) { all.pop_back(); }),
+               needed + "attention scaled_by(heads)");
+  EXPECT_PRED2(
+      has, refused([](Manifest &, Scorings &all) { all[1].kernel = 1; }),
+      needed + "attention scaled_by(heads), attention scaled_by(heads) of "
+               "response of another kernel");
+  EXPECT_PRED2(has, refused([](Manifest &, Scorings &all) {
+                 all[0].scale = Selection::Scale::HeadDim;
+               }),
+               needed + "attention scaled_by(head_dim)");
+  EXPECT_PRED2(has,
+               refused([](Manifest &, Scorings &all) { all[0].kernel = 9; }),
+               "scorings[0].kernel: index 9 is out of range");
+}
+
 TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   Manifest manifest = testRowsManifest();
   manifest.commit = {};
@@ -663,6 +698,12 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
                  "\"dense_lse\" is no select kernel");
   EXPECT_REFUSED(json["kernels"][3]["group"] = 64,
                  "groups of 64 rows, the selection has groups of 32");
+  EXPECT_REFUSED(
+      json["rules"][0]["phases"][0]["refreshes"][0]["scorings"] = Json::array(
+          {{{"kernel", 0}, {"scale", "heads"}, {"of_response", false}}}),
+      "rules[0].phases[0].refreshes[0].scorings: the refresh needs, to be "
+      "scored by, of the phase's kernel: none; found attention "
+      "scaled_by(heads)");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 3,
                  "rules[0].phases[0].scoring: kernel ");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
@@ -754,8 +795,11 @@ TEST(Manifest, RefusesProgramsAtTheirFields) {
   EXPECT_ROWS_REFUSED(json["reuse"]["kv"] = false,
                       "reuse: keeps parts of rows");
   EXPECT_ROWS_REFUSED(json["commit"]["within"] = 0, "commit: commits within");
-  EXPECT_ROWS_REFUSED(json["selections"][0]["scale"] = "heads",
-                      "selections[0]: is scaled by the heads");
+  EXPECT_ROWS_REFUSED(
+      json["selections"][0]["scale"] = "heads";
+      json["rules"][0]["phases"][0]["refreshes"][0]["scorings"] = Json::array(
+          {{{"kernel", 0}, {"scale", "heads"}, {"of_response", false}}}),
+      "selections[0]: is scaled by the heads");
 }
 
 } // namespace

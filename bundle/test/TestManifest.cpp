@@ -7,6 +7,7 @@
 
 #include "bundle/test/TestManifest.h"
 #include "bundle/abi/Abi.h"
+#include "bundle/program/ProgramChecks.h"
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -129,8 +130,9 @@ Manifest heddle::bundle::testRowsManifest() {
   manifest.kernels.push_back(kernel("select_blocks", Kernel::Kind::Select));
   manifest.kernels.back().group = 32;
   manifest.kernels.back().blocks = true;
-  manifest.rules[0].phases = {{{When::Kind::On, phase}, 0, {{0, 2}, {1, 3}}},
-                              {{When::Kind::Otherwise, {}}, 1, {}}};
+  manifest.rules[0].phases = {
+      {{When::Kind::On, phase}, 0, {{0, 2}, {1, 3, scoringsOf(blocks, 0)}}},
+      {{When::Kind::Otherwise, {}}, 1, {}}};
 
   using Kind = Positions::Kind;
   manifest.positions = {

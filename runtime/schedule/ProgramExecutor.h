@@ -192,9 +192,10 @@ private:
   static Launch &launchOf(std::vector<Launch> &all, size_t kernel);
   Status scoreFirst(int64_t layer, const AttentionTensors &tensors);
   Status refresh(int64_t layer, std::span<const Launch> scored, bool first);
-  Status scoringLse(const bundle::Selection &selection, size_t kernel,
-                    abi::AttentionArgs args, abi::SelectArgs &select,
-                    int64_t start);
+  Status score(const bundle::Phase::Scoring &scoring, int64_t group,
+               abi::AttentionArgs args, abi::SelectArgs &select, int64_t start);
+  /// What logits are multiplied by.
+  float scaleOf(bundle::Selection::Scale scale) const;
 
   float *lseOf(int64_t row) const {
     return reinterpret_cast<float *>(lse.get()) + row * queryHeads;
@@ -217,7 +218,7 @@ private:
   std::vector<std::vector<int64_t>> groupsOf; ///< [kernel]: their group sizes
   bool needsLse = false;                      ///< some phase writes it
   bool needsGather = false;  ///< some pass has rows that are not exact
-  bool needsScoring = false; ///< some selection scores by another lse
+  bool needsScoring = false; ///< some refresh has scorings
   bool needsMoves = false;   ///< kept rows change places
 
   // The run.

@@ -148,6 +148,11 @@ void ProgramExecutor::gather(int64_t s, Moves &queries) {
 // Launches
 //===----------------------------------------------------------------------===//
 
+float ProgramExecutor::scaleOf(Selection::Scale scale) const {
+  const int64_t of = scale == Selection::Scale::Heads ? queryHeads : headDim;
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(of)));
+}
+
 /// Arguments for all active rows of a sequence, in the model's tensors.
 abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
                                            size_t kernel,
@@ -172,7 +177,7 @@ abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
   args.lse = needsLse ? lseOf(starts[s]) : nullptr;
   args.n = rows.n();
   args.kvGroup = queryHeads / kvHeads;
-  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim)));
+  args.scale = scaleOf(Selection::Scale::HeadDim);
   args.heads = static_cast<uint32_t>(queryHeads);
   for (size_t c = 0; c < listsOf[kernel].size(); ++c)
     args.lists[c] = lists.list(layer, s, listsOf[kernel][c]);
@@ -444,43 +449,29 @@ Status ProgramExecutor::clearDelta() {
 // Selections
 //===----------------------------------------------------------------------===//
 
-/// Runs attention once more for the log-sum-exps that a selection is scored by
-/// where attention's own are not those: with another scale, or over the keys of
-/// the second span alone. `args` are attention's.
-Status ProgramExecutor::scoringLse(const Selection &selection, size_t kernel,
-                                   abi::AttentionArgs args,
-                                   abi::SelectArgs &select, int64_t start) {
-  if (!needsScoring)
-    return Status::success();
+/// Runs the attention that a refresh is scored by besides; `args` are those of
+/// its phase's.
+Status ProgramExecutor::score(const Phase::Scoring &scoring, int64_t group,
+                              abi::AttentionArgs args, abi::SelectArgs &select,
+                              int64_t start) {
   args.output = rowOf(scoringO.get(), start, attentionWidth(), dtype);
   args.outputStride = attentionWidth();
-  args.scale = select.scale;
-  float *scratch =
-      reinterpret_cast<float *>(scoringL.get()) + 2 * start * queryHeads;
-  if (selection.scale != Selection::Scale::HeadDim) {
-    args.lse = scratch;
-    select.lse = scratch;
-    counted.lsePairs += queryHeads * args.rows * args.n;
-    if (Status status = runner->attend(kernel, std::span(&args, 1)); !status)
-      return status;
+  args.scale = scaleOf(scoring.scale);
+  args.lse = reinterpret_cast<float *>(scoringL.get()) + 2 * start * queryHeads;
+  if (scoring.ofResponse) {
+    if (select.boundary == 0)
+      return Status::success();
+    const int64_t firstKey = select.boundary * group;
+    args.key = rowOf(args.key, firstKey, args.keyStride, dtype);
+    args.value = rowOf(args.value, firstKey, args.valueStride, dtype);
+    args.position += firstKey;
+    args.n -= firstKey;
+    args.lse += args.rows * queryHeads;
   }
-  if (selection.isolation != Selection::Isolation::Filtered ||
-      select.boundary == 0)
-    return Status::success();
-  if (!schedule.kernels[kernel].terms.empty())
-    return Error(
-        "selection '" + selection.name +
-        "' is scored among the keys of the response alone, which takes "
-        "a phase of dense attention");
-  int64_t firstKey = select.boundary * selection.group;
-  args.key = rowOf(args.key, firstKey, args.keyStride, dtype);
-  args.value = rowOf(args.value, firstKey, args.valueStride, dtype);
-  args.position += firstKey;
-  args.n -= firstKey;
-  args.lse = scratch + args.rows * queryHeads;
-  select.spanLse = args.lse;
+  (scoring.ofResponse ? select.spanLse : select.lse) = args.lse;
   counted.lsePairs += queryHeads * args.rows * args.n;
-  return runner->attend(kernel, std::span(&args, 1));
+  return runner->attend(static_cast<size_t>(scoring.kernel),
+                        std::span(&args, 1));
 }
 
 /// Refreshes what attention is to read in this very step. Its rows are all
@@ -542,9 +533,7 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
         const abi::AttentionArgs &attention =
             launch.blocks[sequence.exactBlock];
         abi::SelectArgs args = abi::selectArgsOf(attention);
-        if (what.scale == Selection::Scale::Heads)
-          args.scale = static_cast<float>(
-              1 / std::sqrt(static_cast<double>(queryHeads)));
+        args.scale = scaleOf(what.scale);
         args.list = lists.list(layer, s, static_cast<int64_t>(selection));
         if (what.kind == Selection::Kind::Blocks) {
           const std::vector<int32_t> &visible = sequence.rows.positions();
@@ -556,10 +545,11 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
           args.boundary = spans.boundary;
           args.spanKeep = spans.spanKeep;
         }
-        if (Status status =
-                scoringLse(what, launch.kernel, attention, args, starts[at]);
-            !status)
-          return status;
+        for (const Phase::Scoring &scoring : due->scorings)
+          if (Status status =
+                  score(scoring, what.group, attention, args, starts[at]);
+              !status)
+            return status;
         blocks.push_back(args);
         refreshed.push_back(s);
       }

@@ -76,9 +76,7 @@ Status ProgramExecutor::fit() {
       }
   }
   needsMoves = bundle::visibleMoves(schedule);
-  for (const Selection &selection : schedule.selections)
-    needsScoring |= selection.scale != Selection::Scale::HeadDim ||
-                    selection.isolation == Selection::Isolation::Filtered;
+  needsScoring = program.scores();
   return Status::success();
 }
 

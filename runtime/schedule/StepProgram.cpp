@@ -32,6 +32,8 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
       program.used[phase.attention] = program.used[phase.scorer()] = true;
       for (const Phase::Refresh &refresh : phase.refreshes) {
         program.used[refresh.kernel] = true;
+        for (const Phase::Scoring &each : refresh.scorings)
+          program.used[each.kernel] = program.scoring = true;
         kept[refresh.selection] = true;
       }
     }

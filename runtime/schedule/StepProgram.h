@@ -75,6 +75,9 @@ public:
   /// Whether some layer runs the kernel.
   bool uses(size_t kernel) const { return used[kernel]; }
 
+  /// Whether some refresh is scored by attention of its own.
+  bool scores() const { return scoring; }
+
 private:
   Status checkReads() const;
 
@@ -82,6 +85,7 @@ private:
   std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<bool>> kept;
   std::vector<bool> used;
+  bool scoring = false;
 
   int64_t steps = 0;
   std::vector<std::vector<size_t>> phases;  ///< [rule][step - 1]

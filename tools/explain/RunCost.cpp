@@ -226,18 +226,16 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     layer.scoreGroup = selection.group;
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
     layer.work.scorePairs += shape.heads * n * n;
-    if (selection.scale != Selection::Scale::HeadDim)
-      layer.work.lsePairs += shape.heads * active * n;
-    if (selection.isolation == Selection::Isolation::Filtered) {
-      int64_t prompt =
-          std::lower_bound(step.visible.begin(), step.visible.end(),
-                           request.run.prompt) -
-          step.visible.begin();
-      int64_t boundary = rt::blockSpans(selection, n, prompt).boundary;
-      if (boundary > 0)
+    const int64_t prompt =
+        std::lower_bound(step.visible.begin(), step.visible.end(),
+                         request.run.prompt) -
+        step.visible.begin();
+    const int64_t before =
+        rt::blockSpans(selection, n, prompt).boundary * selection.group;
+    for (const Phase::Scoring &scoring : refresh.scorings)
+      if (!scoring.ofResponse || before > 0)
         layer.work.lsePairs +=
-            shape.heads * active * (n - boundary * selection.group);
-    }
+            shape.heads * active * (scoring.ofResponse ? n - before : n);
   }
   if (any && phase.scoring >= 0)
     layer.work.lsePairs += shape.heads * active * n;

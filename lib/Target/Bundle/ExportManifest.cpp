@@ -82,10 +82,14 @@ bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());
-  for (RefreshOp refresh : op.getBody()->getOps<RefreshOp>())
-    result.refreshes.push_back(
-        {indices.selections.lookup(refresh.getSelection()),
-         indices.kernels.lookup(refresh.getKernel())});
+  for (RefreshOp refresh : op.getBody()->getOps<RefreshOp>()) {
+    bundle::Phase::Refresh &exported = result.refreshes.emplace_back();
+    exported.selection = indices.selections.lookup(refresh.getSelection());
+    exported.kernel = indices.kernels.lookup(refresh.getKernel());
+    for (ScoreWithOp score : refresh.getScorings())
+      exported.scorings.push_back(
+          score.asData(indices.kernels.lookup(score.getKernel())));
+  }
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/abi/RowAbi.h"
+#include "bundle/program/ProgramChecks.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -144,8 +145,10 @@ void setRule(Manifest &manifest, const std::string &attention,
     refreshing.refreshes.push_back(
         {selection,
          kernelNamed(manifest,
-                     "select_" + std::to_string(
-                                     manifest.selections[selection].group))});
+                     "select_" +
+                         std::to_string(manifest.selections[selection].group)),
+         bundle::scoringsOf(manifest.selections[selection],
+                            refreshing.attention)});
   usual.attention = kernelNamed(manifest, attention);
   manifest.rules.front().phases = {refreshing, usual};
 }

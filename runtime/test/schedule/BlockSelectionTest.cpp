@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/test/schedule/HandBundle.h"
 #include "runtime/test/schedule/Tensors.h"
@@ -50,7 +51,7 @@ bundle::Manifest blocksManifest(const Selection &selection) {
   bundle::Phase refreshing, otherwise;
   refreshing.when = {bundle::When::Kind::On, selection.cadence};
   refreshing.attention = 0;
-  refreshing.refreshes = {{0, 2}};
+  refreshing.refreshes = {{0, 2, bundle::scoringsOf(selection, 0)}};
   otherwise.attention = 1;
   manifest.rules.emplace_back().phases = {refreshing, otherwise};
   return manifest;

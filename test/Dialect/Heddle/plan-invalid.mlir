@@ -170,7 +170,7 @@ heddle.plan @N5 {
   heddle.rule default {
     heddle.phase otherwise {
       heddle.attend_with @a
-      // expected-error@+1 {{cannot follow a phase's heddle.attend_with; only heddle.refresh can}}
+      // expected-error@+1 {{cannot follow a phase's heddle.attend_with; only heddle.refresh and heddle.score_with before it can}}
       heddle.attend_with @a
     }
   }
@@ -212,8 +212,8 @@ heddle.plan @N5 {
 heddle.plan @N5 {
   heddle.kernel @d attention dense writes_lse
   heddle.rule default {
-    // expected-error@+1 {{scores for no heddle.refresh}}
     heddle.phase otherwise {
+      // expected-error@+1 {{scores for no heddle.refresh}}
       heddle.score_with @d
       heddle.attend_with @d
     }
@@ -227,8 +227,37 @@ heddle.plan @N5 {
   heddle.rule default {
     heddle.phase otherwise {
       heddle.score_with @d
-      // expected-error@+1 {{cannot follow a phase's heddle.score_with; only heddle.refresh and a last heddle.attend_with can}}
+      // expected-error@+1 {{cannot follow a phase's heddle.score_with; only heddle.refresh and heddle.score_with before it can, and a last heddle.attend_with}}
       heddle.attend_with @d
+      heddle.attend_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{scores for no heddle.refresh}}
+      heddle.score_with @d scaled_by(heads)
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability scaled_by(heads) on every(1)
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @s select(blocks = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      // expected-error@+1 {{serves all of the phase's refreshes, by attention's own scale and all keys}}
+      heddle.score_with @d scaled_by(heads)
+      heddle.refresh @a with @s
       heddle.attend_with @d
     }
   }

@@ -76,6 +76,13 @@ heddle.schedule @columns_in_window {
 // CHECK: heddle.kernel @select_32_per_kv_head select(group = 32, per_kv_head) by mean_probability
 // CHECK: heddle.kernel @select_32 select(group = 32) by mean_probability
 // CHECK: heddle.kernel @attention_tiles_shared_own attention [blocks(@tiles, size = 32), columns(@shared, group = 32), columns(@own, group = 32)]
+// What a selection is scored by beside the phase's attention stands before it.
+// CHECK:      heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: heddle.score_with @attention_dense_lse scaled_by(heads){{$}}
+// CHECK-NEXT: heddle.score_with @attention_dense_lse scaled_by(heads) of response{{$}}
+// CHECK-NEXT: heddle.refresh @tiles with @select_blocks_32
+// CHECK-NEXT: heddle.refresh @shared with
+// CHECK-NEXT: heddle.refresh @own with
 // CHECK: heddle.phase before at(0.2, plus = 2)
 heddle.schedule @kinds {
   %once = cadence at(0.2, plus = 2)

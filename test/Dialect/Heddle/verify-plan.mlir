@@ -312,6 +312,69 @@ heddle.plan @at_once {
 // -----
 
 heddle.plan @N8 {
+  heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [blocks(@a, size = 32)]
+  heddle.kernel @s select(blocks = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(1) {
+      heddle.attend_with @d
+      // expected-error@+1 {{needs, to be scored by, of the phase's kernel: attention scaled_by(head_dim) of response; found none}}
+      heddle.refresh @a with @s
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
+  heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) scaled_by(heads) on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @k attention [blocks(@a, size = 32)]
+  heddle.kernel @s select(blocks = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(1) {
+      heddle.attend_with @d
+      heddle.score_with @d of response
+      // expected-error@+1 {{attention scaled_by(heads), attention scaled_by(heads) of response; found attention scaled_by(head_dim) of response}}
+      heddle.refresh @a with @s
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
+  heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @w attention [window(64)] writes_lse
+  heddle.kernel @k attention [blocks(@a, size = 32)]
+  heddle.kernel @s select(blocks = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase on every(1) {
+      heddle.attend_with @d
+      heddle.score_with @w of response
+      // expected-error@+1 {{of response; found attention scaled_by(head_dim) of response of another kernel}}
+      heddle.refresh @a with @s
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
   // expected-note@+1 {{the phase's attention is here}}
   heddle.kernel @w attention [window(64)]

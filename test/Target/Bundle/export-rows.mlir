@@ -40,6 +40,18 @@ heddle.schedule @rows {
 // CHECK-NEXT: "per_kv_head": false
 // CHECK: "kind": "blocks"
 // CHECK-NEXT: "selection": 0
+// CHECK: "rules": [
+// CHECK: "refreshes": [
+// CHECK: "scorings": [
+// CHECK-NEXT: {
+// CHECK-NEXT: "kernel": 0,
+// CHECK-NEXT: "scale": "heads",
+// CHECK-NEXT: "of_response": false
+// CHECK-NEXT: },
+// CHECK-NEXT: {
+// CHECK-NEXT: "kernel": 0,
+// CHECK-NEXT: "scale": "heads",
+// CHECK-NEXT: "of_response": true
 // CHECK: "positions": [
 // CHECK: "kind": "decoded"
 // CHECK: "kind": "undecoded"

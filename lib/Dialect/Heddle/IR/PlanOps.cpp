@@ -223,27 +223,49 @@ LogicalResult PhaseOp::verify() {
 }
 
 // N5: a phase is one attention, then refreshes; or a scoring one, refreshes and
-// the attention.
+// the attention. Each refresh comes behind its own scoring ones.
 LogicalResult PhaseOp::verifyRegions() {
   Block &body = *getBody();
   if (body.empty() || !isa<AttendWithOp, ScoreWithOp>(body.front()))
     return emitOpError(
         "must begin with heddle.attend_with or heddle.score_with");
-  auto rest = llvm::drop_begin(body);
   const bool scores = isa<ScoreWithOp>(body.front());
-  for (Operation &op : rest)
-    if (!isa<RefreshOp>(op) &&
-        !(scores && isa<AttendWithOp>(op) && &op == &body.back()))
+  Operation *attention = scores ? &body.back() : &body.front();
+  for (Operation &op : body)
+    if (!isa<RefreshOp, ScoreWithOp>(op) &&
+        !(isa<AttendWithOp>(op) && &op == attention))
       return op.emitOpError("cannot follow a phase's ")
              << body.front().getName()
-             << (scores ? "; only heddle.refresh and a last heddle.attend_with "
-                          "can"
-                        : "; only heddle.refresh can");
-  if (scores && !isa<AttendWithOp>(body.back()))
+             << "; only heddle.refresh and heddle.score_with before it can"
+             << (scores ? ", and a last heddle.attend_with" : "");
+  if (!isa<AttendWithOp>(attention))
     return emitOpError("scores and must end with heddle.attend_with");
-  if (scores && isa<AttendWithOp>(*rest.begin()))
-    return emitOpError("scores for no heddle.refresh");
+  for (auto score : getOps<ScoreWithOp>()) {
+    Operation *next = score->getNextNode();
+    if (!next || !isa<RefreshOp, ScoreWithOp>(next))
+      return score.emitOpError("scores for no heddle.refresh");
+    if (!score.isOfRefresh() &&
+        (score.getScaledByHeads() || score.getOfResponse()))
+      return score.emitOpError("serves all of the phase's refreshes, by "
+                               "attention's own scale and all keys");
+  }
   return success();
+}
+
+::heddle::bundle::Phase::Scoring ScoreWithOp::asData(int64_t kernel) {
+  return {kernel, getScaledByHeads() ? Scale::Heads : Scale::HeadDim,
+          getOfResponse()};
+}
+
+SmallVector<ScoreWithOp, 2> RefreshOp::getScorings() {
+  SmallVector<ScoreWithOp, 2> scorings;
+  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
+    auto score = dyn_cast<ScoreWithOp>(op);
+    if (!score || !score.isOfRefresh())
+      break;
+    scorings.push_back(score);
+  }
+  return {scorings.rbegin(), scorings.rend()};
 }
 
 template <typename Op>

@@ -18,6 +18,9 @@
 //   before U   dense
 //   otherwise  score with dense; refresh all selections; the pairs
 //
+// Each refresh comes behind the attention that its selection is scored by
+// besides.
+//
 // The first phase that applies runs, and a step may be in several cadences, so
 // a phase lists the selections of later cadences too; a refresh is skipped in
 // steps that are not in its selection's own cadence.
@@ -219,6 +222,12 @@ PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
 /// Where the builder stands.
 void Planner::addRefresh(SelectOp select) {
   SelectionOp selection = selectionFor(select);
+  for (const bundle::Phase::Scoring &scoring :
+       bundle::scoringsOf(select.getRule(), /*scorer=*/0))
+    ScoreWithOp::create(
+        builder, select.getLoc(),
+        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()),
+        unit(scoring.scale == Scale::Heads), unit(scoring.ofResponse));
   KernelOp kernel =
       kernelFor(select.getLoc(), selectName(select), KernelKind::Select, {},
                 /*writesLse=*/false, select);

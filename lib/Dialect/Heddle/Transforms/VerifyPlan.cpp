@@ -21,6 +21,7 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
 namespace {
 
@@ -103,29 +104,35 @@ LogicalResult Checker::checkUsed() {
   return success();
 }
 
-// N8: a refresh follows dense attention that writes the log-sum-exp.
+// N8: a refresh follows dense attention that writes the log-sum-exp, and what
+// its selection is scored by besides.
 LogicalResult Checker::checkRefreshes(PhaseOp phase) {
   ScoreWithOp scoring = phase.getScoring();
-  KernelOp attention = kernel(scoring ? scoring.getKernelAttr()
-                                      : phase.getAttention().getKernelAttr());
-  // F5: by the same function of the logits.
-  for (auto refresh : phase.getOps<RefreshOp>())
+  const FlatSymbolRefAttr scorer =
+      scoring ? scoring.getKernelAttr() : phase.getAttention().getKernelAttr();
+  KernelOp attention = kernel(scorer);
+  const bundle::Scores scores = scoresOf(attention.getScores());
+  for (auto refresh : phase.getOps<RefreshOp>()) {
+    std::string problem;
+    std::vector<bundle::Phase::Scoring> scorings;
+    for (ScoreWithOp op : refresh.getScorings())
+      scorings.push_back(op.asData(op.getKernelAttr() == scorer ? 0 : 1));
+    auto selection =
+        symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
+    // F5: by the same function of the logits.
     if (KernelOp select = kernel(refresh.getKernelAttr());
-        scoresOf(select.getScores()) != scoresOf(attention.getScores()))
-      return refresh
-                 .emitOpError(
-                     "must choose by the scores of the attention whose "
-                     "log-sum-exp it reads")
-                 .attachNote(attention.getLoc())
+        scoresOf(select.getScores()) != scores)
+      problem = "must choose by the scores of the attention whose log-sum-exp "
+                "it reads";
+    else if (!attention.isDense() || !attention.getWritesLse())
+      problem = "must follow dense attention that writes the log-sum-exp";
+    else
+      problem = bundle::checkScorings(selection.getRule(), 0, scores, scorings)
+                    .value_or("");
+    if (!problem.empty())
+      return refresh.emitOpError(problem).attachNote(attention.getLoc())
              << "the phase's attention is here";
-  if (attention.isDense() && attention.getWritesLse())
-    return success();
-  for (auto refresh : phase.getOps<RefreshOp>())
-    return refresh
-               .emitOpError("must follow dense attention that writes the "
-                            "log-sum-exp")
-               .attachNote(attention.getLoc())
-           << "the phase's attention is here";
+  }
   return success();
 }
 

@@ -162,7 +162,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
   let summary = "what a layer does in some of the steps";
   let description = [{
     One `heddle.attend_with`, then any number of `heddle.refresh`; or a
-    `heddle.score_with`, refreshes and the `heddle.attend_with`. The condition
+    `heddle.score_with`, refreshes and the `heddle.attend_with`. Before a
+    refresh may stand the `heddle.score_with`s that are its own. The condition
     is `on` a cadence (the step is one of its), `before` a cadence (none of its
     steps has come yet) or `otherwise`.
 
@@ -204,15 +205,32 @@ def Heddle_ScoreWithOp : Heddle_Op<"score_with", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs an attention kernel for its log-sum-exp alone";
   let description = [{
-    In steps that refresh a selection of the phase, before its attention, which
-    then reads what has just been chosen.
+    A phase's first op: in steps that refresh a selection of the phase, before
+    its attention, which then reads what has just been chosen. All refreshes
+    read its log-sum-exp.
+
+    Before a refresh: in the steps of this refresh, which reads this log-sum-exp
+    instead. `scaled_by(heads)` divides logits by the root of the number of
+    query heads; `of response` leaves out the keys of the prompt's blocks, and
+    all of the launch where there are none.
 
     ```mlir
     heddle.score_with @attention_dense_lse
+    heddle.score_with @attention_dense_lse scaled_by(heads) of response
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel);
-  let assemblyFormat = "$kernel attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, UnitAttr:$scaled_by_heads,
+                       UnitAttr:$of_response);
+  let assemblyFormat = [{
+    $kernel (`scaled_by` `(` `heads` `)` $scaled_by_heads^)?
+    (`of` `response` $of_response^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Whether it serves the one refresh that comes next, and no others.
+    bool isOfRefresh() { return (*this)->getPrevNode(); }
+    /// As a bundle has it, in which its kernel is number `kernel`.
+    ::heddle::bundle::Phase::Scoring asData(int64_t kernel);
+  }];
 }
 
 def Heddle_RefreshOp : Heddle_Op<"refresh", [
@@ -229,6 +247,10 @@ def Heddle_RefreshOp : Heddle_Op<"refresh", [
   }];
   let arguments = (ins FlatSymbolRefAttr:$selection, FlatSymbolRefAttr:$kernel);
   let assemblyFormat = "$selection `with` $kernel attr-dict";
+  let extraClassDeclaration = [{
+    /// What stands before it to score it by.
+    ::llvm::SmallVector<ScoreWithOp, 2> getScorings();
+  }];
 }
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD

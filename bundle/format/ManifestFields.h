@@ -80,6 +80,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
     v("cadence", x.cadence);
     break;
   case Set::Neighbors:
+  case Set::Nearest:
   case Set::Last:
     v("of", x.of, ofEarlier);
     v("count", x.count, counted);
@@ -207,7 +208,7 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
     if (x.comparesContexts()) {
       v("below", x.below, UpTo{maxBelow});
     } else if (x.exact == Pass::Exact::LeastSimilar) {
-      v("keep", x.keep, UpTo{});
+      v("keep", x.keep, UpTo{1, /*orNone=*/true});
       v("among", x.among, ofPositions);
     }
   });

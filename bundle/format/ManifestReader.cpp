@@ -95,7 +95,7 @@ public:
     } else if constexpr (std::is_enum_v<T>) {
       value = enumerator<T>(json, path);
     } else if constexpr (std::is_same_v<T, Ratio>) {
-      value = ratio(json, path, rule.most);
+      value = ratio(json, path, rule);
     } else if constexpr (std::is_same_v<T, Scores>) {
       if (std::string problem = readScores(json, value); !problem.empty())
         fail(path, problem);
@@ -168,8 +168,8 @@ private:
     return E();
   }
 
-  /// "num/den" in lowest terms, above 0 and at most `most`.
-  Ratio ratio(const ordered_json &json, const std::string &path, int64_t most) {
+  /// "num/den" in lowest terms.
+  Ratio ratio(const ordered_json &json, const std::string &path, UpTo rule) {
     std::string found = string(json, path);
     const char *end = found.data() + found.size();
     Ratio value;
@@ -179,14 +179,15 @@ private:
       auto [last, denError] = std::from_chars(slash + 1, end, value.den);
       good = denError == std::errc() && last == end;
     }
-    good = good && value.num > 0 && value.den > 0 &&
-           (value.num - 1) / most < value.den &&
+    good = good && value.num >= (rule.orNone ? 0 : 1) && value.den > 0 &&
+           (value.num - 1) / rule.most < value.den &&
            std::gcd(value.num, value.den) == 1;
     if (good)
       return value;
-    fail(path, "\"" + printable(found) +
-                   "\" is no fraction above 0 and up to " +
-                   std::to_string(most) + " in lowest terms, such as \"3/10\"");
+    fail(path, "\"" + printable(found) + "\" is no fraction " +
+                   (rule.orNone ? "from 0 to " : "above 0 and up to ") +
+                   std::to_string(rule.most) +
+                   " in lowest terms, such as \"3/10\"");
     return {1, 1};
   }
 

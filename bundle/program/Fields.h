@@ -81,9 +81,10 @@ struct Range {
 inline constexpr Range counted = {1, maxCount};
 /// Rows that share an index list (P2).
 struct Group {};
-/// A ratio above 0.
+/// A ratio above 0, or that as well.
 struct UpTo {
   int64_t most = 1;
+  bool orNone = false;
 };
 
 template <typename R> struct Lone {

@@ -398,9 +398,10 @@ struct Pass {
                   ///< Source: DyLLM, algorithm 1.
     LeastSimilar, ///< of the rows in `among` the share `keep` with the lowest
                   ///< cosine of V, all heads together, against the cached one
-                  ///< (V is computed and cached for all of them), and all rows
-                  ///< that are not in `among`; in layer 0, where V depends on
-                  ///< the token alone, all rows. Source: dLLM-Cache.
+                  ///< (V is computed and cached for all of them, unless the
+                  ///< share is 0), and all rows that are not in `among`; in
+                  ///< layer 0, where V depends on the token alone, all rows.
+                  ///< Source: dLLM-Cache.
     SalientFfn,   ///< all of them, but the FFN of those rows alone that Salient
                   ///< would find: whose context in this layer has a cosine
                   ///< below `below`. Source: DyLLM, table 1 ("salient token
@@ -422,6 +423,10 @@ struct Pass {
   /// Whether attention contexts are compared with cached ones.
   bool comparesContexts() const {
     return exact == Exact::Salient || exact == Exact::SalientFfn;
+  }
+  /// Whether V is, but for layer 0; a share of 0 needs no comparison.
+  bool comparesValues() const {
+    return exact == Exact::LeastSimilar && keep.num > 0;
   }
 };
 

@@ -56,10 +56,15 @@ struct Positions {
                 ///< themselves, or the ones before them
     Except,     ///< what is in of[0] and not in of[1]
     Last,       ///< the last `count` positions of of[0]
+    Nearest,    ///< for each position of of[0] in turn (of Next in the drawn
+                ///< order, else ascending) the `count` nearest of of[1], the
+                ///< left one of two as near, that are neither in of[0] nor
+                ///< taken for one before it
   };
   Kind kind = Kind::All;
-  int64_t count = 0; ///< Undecoded, Committed, Neighbors, Last; Single: which
-  Cadence cadence;   ///< Committed, Fixed
+  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Nearest, Last;
+                           ///< Single: which
+  Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   bool operator==(const Positions &) const = default;
 
@@ -344,7 +349,7 @@ constexpr auto namesOf(Positions::Kind) {
       [](auto... form) {
         return std::to_array<detail::Name>(
             {form.name..., "union", "intersect", "fixed", "neighbors", "hull",
-             "leading", "predicting", "except", "last"});
+             "leading", "predicting", "except", "last", "nearest"});
       },
       detail::PlainSets());
 }

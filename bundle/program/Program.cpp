@@ -237,7 +237,8 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
     std::string parts;
     for (size_t part = 0; part < set.of.size(); ++part)
       parts += (part ? ", " : "") + of(part);
-    if (set.kind == Positions::Kind::Neighbors)
+    if (set.kind == Positions::Kind::Neighbors ||
+        set.kind == Positions::Kind::Nearest)
       text +=
           "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
     else if (!set.of.empty())

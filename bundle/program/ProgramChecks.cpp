@@ -233,6 +233,7 @@ void Checker::checkPositions(size_t index) {
     });
     break;
   case Kind::Neighbors:
+  case Kind::Nearest:
     // R12: positions, and those that are their neighbors.
     if (set.of.size() != 2)
       return fail(At::Positions, index,

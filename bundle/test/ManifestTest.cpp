@@ -209,6 +209,7 @@ TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   manifest.commit.kind = CommitRule::Kind::RandomOrder;
   manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}});
   manifest.positions.push_back({Positions::Kind::Neighbors, 3, {}, {10, 1}});
+  manifest.positions.push_back({Positions::Kind::Nearest, 2, {}, {10, 1}});
   std::string json = toJson(manifest);
   Result<Manifest> back = manifestFromJson(json);
   ASSERT_TRUE(back) << back.error().text();

@@ -315,6 +315,24 @@ private:
                            return isNeighbor(p, q, at(set.of[1]), set.count);
                          });
     }
+    case Kind::Nearest: {
+      Set free;
+      for (int64_t q : at(set.of[1]))
+        if (!at(set.of[0]).count(q))
+          free.insert(q);
+      for (int64_t q : at(set.of[0]))
+        for (int64_t left = set.count; left > 0 && !free.empty(); --left) {
+          int64_t taken = *std::min_element(
+              free.begin(), free.end(), [&](int64_t x, int64_t y) {
+                return std::pair(std::abs(x - q), x) <
+                       std::pair(std::abs(y - q), y);
+              });
+          if (taken == p)
+            return true;
+          free.erase(taken);
+        }
+      return false;
+    }
     case Kind::Hull: {
       const Set &of = at(set.of[0]);
       return !of.empty() && p >= *of.begin() && p <= *of.rbegin();
@@ -394,7 +412,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
       // All but Single, which holds no position that others ask for.
-      int64_t drawn = below(19);
+      int64_t drawn = below(20);
       drawn += drawn >= static_cast<int64_t>(Positions::Kind::Single);
       auto kind = static_cast<Positions::Kind>(drawn);
       Positions set = setOf(kind);
@@ -407,12 +425,15 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
         set.cadence = paired ? after : someCadence();
       bool made = kind >= Positions::Kind::Union;
       int64_t parts =
-          kind == Positions::Kind::Neighbors || kind == Positions::Kind::Except
+          kind == Positions::Kind::Neighbors ||
+                  kind == Positions::Kind::Nearest ||
+                  kind == Positions::Kind::Except
               ? 2
           : kind == Positions::Kind::Union || kind == Positions::Kind::Intersect
               ? 1 + below(2)
               : 1;
-      if (kind == Positions::Kind::Neighbors || kind == Positions::Kind::Last)
+      if (kind == Positions::Kind::Neighbors ||
+          kind == Positions::Kind::Nearest || kind == Positions::Kind::Last)
         set.count = 1 + below(3);
       if (made && i == 0)
         set = setOf(Positions::Kind::Undecoded, 1);

@@ -52,7 +52,7 @@ class MlirLexer(RegexLexer):
         (r"@[\w$.-]+", Name.Function),
         (r"[#!][A-Za-z_][\w$.]*", Keyword.Type),
         (words(("attend", "cadence", "commit", "except", "fix", "hull", "intersect", "last",
-                "leading", "neighbors", "positions", "predicting", "recompute", "reuse",
+                "leading", "nearest", "neighbors", "positions", "predicting", "recompute", "reuse",
                 "select", "sinks", "union", "visible", "window", "yield"), prefix=r"(?<![\w.])", suffix=r"\b"), Keyword),
         (r"[A-Za-z_][\w$]*(\.[\w$]+)+", Keyword),
         (r"0x[0-9A-Fa-f]+|\d+(\.\d+)?([eE][+-]?\d+)?", Number),

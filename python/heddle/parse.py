@@ -10,7 +10,7 @@ from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Sele
                        _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
-           "except", "fix", "neighbors", "last", "hull", "leading", "predicting"}
+           "except", "fix", "neighbors", "nearest", "last", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
 _CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|at_once|alone|scores|within|passes|stop|isolating|"

@@ -346,6 +346,13 @@ class Positions(_Set):
         return _PositionSet(f"neighbors({_count(count, 'count')}) of {{}} in {{}}",
                             (self, among), (), "near", "")
 
+    def nearest(self, count: int, among: Positions) -> Positions:
+        """For each position in turn the `count` nearest of `among` that are neither of the set
+        nor taken before."""
+        _kind(among, Positions, "among", "a set of positions")
+        return _PositionSet(f"nearest({_count(count, 'count')}) of {{}} in {{}}",
+                            (self, among), (), "near", "")
+
 
 Positions._family = Positions
 

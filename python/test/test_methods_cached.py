@@ -162,6 +162,17 @@ class DkvTest(unittest.TestCase):
         self.assertEqual(rows_of(records[4]), list(range(10)))
         self.assertEqual(rows_of(records[5]), [6, 8])
 
+    def test_released_greedy_rows(self):
+        # Pass 1 commits 4 and 6; pass 2 7 and 8 of the masked 5 and 7 to 11.
+        order = [0, 2, 3, 4, 7, 6, 5, 1]
+        # Pass 3: 11 and then 10, which are all that is masked but for 5 and 9.
+        for released, *expected in ((False, [4, 5, 6, 7, 8, 9], [7, 8, 9, 10, 11]),
+                                    (True, list(range(4, 12)), [5, 7, 8, 9, 10, 11])):
+            rule = commit.Ordered(4, 8, order)
+            _, records = run.generate(tiny_llada(), [1] * 4, 8,
+                                      cached.DkvGreedy(rule, 4, 2, released), rule)
+            self.assertEqual([rows_of(r) for r in records[1:3]], expected)
+
 
 class WindowDiffusionTest(unittest.TestCase):
     def test_windows(self):

@@ -69,7 +69,6 @@ void SequenceRun::findNext() {
   for (size_t i = 0; i < commitOrder.size() && upcoming.size() < due; ++i)
     if (isCandidate(commitOrder[i]))
       upcoming.push_back(commitOrder[i]);
-  std::sort(upcoming.begin(), upcoming.end());
 }
 
 int64_t SequenceRun::maskedInBlock() const {

@@ -72,8 +72,8 @@ public:
   /// drawn or given with RandomOrder, else ascending. [response]
   std::span<const int32_t> order() const { return commitOrder; }
 
-  /// What the next step commits if it computes it, ascending; empty unless the
-  /// rule goes by a drawn order.
+  /// What the next step commits if it computes it, in the order that is drawn;
+  /// empty unless the rule goes by one.
   std::span<const int32_t> next() const { return upcoming; }
 
   /// Whether the next step may commit the position: it is masked, no later than

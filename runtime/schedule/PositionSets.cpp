@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <numeric>
 #include <string>
 
 using namespace heddle;
@@ -35,6 +36,7 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
   case Positions::Kind::Last:
     return std::min(what.count, bounds[what.of.front()]);
   case Positions::Kind::Neighbors:
+  case Positions::Kind::Nearest:
     return std::min(std::min(what.count, of.length) * bounds[what.of[0]],
                     bounds[what.of[1]]);
   case Positions::Kind::Union: {
@@ -78,6 +80,51 @@ static void findNeighbors(std::span<const int32_t> of,
   for (size_t i = 0; i < among.size(); ++i)
     if ((covered += more[i]) > 0)
       out.push_back(among[i]);
+}
+
+/// For each position of `of` in turn the `count` positions of `among` that are
+/// nearest, are not taken yet and are not of `of` themselves; ascending. As
+/// they are taken they are cut out of chains that lead to the nearest free one.
+static void takeNearest(std::span<const int32_t> of,
+                        std::span<const int32_t> among, int64_t count,
+                        std::vector<int32_t> &out) {
+  // Of among[i] at i + 1; at both ends stands what is always free.
+  const auto end = static_cast<int32_t>(among.size()) + 1;
+  std::vector<int32_t> before(static_cast<size_t>(end) + 1);
+  std::iota(before.begin(), before.end(), 0);
+  std::vector<int32_t> after = before;
+  auto follow = [](std::vector<int32_t> &chain, int32_t at) {
+    while (chain[at] != at)
+      at = chain[at] = chain[chain[at]];
+    return at;
+  };
+  auto take = [&](int32_t at) {
+    before[at] = at - 1;
+    after[at] = at + 1;
+  };
+  auto placeOf = [&](int32_t position) {
+    return static_cast<int32_t>(
+        std::lower_bound(among.begin(), among.end(), position) - among.begin());
+  };
+  for (int32_t position : of)
+    if (int32_t place = placeOf(position);
+        place + 1 < end && among[place] == position)
+      take(place + 1);
+  for (int32_t position : of) {
+    const int32_t place = placeOf(position);
+    for (int64_t left = count; left > 0; --left) {
+      const int32_t lower = follow(before, place);
+      const int32_t upper = follow(after, place + 1);
+      if (lower == 0 && upper == end)
+        break;
+      const bool takesLower =
+          upper == end || (lower > 0 && position - among[lower - 1] <=
+                                            among[upper - 1] - position);
+      out.push_back(among[(takesLower ? lower : upper) - 1]);
+      take(takesLower ? lower : upper);
+    }
+  }
+  std::sort(out.begin(), out.end());
 }
 
 PositionSets::PositionSets(const bundle::Manifest &manifest, bool shifted)
@@ -151,11 +198,21 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
   }
   case Positions::Kind::Next:
     out.assign(state.next.begin(), state.next.end());
+    std::sort(out.begin(), out.end());
     return;
   case Positions::Kind::Neighbors: {
     const Value &self = values[what.of[0]], &among = values[what.of[1]];
     value.known = self.known && among.known;
     findNeighbors(self.positions, among.positions, what.count, out);
+    return;
+  }
+  case Positions::Kind::Nearest: {
+    const Value &self = values[what.of[0]], &among = values[what.of[1]];
+    value.known = self.known && among.known;
+    const bool drawn =
+        manifest.positions[what.of[0]].kind == Positions::Kind::Next;
+    takeNearest(drawn ? state.next : std::span(self.positions), among.positions,
+                what.count, out);
     return;
   }
   case Positions::Kind::Except: {

@@ -13,6 +13,7 @@
 //   decoded fixed on every(2): as before step 3, {0,1,2,4,6}; the same at step
 //   4, whatever step 3 commits
 //   neighbors(2) of prompt in undecoded: of 0, 1 and 2 they are 3 and 5
+//   nearest(1) of {3,5} in undecoded: 7, which is 5's
 //   except of undecoded and undecoded(first = 2): {7}
 //   last(2) of {3,5,7}: {5,7}
 //   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}

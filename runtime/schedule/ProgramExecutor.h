@@ -150,6 +150,7 @@ private:
   Status pickLeastSimilar(int64_t layer, const AttentionTensors &tensors);
   void pickLeastSimilarOf(Sequence &sequence,
                           std::span<const float> similarity) const;
+  static void pickAround(Sequence &sequence, std::span<const int32_t> chosen);
   RowSet rowSet(std::vector<int32_t> &memory,
                 const std::function<const Picked &(Sequence &)> &of);
   Cached cachedIn(const RowStore &store, int64_t layer,

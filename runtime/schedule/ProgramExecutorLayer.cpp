@@ -94,9 +94,7 @@ static int64_t sizeOf(const RowSet &set, const PackedBatch &batch) {
 const ProgramExecutor::Picked &
 ProgramExecutor::valueRows(Sequence &sequence) const {
   static const Picked all;
-  return sequence.rows.pass().exact == Pass::Exact::LeastSimilar
-             ? all
-             : sequence.exact;
+  return sequence.rows.pass().comparesValues() ? all : sequence.exact;
 }
 
 /// Rows that are corrected need their probabilities.
@@ -135,13 +133,16 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
     sequence.propagates = false;
     if (sequence.rows.rows() == 0)
       sequence.salient = Picked();
-    if (sequence.rows.rows() == 0 ||
-        sequence.rows.pass().exact != Pass::Exact::Salient)
+    if (sequence.rows.rows() == 0)
       continue;
-    if (layer == 0)
+    const Pass &pass = sequence.rows.pass();
+    if (pass.exact == Pass::Exact::Salient && layer == 0)
       sequence.exact = {false, sequence.rows.justCommitted()};
-    else
+    else if (pass.exact == Pass::Exact::Salient)
       sequence.exact = sequence.salient;
+    else if (pass.exact == Pass::Exact::LeastSimilar &&
+             !pass.comparesValues() && layer > 0)
+      pickAround(sequence, {});
     if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
       sequence.exact = Picked();
   }
@@ -158,8 +159,7 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
 bool ProgramExecutor::choosesByValues(int64_t layer) const {
   return layer > 0 &&
          std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
-           return each->rows.rows() > 0 &&
-                  each->rows.pass().exact == Pass::Exact::LeastSimilar;
+           return each->rows.rows() > 0 && each->rows.pass().comparesValues();
          });
 }
 
@@ -168,8 +168,7 @@ bool ProgramExecutor::choosesByValues(int64_t layer) const {
 Status ProgramExecutor::pickLeastSimilar(int64_t layer,
                                          const AttentionTensors &tensors) {
   auto chooses = [](const Sequence &sequence) {
-    return sequence.rows.rows() > 0 &&
-           sequence.rows.pass().exact == Pass::Exact::LeastSimilar;
+    return sequence.rows.rows() > 0 && sequence.rows.pass().comparesValues();
   };
   Moves compared; // of all sequences, one after the other
   for (size_t s = 0; s < sequences.size(); ++s)
@@ -206,17 +205,25 @@ void ProgramExecutor::pickLeastSimilarOf(
       static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                            static_cast<int64_t>(among.size()) / pass.keep.den);
   count = std::min(count, static_cast<int64_t>(among.size()));
+  pickAround(sequence, lowest(similarity, count));
+  if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
+    sequence.exact = Picked();
+}
+
+/// Of the rows among which the pass chooses those of `chosen`, which are
+/// indices into them; and all others.
+void ProgramExecutor::pickAround(Sequence &sequence,
+                                 std::span<const int32_t> chosen) {
+  const std::vector<int32_t> &among = sequence.rows.amongRows();
   std::vector<bool> exact(static_cast<size_t>(sequence.rows.rows()), true);
   for (int32_t row : among)
     exact[row] = false;
-  for (int32_t i : lowest(similarity, count))
+  for (int32_t i : chosen)
     exact[among[i]] = true;
   sequence.exact = {false, {}};
   for (size_t row = 0; row < exact.size(); ++row)
     if (exact[row])
       sequence.exact.rows.push_back(static_cast<int32_t>(row));
-  if (sequence.exact.rows.size() == exact.size())
-    sequence.exact = Picked();
 }
 
 Result<LayerExecutor::Exact>

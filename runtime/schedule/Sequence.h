@@ -34,7 +34,7 @@ struct SequenceState {
   /// Positions from here on are not of the text: neither decoded nor to be.
   int64_t textEnd = INT64_MAX;
   /// What the step commits if it computes it and nothing else is in the way
-  /// (`within`), ascending; if that is known.
+  /// (`within`), in the order that is drawn; if that is known.
   std::span<const int32_t> next;
   bool done = false; ///< no more steps for it; all else is then ignored
 };

@@ -250,15 +250,14 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   LayerStep result;
   result.rows = active;
   result.visible = static_cast<int64_t>(step.visible.size());
-  result.compares = step.pass->comparesContexts() ||
-                    (step.pass->exact == Pass::Exact::LeastSimilar && layer);
+  result.compares =
+      step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
                     rows.exact > 0 && rows.exact < active;
   Work &work = result.work;
   work.queryRows = propagates ? active : rows.exact;
   work.keyRows = rows.exact;
-  work.valueRows =
-      step.pass->exact == Pass::Exact::LeastSimilar ? active : rows.exact;
+  work.valueRows = step.pass->comparesValues() ? active : rows.exact;
   work.projectedRows =
       reuse.attention == Reuse::Attention::Output ? rows.exact : active;
   work.ffnRows = !reuse.ffn                      ? active

@@ -127,10 +127,13 @@ class DkvGreedy(Cached):
     """dKV-Cache, greedy: the order of commits is known (commit.Ordered), and a
     pass computes what the last one committed, what this one commits, and for
     each of these `window` masked neighbours, taken left and right in turn. All
-    rows when the block's pass is a multiple of `period`."""
+    rows when the block's pass is a multiple of `period`. `released`: the set
+    grows in the order of commits, and each position looks one further to the left
+    and to the right in turn for masked ones that are not in it yet (the released
+    code's find_window_tokens)."""
 
-    def __init__(self, rule, period, window):
-        self.rule, self.period, self.window = rule, period, window
+    def __init__(self, rule, period, window, released=False):
+        self.rule, self.period, self.window, self.released = rule, period, window, released
 
     def neighbours(self, run, position):
         masked = run.masked()
@@ -141,6 +144,16 @@ class DkvGreedy(Cached):
             out += [side.pop(0) for side in (left, right) if side]
         return out[:self.window]
 
+    def grown(self, run, coming):
+        masked, rows = set(run.masked()), set(coming)
+        for position in coming:
+            wanted = len(rows) + self.window
+            for distance in range(1, run.n):
+                for p in (position - distance, position + distance):
+                    if p in masked and len(rows) < wanted:
+                        rows.add(p)
+        return rows
+
     def reach(self, run):
         return set(self.rule.upcoming(run))
 
@@ -148,7 +161,10 @@ class DkvGreedy(Cached):
         if run.inner % self.period == 0:
             return everything(run), everything(run)
         coming = self.rule.upcoming(run)
-        rows = {p for c in coming for p in self.neighbours(run, c)} | set(coming)
+        if self.released:
+            rows = self.grown(run, coming)
+        else:
+            rows = {p for c in coming for p in self.neighbours(run, c)} | set(coming)
         return run.predicting({*rows, *run.history[-1]}), everything(run)
 
 

@@ -194,9 +194,21 @@ FAST = [
 ]
 
 
-def greedy(steps, block, family):
-    rule = commit.Ordered(steps, block, commit.random_order(32, 0))
-    return cached.DkvGreedy(rule, 4, 2), rule
+def greedy(released):
+    def make(steps, block, family):
+        rule = commit.Ordered(steps, block, commit.random_order(32, 0))
+        return cached.DkvGreedy(rule, 4, 2, released), rule
+    return make
+
+
+def greedy_schedule(name, near):
+    return schedule(name, "%again = cadence every(4) in block",
+                    "%next = positions next", "%masked = positions undecoded",
+                    f"%near = {near}(2) of %next in %masked",
+                    "%new = positions committed(last = 1)",
+                    "%rows = union %next, %near, %new",
+                    "reuse kv(before_rope)", "recompute all on %again",
+                    "recompute %rows", "attend dense", "commit random_order")
 
 
 # The second pass also computes the last row, which predicts nothing.
@@ -255,19 +267,14 @@ CACHES = [
            schedule("dkv_prefill_decode_code", "%once = cadence first(1)",
                     "%each = cadence every(4)", *UNCOMMITTED, *UN, "recompute all on %once",
                     "recompute %response on %each", *UN_ROWS, "attend dense"), DREAM, WHOLE),
-    Method("dkv-greedy", greedy,
-           schedule("dkv_greedy", "%again = cadence every(4) in block",
-                    "%next = positions next", "%masked = positions undecoded",
-                    "%near = neighbors(2) of %next in %masked",
-                    "%new = positions committed(last = 1)",
-                    "%rows = union %next, %near, %new",
-                    "reuse kv(before_rope)", "recompute all on %again",
-                    "recompute %rows", "attend dense", "commit random_order"),
-           LLADA),
+    Method("dkv-greedy", greedy(False), greedy_schedule("dkv_greedy", "neighbors"), LLADA),
+    Method("dkv-greedy.code", greedy(True), greedy_schedule("dkv_greedy_code", "nearest"), LLADA),
     Method("dllm-cache", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4")),
            spans("dllm_cache", "least_similar(keep = 1/4, among = %response)")),
     Method("dllm-cache-no-ratio", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/1000")),
            spans("dllm_cache_no_ratio", "least_similar(keep = 1/1000, among = %response)")),
+    Method("dllm-cache-no-ratio.code", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, 0)),
+           spans("dllm_cache_no_ratio_code", "least_similar(keep = 0 percent, among = %response)")),
 ]
 
 

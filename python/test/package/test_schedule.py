@@ -81,6 +81,20 @@ class TextTest(unittest.TestCase):
                     self.assertEqual(str(heddle.parse(str(schedule("mine", uses)))),
                                      str(schedule("mine", uses)))
 
+    def test_every_operation_on_positions_has_an_expression(self):
+        operations = re.findall(r"^%name = (\w+)\S* .*%", (ROOT / "docs/Spec/Grammar.md").read_text(), re.M)
+        later = committed(last=2)
+        made = {"except": decoded - later, "fix": decoded.fixed(every(4)), "hull": later.hull(),
+                "intersect": decoded & block, "last": decoded.last(2), "leading": later.leading(),
+                "nearest": later.nearest(2, undecoded()), "union": decoded | later,
+                "neighbors": later.neighbors(2, undecoded()), "predicting": later.predicting()}
+        self.assertEqual(sorted(operations), sorted(made))
+        for word, value in made.items():
+            with self.subTest(word):
+                text = str(schedule("mine", visible(value)))
+                self.assertRegex(text, rf" = {word}\b")
+                self.assertEqual(str(heddle.parse(text)), text)
+
     def test_what_is_written_means_what_the_examples_do(self):
         once, start = at(0.2), first(1).in_block()
         for name, made in {

@@ -254,6 +254,49 @@ TEST(PositionSets, NeighborsAreTakenLeftAndRightInTurn) {
   EXPECT_EQ(sets.bound(8, {100, 20}), 20);
 }
 
+TEST(PositionSets, TheNearestAreTakenOnceInTurn) {
+  bundle::Manifest manifest;
+  manifest.positions = {
+      make(Kind::Next),
+      make(Kind::Undecoded),
+      make(Kind::Nearest, 1, {0, 1}),
+      make(Kind::Nearest, 2, {0, 1}),
+      make(Kind::Nearest, 3, {0, 1}),
+      make(Kind::Nearest, 2, {1, 1}),
+      make(Kind::Prompt),
+      make(Kind::Nearest, 1, {6, 1}), // they are not of the set themselves
+      make(Kind::Union, 0, {0, 0}),
+      make(Kind::Nearest, 2, {8, 1}), // from the left, whatever is drawn
+  };
+  PositionSets sets(manifest);
+  test::States states({{12, 2}});
+  sets.beginRun(states.shapes[0]);
+  for (int64_t position : {3, 6, 9})
+    states.commit(0, position, 1);
+  // Masked: 2 4 5 7 8 10 11.
+  auto check = [&](List next, List one, List two, List three) {
+    states.next[0] = next;
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(2, 8, 0))));
+    EXPECT_EQ(at(sets, 2), one);
+    EXPECT_EQ(at(sets, 3), two);
+    EXPECT_EQ(at(sets, 4), three);
+    std::sort(next.begin(), next.end());
+    EXPECT_EQ(at(sets, 0), next);
+  };
+  check({7}, {8}, {5, 8}, {4, 5, 8});
+  EXPECT_EQ(at(sets, 5), List{});
+  EXPECT_EQ(at(sets, 7), (List{2, 4}));
+  check({2}, {4}, {4, 5}, {4, 5, 7});
+  check({11}, {10}, {8, 10}, {7, 8, 10});
+  check({5, 7}, {4, 8}, {2, 4, 8, 10}, {2, 4, 8, 10, 11});
+  check({5, 8}, {4, 7}, {4, 7, 10, 11}, {2, 4, 7, 10, 11});
+  check({8, 5}, {4, 7}, {2, 4, 7, 10}, {2, 4, 7, 10, 11});
+  EXPECT_EQ(at(sets, 9), (List{4, 7, 10, 11}));
+  check({}, {}, {}, {});
+  EXPECT_EQ(sets.bound(3, {100, 20}), 80);
+  EXPECT_EQ(sets.bound(7, {100, 20}), 20);
+}
+
 TEST(PositionSets, OnePositionFromEitherEnd) {
   bundle::Manifest manifest;
   manifest.positions = {make(Kind::Single, 0),  make(Kind::Single, 7),

@@ -460,7 +460,8 @@ TEST(ProgramExecutor, FindsRowsWhoseFfnAloneIsComputed) {
                    Pass::Exact::SalientFfn);
 }
 
-TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
+/// dLLM-Cache with a share of the response.
+static void executeLeastSimilar(bundle::Ratio keep) {
   for (Reuse::Attention attention :
        {Reuse::Attention::Output, Reuse::Attention::Context}) {
     bundle::Manifest manifest = denseManifest();
@@ -472,7 +473,7 @@ TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
     manifest.passes[0].when.push_back({When::Kind::On, every(2)});
     for (int64_t pass : {1, 3}) {
       manifest.passes[pass].exact = Pass::Exact::LeastSimilar;
-      manifest.passes[pass].keep = {3, 10};
+      manifest.passes[pass].keep = keep;
       manifest.passes[pass].among = 0;
     }
     manifest.passes[0].when.pop_back();
@@ -483,7 +484,8 @@ TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
                   ToyTruth::Step what;
                   what.visible = what.active = range(0, 19);
                   what.among = range(6, 19);
-                  what.keep = 0.3;
+                  what.keep = static_cast<double>(keep.num) /
+                              static_cast<double>(keep.den);
                   if (step % 6 == 1)
                     return what;
                   if (step % 3 != 1)
@@ -493,6 +495,15 @@ TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
                   return what;
                 });
   }
+}
+
+TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
+  executeLeastSimilar({3, 10});
+}
+
+// Nor V of any: the prompt's rows read the response's old ones.
+TEST(ProgramExecutor, RecomputesNoRowsWithoutAShare) {
+  executeLeastSimilar({0, 1});
 }
 
 TEST(ProgramExecutor, AddsTheRowBeforeInShiftedModels) {

@@ -219,8 +219,8 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
     }
     std::map<int32_t, Row> change;
     for (int32_t i : step.active) {
-      bool valued =
-          exact.count(i) > 0 || step.exact == Pass::Exact::LeastSimilar;
+      bool valued = exact.count(i) > 0 ||
+                    (step.exact == Pass::Exact::LeastSimilar && step.keep > 0);
       Row value = times(x[i], layer.value);
       if (exact.count(i)) {
         Row before = cache.value[i];

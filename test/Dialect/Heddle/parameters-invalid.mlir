@@ -92,6 +92,25 @@ heddle.schedule @p(none = 0) {
 
 // -----
 
+// expected-note@+1 {{parameter 'none' is declared here}}
+heddle.schedule @p(none = 0 percent) {
+  %once = cadence first(1)
+  // expected-error@+1 {{keep must be more than 0 and at most 1, found 0/1}}
+  %cols = select columns(keep = none, group = 32) by mean_probability on %once
+  attend dense
+}
+
+// -----
+
+// expected-note@+1 {{parameter 'none' is declared here}}
+heddle.schedule @p(none = 0/3) {
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  %first = sinks(none)
+  attend dense
+}
+
+// -----
+
 // A parameter is its own schedule's.
 heddle.schedule @a(keep = 3) {
   %near = window(keep)

@@ -7,7 +7,8 @@
 
 // CHECK-LABEL: heddle.schedule @everywhere {
 heddle.schedule @everywhere(keep = 20 percent, group = 128, window = 0.3,
-                            count = 16, two = 2, last = -2, whole = 1) {
+                            count = 16, two = 2, last = -2, whole = 1,
+                            none = 0, nothing = 0 percent) {
   // CHECK-NEXT: cadence uniform(window = 0.3, count = 16)
   %0 = cadence uniform(window = window, count = count)
   // CHECK-NEXT: cadence random(window = 0.3, count = 16, seed = 2)
@@ -39,8 +40,14 @@ heddle.schedule @everywhere(keep = 20 percent, group = 128, window = 0.3,
   %recent = positions committed(last = two)
   // CHECK-NEXT: neighbors(2) of
   %close = neighbors(two) of %active in %recent
+  // CHECK-NEXT: nearest(2) of
+  %nearest = nearest(two) of %active in %recent
   // CHECK: recompute all on
   recompute all on %3
+  // CHECK: recompute least_similar(keep = 0, among = %{{.+}}) in all on
+  recompute least_similar(keep = none, among = %active) in all on %2
+  // CHECK: recompute least_similar(keep = 0, among = %{{.+}}) in all on
+  recompute least_similar(keep = nothing, among = %active) in all on %1
   // CHECK: recompute least_similar(keep = 0.2, among = %{{.+}}) in all
   recompute least_similar(keep = keep, among = %active) in all
   reuse kv, context, ffn

@@ -36,6 +36,15 @@ heddle.schedule @C1 {
 
 // -----
 
+heddle.schedule @C1 {
+  %a = positions block
+  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  %p = nearest(0) of %a in %a
+  attend dense
+}
+
+// -----
+
 heddle.schedule @forms {
   // expected-error@+1 {{neighbors is an op of its own}}
   %p = "heddle.positions"() <{kind = #heddle<positions_kind neighbors>, count = 2}> : () -> !heddle.positions
@@ -304,8 +313,25 @@ heddle.schedule @R7 {
 
 heddle.schedule @R7 {
   %r = positions response
-  // expected-error@+1 {{must be more than 0 and at most 1, found 3/2}}
+  // expected-error@+1 {{keep must be from 0 to 1, found 3/2}}
   recompute least_similar(keep = 1.5, among = %r) in all
+  attend dense
+}
+
+// -----
+
+// A cosine's bound is never 0, and no other fraction.
+heddle.schedule @R7 {
+  // expected-error@+1 {{below must be more than 0 and at most 2, found 0/1}}
+  recompute salient(below = 0 percent) in all
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R7 {
+  // expected-error@+1 {{the bound of a cosine must be more than 0 and at most 2, found 0/1}}
+  "heddle.recompute"() <{exact = #heddle<exact salient>, ratio = #heddle.ratio<0>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 
@@ -360,6 +386,21 @@ heddle.schedule @R6 {
   %p = positions next
   %m = positions undecoded
   %n = neighbors(2) of %p in %m
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  recompute %n
+  commit random_order
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R6 {
+  %c = cadence every(4)
+  %p = positions next
+  %m = positions undecoded
+  %n = nearest(2) of %p in %m
   reuse kv
   recompute all on %c
   // expected-error@+1 {{computes rows that need not hold the first masked position}}

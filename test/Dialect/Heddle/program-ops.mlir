@@ -89,9 +89,13 @@ heddle.schedule @ordered {
   %masked = positions undecoded
   // CHECK: %[[NEAR:.*]] = neighbors(2) of %[[NEXT]] in %
   %near = neighbors(2) of %next in %masked
-  %rows = union %next, %near
-  reuse kv
+  // CHECK: %[[CLOSE:.*]] = nearest(3) of %[[NEXT]] in %
+  %close = nearest(3) of %next in %masked
+  %rows = union %next, %near, %close
+  reuse kv, output, ffn
   recompute all on %again
+  // CHECK: recompute least_similar(keep = 0, among = %{{.*}}) in all on
+  recompute least_similar(keep = 0 percent, among = %masked) in all on %again
   recompute %rows
   // CHECK: commit random_order{{$}}
   commit random_order

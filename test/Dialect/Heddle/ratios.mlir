@@ -23,5 +23,7 @@ module attributes {test.ratios = [
   // CHECK-SAME: #heddle.ratio<1/10000000000000000>
   #heddle.ratio<1.0e-16>,
   // CHECK-SAME: #heddle.ratio<0.999999999999999>
-  #heddle.ratio<0.999999999999999>
+  #heddle.ratio<0.999999999999999>,
+  // CHECK-SAME: #heddle.ratio<0>, #heddle.ratio<0>, #heddle.ratio<0>
+  #heddle.ratio<0>, #heddle.ratio<0 percent>, #heddle.ratio<0/7>
 ]} {}

@@ -1,5 +1,5 @@
 // REQUIRES: heddlec, heddle-bundle
-// A drawn order, what comes next in it and its neighbors arrive in the manifest.
+// A drawn order, what comes next in it, its neighbors and what is nearest arrive in the manifest.
 
 // RUN: heddlec %s --target=x86-64-v3 --dtype=f32 --head-dim=64 -o %t.hdl
 // RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
@@ -9,7 +9,8 @@ heddle.schedule @ordered {
   %next = positions next
   %masked = positions undecoded
   %near = neighbors(2) of %next in %masked
-  %rows = union %next, %near
+  %close = nearest(3) of %next in %masked
+  %rows = union %next, %near, %close
   reuse kv
   recompute all on %again
   recompute %rows
@@ -27,6 +28,12 @@ heddle.schedule @ordered {
 // CHECK-NEXT: 1
 // CHECK-NEXT: ]
 // CHECK-NEXT: "count": 2
+// CHECK: "kind": "nearest"
+// CHECK-NEXT: "of": [
+// CHECK-NEXT: 0,
+// CHECK-NEXT: 1
+// CHECK-NEXT: ]
+// CHECK-NEXT: "count": 3
 // CHECK: "commit": {
 // CHECK-NEXT: "kind": "random_order"
 // CHECK-NEXT: "within": -1

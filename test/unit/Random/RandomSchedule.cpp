@@ -273,17 +273,19 @@ private:
 
   void leastSimilarRows() {
     add("%response = positions response");
-    someExactRows(oneOf({"kv, output, ffn", "kv, context, ffn"}),
-                  "least_similar(keep = " + oneOf({"1/4", "0.6", "1"}) +
-                      ", among = %response)");
+    someExactRows(
+        oneOf({"kv, output, ffn", "kv, context, ffn"}),
+        "least_similar(keep = " + oneOf({"1/4", "0.6", "1", "0 percent"}) +
+            ", among = %response)");
   }
 
   /// What comes next in a drawn order, and what stands around it.
   void orderedRows() {
     std::string start = fromStepOne();
     std::string next = value("p", "positions next");
-    std::string near = value("p", "neighbors(" + number(1, 5) + ") of " + next +
-                                      " in " + masked());
+    std::string near =
+        value("p", oneOf({"neighbors(", "nearest("}) + number(1, 5) + ") of " +
+                       next + " in " + masked());
     std::string rows = value("p", "union " + next + ", " + near);
     if (below(2)) {
       std::string recent = value("p", "positions committed(last = 1)");

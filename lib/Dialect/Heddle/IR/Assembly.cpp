@@ -88,11 +88,19 @@ decimalFraction(double value) {
   return std::pair(num, den);
 }
 
+/// "more than 0 and at most 1"
+static std::string rangeOf(int64_t most, bool orNone) {
+  return (orNone ? "from 0 to " : "more than 0 and at most ") +
+         std::to_string(most);
+}
+
 LogicalResult mlir::heddle::checkRatio(EmitError emitError, StringRef what,
-                                       RatioAttr ratio, int64_t most) {
-  if ((ratio.getNum() - 1) / most < ratio.getDen())
+                                       RatioAttr ratio, int64_t most,
+                                       bool orNone) {
+  if ((ratio.getNum() - 1) / most < ratio.getDen() &&
+      (ratio.getNum() > 0 || orNone))
     return success();
-  return emitError() << what << " must be more than 0 and at most " << most
+  return emitError() << what << " must be " << rangeOf(most, orNone)
                      << ", found " << ratio.getNum() << '/' << ratio.getDen();
 }
 
@@ -104,7 +112,8 @@ static constexpr StringLiteral aRatio =
 static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
                                        StringRef what, RatioAttr &ratio,
                                        int64_t most,
-                                       std::optional<int64_t> *bare) {
+                                       std::optional<int64_t> *bare,
+                                       bool orNone = false) {
   if (place.checkPercent())
     return failure();
   Attribute named;
@@ -112,7 +121,7 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
   if (found.has_value() && failed(*found))
     return failure();
   if (!named && *place.text() == '-')
-    return place.error() << what << " must be more than 0 and at most " << most
+    return place.error() << what << " must be " << rangeOf(most, orNone)
                          << ", found a minus sign";
   if (!named && !llvm::isDigit(*place.text()))
     return place.error("expected " + aRatio);
@@ -156,15 +165,17 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
     num /= divisor;
     den /= divisor;
   }
-  if (num <= 0 && den != 0)
-    return place.error() << what << " must be more than 0 and at most " << most
+  if ((num < 0 || (num == 0 && !orNone)) && den != 0)
+    return place.error() << what << " must be " << rangeOf(most, orNone)
                          << ", found " << num << '/' << den;
   if (whole && !percent && most == 1 && num > 1 && num <= 100 && den == 1)
-    return place.error() << what << " must be more than 0 and at most 1, found "
-                         << num << "; write " << num << " percent";
+    return place.error() << what << " must be " << rangeOf(most, orNone)
+                         << ", found " << num << "; write " << num
+                         << " percent";
   auto error = [&] { return place.error(); };
   ratio = RatioAttr::getChecked(error, parser.getContext(), num, den);
-  return success(ratio && succeeded(checkRatio(error, what, ratio, most)));
+  return success(ratio &&
+                 succeeded(checkRatio(error, what, ratio, most, orNone)));
 }
 
 ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
@@ -175,7 +186,8 @@ ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
       return failure();
   } else if (NumberPlace place(parser);
              parseRatioOrInteger(parser, place, "a parameter", ratio,
-                                 ::heddle::bundle::maxFactor, &integer)) {
+                                 ::heddle::bundle::maxFactor, &integer,
+                                 /*orNone=*/true)) {
     return failure();
   }
   value = integer ? Attribute(parser.getBuilder().getI64IntegerAttr(*integer))
@@ -184,9 +196,10 @@ ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
 }
 
 ParseResult mlir::heddle::parseRatio(AsmParser &parser, StringRef what,
-                                     RatioAttr &ratio, int64_t most) {
+                                     RatioAttr &ratio, int64_t most,
+                                     bool orNone) {
   NumberPlace place(parser);
-  return parseRatioOrInteger(parser, place, what, ratio, most, nullptr);
+  return parseRatioOrInteger(parser, place, what, ratio, most, nullptr, orNone);
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {

@@ -34,10 +34,10 @@ LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value,
                          int64_t least = 1,
                          int64_t most = ::heddle::bundle::maxCount);
 
-/// Shares are at most 1 (P1), bounds may be more. `what` names the ratio in the
-/// message.
+/// Shares are at most 1 (P1), bounds may be more; `orNone`: and 0. `what` names
+/// the ratio in the message.
 LogicalResult checkRatio(EmitError emitError, StringRef what, RatioAttr ratio,
-                         int64_t most = 1);
+                         int64_t most = 1, bool orNone = false);
 
 /// An integer, or the name of a parameter that is one, of which checkCount
 /// holds.
@@ -98,7 +98,7 @@ ParseResult parseNumber(AsmParser &parser, Attribute &value);
 /// `1/5`, `0.2`, `20 percent`, or a parameter's name. `what` names the ratio in
 /// messages: "keep".
 ParseResult parseRatio(AsmParser &parser, StringRef what, RatioAttr &ratio,
-                       int64_t most = 1);
+                       int64_t most = 1, bool orNone = false);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
 /// An integer, of which the op's verifier says what it may be.

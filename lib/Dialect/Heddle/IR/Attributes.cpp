@@ -22,8 +22,8 @@ namespace bundle = ::heddle::bundle;
 LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
   if (den == 0)
     return emitError() << "a ratio's denominator must not be 0";
-  if (den < 0 || num <= 0)
-    return emitError() << "a ratio must be more than 0, found " << num << '/'
+  if (den < 0 || num < 0)
+    return emitError() << "a ratio must not be negative, found " << num << '/'
                        << den;
   if (std::gcd(num, den) != 1)
     return emitError() << "a ratio must be in lowest terms, found " << num
@@ -34,7 +34,8 @@ LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
 Attribute RatioAttr::parse(AsmParser &parser, Type) {
   RatioAttr ratio;
   if (parser.parseLess() ||
-      parseRatio(parser, "a ratio", ratio, ::heddle::bundle::maxFactor) ||
+      parseRatio(parser, "a ratio", ratio, ::heddle::bundle::maxFactor,
+                 /*orNone=*/true) ||
       parser.parseGreater())
     return {};
   return ratio;

@@ -196,6 +196,10 @@ void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "neighbors");
 }
 
+void NearestOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "nearest");
+}
+
 void LastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "last");
 }
@@ -214,6 +218,11 @@ void PredictingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult NeighborsOp::verify() {
   return checkCount([&] { return emitOpError(); }, "the number of neighbors",
+                    static_cast<int64_t>(getCount()));
+}
+
+LogicalResult NearestOp::verify() {
+  return checkCount([&] { return emitOpError(); }, "the number of positions",
                     static_cast<int64_t>(getCount()));
 }
 
@@ -248,7 +257,8 @@ LogicalResult RecomputeOp::verify() {
   return all ? success()
              : checkRatio([&] { return emitOpError(); },
                           share ? "a fraction" : "the bound of a cosine",
-                          *getRatio(), share ? 1 : bundle::maxBelow);
+                          *getRatio(), share ? 1 : bundle::maxBelow,
+                          /*orNone=*/share);
 }
 
 LogicalResult RecomputeOp::canonicalize(RecomputeOp op,

@@ -121,12 +121,15 @@ LogicalResult Reader::addSet(Operation *op) {
                    .Case([](ExceptOp) { return Kind::Except; })
                    .Case([](FixOp) { return Kind::Fixed; })
                    .Case([](NeighborsOp) { return Kind::Neighbors; })
+                   .Case([](NearestOp) { return Kind::Nearest; })
                    .Case([](LastOp) { return Kind::Last; })
                    .Case([](HullOp) { return Kind::Hull; })
                    .Case([](LeadingOp) { return Kind::Leading; })
                    .Case([](PredictingOp) { return Kind::Predicting; });
     if (auto neighbors = dyn_cast<NeighborsOp>(op))
       set.count = static_cast<int64_t>(neighbors.getCount());
+    if (auto nearest = dyn_cast<NearestOp>(op))
+      set.count = static_cast<int64_t>(nearest.getCount());
     if (auto last = dyn_cast<LastOp>(op))
       set.count = static_cast<int64_t>(last.getCount());
     for (Value operand : op->getOperands()) {
@@ -257,7 +260,7 @@ FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : body)
     if (isa<PositionsOp, UnionOp, IntersectOp, ExceptOp, FixOp, NeighborsOp,
-            LastOp, HullOp, LeadingOp, PredictingOp>(op) &&
+            NearestOp, LastOp, HullOp, LeadingOp, PredictingOp>(op) &&
         used.contains(&op))
       if (failed(addSet(&op)))
         return failure();

@@ -169,7 +169,7 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
   SmallVector<NamedArgument, 2> wanted = {
       {share ? "keep" : "below", [&] {
          return parseRatio(parser, share ? "keep" : "below", ratio,
-                           share ? 1 : bundle::maxBelow);
+                           share ? 1 : bundle::maxBelow, /*orNone=*/share);
        }}};
   if (share)
     wanted.push_back(

@@ -265,9 +265,9 @@ LogicalResult ScheduleOp::verifyRegions() {
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
     if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp, AttendOp,
-             PositionsOp, IntersectOp, ExceptOp, FixOp, NeighborsOp, LastOp,
-             HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp, RecomputeOp,
-             CommitOp>(op))
+             PositionsOp, IntersectOp, ExceptOp, FixOp, NeighborsOp, NearestOp,
+             LastOp, HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp,
+             RecomputeOp, CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyLayers(*this));

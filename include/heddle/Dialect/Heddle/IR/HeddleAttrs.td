@@ -71,10 +71,10 @@ def Heddle_WhenKindAttr
 //===----------------------------------------------------------------------===//
 
 def Heddle_RatioAttr : Heddle_Attr<"Ratio", "ratio"> {
-  let summary = "an exact fraction above 0";
+  let summary = "an exact fraction";
   let description = [{
-    A fraction is at most 1 (P1); a bound, such as the cosine of `salient`, may be
-    more.
+    A fraction is above 0 and at most 1 (P1); that of `least_similar` may be 0; a
+    bound, such as the cosine of `salient`, may be more.
 
     | form | value |
     |---|---|

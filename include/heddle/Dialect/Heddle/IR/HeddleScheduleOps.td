@@ -389,6 +389,31 @@ def Heddle_NeighborsOp : Heddle_ValueOp<"neighbors"> {
   let hasVerifier = 1;
 }
 
+def Heddle_NearestOp : Heddle_ValueOp<"nearest"> {
+  let summary = "the positions of a set that are nearest to those of another, none twice";
+  let description = [{
+    | form | positions |
+    |---|---|
+    | `nearest(n) of %set in %others` | for each position of `%set` in turn the n nearest of `%others`, of two as near the left one, that are neither in `%set` nor taken before. The turn is from left to right, of `positions next` as the order has them |
+
+    Of the masked positions {2, 5, 7, 8} the two nearest of 7 and then of 5 are 8
+    and 2, and none is left for 5:
+
+    ```mlir
+    %near = nearest(2) of %next in %masked
+    ```
+
+    Source: dKV-Cache's released code, its greedy variant's local window.
+  }];
+  let arguments = (ins I64Attr:$count, Heddle_PositionsType:$of,
+                       Heddle_PositionsType:$among);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = [{
+    `` `(` custom<Count>($count) `)` `of` $of `in` $among `` custom<NoAttributes>(attr-dict)
+  }];
+  let hasVerifier = 1;
+}
+
 def Heddle_LastOp : Heddle_ValueOp<"last"> {
   let summary = "the last positions of a set";
   let description = [{
@@ -523,7 +548,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | `%rows` | all of these |
     | `salient(below = r) in %rows` | in layer 0 those that became tokens in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
-    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
+    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
 
     | clause | meaning |
     |---|---|
@@ -544,7 +569,8 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
 
     `least_similar`: of the rows in `among` a layer computes the fraction `keep`
     whose new V, all heads together, has the lowest cosine against the cached
-    one, and of the others all. Source: dLLM-Cache.
+    one, and of the others all. `keep = 0 percent` computes nothing of the rows
+    in `among` but in layer 0, V neither. Source: dLLM-Cache.
 
     What rows that are not computed contribute is said by `reuse`.
   }];

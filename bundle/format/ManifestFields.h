@@ -94,10 +94,12 @@ template <typename V> void fields(V &v, In<V, Term> &x) {
   v("kind", x.kind, Kind{});
   if (readsList(x))
     v("selection", x.selection, ofSelections);
-  else if (x.kind == Term::Kind::Sinks && v.has("share", isShareOfSinks(x)))
-    v("share", x.share, UpTo{});
-  else
-    v("size", x.size, counted);
+  for (const SetNumber &number : numbersOf(x.kind)) {
+    if (number.orShare && v.has("share", x.share.num > 0))
+      v("share", x.share, UpTo{});
+    else if (number.otherwise < 0 || v.has(number.name, !number.isLeftOut(x)))
+      v(number.name, x.*number.number, Range{number.least, number.most});
+  }
 }
 
 template <typename V> void fields(V &v, In<V, Selection> &x) {

@@ -18,6 +18,7 @@
 #include "bundle/Result.h"
 #include "bundle/abi/IndexLayout.h"
 #include "bundle/abi/RowOps.h"
+#include "bundle/program/PairSets.h"
 #include "bundle/program/PositionForms.h"
 #include "bundle/program/Scores.h"
 
@@ -103,38 +104,6 @@ struct StepPlace {
   bool afterEos = false;   ///< an earlier step looked for EOS and found it
   bool operator==(const StepPlace &) const = default;
 };
-
-/// One set of pairs (query, key); a union lists several.
-struct Term {
-  enum class Kind {
-    Columns, ///< the keys listed for the query's group by a selection
-    Blocks,  ///< the keys of the key blocks listed for the query's group
-    Window,  ///< |i - j| <= size / 2 (integer division)
-    Sinks,   ///< j < sinkBound()
-  };
-  Kind kind = Kind::Window;
-  int64_t size = 0;       ///< Window, Sinks; 0 where there is a share
-  int64_t selection = -1; ///< Columns, Blocks: index into Manifest::selections
-  Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
-  bool operator==(const Term &) const = default;
-};
-
-/// Whether the term is a share of the sequence, which its kernel gets to know
-/// at run time alone (abi::AttentionArgs::sinks).
-inline bool isShareOfSinks(const Term &term) {
-  return term.kind == Term::Kind::Sinks && term.share.num > 0;
-}
-
-/// The sinks of a union in a sequence of `length` positions, visible or not:
-/// those below the result, 0 if no term is sinks. A share is rounded down, to
-/// one position at least.
-/// Source: SparseD and PulseCol, section 4.1, which leave the rounding open.
-int64_t sinkBound(std::span<const Term> terms, int64_t length);
-
-/// Whether the term's pairs are those of a selection.
-inline bool readsList(const Term &term) {
-  return term.kind == Term::Kind::Columns || term.kind == Term::Kind::Blocks;
-}
 
 /// A set of columns, or of blocks of keys, that the runtime keeps per layer and
 /// sequence.

@@ -50,9 +50,7 @@ constexpr auto namesOf(Encoding) {
 constexpr auto namesOf(Target::Kind) {
   return std::to_array<Name>({"host", "cuda"});
 }
-constexpr auto namesOf(Term::Kind) {
-  return std::to_array<Name>({"columns", "blocks", "window", "sinks"});
-}
+constexpr auto namesOf(Term::Kind) { return setNames(); }
 constexpr auto namesOf(Kernel::Kind) {
   return std::to_array<Name>({"attention", "select"});
 }

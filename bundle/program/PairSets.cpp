@@ -12,20 +12,19 @@
 using namespace heddle;
 using namespace heddle::bundle;
 
-std::string ListSet::words(const Term &term, const Manifest &manifest) {
-  return detail::nameOf(term.kind) + "(" +
-         manifest.selections[static_cast<size_t>(term.selection)].name + ")";
-}
-
-std::string WindowSet::words(const Term &term, const Manifest &) {
-  return "window(" + std::to_string(term.size) + ")";
-}
-
-std::string SinksSet::words(const Term &term, const Manifest &) {
-  return "sinks(" +
-         (isShareOfSinks(term) ? detail::toString(term.share)
-                               : std::to_string(term.size)) +
-         ")";
+std::string bundle::words(const Term &term, std::string_view selection) {
+  std::string text(selection);
+  for (const SetNumber &number : numbersOf(term.kind)) {
+    if (number.isLeftOut(term))
+      continue;
+    text += text.empty() ? "" : ", ";
+    if (number.named)
+      text += std::string(number.name) + " = ";
+    text += number.orShare && term.share.num > 0
+                ? detail::toString(term.share)
+                : std::to_string(term.*number.number);
+  }
+  return detail::nameOf(term.kind) + "(" + text + ")";
 }
 
 int64_t bundle::sinkBound(std::span<const Term> terms, int64_t length) {
@@ -71,7 +70,13 @@ std::string bundle::words(std::span<const Term> terms,
                           const Manifest &manifest) {
   std::string text;
   for (const Term &term : terms)
-    text += (text.empty() ? "" : " + ") +
-            withSet(term, [&](auto set) { return set.words(term, manifest); });
+    text +=
+        (text.empty() ? "" : " + ") +
+        words(term,
+              readsList(term)
+                  ? std::string_view(
+                        manifest.selections[static_cast<size_t>(term.selection)]
+                            .name)
+                  : std::string_view());
   return text.empty() ? "dense" : text;
 }

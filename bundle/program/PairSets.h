@@ -5,17 +5,24 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The meaning of each kind of Term, once: whoever counts pairs, checks code or
-// explains asks here, by withSet() or by what is made of it below. A set goes
-// by positions or, if it derives from ListSet, by the entries of an index list:
+// The meaning of each kind of Term, once: whoever reads or writes one, counts
+// pairs, checks code or explains asks here, by withSet() or by what is made of
+// it below. A set is a struct:
 //
-//   words    as a schedule states it
-//   holds    positions: the definition, is (query, key) in the set?
-//   runs     positions: the same as ranges, the first run of keys from `from`
-//            on that it pairs with a query, empty if there is none. A set of
-//            every second key has many runs.
-//   entryOf  lists: the entry that stands for a key
-//   keysOf   lists: the keys that an entry stands for, keysAtMost() of them
+//   name      as schedules, plans and manifests write it
+//   numbers   what it is stated with: window(64), sinks(1/10)
+//   contains  whether it has all pairs of another of its kind
+//
+// It goes by positions or, if it derives from EntrySet, by the places of rows
+// and keys among the visible ones: rows of a group share a list of entries,
+// which the runtime keeps if it derives from ListSet.
+//
+//   holds     positions: the definition, is (query, key) in the set?
+//   runs      positions: the same as ranges, the first run of keys from `from`
+//             on that it pairs with a query, empty if there is none. A set of
+//             every second key has many runs.
+//   entryOf   entries: the one that stands for a key
+//   keysOf    entries: the keys that one stands for, keysAtMost() of them
 //
 // Positions are those in the sequence; `sinks` is abi::AttentionArgs::sinks.
 //
@@ -25,16 +32,49 @@
 #define HEDDLE_BUNDLE_PROGRAM_PAIRSETS_H
 
 #include "bundle/abi/IndexLayout.h"
-#include "bundle/program/Manifest.h"
+#include "bundle/program/Fields.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 
 namespace heddle::bundle {
+
+struct Manifest;
+
+/// One set of pairs (query, key); a union lists several. Numbers that a kind is
+/// not stated with are as they are here.
+struct Term {
+  enum class Kind { Columns, Blocks, Window, Sinks }; ///< as in Sets
+  Kind kind = Kind::Window;
+  int64_t size = 0;
+  int64_t selection = -1; ///< of a ListSet: index into Manifest::selections
+  Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
+  bool operator==(const Term &) const = default;
+};
+
+/// A number that a set is stated with.
+struct SetNumber {
+  const char *name;
+  int64_t Term::*number;
+  int64_t least = 1, most = maxCount;
+  bool named = false; ///< written with its name, behind those that are not
+  int64_t otherwise =
+      -1;               ///< what it is where it is not written; -1: it must be
+  bool orShare = false; ///< a share of the sequence, Term::share, may be it
+
+  /// Whether it is left out of what is written.
+  bool isLeftOut(const Term &term) const {
+    return otherwise >= 0 && term.*number == otherwise;
+  }
+};
 
 /// Keys [begin, end).
 struct KeyRun {
@@ -47,27 +87,47 @@ inline int64_t blockOf(int64_t key, int64_t size, int64_t split) {
                      : (split + size - 1) / size + (key - split) / size;
 }
 
-struct ListSet {
-  static std::string words(const Term &term, const Manifest &manifest);
-};
-
 //===----------------------------------------------------------------------===//
 // The sets
 //===----------------------------------------------------------------------===//
 
+struct EntrySet {};
+struct ListSet : EntrySet {
+  static constexpr std::array<SetNumber, 0> numbers = {};
+  static bool contains(const Term &, const Term &) { return false; }
+};
+
+/// Keys j with |i - j| <= size / 2 (integer division).
 struct WindowSet {
+  static constexpr std::string_view name = "window";
+  static constexpr std::array numbers = {SetNumber{"size", &Term::size}};
+  static bool contains(const Term &term, const Term &other) {
+    return term.size / 2 >= other.size / 2;
+  }
   static bool holds(const Term &term, int64_t query, int64_t key, int64_t) {
     return std::abs(query - key) <= term.size / 2;
   }
   static KeyRun runs(const Term &term, int64_t query, int64_t from, int64_t) {
     return {std::max(from, query - term.size / 2), query + term.size / 2 + 1};
   }
-  static std::string words(const Term &term, const Manifest &);
 };
 
+/// The first keys of the sequence, below sinkBound().
 struct SinksSet {
+  static constexpr std::string_view name = "sinks";
+  static constexpr std::array numbers = {
+      SetNumber{.name = "size", .number = &Term::size, .orShare = true}};
+  /// Whether a number is more than a share depends on the sequence.
+  static bool contains(const Term &term, const Term &other) {
+    const Ratio a = term.share, b = other.share;
+    if ((a.num > 0) != (b.num > 0))
+      return false;
+    return a.num > 0 ? static_cast<__int128>(a.num) * b.den >=
+                           static_cast<__int128>(b.num) * a.den
+                     : term.size >= other.size;
+  }
   static int64_t bound(const Term &term, int64_t sinks) {
-    return isShareOfSinks(term) ? sinks : term.size;
+    return term.share.num > 0 ? sinks : term.size;
   }
   static bool holds(const Term &term, int64_t, int64_t key, int64_t sinks) {
     return key < bound(term, sinks);
@@ -75,10 +135,11 @@ struct SinksSet {
   static KeyRun runs(const Term &term, int64_t, int64_t from, int64_t sinks) {
     return {from, bound(term, sinks)};
   }
-  static std::string words(const Term &term, const Manifest &);
 };
 
+/// The keys that a selection lists for the query's group.
 struct ColumnsSet : ListSet {
+  static constexpr std::string_view name = "columns", groupName = "group";
   static int64_t keysAtMost(int64_t) { return 1; }
   static int64_t entryOf(int64_t key, int64_t, int64_t) { return key; }
   static KeyRun keysOf(int64_t entry, int64_t, int64_t, int64_t) {
@@ -86,7 +147,9 @@ struct ColumnsSet : ListSet {
   }
 };
 
+/// The keys of the blocks of keys that a selection lists for the query's group.
 struct BlocksSet : ListSet {
+  static constexpr std::string_view name = "blocks", groupName = "size";
   static int64_t keysAtMost(int64_t size) { return size; }
   static int64_t entryOf(int64_t key, int64_t size, int64_t split) {
     return blockOf(key, size, split);
@@ -104,30 +167,92 @@ struct BlocksSet : ListSet {
   }
 };
 
+/// In the order of Term::Kind.
+using Sets = std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet>;
+
 /// Calls `use` with the set of a term: the only place that goes by kinds.
-template <typename Use> decltype(auto) withSet(const Term &term, Use use) {
-  switch (term.kind) {
-  case Term::Kind::Columns:
-    return use(ColumnsSet());
-  case Term::Kind::Blocks:
-    return use(BlocksSet());
-  case Term::Kind::Window:
-    return use(WindowSet());
-  case Term::Kind::Sinks:
-    break;
-  }
-  return use(SinksSet());
+template <size_t kind = 0, typename Use>
+decltype(auto) withSet(const Term &term, Use &&use) {
+  if constexpr (kind + 1 < std::tuple_size_v<Sets>)
+    if (static_cast<size_t>(term.kind) != kind)
+      return withSet<kind + 1>(term, use);
+  return use(std::tuple_element_t<kind, Sets>());
 }
 
 template <typename Set>
+inline constexpr bool byEntries = std::is_base_of_v<EntrySet, Set>;
+template <typename Set>
 inline constexpr bool listed = std::is_base_of_v<ListSet, Set>;
+
+/// The names of the sets, in the order of Term::Kind.
+constexpr auto setNames() {
+  return std::apply(
+      [](auto... set) {
+        return std::array<std::string_view, sizeof...(set)>{set.name...};
+      },
+      Sets());
+}
+
+/// What a term of this kind is stated with, in order.
+inline std::span<const SetNumber> numbersOf(Term::Kind kind) {
+  return withSet({.kind = kind}, [](auto set) {
+    return std::span<const SetNumber>(decltype(set)::numbers);
+  });
+}
+
+/// The kind with a name; none if there is none.
+inline std::optional<Term::Kind> kindNamed(std::string_view name) {
+  constexpr auto names = setNames();
+  for (size_t kind = 0; kind < names.size(); ++kind)
+    if (names[kind] == name)
+      return static_cast<Term::Kind>(kind);
+  return std::nullopt;
+}
+
+/// What plans call the number of a selection that shapes a kernel.
+inline std::string_view groupName(Term::Kind kind) {
+  return withSet({.kind = kind}, [](auto set) -> std::string_view {
+    if constexpr (listed<decltype(set)>)
+      return set.groupName;
+    return "";
+  });
+}
+
+/// Whether the term's pairs are those of a selection.
+inline bool readsList(const Term &term) {
+  return withSet(term, [](auto set) { return listed<decltype(set)>; });
+}
+
+/// Whether the term goes by places, not by positions.
+inline bool goesByPlaces(const Term &term) {
+  return withSet(term, [](auto set) { return byEntries<decltype(set)>; });
+}
+
+/// Whether a term has all pairs of another in every sequence.
+inline bool contains(const Term &term, const Term &other) {
+  return term == other ||
+         (term.kind == other.kind &&
+          withSet(term, [&](auto set) { return set.contains(term, other); }));
+}
+
+/// Whether the term is a share of the sequence, which its kernel gets to know
+/// at run time alone (abi::AttentionArgs::sinks).
+inline bool isShareOfSinks(const Term &term) {
+  return term.kind == Term::Kind::Sinks && term.share.num > 0;
+}
+
+/// The sinks of a union in a sequence of `length` positions, visible or not:
+/// those below the result, 0 if no term is sinks. A share is rounded down, to
+/// one position at least.
+/// Source: SparseD and PulseCol, section 4.1, which leave the rounding open.
+int64_t sinkBound(std::span<const Term> terms, int64_t length);
 
 //===----------------------------------------------------------------------===//
 // Unions
 //===----------------------------------------------------------------------===//
 
 /// Calls `use(begin, end)` with the positions below `limit` that the terms
-/// without lists pair with a query, each once and ascending.
+/// which go by positions pair with a query, each once and ascending.
 template <typename Use>
 void forRuns(std::span<const Term> terms, int64_t query, int64_t sinks,
              int64_t limit, Use use) {
@@ -136,7 +261,7 @@ void forRuns(std::span<const Term> terms, int64_t query, int64_t sinks,
     next = {limit, limit};
     for (const Term &term : terms)
       withSet(term, [&](auto set) {
-        if constexpr (!listed<decltype(set)>) {
+        if constexpr (!byEntries<decltype(set)>) {
           KeyRun run = set.runs(term, query, from, sinks);
           run.end = std::min(run.end, limit);
           if (run.begin < run.end && run.begin < next.begin)
@@ -184,6 +309,9 @@ PairPredicate pairsOf(std::span<const Term> terms, int64_t head,
                       std::span<const int64_t> groups,
                       const int32_t *position = nullptr, int64_t sinks = 0);
 
+/// As a schedule states it: "window(64)", "sinks(1/10)", with the name of a
+/// selection "columns(cols)".
+std::string words(const Term &term, std::string_view selection = {});
 /// "dense", "columns(cols)", "window(64) + sinks(4)".
 std::string words(std::span<const Term> terms, const Manifest &manifest);
 

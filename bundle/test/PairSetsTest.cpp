@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/PairSets.h"
+#include "bundle/program/Manifest.h"
+#include "bundle/test/RandomTerm.h"
 
 #include <gtest/gtest.h>
 
@@ -26,16 +28,7 @@ TEST(PairSets, runsAreThePairsThatSetsHold) {
     const int64_t n = 1 + below(40), sinks = below(n + 2);
     std::vector<Term> terms;
     for (int64_t t = 1 + below(3); t > 0; --t)
-      switch (below(3)) {
-      case 0:
-        terms.push_back({Term::Kind::Window, 1 + below(30), -1});
-        break;
-      case 1:
-        terms.push_back({Term::Kind::Sinks, 1 + below(50), -1});
-        break;
-      default:
-        terms.push_back({Term::Kind::Sinks, 0, -1, {1, 1 + below(12)}});
-      }
+      terms.push_back(test::randomTerm(random, 40));
     auto holds = pairsOf(terms, 0, {}, {}, nullptr, sinks);
     for (int64_t query = 0; query < n; ++query) {
       int64_t last = 0;
@@ -67,4 +60,29 @@ TEST(PairSets, entriesHaveTheKeysThatTheyStandFor) {
             EXPECT_LE(end - begin, set.keysAtMost(32));
           }
         });
+}
+
+/// A set that is said to hold another holds its pairs, whatever sinks are told.
+TEST(PairSets, setsHoldWhatTheyAreSaidToHold) {
+  std::mt19937 random(15);
+  int held = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    const Term a = test::randomTerm(random, 20),
+               b = test::randomTerm(random, 20);
+    if (!contains(a, b))
+      continue;
+    ++held;
+    const int64_t n = 30;
+    const Term both[] = {a, b};
+    for (int64_t query = 0; query < n; ++query)
+      for (int64_t key = 0; key < n; ++key) {
+        auto holds = [&](const Term &term) {
+          return pairsOf({&term, 1}, 0, {}, {}, nullptr,
+                         sinkBound({&term, 1}, n))(query, key);
+        };
+        ASSERT_TRUE(holds(a) || !holds(b))
+            << words(both, Manifest()) << " query " << query << " key " << key;
+      }
+  }
+  EXPECT_GT(held, 1000);
 }

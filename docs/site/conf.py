@@ -53,7 +53,8 @@ class MlirLexer(RegexLexer):
         (r"[#!][A-Za-z_][\w$.]*", Keyword.Type),
         (words(("attend", "cadence", "commit", "except", "fix", "hull", "intersect", "last",
                 "leading", "nearest", "neighbors", "positions", "predicting", "recompute", "reuse",
-                "select", "sinks", "union", "visible", "window", "yield"), prefix=r"(?<![\w.])", suffix=r"\b"), Keyword),
+                "select", "union", "visible", "yield"), prefix=r"(?<![\w.])", suffix=r"\b"), Keyword),
+        (r"(?<== )[a-z_]+(?=\()", Keyword),  # sets of pairs by arithmetic: window(64)
         (r"[A-Za-z_][\w$]*(\.[\w$]+)+", Keyword),
         (r"0x[0-9A-Fa-f]+|\d+(\.\d+)?([eE][+-]?\d+)?", Number),
         (r"[A-Za-z_][\w$-]*", Name),

@@ -9,7 +9,7 @@ from .errors import ScheduleError
 from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Selection, _SimplePairs,
                        _Statement, number_text)
 
-_VALUES = {"cadence", "select", "dense", "window", "sinks", "union", "positions", "intersect",
+_VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
            "except", "fix", "neighbors", "nearest", "last", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
@@ -83,7 +83,7 @@ class _Reader:
             return _Selection(parts[1], parts[2], found[-1], name)
         if op == "union" and found and isinstance(found[0], Pairs):
             return _PairUnion(found, name)
-        if op in ("dense", "window", "sinks"):
+        if op == "dense" or op not in _VALUES:
             return _SimplePairs(f"{op}{words}", name)
         operator = {"union": "|", "intersect": "&"}.get(op, "")
         if operator:
@@ -152,7 +152,9 @@ class _Reader:
             else:
                 line = self.with_numbers(line)
                 found = re.fullmatch(r"(?:%(\S+) *= *)?(?:heddle\.)?(\w+) *(.*)", line, re.DOTALL)
-                if not found or found[2] not in (_VALUES if found[1] else _STATEMENTS):
+                # Sets of pairs by arithmetic are a word and numbers: window(64).
+                if not found or found[2] not in (_VALUES if found[1] else _STATEMENTS) and \
+                        not (found[1] and re.fullmatch(r"\([^()%]*\)", found[3])):
                     self.fail(f"no operation of a schedule, one a line: '{line}'")
                 if found[1]:
                     self.values[found[1]] = self.value(found[1], found[2], found[3])

@@ -240,17 +240,29 @@ dense = _SimplePairs("dense", "all")  #: All pairs.
 ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
 
 
-def window(size: int) -> Pairs:
-    """Keys near the query: those with |i - j| <= size / 2, rounded down."""
-    return _SimplePairs(f"window({_count(size, 'size')})", "near")
+def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
+    """Any set of pairs that the Spec has, by its word and what it is stated with:
+    pairs("window", 64) is window(64). The compiler checks both."""
+    _kind(word, str, "word", "a word of the Spec, such as 'window'")
+    if not re.fullmatch(r"[a-z_]+", word):
+        raise ValueError(f"word: {word!r} is no word of the Spec")
+    said = [str(number) if isinstance(number, Integral) and not isinstance(number, bool)
+            else ratio_text(number, word) for number in numbers]
+    said += [f"{name} = {_count(number, name)}" for name, number in named.items()]
+    return _SimplePairs(f"{word}({', '.join(said)})", {"window": "near"}.get(word, word))
+
+
+def window(size: int, **named: int) -> Pairs:
+    """Keys near the query: those with |i - j| <= size / 2, rounded down. `named`: what else
+    the Spec states a window with."""
+    return pairs("window", _count(size, "size"), **named)
 
 
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: a `size` that is an int is their number, any other ratio their share of the
     sequence, rounded down, at least one. Source: StreamingLLM."""
     _kind(size, (Real, str), "size", "a number of keys or a fraction")
-    text = str(size) if isinstance(size, Integral) else ratio_text(size, "size")
-    return _SimplePairs(f"sinks({text})", "sinks")
+    return pairs("sinks", size)
 
 
 def _selection(kind, keep, size_name, size, words, details, on, name):

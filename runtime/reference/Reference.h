@@ -16,6 +16,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/program/PairSets.h"
+#include "bundle/program/Scores.h"
 #include "runtime/tensor/DType.h"
 
 #include <cstdint>

@@ -131,7 +131,7 @@ class Language:
             return form + " { yield %logit }"
         form = re.sub(r"%(?!c\b|w\b)\w+", "%p", form)
         form = re.sub(r"\br\b", "0.5", form)
-        return re.sub(r"\b[nksm]\b", "32", form)
+        return re.sub(r"(?<!%)\b[a-z]\b", "32", form)
 
     def sentences(self):
         """(what it is of, [sentences of which one must be read])."""

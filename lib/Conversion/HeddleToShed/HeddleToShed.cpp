@@ -76,11 +76,7 @@ private:
   bool sharesLists() {
     return source.getPerKvHead() ||
            llvm::any_of(source.getTerms(), [&](Attribute term) {
-             FlatSymbolRefAttr name;
-             if (auto columns = dyn_cast<ColumnsTermAttr>(term))
-               name = columns.getSelection();
-             else if (auto blocks = dyn_cast<BlocksTermAttr>(term))
-               name = blocks.getSelection();
+             FlatSymbolRefAttr name = cast<TermAttr>(term).getSelection();
              auto selection =
                  name ? SymbolTable::lookupNearestSymbolFrom<SelectionOp>(
                             source, name)
@@ -123,28 +119,22 @@ private:
     Value queries = shed::LoadQueriesOp::create(b, rowTile);
     Value state =
         shed::SoftmaxInitOp::create(b, shed::SoftmaxType::get(context));
-    // A share and numbers of sinks are one set, whose bound the runtime knows.
-    // It may be long and comes first: then it is a range without a hole, from
-    // which nothing is filtered and no window masked.
-    const bool share =
-        llvm::any_of(source.getTerms(), llvm::IsaPred<SinksShareTermAttr>);
+    // What the runtime tells, a share and numbers of sinks, is one set. It may
+    // be long and comes first: then it is a range without a hole, from which
+    // nothing is filtered and no window masked.
+    auto terms = llvm::to_vector(source.getTerms().getAsRange<TermAttr>());
+    auto *told = llvm::find_if(terms, [](TermAttr term) {
+      return bundle::isShareOfSinks(term.getSet());
+    });
     SmallVector<shed::KeySet> sets;
-    if (share)
-      sets.push_back(shed::SinksAttr::get(context, ShapedType::kDynamic));
+    if (told != terms.end())
+      sets.push_back(shed::keySetOf(context, told->getSet(), 0, 0));
     int64_t lists = 0;
-    for (Attribute term : source.getTerms()) {
-      if (auto columns = dyn_cast<ColumnsTermAttr>(term))
-        sets.push_back(
-            shed::ListAttr::get(context, lists++, columns.getGroup()));
-      else if (auto blocks = dyn_cast<BlocksTermAttr>(term))
-        sets.push_back(
-            shed::BlocksAttr::get(context, lists++, blocks.getSize()));
-      else if (auto window = dyn_cast<WindowTermAttr>(term))
-        sets.push_back(shed::WindowAttr::get(context, window.getSize()));
-      else if (!share)
-        sets.push_back(
-            shed::SinksAttr::get(context, cast<SinksTermAttr>(term).getSize()));
-    }
+    for (TermAttr term : terms)
+      if (told == terms.end() || term.getSet().kind != told->getSet().kind)
+        sets.push_back(shed::keySetOf(context, term.getSet(),
+                                      term.getSelection() ? lists++ : 0,
+                                      term.getGroup()));
     if (sets.empty())
       sets.push_back(shed::AllAttr::get(context));
 
@@ -261,8 +251,9 @@ private:
 
   static bool hasLists(KernelOp kernel) {
     return kernel.isSelect() ||
-           llvm::any_of(kernel.getTerms(),
-                        llvm::IsaPred<ColumnsTermAttr, BlocksTermAttr>);
+           llvm::any_of(kernel.getTerms(), [](Attribute term) {
+             return cast<TermAttr>(term).getSelection() != nullptr;
+           });
   }
 
   /// One kernel for an element type and head dim: one for each encoding, if it

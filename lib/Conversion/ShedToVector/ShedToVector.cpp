@@ -23,7 +23,7 @@ using namespace mlir::heddle;
 
 namespace {
 struct ConvertShedToVector
-    : heddle::impl::ConvertShedToVectorBase<ConvertShedToVector> {
+    : mlir::heddle::impl::ConvertShedToVectorBase<ConvertShedToVector> {
   void runOnOperation() override {
     SmallVector<shed::KernelOp> kernels;
     getOperation().walk(

@@ -22,7 +22,8 @@ static constexpr StringLiteral hostDialects[] = {"arith", "builtin", "func",
                                                  "llvm",  "scf",     "vector"};
 
 namespace {
-struct VerifyMachine : heddle::impl::HeddleVerifyMachineBase<VerifyMachine> {
+struct VerifyMachine
+    : mlir::heddle::impl::HeddleVerifyMachineBase<VerifyMachine> {
   using HeddleVerifyMachineBase::HeddleVerifyMachineBase;
 
   void runOnOperation() override {

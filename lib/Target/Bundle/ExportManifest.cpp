@@ -12,7 +12,6 @@
 #include "heddle/Support/ScoreRegion.h"
 
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -25,35 +24,11 @@ struct Indices {
   llvm::StringMap<int64_t> selections, kernels;
 };
 
-bundle::Term exportTerm(Attribute term, const Indices &indices) {
-  using Kind = bundle::Term::Kind;
-  return llvm::TypeSwitch<Attribute, bundle::Term>(term)
-      .Case([&](ColumnsTermAttr columns) {
-        return bundle::Term{
-            Kind::Columns, 0,
-            indices.selections.lookup(columns.getSelection().getValue())};
-      })
-      .Case([&](BlocksTermAttr blocks) {
-        return bundle::Term{
-            Kind::Blocks, 0,
-            indices.selections.lookup(blocks.getSelection().getValue())};
-      })
-      .Case([](WindowTermAttr window) {
-        return bundle::Term{Kind::Window, window.getSize(), -1};
-      })
-      .Case([](SinksTermAttr sinks) {
-        return bundle::Term{Kind::Sinks, sinks.getSize(), -1};
-      })
-      .Case([](SinksShareTermAttr sinks) {
-        return bundle::Term{
-            Kind::Sinks,
-            0,
-            -1,
-            {sinks.getShare().getNum(), sinks.getShare().getDen()}};
-      })
-      .Default([](Attribute) -> bundle::Term {
-        llvm_unreachable("the plan's verifier lets no other term pass");
-      });
+bundle::Term exportTerm(TermAttr term, const Indices &indices) {
+  bundle::Term result = term.getSet();
+  if (FlatSymbolRefAttr selection = term.getSelection())
+    result.selection = indices.selections.lookup(selection.getValue());
+  return result;
 }
 
 bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
@@ -69,7 +44,7 @@ bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
   }
   result.kind = bundle::Kernel::Kind::Attention;
   result.writesLse = op.getWritesLse();
-  for (Attribute term : op.getTerms())
+  for (auto term : op.getTerms().getAsRange<TermAttr>())
     result.terms.push_back(exportTerm(term, indices));
   return result;
 }

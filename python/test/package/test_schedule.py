@@ -95,6 +95,34 @@ class TextTest(unittest.TestCase):
                 self.assertRegex(text, rf" = {word}\b")
                 self.assertEqual(str(heddle.parse(text)), text)
 
+    def test_every_set_of_pairs_by_arithmetic_has_an_expression(self):
+        table = (ROOT / "docs/Spec/Grammar.md").read_text().split("## Attention\n")[1]
+        forms = re.findall(r"^\| `([a-z_]+)\((.+)\)` \|", table.split("<!-- end")[0], re.M)
+        forms = [(word, numbers) for word, numbers in forms if "%" not in numbers]
+        self.assertLessEqual({("window", "n"), ("sinks", "n"), ("sinks", "r")}, set(forms))
+        for word, numbers in forms:
+            lone, named = [], {}
+            for number in numbers.split(", "):
+                name, equals, _ = number.partition(" = ")
+                if equals:
+                    named[name] = 3
+                else:
+                    lone.append(0.25 if number == "r" else 3)
+            with self.subTest(word, numbers=numbers):
+                made = schedule("mine", attend(heddle.pairs(word, *lone, **named)))
+                said = ", ".join([*map(str, lone), *(f"{name} = 3" for name in named)])
+                self.assertIn(f" = {word}({said})", str(made))
+                self.assertEqual(heddle.parse(str(made)), made)
+                self.assertIn(f" = {word}({said})", heddle.canonical(made))
+        self.assertEqual(heddle.pairs("window", 64), window(64))
+        self.assertEqual(heddle.pairs("sinks", "10 percent"), sinks("10 percent"))
+        with self.assertRaisesRegex(heddle.ScheduleError, "gap"):
+            heddle.canonical(attend(window(64, gap=2)))
+        with self.assertRaisesRegex(ValueError, "'window 3' is no word of the Spec"):
+            heddle.pairs("window 3")
+        with self.assertRaises(TypeError):
+            heddle.pairs("window", 64.5j)
+
     def test_what_is_written_means_what_the_examples_do(self):
         once, start = at(0.2), first(1).in_block()
         for name, made in {

@@ -56,7 +56,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{a term is columns(...), blocks(...), window(...) or sinks(...)}}
+  // expected-error@+1 {{a term is columns(...), blocks(...), window(...)}}
   heddle.kernel @k attention [diagonal(3)]
 }
 

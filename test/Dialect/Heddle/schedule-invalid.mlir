@@ -138,7 +138,7 @@ heddle.schedule @text {
 // Windows, sinks, unions
 
 heddle.schedule @P3 {
-  // expected-error@+1 {{the size of a window must be at least 1, found 0}}
+  // expected-error@+1 {{the size of window must be at least 1, found 0}}
   %w = window(0)
 }
 
@@ -194,28 +194,28 @@ heddle.schedule @P4 {
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{are a number of keys or a fraction of the sequence, and not both}}
-  %w = "heddle.sinks"() <{size = 4, share = #heddle.ratio<0.1>}> : () -> !heddle.pairs
-}
-
-// -----
-
-heddle.schedule @P4 {
-  // expected-error@+1 {{are a number of keys or a fraction of the sequence, and not both}}
+  // expected-error@+1 {{requires attribute 'term'}}
   %w = "heddle.sinks"() : () -> !heddle.pairs
 }
 
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{the fraction of sinks must be more than 0 and at most 1, found 3/2}}
-  %w = "heddle.sinks"() <{share = #heddle.ratio<3/2>}> : () -> !heddle.pairs
+  // expected-error@+1 {{states window, not sinks}}
+  %w = "heddle.sinks"() <{term = #heddle.term<window(4)>}> : () -> !heddle.pairs
+}
+
+// -----
+
+heddle.schedule @P4 {
+  // expected-error@+1 {{must be more than 0 and at most 1, found 3/2}}
+  %w = "heddle.sinks"() <{term = #heddle.term<sinks(3/2)>}> : () -> !heddle.pairs
 }
 
 // -----
 
 heddle.schedule @P3 {
-  // expected-error@+1 {{the size of a window must be at most 2147483647, found 2147483648}}
+  // expected-error@+1 {{the size of window must be at most 2147483647, found 2147483648}}
   %w = window(2147483648)
 }
 

@@ -7,6 +7,8 @@
 
 #include "KernelHarness.h"
 
+#include "bundle/test/RandomTerm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -20,8 +22,7 @@ namespace {
 const int64_t lengths[] = {1, 2, 15, 16, 17, 63, 64, 65, 100, 129, 300};
 
 struct Case {
-  const char *name;
-  const char *terms;
+  std::string name, terms;
   std::vector<bundle::Term> pattern;
   std::vector<int64_t> groups;
 };
@@ -39,8 +40,8 @@ bundle::Term sinks(int64_t num, int64_t den) {
   return {bundle::Term::Kind::Sinks, 0, -1, {num, den}};
 }
 
-const std::vector<Case> &cases() {
-  static const std::vector<Case> all = {
+std::vector<Case> makeCases() {
+  std::vector<Case> all = {
       {"dense", "", {}, {}},
       {"c16", "columns(@s16, group = 16)", {columns()}, {16}},
       {"c32", "columns(@s32, group = 32)", {columns()}, {32}},
@@ -100,6 +101,26 @@ const std::vector<Case> &cases() {
        {sinks(3), columns(), window(24), columns(), columns()},
        {64, 32, 128}},
   };
+  // And unions of any sets, some with a list.
+  std::mt19937 random(14);
+  for (int i = 0; i < 8; ++i) {
+    const bundle::Term a = randomTerm(random, 90), b = randomTerm(random, 90);
+    Case some = {"any" + std::to_string(i),
+                 bundle::words(a) + ", " + bundle::words(b),
+                 {a, b},
+                 {}};
+    if (i % 2) {
+      some.terms += ", columns(@s64, group = 64)";
+      some.pattern.push_back(columns());
+      some.groups = {64};
+    }
+    all.push_back(some);
+  }
+  return all;
+}
+
+const std::vector<Case> &cases() {
+  static const std::vector<Case> all = makeCases();
   return all;
 }
 

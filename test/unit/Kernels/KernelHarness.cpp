@@ -281,21 +281,14 @@ bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
                        int64_t j) const {
   size_t list = 0;
   for (const bundle::Term &term : terms) {
-    switch (term.kind) {
-    case bundle::Term::Kind::Columns:
-    case bundle::Term::Kind::Blocks:
-      if (lists[list++].contains(h, i, j))
-        return true;
-      break;
-    case bundle::Term::Kind::Window:
-      if (std::abs(s.position[i] - s.position[j]) <= term.size / 2)
-        return true;
-      break;
-    case bundle::Term::Kind::Sinks:
-      if (s.position[j] < sinksOf(term, s))
-        return true;
-      break;
-    }
+    const bool holds = bundle::withSet(term, [&](auto set) {
+      if constexpr (bundle::listed<decltype(set)>)
+        return lists[list++].contains(h, i, j);
+      else
+        return set.holds(term, s.position[i], s.position[j], sinksOf(term, s));
+    });
+    if (holds)
+      return true;
   }
   return terms.empty();
 }

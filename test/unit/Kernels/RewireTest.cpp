@@ -14,6 +14,7 @@
 
 #include "ShedEvaluator.h"
 
+#include "bundle/test/RandomTerm.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
@@ -122,11 +123,19 @@ private:
 
   void changeAttributes(Operation *op) {
     MLIRContext *context = op->getContext();
-    auto window = [&] {
-      return shed::WindowAttr::get(
-          context, pick(std::vector<int64_t>{5, 9, 20, 24, 40}));
+    // A set of which each row has its own keys.
+    auto masked = [&] {
+      while (true) {
+        bundle::Term term = randomTerm(random, 40);
+        if (random() % 2)
+          term = {.kind = bundle::Term::Kind::Window,
+                  .size = pick(std::vector<int64_t>{5, 9, 20, 24, 40})};
+        shed::KeySet set = shed::keySetOf(context, term, 0, 0);
+        if (!set.isUniform())
+          return set;
+      }
     };
-    Attribute sets[] = {window(), shed::AllAttr::get(context),
+    Attribute sets[] = {masked(), shed::AllAttr::get(context),
                         shed::SinksAttr::get(context, 7),
                         shed::ListAttr::get(context, 0, 32)};
     if (auto loop = dyn_cast<shed::ForKeysOp>(op)) {
@@ -138,8 +147,7 @@ private:
                              : ArrayAttr::get(context, sets[2 + random() % 2]));
     } else if (auto mask = dyn_cast<shed::MaskOp>(op)) {
       if (random() % 2)
-        mask.setWithinAttr(random() % 2 ? shed::KeySet(window())
-                                        : shed::KeySet());
+        mask.setWithinAttr(random() % 2 ? masked() : shed::KeySet());
       else
         mask.setOutsideAttr(ArrayAttr::get(
             context, random() % 2 ? ArrayRef<Attribute>()

@@ -50,20 +50,22 @@ public:
 private:
   /// Whether a pass visits key j for the row, or for some row of any tile.
   bool visits(Attribute set, int64_t j) const {
-    const int64_t position = s.position[j];
-    if (auto sinks = dyn_cast<shed::SinksAttr>(set))
-      return position < (sinks.isDynamic()
-                             ? std::max<int64_t>(0, pattern.sinksTold(s))
-                             : sinks.getSize());
+    if (auto sinks = dyn_cast<shed::SinksAttr>(set);
+        sinks && ShapedType::isDynamic(sinks.getSize()))
+      return s.position[j] < pattern.sinksTold(s);
+    if (auto keys = dyn_cast<shed::KeySet>(set);
+        keys && keys.isUniform() && keys.getTerm())
+      return holds(keys, j);
     if (std::optional<shed::KeyEntries> list = shed::entriesOf(set))
       return pattern.lists[list->index].contains(h, s.place[r], j);
     return true;
   }
 
-  bool inWindow(Attribute set, int64_t j) const {
-    auto window = cast<shed::WindowAttr>(set);
-    return std::abs(s.position[s.place[r]] - s.position[j]) <=
-           window.getSize() / 2;
+  /// Whether a set that goes by positions has the row's pair with key j.
+  bool holds(shed::KeySet set, int64_t j) const {
+    const bundle::Term term = *set.getTerm();
+    return bundle::pairsOf({&term, 1}, h, {}, {}, s.position.data())(s.place[r],
+                                                                     j);
   }
 
   Softmax evaluate(shed::ForKeysOp loop) {
@@ -106,9 +108,9 @@ private:
                                      static_cast<int32_t>(h)) *
           log2e;
     } else if (auto mask = dyn_cast<shed::MaskOp>(op)) {
-      bool keeps = !mask.getWithin() || inWindow(*mask.getWithin(), j);
-      for (Attribute window : mask.getOutside())
-        keeps &= !inWindow(window, j);
+      bool keeps = !mask.getWithin() || holds(*mask.getWithin(), j);
+      for (auto set : mask.getOutside().getAsRange<shed::KeySet>())
+        keeps &= !holds(set, j);
       logits[mask.getResult()] = keeps ? logits[mask.getLogits()] : -infinity;
     } else if (auto update = dyn_cast<shed::SoftmaxUpdateOp>(op)) {
       Softmax next = softmaxes[update.getState()];

@@ -9,8 +9,11 @@
 #include "../Kernels/RandomScores.h"
 #include "bundle/program/PositionForms.h"
 
+#include "bundle/test/RandomTerm.h"
+
 #include <algorithm>
 
+using namespace heddle;
 using namespace heddle::test;
 namespace bundle = heddle::bundle;
 
@@ -404,17 +407,11 @@ private:
                                          : !phase.empty() ? phase
                                                           : fromStepOne()));
     schedule.atOnce = !schedule.terms.empty() && below(4) == 0;
-    if (below(2)) {
-      schedule.window = true;
-      schedule.terms.push_back(value("w", "window(" + number(1, 60) + ")"));
-    }
-    if (below(3) == 0) {
-      schedule.sinks = true;
-      schedule.terms.push_back(value(
-          "k",
-          "sinks(" +
-              (below(2) ? number(1, 20) : oneOf({"10 percent", "1/3", "1.0"})) +
-              ")"));
+    for (int64_t count = below(3); count > 0; --count) {
+      const bundle::Term term = randomTerm(random, 60);
+      schedule.window |= term.kind == bundle::Term::Kind::Window;
+      schedule.sinks |= term.kind == bundle::Term::Kind::Sinks;
+      schedule.terms.push_back(value("w", bundle::words(term)));
     }
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
   }
@@ -439,8 +436,8 @@ private:
       add("attend pairs(" + all + ") in layers" + where);
       return;
     }
-    std::string window = value("w", "window(" + number(1, 40) + ")");
-    add("attend pairs(" + window + ") in layers" + where);
+    std::string set = value("w", bundle::words(randomTerm(random, 40)));
+    add("attend pairs(" + set + ") in layers" + where);
   }
 
   std::mt19937 &random;

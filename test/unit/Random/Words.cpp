@@ -17,8 +17,8 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
-namespace test = ::heddle::test;
 namespace bundle = ::heddle::bundle;
+namespace test = ::heddle::test;
 
 /// The sizes of groups of operands, which attributes of this name hold, say
 /// which optional operands are there.
@@ -26,6 +26,11 @@ static bool isSegments(StringRef name) { return name == "operandSegmentSizes"; }
 
 static std::string word(StringRef first, StringRef second) {
   return (first + " " + second).str();
+}
+
+/// "window dilation"
+static std::string wordOfTerm(const bundle::Term &term, StringRef number) {
+  return word(bundle::setNames()[static_cast<size_t>(term.kind)], number);
 }
 
 namespace {
@@ -140,6 +145,14 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
   listFields<bundle::CommitRule>("commit", words);
   words.insert("cadence two");
   words.insert("commit passes");
+  for (size_t kind = 0; kind < bundle::setNames().size(); ++kind)
+    if (bundle::Term term = {.kind = static_cast<bundle::Term::Kind>(kind)};
+        !bundle::goesByPlaces(term))
+      for (const bundle::SetNumber &number : bundle::numbersOf(term.kind)) {
+        words.insert(wordOfTerm(term, number.name));
+        if (number.orShare)
+          words.insert(wordOfTerm(term, "share"));
+      }
   for (const char *of :
        {"positions since", "recompute among", "commit within", "visible all_on",
         "attend until", "attend pairs", "attend scores"})
@@ -168,6 +181,15 @@ static void countValue(Attribute value, std::map<std::string, int> &words) {
   if (auto rule = dyn_cast<CommitRuleAttr>(value)) {
     countFields("commit", rule.getValue());
     words["commit passes"] += rule.getValue().leastPasses != 1;
+  }
+  if (auto term = dyn_cast<TermAttr>(value)) {
+    known = true;
+    const bundle::Term set = term.getSet();
+    for (const bundle::SetNumber &number : bundle::numbersOf(set.kind)) {
+      const bool share = number.orShare && set.share.num > 0;
+      if (!number.isLeftOut(set))
+        ++words[wordOfTerm(set, share ? "share" : number.name)];
+    }
   }
   forEachWord([&]<typename Attr>(StringRef kind) {
     if (auto one = dyn_cast<Attr>(value)) {

@@ -462,6 +462,9 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     out((in(1) & 0xffffffff) >> in(2));
   else if (name == "shr" && op.has("u64"))
     out(in(1) >> in(2));
+  else if (name == "shf" && op.has("l") && op.has("wrap"))
+    // The upper word of two, shifted left.
+    word(((in(2) << 32 | (in(1) & 0xffffffff)) << (in(3) & 31)) >> 32);
   else if (name == "bfe" && op.has("u32"))
     out((in(1) & 0xffffffff) >> in(2) & ((uint64_t(1) << in(3)) - 1));
   else if (name == "mapa") {

@@ -335,12 +335,15 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
       if (lists)
         keys = lists->keysOf(p, head, place[row]);
       const int64_t at = position[place[row]];
-      if (p.window >= 0 || p.sinks >= 0) {
+      if (p.window >= 0 || p.sinks >= 0 || !p.sets.empty()) {
+        const auto holds =
+            ::heddle::bundle::pairsOf(p.sets, head, {}, {}, position.data());
         std::vector<bool> kept(p.n);
         for (int64_t j = 0; j < p.n; ++j)
           kept[j] =
               (p.window >= 0 && std::abs(position[j] - at) <= p.window / 2) ||
-              position[j] < p.sinks;
+              position[j] < p.sinks ||
+              (!p.sets.empty() && holds(place[row], j));
         if (lists)
           for (int64_t j : keys)
             kept[j] = true;

@@ -13,6 +13,7 @@
 #ifndef HEDDLE_TEST_UNIT_WARP_WARPKERNELS_H
 #define HEDDLE_TEST_UNIT_WARP_WARPKERNELS_H
 
+#include "bundle/program/PairSets.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
 #include <cstring>
@@ -70,6 +71,8 @@ struct Problem {
   bool apart = false;
   /// Whether rows are those of some places.
   bool moved = false;
+  /// Sets whose keys count beside those, too.
+  std::vector<bundle::Term> sets = {};
 };
 
 /// Random lists, one for a group of rows and a head, or those that share it.

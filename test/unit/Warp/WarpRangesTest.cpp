@@ -7,7 +7,16 @@
 
 #include "WarpKernels.h"
 
+#include "bundle/test/RandomTerm.h"
+#include "heddle/Dialect/Shed/IR/Shed.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
 using namespace heddle::test;
+using namespace mlir;
 
 /// Windows, whose tiles begin anywhere: rows at both ends, windows of one key
 /// and wider than the sequence, tiles that are whole for some warpgroups alone;
@@ -39,6 +48,38 @@ TEST_F(WarpKernels, Windows) {
         check(code, true, 128, problem, seed++);
       }
     }
+}
+
+/// Sets of which each row has its own keys, by any numbers.
+TEST_F(WarpKernels, SetsThatMask) {
+  MLIRContext context;
+  context.loadDialect<shed::ShedDialect>();
+  std::mt19937 random(14);
+  for (uint64_t seed = 1; seed <= 18;) {
+    const ::heddle::bundle::Term term = randomTerm(random, 90);
+    const shed::KeySet set = shed::keySetOf(&context, term, 0, 0);
+    if (set.isUniform() || set.isSparse())
+      continue;
+    std::string text;
+    llvm::raw_string_ostream(text) << set;
+    SCOPED_TRACE(text);
+    const std::string over = text.substr(StringRef("#shed.").size());
+    const Compiled code =
+        compile("bf16", 64,
+                "consumers = 2, keys = 64, stages = 2, parts = 1, "
+                "producer_registers = 40, consumer_registers = 232",
+                {{over, "", "within " + text}});
+    ASSERT_FALSE(code.ptx.empty());
+    for (auto [n, rows, apart, moved] :
+         {std::tuple(1, 1, false, false), std::tuple(333, 333, false, false),
+          std::tuple(200, 130, true, true)}) {
+      Problem problem{n, rows, 2, 1, 0.125f};
+      problem.sets = {term};
+      problem.apart = apart;
+      problem.moved = moved;
+      check(code, true, 64, problem, seed++);
+    }
+  }
 }
 
 /// Sinks, by number and as the arguments say, and a window behind them, which

@@ -59,6 +59,20 @@ ordered_json toJson(const Series &series) {
   return runs;
 }
 
+/// What a row in the middle keeps: how far its keys are at most, and which
+/// share of those it is.
+void addBand(ordered_json &item, const Term &term, int64_t length) {
+  const int64_t query = length / 2;
+  int64_t kept = 0, half = 0;
+  forRuns({&term, 1}, query, 0, length, [&](int64_t begin, int64_t end) {
+    kept += end - begin;
+    half = std::max({half, query - begin, end - 1 - query});
+  });
+  item["words"] = words(term);
+  item["half"] = half;
+  item["share"] = static_cast<double>(kept) / static_cast<double>(2 * half + 1);
+}
+
 /// The terms of a kernel as what they keep: positions, lists by number.
 ordered_json termsOf(const Kernel &kernel, int64_t length) {
   ordered_json terms = ordered_json::array();
@@ -67,10 +81,10 @@ ordered_json termsOf(const Kernel &kernel, int64_t length) {
     item["kind"] = detail::nameOf(term.kind);
     if (readsList(term))
       item["selection"] = term.selection;
-    else if (term.kind == Term::Kind::Window)
-      item["half"] = term.size / 2;
-    else
+    else if (term.kind == Term::Kind::Sinks)
       item["bound"] = std::min(sinkBound({&term, 1}, length), length);
+    else
+      addBand(item, term, length);
     terms.push_back(std::move(item));
   }
   return terms;

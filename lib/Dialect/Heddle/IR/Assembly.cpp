@@ -206,21 +206,21 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
   printer << bundle::detail::spell(ratio.getValue());
 }
 
-/// `what` names the count in messages: "the size of sinks".
-static ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
-                                     int64_t &count, RatioAttr &share) {
+ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef word,
+                                            int64_t &count, RatioAttr &share) {
   NumberPlace place(parser);
+  const std::string size = ("the size of " + word).str();
   // Of a negative number the count's message says most.
   if (*place.text() == '-')
-    return parseCount(parser, what, count);
+    return parseCount(parser, size, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, "the fraction of sinks", share, 1,
-                          &bare))
+  if (parseRatioOrInteger(parser, place, ("the fraction of " + word).str(),
+                          share, 1, &bare))
     return failure();
   if (!bare)
     return success();
   count = *bare;
-  return checkCount([&] { return place.error(); }, what, count);
+  return checkCount([&] { return place.error(); }, size, count);
 }
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, IntegerAttr &count) {
@@ -236,31 +236,11 @@ void mlir::heddle::printCount(AsmPrinter &printer, Operation *,
   printer << count.getInt();
 }
 
-ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser,
-                                            IntegerAttr &count,
-                                            RatioAttr &share) {
-  int64_t value = 0;
-  if (::parseCountOrShare(parser, "the size of sinks", value, share))
-    return failure();
-  if (!share)
-    count = parser.getBuilder().getI64IntegerAttr(value);
-  return success();
-}
-
-/// Never a bare integer: that would be a count.
-static void printShare(AsmPrinter &printer, RatioAttr share) {
+void mlir::heddle::printShare(AsmPrinter &printer, RatioAttr share) {
   if (share.getDen() == 1)
     printer << share.getNum() << "/1";
   else
     printRatio(printer, share);
-}
-
-void mlir::heddle::printCountOrShare(AsmPrinter &printer, Operation *,
-                                     IntegerAttr count, RatioAttr share) {
-  if (share)
-    printShare(printer, share);
-  else if (count)
-    printer << count.getInt();
 }
 
 //===----------------------------------------------------------------------===//
@@ -638,86 +618,6 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
   return parser.emitError(loc)
          << "expected the end of the op, found " << name << "; write `on "
          << name << "` if it is a cadence";
-}
-
-static ParseResult parseTerm(AsmParser &parser, Attribute &term) {
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  int64_t size;
-  if (word == "columns" || word == "blocks") {
-    bool blocks = word == "blocks";
-    StringAttr selection;
-    if (parser.parseLParen() || parser.parseSymbolName(selection) ||
-        parser.parseComma() || parser.parseKeyword(blocks ? "size" : "group") ||
-        parser.parseEqual() || parser.parseInteger(size) ||
-        parser.parseRParen())
-      return failure();
-    auto name = FlatSymbolRefAttr::get(selection);
-    if (blocks)
-      term = BlocksTermAttr::get(parser.getContext(), name, size);
-    else
-      term = ColumnsTermAttr::get(parser.getContext(), name, size);
-    return success();
-  }
-  if (word != "window" && word != "sinks")
-    return parser.emitError(loc, "a term is columns(...), blocks(...), "
-                                 "window(...) or sinks(...)");
-  const bool window = word == "window";
-  RatioAttr share;
-  if (parser.parseLParen() ||
-      (window
-           ? parseCount(parser, "the size of window", size)
-           : ::parseCountOrShare(parser, "the size of sinks", size, share)) ||
-      parser.parseRParen())
-    return failure();
-  if (window)
-    term = WindowTermAttr::get(parser.getContext(), size);
-  else if (share)
-    term = SinksShareTermAttr::get(parser.getContext(), share);
-  else
-    term = SinksTermAttr::get(parser.getContext(), size);
-  return success();
-}
-
-ParseResult mlir::heddle::parseTerms(AsmParser &parser, ArrayAttr &terms) {
-  SmallVector<Attribute> parsed;
-  if (failed(parser.parseOptionalKeyword("dense"))) {
-    auto parseOne = [&] { return parseTerm(parser, parsed.emplace_back()); };
-    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
-                                       parseOne))
-      return failure();
-  }
-  terms = parser.getBuilder().getArrayAttr(parsed);
-  return success();
-}
-
-void mlir::heddle::printTerms(AsmPrinter &printer, ArrayAttr terms) {
-  if (terms.empty()) {
-    printer << "dense";
-    return;
-  }
-  printer << '[';
-  llvm::interleaveComma(terms, printer.getStream(), [&](Attribute term) {
-    if (auto columns = dyn_cast<ColumnsTermAttr>(term)) {
-      printer << "columns(";
-      printer.printSymbolName(columns.getSelection().getValue());
-      printer << ", group = " << columns.getGroup() << ')';
-    } else if (auto blocks = dyn_cast<BlocksTermAttr>(term)) {
-      printer << "blocks(";
-      printer.printSymbolName(blocks.getSelection().getValue());
-      printer << ", size = " << blocks.getSize() << ')';
-    } else if (auto window = dyn_cast<WindowTermAttr>(term)) {
-      printer << "window(" << window.getSize() << ')';
-    } else if (auto share = dyn_cast<SinksShareTermAttr>(term)) {
-      printer << "sinks(";
-      printShare(printer, share.getShare());
-      printer << ')';
-    } else {
-      printer << "sinks(" << cast<SinksTermAttr>(term).getSize() << ')';
-    }
-  });
-  printer << ']';
 }
 
 //===----------------------------------------------------------------------===//

@@ -106,11 +106,11 @@ ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
 void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
 
 /// A bare integer is a count, any other ratio a share: `4`, but `10 percent`.
-/// Sets one of the two.
-ParseResult parseCountOrShare(AsmParser &parser, IntegerAttr &count,
+/// Sets one of the two. `word` names the set in messages.
+ParseResult parseCountOrShare(AsmParser &parser, StringRef word, int64_t &count,
                               RatioAttr &share);
-void printCountOrShare(AsmPrinter &printer, Operation *, IntegerAttr count,
-                       RatioAttr share);
+/// Never a bare integer: that would be a count.
+void printShare(AsmPrinter &printer, RatioAttr share);
 
 /// A fraction of the run, where a whole number is not one but a step, which
 /// `other` names: at(16) is to be at(step = 16).
@@ -152,6 +152,15 @@ inline void printSelected(AsmPrinter &printer, Operation *,
 
 /// The word for a scorer.
 ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
+
+/// P3, P4: what a set is stated with.
+LogicalResult checkTerm(EmitError emitError, const ::heddle::bundle::Term &term,
+                        StringRef word);
+
+/// `(256)`: what the set `word` is stated with.
+ParseResult parseNumbers(OpAsmParser &parser, TermAttr &term, StringRef word);
+void printNumbers(OpAsmPrinter &printer, Operation *, TermAttr term,
+                  StringRef word);
 
 /// `dense` or `[columns(@cols, group = 128), window(256), sinks(4)]`.
 ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms);

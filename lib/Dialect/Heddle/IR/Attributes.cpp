@@ -83,6 +83,13 @@ llvm::hash_code bundle::hash_value(const Selection &value) {
 llvm::hash_code bundle::hash_value(const CommitRule &value) {
   return hashOf(value);
 }
+llvm::hash_code bundle::hash_value(const Term &value) {
+  llvm::hash_code code =
+      llvm::hash_combine(value.kind, value.share.num, value.share.den);
+  for (const SetNumber &number : numbersOf(value.kind))
+    code = llvm::hash_combine(code, value.*number.number);
+  return code;
+}
 
 template <typename Attr>
 static Attribute
@@ -153,16 +160,4 @@ LogicalResult LayerRangeAttr::verify(EmitError emitError, int64_t first,
 bool LayerRangeAttr::overlaps(LayerRangeAttr other) const {
   return (getFirst() < 0) == (other.getFirst() < 0) &&
          getFirst() <= other.getLast() && other.getFirst() <= getLast();
-}
-
-//===----------------------------------------------------------------------===//
-// Terms
-//===----------------------------------------------------------------------===//
-
-FlatSymbolRefAttr mlir::heddle::selectionOf(Attribute term) {
-  if (auto columns = dyn_cast<ColumnsTermAttr>(term))
-    return columns.getSelection();
-  if (auto blocks = dyn_cast<BlocksTermAttr>(term))
-    return blocks.getSelection();
-  return {};
 }

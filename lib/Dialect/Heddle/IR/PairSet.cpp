@@ -7,13 +7,13 @@
 
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
-#include "llvm/ADT/APInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
+using ::heddle::bundle::Term;
 
 CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
   auto op = cadence ? cadence.getDefiningOp<CadenceOp>() : CadenceOp();
@@ -45,12 +45,40 @@ PairSet PairSet::of(Value pairs) {
   return set;
 }
 
-static bool isLess(RatioAttr a, RatioAttr b) {
-  auto product = [](int64_t num, int64_t den) {
-    return llvm::APInt(128, static_cast<uint64_t>(num)) *
-           llvm::APInt(128, static_cast<uint64_t>(den));
+TermAttr mlir::heddle::termOf(Operation *op) {
+  return op->getAttrOfType<TermAttr>("term");
+}
+
+/// Kinds in the order of bundle::Sets, numbers before shares, small before
+/// large.
+static bool comesBefore(const Term &a, const Term &b) {
+  auto shares = [](const Term &term) { return term.share.num > 0; };
+  if (a.kind != b.kind || shares(a) != shares(b))
+    return std::pair(a.kind, shares(a)) < std::pair(b.kind, shares(b));
+  for (const ::heddle::bundle::SetNumber &number : numbersOf(a.kind))
+    if (a.*number.number != b.*number.number)
+      return a.*number.number < b.*number.number;
+  return false;
+}
+
+void PairSet::addSet(Operation *op) {
+  const Term term = termOf(op).getSet();
+  auto holds = [](const Term &set, const Term &other) {
+    return ::heddle::bundle::contains(set, other);
   };
-  return product(a.getNum(), b.getDen()).ult(product(b.getNum(), a.getDen()));
+  if (llvm::any_of(sets, [&](Operation *other) {
+        return holds(termOf(other).getSet(), term);
+      }))
+    return;
+  llvm::erase_if(sets, [&](Operation *other) {
+    return holds(term, termOf(other).getSet());
+  });
+  sets.insert(llvm::upper_bound(sets, op,
+                                [](Operation *a, Operation *b) {
+                                  return comesBefore(termOf(a).getSet(),
+                                                     termOf(b).getSet());
+                                }),
+              op);
 }
 
 // A foreign op adds nothing: the schedule's verifier reports it.
@@ -66,17 +94,9 @@ void PairSet::addPart(Operation *part) {
             }))
           selections.push_back(op);
       })
-      .Case([&](WindowOp op) {
-        if (!window || window.getSize() < op.getSize())
-          window = op;
-      })
-      .Case([&](SinksOp op) {
-        if (RatioAttr share = op.getShareAttr()) {
-          if (!shareOfSinks || isLess(shareOfSinks.getShareAttr(), share))
-            shareOfSinks = op;
-        } else if (!sinks || *sinks.getSize() < *op.getSize()) {
-          sinks = op;
-        }
+      .Default([&](Operation *op) {
+        if (termOf(op))
+          addSet(op);
       });
 }
 
@@ -84,11 +104,7 @@ SmallVector<Value> PairSet::parts() {
   if (dense)
     return {dense};
   SmallVector<Value> values(selections.begin(), selections.end());
-  if (window)
-    values.push_back(window);
-  if (sinks)
-    values.push_back(sinks);
-  if (shareOfSinks)
-    values.push_back(shareOfSinks);
+  for (Operation *op : sets)
+    values.push_back(op->getResult(0));
   return values;
 }

@@ -175,8 +175,8 @@ static OpTy lookUp(SymbolTableCollection &symbols, Operation *user,
 
 // N4: names lead to what they must; groups agree.
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  for (Attribute term : getTerms()) {
-    FlatSymbolRefAttr name = selectionOf(term);
+  for (auto term : getTerms().getAsRange<TermAttr>()) {
+    FlatSymbolRefAttr name = term.getSelection();
     if (!name)
       continue;
     auto selection =
@@ -184,15 +184,15 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!selection)
       return failure();
     const ::heddle::bundle::Selection rule = selection.getRule();
-    auto blocks = dyn_cast<BlocksTermAttr>(term);
-    if (static_cast<bool>(blocks) != (rule.kind == SelectionKind::Blocks))
+    StringRef readAs =
+        ::heddle::bundle::setNames()[static_cast<size_t>(term.getSet().kind)];
+    if (readAs != spelled(rule.kind))
       return emitOpError("reads ")
-                 .append(name, blocks ? " as blocks" : " as columns",
-                         ", it is of ", spelled(rule.kind))
+                 .append(name, " as ", readAs, ", it is of ",
+                         spelled(rule.kind))
                  .attachNote(selection.getLoc())
              << "the selection is here";
-    int64_t group =
-        blocks ? blocks.getSize() : cast<ColumnsTermAttr>(term).getGroup();
+    int64_t group = term.getGroup();
     if (group != rule.group)
       return emitOpError("reads ")
                  .append(name, " in groups of ", group,

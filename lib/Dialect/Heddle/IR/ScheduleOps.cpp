@@ -35,33 +35,6 @@ void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
 }
 
-void WindowOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "window");
-}
-
-// P3: a window holds at least the query's own key.
-LogicalResult WindowOp::verify() {
-  return checkCount([&] { return emitOpError(); }, "the size of a window",
-                    getSize());
-}
-
-void SinksOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "sinks");
-}
-
-// P4: sinks are at least one key, or a fraction of the sequence.
-LogicalResult SinksOp::verify() {
-  auto error = [&] { return emitOpError(); };
-  if (getSize().has_value() == static_cast<bool>(getShareAttr()))
-    return error()
-           << "are a number of keys or a fraction of the sequence, and not "
-              "both";
-  if (RatioAttr share = getShareAttr())
-    return checkRatio(error, "the fraction of sinks", share);
-  return checkCount(error, "the size of sinks",
-                    static_cast<int64_t>(*getSize()));
-}
-
 //===----------------------------------------------------------------------===//
 // AttendOp
 //===----------------------------------------------------------------------===//
@@ -264,10 +237,11 @@ LogicalResult ScheduleOp::verifyRegions() {
     return emitOpError("has control characters in its name");
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody())
-    if (!isa<CadenceOp, SelectOp, DenseOp, WindowOp, SinksOp, UnionOp, AttendOp,
-             PositionsOp, IntersectOp, ExceptOp, FixOp, NeighborsOp, NearestOp,
-             LastOp, HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp,
-             RecomputeOp, CommitOp>(op))
+    if (!termOf(&op) &&
+        !isa<CadenceOp, SelectOp, DenseOp, UnionOp, AttendOp, PositionsOp,
+             IntersectOp, ExceptOp, FixOp, NeighborsOp, NearestOp, LastOp,
+             HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp, RecomputeOp,
+             CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyLayers(*this));

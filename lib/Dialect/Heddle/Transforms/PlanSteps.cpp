@@ -174,6 +174,22 @@ KernelOp Planner::denseAttention() {
                    KernelKind::Attention, {}, anySelection);
 }
 
+/// "window24", "sinks1of10", "window24_dilation2".
+static std::string symbolOf(const bundle::Term &term) {
+  std::string name(bundle::setNames()[static_cast<size_t>(term.kind)]);
+  for (const bundle::SetNumber &number : numbersOf(term.kind)) {
+    if (number.isLeftOut(term))
+      continue;
+    if (number.named)
+      name += "_" + std::string(number.name);
+    name += number.orShare && term.share.num > 0
+                ? std::to_string(term.share.num) + "of" +
+                      std::to_string(term.share.den)
+                : std::to_string(term.*number.number);
+  }
+  return name;
+}
+
 KernelOp Planner::attentionFor(PairSet &pairs) {
   std::string name = "attention";
   SmallVector<Attribute> terms;
@@ -181,28 +197,16 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
   for (SelectOp select : pairs.selections) {
     SelectionOp selection = selectionFor(select);
     name += "_" + selection.getSymName().str();
-    auto symbol = FlatSymbolRefAttr::get(selection.getSymNameAttr());
     const bundle::Selection rule = selection.getRule();
-    const int64_t group = rule.group;
-    terms.push_back(
-        rule.kind == SelectionKind::Blocks
-            ? Attribute(BlocksTermAttr::get(context, symbol, group))
-            : Attribute(ColumnsTermAttr::get(context, symbol, group)));
+    bundle::Term term;
+    term.kind = *bundle::kindNamed(spelled(rule.kind));
+    terms.push_back(TermAttr::get(
+        context, term, FlatSymbolRefAttr::get(selection.getSymNameAttr()),
+        rule.group));
   }
-  if (pairs.window) {
-    name += "_window" + std::to_string(pairs.window.getSize());
-    terms.push_back(WindowTermAttr::get(context, pairs.window.getSize()));
-  }
-  if (pairs.sinks) {
-    auto size = static_cast<int64_t>(*pairs.sinks.getSize());
-    name += "_sinks" + std::to_string(size);
-    terms.push_back(SinksTermAttr::get(context, size));
-  }
-  if (pairs.shareOfSinks) {
-    RatioAttr share = pairs.shareOfSinks.getShareAttr();
-    name += "_sinks" + std::to_string(share.getNum()) + "of" +
-            std::to_string(share.getDen());
-    terms.push_back(SinksShareTermAttr::get(context, share));
+  for (Operation *op : pairs.sets) {
+    terms.push_back(termOf(op));
+    name += "_" + symbolOf(termOf(op).getSet());
   }
   return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
                    /*writesLse=*/false);

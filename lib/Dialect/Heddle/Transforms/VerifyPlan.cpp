@@ -93,7 +93,7 @@ LogicalResult Checker::checkUsed() {
       used.insert(refresh.getKernelAttr().getAttr());
     if (auto kernel = dyn_cast<KernelOp>(op))
       for (Attribute term : kernel.getTerms())
-        if (FlatSymbolRefAttr selection = selectionOf(term))
+        if (FlatSymbolRefAttr selection = cast<TermAttr>(term).getSelection())
           used.insert(selection.getAttr());
   });
   for (Operation &op : *plan.getBody())
@@ -216,7 +216,7 @@ LogicalResult Checker::checkRule(RuleOp rule) {
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
-      if (FlatSymbolRefAttr selection = selectionOf(term))
+      if (FlatSymbolRefAttr selection = cast<TermAttr>(term).getSelection())
         if (failed(checkRead(phases, index, selection)))
           return failure();
   }

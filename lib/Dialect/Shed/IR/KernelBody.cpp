@@ -113,7 +113,9 @@ static LogicalResult verifyMasked(ForKeysOp loop, SoftmaxUpdateOp update) {
   Operation *op = update.getLogits().getDefiningOp();
   while (op) {
     auto mask = dyn_cast<MaskOp>(op);
-    if (mask && mask.getWithin() && over.contains(*mask.getWithin()))
+    if (mask && mask.getWithin() &&
+        ::heddle::bundle::contains(*over.getTerm(),
+                                   *mask.getWithin()->getTerm()))
       return success();
     op =
         isa<MaskOp, ScoresOp>(op) ? op->getOperand(0).getDefiningOp() : nullptr;

@@ -20,6 +20,7 @@
 using namespace mlir;
 using namespace mlir::shed;
 
+using ::heddle::bundle::Term;
 using EmitError = function_ref<InFlightDiagnostic()>;
 
 #include "heddle/Dialect/Shed/IR/ShedAttrInterfaces.cpp.inc"
@@ -27,6 +28,23 @@ using EmitError = function_ref<InFlightDiagnostic()>;
 std::optional<KeyEntries> mlir::shed::entriesOf(Attribute set) {
   auto keys = dyn_cast<KeySet>(set);
   return keys ? keys.getEntries() : std::nullopt;
+}
+
+KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
+                            int64_t list, int64_t group) {
+  switch (term.kind) {
+  case Term::Kind::Columns:
+    return ListAttr::get(context, list, group);
+  case Term::Kind::Blocks:
+    return BlocksAttr::get(context, list, group);
+  case Term::Kind::Window:
+    return WindowAttr::get(context, term.size);
+  case Term::Kind::Sinks:
+    return SinksAttr::get(context, ::heddle::bundle::isShareOfSinks(term)
+                                       ? ShapedType::kDynamic
+                                       : term.size);
+  }
+  llvm_unreachable("unknown set of pairs");
 }
 
 Value PairArithmetic::integer(int64_t value) {
@@ -55,9 +73,8 @@ LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
 bool WindowAttr::isUniform() const { return false; }
 bool WindowAttr::isShort() const { return true; }
 
-bool WindowAttr::contains(KeySet other) const {
-  auto window = dyn_cast<WindowAttr>(other);
-  return window && window.getSize() / 2 <= getSize() / 2;
+std::optional<Term> WindowAttr::getTerm() const {
+  return Term{.kind = Term::Kind::Window, .size = getSize()};
 }
 
 PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
@@ -88,10 +105,16 @@ LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
   return success();
 }
 
-bool SinksAttr::isShort() const { return !isDynamic(); }
+std::optional<Term> SinksAttr::getTerm() const {
+  if (ShapedType::isDynamic(getSize()))
+    return std::nullopt;
+  return Term{.kind = Term::Kind::Sinks, .size = getSize()};
+}
+
+bool SinksAttr::isShort() const { return !ShapedType::isDynamic(getSize()); }
 
 PositionRange SinksAttr::getKeys(PairArithmetic &a, Value, Value) const {
-  if (isDynamic())
+  if (ShapedType::isDynamic(getSize()))
     return {Value(), a.told()};
   return {Value(), a.integer(std::min<int64_t>(
                        getSize(), std::numeric_limits<int32_t>::max()))};

@@ -22,14 +22,14 @@ using namespace mlir::shed;
 #include "heddle/Dialect/Shed/IR/ShedEnums.cpp.inc"
 
 /// `?` or an integer.
-static ParseResult parseSinksSize(AsmParser &parser, int64_t &size) {
+static ParseResult parseNumberOrTold(AsmParser &parser, int64_t &size) {
   if (failed(parser.parseOptionalQuestion()))
     return parser.parseInteger(size);
   size = ShapedType::kDynamic;
   return success();
 }
 
-static void printSinksSize(AsmPrinter &printer, int64_t size) {
+static void printNumberOrTold(AsmPrinter &printer, int64_t size) {
   if (ShapedType::isDynamic(size))
     printer << '?';
   else

@@ -50,7 +50,7 @@ const tables = {
   pattern() {
     const { phase, rule } = at(state.step, state.layer);
     const rows = phase.terms.map(term => {
-      if (term.kind === 'window') return ['window', `keys at most ${count(term.half)} positions away`];
+      if (term.half !== undefined) return [term.words, `${term.share < 1 ? `one in ${count(Math.round(1 / term.share))} of the ` : ''}keys at most ${count(term.half)} positions away`];
       if (term.kind === 'sinks') return ['sinks', `the first ${plural(term.bound, 'key')}`];
       const one = data.selections[term.selection], when = chosenAt(rule, term.selection, state.step, phase);
       return [`${one.kind}(${one.name})`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for each ${plural(one.group, 'row')}, `

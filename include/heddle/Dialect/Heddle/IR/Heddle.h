@@ -27,6 +27,7 @@ namespace heddle::bundle {
 llvm::hash_code hash_value(const Cadence &value);
 llvm::hash_code hash_value(const Selection &value);
 llvm::hash_code hash_value(const CommitRule &value);
+llvm::hash_code hash_value(const Term &value);
 } // namespace heddle::bundle
 
 namespace mlir::heddle {
@@ -94,9 +95,6 @@ std::string variantSymbol(StringRef kernel, StringRef elementType,
 
 /// Whether ops of this name stand in schedules.
 bool isOfSchedules(RegisteredOperationName name);
-
-/// The selection that a kernel's term reads; null for a window or sinks.
-FlatSymbolRefAttr selectionOf(Attribute term);
 
 } // namespace mlir::heddle
 

@@ -179,55 +179,28 @@ def Heddle_LayerRangeArrayAttr
     : TypedArrayAttrBase<Heddle_LayerRangeAttr, "ranges of layers">;
 
 //===----------------------------------------------------------------------===//
-// Terms of a kernel's pattern
+// Sets of pairs
 //===----------------------------------------------------------------------===//
 
-def Heddle_ColumnsTermAttr : Heddle_Attr<"ColumnsTerm", "columns"> {
-  let summary = "the keys that a selection lists for the query's group";
+def Heddle_TermAttr : Heddle_Attr<"Term", "term"> {
+  let summary = "a set of pairs, as it is stated";
   let description = [{
-    `group` repeats the selection's group size, which shapes the kernel, so that
-    the kernel can be built without looking the selection up.
+    bundle/program/PairSets.h says which sets there are, with what numbers they
+    are stated and what they mean; nothing of the schedule's and the plan's level
+    goes by their kinds. `columns` and `blocks` name a selection of the plan and
+    repeat the size of its groups, which shapes the kernel, so that a kernel can
+    be built without looking the selection up.
+
+    ```mlir
+    #heddle.term<window(256)>    #heddle.term<columns(@cols, group = 128)>
+    ```
   }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$selection, "int64_t":$group);
-  let assemblyFormat = "`<` $selection `,` `group` `=` $group `>`";
+  let parameters = (ins "::heddle::bundle::Term":$set,
+                        OptionalParameter<"::mlir::FlatSymbolRefAttr">:$selection,
+                        DefaultValuedParameter<"int64_t", "0">:$group);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
-
-def Heddle_BlocksTermAttr : Heddle_Attr<"BlocksTerm", "blocks"> {
-  let summary = "the keys of the blocks that a selection lists for the query's group";
-  let description = [{
-    `size` repeats the selection's block size, which is also that of its groups
-    of query rows.
-  }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$selection, "int64_t":$size);
-  let assemblyFormat = "`<` $selection `,` `size` `=` $size `>`";
-}
-
-def Heddle_WindowTermAttr : Heddle_Attr<"WindowTerm", "window"> {
-  let summary = "keys j with |i - j| <= size / 2 (integer division)";
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` $size `>`";
-}
-
-def Heddle_SinksTermAttr : Heddle_Attr<"SinksTerm", "sinks"> {
-  let summary = "keys j < size";
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` $size `>`";
-}
-
-def Heddle_SinksShareTermAttr : Heddle_Attr<"SinksShareTerm", "sinks_share"> {
-  let summary = "keys j < max(1, floor(share * n)), n of the whole sequence";
-  let description = [{
-    Written `sinks(0.1)` in a kernel's terms. The runtime tells the kernel the
-    bound (`abi::AttentionArgs::sinks`).
-  }];
-  let parameters = (ins "::mlir::heddle::RatioAttr":$share);
-  let assemblyFormat = "`<` $share `>`";
-}
-
-def Heddle_TermAttr : AnyAttrOf<
-    [Heddle_ColumnsTermAttr, Heddle_BlocksTermAttr, Heddle_WindowTermAttr,
-     Heddle_SinksTermAttr, Heddle_SinksShareTermAttr],
-    "columns, blocks, window or sinks">;
 def Heddle_SymbolArrayAttr
     : TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of the plan">;
 def Heddle_CadenceArrayAttr

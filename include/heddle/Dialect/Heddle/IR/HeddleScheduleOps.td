@@ -10,6 +10,7 @@
 
 include "heddle/Dialect/Heddle/IR/HeddleAttrs.td"
 include "heddle/Dialect/Heddle/IR/HeddleTypes.td"
+include "heddle/Dialect/PairSets.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -194,48 +195,22 @@ def Heddle_DenseOp : Heddle_PairsOp<"dense"> {
   let assemblyFormat = "`` custom<NoAttributes>(attr-dict)";
 }
 
-def Heddle_WindowOp : Heddle_PairsOp<"window"> {
-  let summary = "keys near the query: |i - j| <= size / 2";
-  let description = [{
-    | form | meaning |
-    |---|---|
-    | `window(n)` | \|i - j\| <= n / 2, in integers: `window(4)` and `window(5)` are both two keys on either side |
-
-    The division is an integer one: `window(5)` and `window(4)` are both the
-    query's own key and two on either side.
-
-    ```mlir
-    %near = window(256)
-    ```
-  }];
-  let arguments = (ins I64Attr:$size);
+// The sets of pairs by arithmetic (PairSets.td).
+foreach set = pairSets in
+def Heddle_#set.name#Op : Heddle_PairsOp<set.word> {
+  let summary = set.summary;
+  let description = set.description;
+  let arguments = (ins Heddle_TermAttr:$term);
   let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = "`` `(` custom<Count>($size) `)` `` custom<NoAttributes>(attr-dict)";
-  let hasVerifier = 1;
-}
-
-def Heddle_SinksOp : Heddle_PairsOp<"sinks"> {
-  let summary = "the first keys of the sequence: j < size, or a share of all n";
-  let description = [{
-    | form | meaning |
-    |---|---|
-    | `sinks(n)` | j < n |
-    | `sinks(r)` | j < max(1, floor(r n)), n being the whole sequence's length, whatever is visible |
-
-    A bare integer is a number of keys, any other ratio a fraction of the whole
-    sequence (prompt and response, visible or not): j < max(1, floor(fraction * n)).
-
-    ```mlir
-    %first = sinks(4)
-    %tenth = sinks(10 percent)
-    ```
-  }];
-  let arguments = (ins OptionalAttr<I64Attr>:$size,
-                       OptionalAttr<Heddle_RatioAttr>:$share);
-  let results = (outs Heddle_PairsType:$result);
-  let assemblyFormat = [{
-    `` `(` custom<CountOrShare>($size, $share) `)`
-    `` custom<NoAttributes>(attr-dict)
+  let assemblyFormat = "`` custom<Numbers>($term, \"\\\"" # set.word # "\\\"\") `` custom<NoAttributes>(attr-dict)";
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(OpAsmSetValueNameFn setName) {
+      setName(getResult(), getOperationName().drop_front(strlen("heddle.")));
+    }
+    ::llvm::LogicalResult $cppClass::verify() {
+      return checkTerm([&] { return emitOpError(); }, getTerm().getSet(),
+                       "}] # set.word # [{");
+    }
   }];
   let hasVerifier = 1;
 }

@@ -12,16 +12,17 @@
 
 namespace mlir::heddle {
 
+/// What an op of a schedule states that makes a set of pairs by arithmetic;
+/// null for another op.
+TermAttr termOf(Operation *op);
+
 /// A set of pairs in normal form: the union of some selections (those that are
-/// written alike are one), at most one window, one number and one share of
-/// sinks (the largest of each holds the others; which of a number and a share
-/// is larger depends on the sequence). All of it is moot when a part is dense.
+/// written alike are one) and of sets by arithmetic of which none holds another
+/// in every sequence. All of it is moot when a part is dense.
 struct PairSet {
   DenseOp dense;                    ///< null, or a part that is all pairs
   SmallVector<SelectOp> selections; ///< in the order written
-  WindowOp window;                  ///< may be null
-  SinksOp sinks;                    ///< may be null; a number of keys
-  SinksOp shareOfSinks;             ///< may be null; a share of the sequence
+  SmallVector<Operation *> sets;    ///< by kind, then by what they state
 
   /// Looks through unions. A null value means all pairs.
   static PairSet of(Value pairs);
@@ -33,6 +34,7 @@ struct PairSet {
 private:
   /// Adds what one op other than a union holds.
   void addPart(Operation *op);
+  void addSet(Operation *op);
 };
 
 /// The cadence on which a selection is refreshed; null when its operand is not

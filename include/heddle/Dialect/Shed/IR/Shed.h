@@ -8,6 +8,7 @@
 #ifndef HEDDLE_DIALECT_SHED_IR_SHED_H
 #define HEDDLE_DIALECT_SHED_IR_SHED_H
 
+#include "bundle/program/PairSets.h"
 #include "heddle/Dialect/Shed/IR/PairArithmetic.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -50,6 +51,11 @@ constexpr int64_t minHeadDim = 32, maxHeadDim = 512, maxMmaHeadDim = 256;
 
 /// The lists that a set of keys goes by; none for another set.
 std::optional<KeyEntries> entriesOf(Attribute set);
+
+/// The set on tiles that a kernel's term is; of one that reads a list, the
+/// list's number and the size of its groups.
+KeySet keySetOf(MLIRContext *context, const ::heddle::bundle::Term &term,
+                int64_t list, int64_t group);
 
 /// What an element of an array is in a kernel's arithmetic: f32 for bf16 and
 /// f16, the element itself otherwise.

@@ -8,7 +8,7 @@
 #ifndef HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
 #define HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD
 
-include "heddle/Dialect/Shed/IR/PairSets.td"
+include "heddle/Dialect/Shed/IR/KeySets.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"

@@ -1,4 +1,4 @@
-//===- PairSets.td - Sets of pairs on tiles ------------------*- tablegen -*-===//
+//===- KeySets.td - Sets of pairs on tiles -------------------*- tablegen -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,9 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_DIALECT_SHED_IR_PAIRSETS_TD
-#define HEDDLE_DIALECT_SHED_IR_PAIRSETS_TD
+#ifndef HEDDLE_DIALECT_SHED_IR_KEYSETS_TD
+#define HEDDLE_DIALECT_SHED_IR_KEYSETS_TD
 
+include "heddle/Dialect/PairSets.td"
 include "heddle/Dialect/Shed/IR/ShedBase.td"
 
 def Shed_KeySet : AttrInterface<"KeySet"> {
@@ -34,9 +35,9 @@ def Shed_KeySet : AttrInterface<"KeySet"> {
         "return ::std::nullopt;">,
     InterfaceMethod<"Whether it has few keys for a tile of any sequence.",
         "bool", "isShort", (ins), "", "return false;">,
-    InterfaceMethod<"Whether it has all pairs of another set.",
-        "bool", "contains", (ins "::mlir::shed::KeySet":$other), "",
-        "return $_attr == other;">,
+    InterfaceMethod<"What was stated in a schedule; none if nothing was.",
+        "::std::optional<::heddle::bundle::Term>", "getTerm", (ins), "",
+        "return ::std::nullopt;">,
 
     // Of sets that go by positions.
     InterfaceMethod<[{
@@ -96,27 +97,14 @@ def Shed_AllAttr : Shed_PairSet<"All", "all", []> {
   let summary = "every key, 0 <= j < n";
 }
 
-def Shed_WindowAttr : Shed_PairSet<"Window", "window", [
-    "isUniform", "isShort", "contains", "getKeys", "getCommonKeys", "keeps"]> {
-  let summary = "keys whose positions are within size / 2 (integer division) of the row's";
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` $size `>`";
+// Those of arithmetic.
+foreach set = pairSets in
+def Shed_#set.name#Attr
+    : Shed_PairSet<set.name, set.word, !listconcat(["getTerm"], set.methods)> {
+  let summary = set.summary;
+  let parameters = set.parameters;
+  let assemblyFormat = set.format;
   let genVerifyDecl = 1;
-}
-
-def Shed_SinksAttr : Shed_PairSet<"Sinks", "sinks", ["isShort", "getKeys"]> {
-  let summary = "keys whose positions are below size, or a bound of the run time";
-  let description = [{
-    `#shed.sinks<?>` are the keys below `AttentionArgs::sinks`, which the runtime
-    fills in; its size is `ShapedType::kDynamic`.
-  }];
-  let parameters = (ins "int64_t":$size);
-  let assemblyFormat = "`<` custom<SinksSize>($size) `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Whether only the arguments say how many there are.
-    bool isDynamic() const { return ::mlir::ShapedType::isDynamic(getSize()); }
-  }];
 }
 
 def Shed_ListAttr : Shed_PairSet<"List", "list", ["getEntries"]> {
@@ -141,4 +129,4 @@ def Shed_BlocksAttr : Shed_PairSet<"Blocks", "blocks", ["getEntries"]> {
   let genVerifyDecl = 1;
 }
 
-#endif // HEDDLE_DIALECT_SHED_IR_PAIRSETS_TD
+#endif // HEDDLE_DIALECT_SHED_IR_KEYSETS_TD

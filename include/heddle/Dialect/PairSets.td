@@ -1,0 +1,75 @@
+//===- PairSets.td - Sets of pairs by arithmetic -------------*- tablegen -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each set of pairs that no list gives: what is said of it to users, and its
+// attribute on tiles. Each becomes an op of schedules (HeddleScheduleOps.td) and
+// an attribute of `shed` (KeySets.td). What it is stated with and means says
+// bundle/program/PairSets.h, what it is in a kernel
+// lib/Dialect/Shed/IR/PairSets.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECT_PAIRSETS_TD
+#define HEDDLE_DIALECT_PAIRSETS_TD
+
+include "mlir/IR/OpBase.td"
+
+class PairSet<string aName, string aWord, dag someParameters,
+              list<string> someMethods> {
+  string name = aName;
+  string word = aWord;
+  string summary;
+  string description;
+  // On tiles: of the attribute, and which methods of KeySet it has of its own.
+  dag parameters = someParameters;
+  string format;
+  list<string> methods = someMethods;
+}
+
+def WindowSet : PairSet<"Window", "window", (ins "int64_t":$size), [
+    "isUniform", "isShort", "getKeys", "getCommonKeys", "keeps"]> {
+  let summary = "keys near the query: |i - j| <= size / 2";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `window(n)` | \|i - j\| <= n / 2, in integers: `window(4)` and `window(5)` are both two keys on either side |
+
+    The division is an integer one: `window(5)` and `window(4)` are both the
+    query's own key and two on either side.
+
+    ```mlir
+    %near = window(256)
+    ```
+  }];
+  let format = "`<` $size `>`";
+}
+
+def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [
+    "isShort", "getKeys"]> {
+  let summary = "the first keys of the sequence: j < size, or a share of all n";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `sinks(n)` | j < n |
+    | `sinks(r)` | j < max(1, floor(r n)), n being the whole sequence's length, whatever is visible |
+
+    A bare integer is a number of keys, any other ratio a share of the whole
+    sequence (prompt and response, visible or not): j < max(1, floor(share * n)).
+    A kernel on tiles is told the bound of a share when it runs
+    (`AttentionArgs::sinks`): `#shed.sinks<?>`, of size `ShapedType::kDynamic`.
+
+    ```mlir
+    %first = sinks(4)
+    %tenth = sinks(10 percent)
+    ```
+  }];
+  let format = "`<` custom<NumberOrTold>($size) `>`";
+}
+
+defvar pairSets = [WindowSet, SinksSet];
+
+#endif // HEDDLE_DIALECT_PAIRSETS_TD

@@ -1,0 +1,235 @@
+//===- Terms.cpp - Sets of pairs as they are stated -----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assembly.h"
+#include "Parameters.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+using ::heddle::bundle::SetNumber;
+using ::heddle::bundle::Term;
+
+static StringRef setName(const Term &term) {
+  return ::heddle::bundle::setNames()[static_cast<size_t>(term.kind)];
+}
+
+/// "the size of window"
+static std::string nameOf(const SetNumber &number, const Term &term) {
+  return ("the " + Twine(number.name) + " of " + setName(term)).str();
+}
+
+static LogicalResult checkNumber(EmitError emitError, const SetNumber &number,
+                                 const Term &term) {
+  const int64_t value = term.*number.number;
+  if (value < number.least)
+    return emitError() << nameOf(number, term) << " must be at least "
+                       << number.least << ", found " << value;
+  if (value > number.most)
+    return emitError() << nameOf(number, term) << " must be at most "
+                       << number.most << ", found " << value;
+  return success();
+}
+
+LogicalResult mlir::heddle::checkTerm(EmitError emitError, const Term &term,
+                                      StringRef word) {
+  if (setName(term) != word)
+    return emitError() << "states " << setName(term) << ", not " << word;
+  for (const SetNumber &number : numbersOf(term.kind)) {
+    const bool share = number.orShare && term.share.num > 0;
+    if (share && (term.share.num > term.share.den ||
+                  term.*number.number != Term().*number.number))
+      return emitError() << nameOf(number, term)
+                         << " is a number or a fraction of at most 1";
+    if (!share && failed(checkNumber(emitError, number, term)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult TermAttr::verify(EmitError emitError, Term set,
+                               FlatSymbolRefAttr selection, int64_t group) {
+  if (readsList(set) == static_cast<bool>(selection) &&
+      readsList(set) == (group > 0))
+    return success();
+  return emitError() << setName(set)
+                     << (readsList(set)
+                             ? " reads a selection with groups and names none"
+                             : " reads no selection");
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// Of a schedule's op the verifier says what a number may be.
+static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
+                               Term &term, bool check) {
+  if (number.orShare) {
+    RatioAttr share;
+    if (parseCountOrShare(parser, setName(term), term.*number.number, share))
+      return failure();
+    if (share)
+      term.share = {share.getNum(), share.getDen()};
+    return success();
+  }
+  NumberPlace place(parser);
+  if (place.parseInteger(term.*number.number))
+    return failure();
+  return check ? checkNumber([&] { return place.error(); }, number, term)
+               : success();
+}
+
+/// `(256)`, `(0.1)`, `(64, dilation = 2)`: one that has no name is first.
+static ParseResult parseNumbers(AsmParser &parser, Term &term, bool check) {
+  std::function<ParseResult()> lone;
+  SmallVector<NamedArgument> named;
+  for (const SetNumber &number : numbersOf(term.kind)) {
+    auto parse = [&parser, &term, number, check] {
+      return parseNumber(parser, number, term, check);
+    };
+    if (number.otherwise >= 0)
+      term.*number.number = number.otherwise;
+    if (number.named)
+      named.push_back({number.name, parse, number.otherwise < 0});
+    else
+      lone = parse;
+  }
+  return parseArguments(parser, setName(term), lone, named);
+}
+
+static void printNumbers(AsmPrinter &printer, const Term &term,
+                         MLIRContext *context) {
+  printer << '(';
+  StringRef between = "";
+  for (const SetNumber &number : numbersOf(term.kind)) {
+    if (number.isLeftOut(term))
+      continue;
+    printer << between;
+    between = ", ";
+    if (number.named)
+      printer << number.name << " = ";
+    if (number.orShare && term.share.num > 0)
+      printShare(printer,
+                 RatioAttr::get(context, term.share.num, term.share.den));
+    else
+      printer << term.*number.number;
+  }
+  printer << ')';
+}
+
+ParseResult mlir::heddle::parseNumbers(OpAsmParser &parser, TermAttr &term,
+                                       StringRef word) {
+  SMLoc loc = parser.getCurrentLocation();
+  Term set;
+  set.kind = *::heddle::bundle::kindNamed({word.data(), word.size()});
+  if (::parseNumbers(parser, set, /*check=*/false))
+    return failure();
+  term = parser.getChecked<TermAttr>(loc, parser.getContext(), set,
+                                     FlatSymbolRefAttr(), int64_t(0));
+  return success(term != nullptr);
+}
+
+void mlir::heddle::printNumbers(OpAsmPrinter &printer, Operation *,
+                                TermAttr term, StringRef) {
+  ::printNumbers(printer, term.getSet(), term.getContext());
+}
+
+/// "columns(...), blocks(...) or window(...)".
+static std::string allWords() {
+  constexpr auto names = ::heddle::bundle::setNames();
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += std::string(i == 0                 ? ""
+                        : i + 1 < names.size() ? ", "
+                                               : " or ") +
+            std::string(names[i]) + "(...)";
+  return text;
+}
+
+static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  auto kind = ::heddle::bundle::kindNamed({word.data(), word.size()});
+  if (!kind)
+    return parser.emitError(loc, "a term is " + allWords());
+  Term set;
+  set.kind = *kind;
+  FlatSymbolRefAttr selection;
+  int64_t group = 0;
+  if (readsList(set)) {
+    StringAttr name;
+    std::string_view groupName = ::heddle::bundle::groupName(*kind);
+    if (parser.parseLParen() || parser.parseSymbolName(name) ||
+        parser.parseComma() ||
+        parser.parseKeyword(StringRef(groupName.data(), groupName.size())) ||
+        parser.parseEqual() || parser.parseInteger(group) ||
+        parser.parseRParen())
+      return failure();
+    selection = FlatSymbolRefAttr::get(name);
+  } else if (::parseNumbers(parser, set, /*check=*/true)) {
+    return failure();
+  }
+  term = parser.getChecked<TermAttr>(loc, parser.getContext(), set, selection,
+                                     group);
+  return success(term != nullptr);
+}
+
+static void printTerm(AsmPrinter &printer, TermAttr term) {
+  const Term set = term.getSet();
+  printer << setName(set);
+  if (!readsList(set))
+    return ::printNumbers(printer, set, term.getContext());
+  printer << '(';
+  printer.printSymbolName(term.getSelection().getValue());
+  printer << ", " << StringRef(::heddle::bundle::groupName(set.kind)) << " = "
+          << term.getGroup() << ')';
+}
+
+Attribute TermAttr::parse(AsmParser &parser, Type) {
+  TermAttr term;
+  if (parser.parseLess() || parseTerm(parser, term) || parser.parseGreater())
+    return {};
+  return term;
+}
+
+void TermAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printTerm(printer, *this);
+  printer << '>';
+}
+
+ParseResult mlir::heddle::parseTerms(AsmParser &parser, ArrayAttr &terms) {
+  SmallVector<Attribute> parsed;
+  if (failed(parser.parseOptionalKeyword("dense"))) {
+    auto parseOne = [&]() -> ParseResult {
+      TermAttr term;
+      if (parseTerm(parser, term))
+        return failure();
+      parsed.push_back(term);
+      return success();
+    };
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
+                                       parseOne))
+      return failure();
+  }
+  terms = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
+void mlir::heddle::printTerms(AsmPrinter &printer, ArrayAttr terms) {
+  if (terms.empty()) {
+    printer << "dense";
+    return;
+  }
+  printer << '[';
+  llvm::interleaveComma(terms.getAsRange<TermAttr>(), printer.getStream(),
+                        [&](TermAttr term) { printTerm(printer, term); });
+  printer << ']';
+}

@@ -153,10 +153,12 @@ static bool goesByRange(Attribute set) {
   return isa<KeySet>(set) && !isa<AllAttr>(set) && !entriesOf(set);
 }
 
-/// What a rule calls the keys of these loops.
+/// What a rule calls the keys of these loops. More than two ranges take as many
+/// registers as lists and ranges do.
 static StringRef nameOf(ArrayRef<ForKeysOp> loops) {
-  if (llvm::all_of(loops,
-                   [](ForKeysOp loop) { return goesByRange(loop.getOver()); }))
+  if (loops.size() <= 2 && llvm::all_of(loops, [](ForKeysOp loop) {
+        return goesByRange(loop.getOver());
+      }))
     return "range";
   if (loops.size() > 1)
     return "union";

@@ -341,9 +341,9 @@ Logits AttentionWriter::mask(shed::MaskOp op, const Logits &logits,
             : v.choose(
                   whole, type, [&]() -> Values { return {logits.fragment}; },
                   masked)[0];
-  // A row's keys end where those of the block do, or sooner.
+  // Where its keys are a range, it ends where the block's do, or sooner.
   return {result, logits.factor,
-          op.getWithin() && *op.getWithin() == pass.over};
+          ranges && op.getWithin() && *op.getWithin() == pass.over};
 }
 
 /// What lies behind the last key, or is skipped, gives no weight.

@@ -328,6 +328,10 @@ KeyPass AttentionLowering::keyPass(shed::ForKeysOp loop) {
       ends = positionsOf({placeOf(taskRow), placeOf(v.add(taskEnd, -1))});
     shed::PairArithmetic a = positionArithmetic(v, args);
     shed::PositionRange range = over.getKeys(a, ends[0], ends[1]);
+    if (over.isSparse()) {
+      pass.sparse = over;
+      pass.rows = {ends[0], v.add(ends[1], 1)};
+    }
     if (range.begin)
       first = placesBelow(range.begin);
     if (range.end)
@@ -365,11 +369,31 @@ void AttentionLowering::bringTile(KeyPass &pass, Value tile, Value stage,
       pass.source->fill(v.add(tile, 1));
   };
   // Plain ranges bring zeros behind their end, which is cheaper than a branch.
-  if (pass.source || pass.filter)
+  if (pass.sparse)
+    v.when(keepsSome(pass, tile), bring);
+  else if (pass.source || pass.filter)
     v.when(v.compare(CmpIPredicate::slt, tile, pass.tiles), bring);
   else
     bring();
   v.commitCopies();
+}
+
+/// Whether some row of the block has some key of a tile; none behind the last.
+Value AttentionLowering::keepsSome(const KeyPass &pass, Value tile) {
+  Value from = v.mul(tile, tiling.getKeys());
+  Value last = v.add(v.least(v.add(from, tiling.getKeys()), pass.count), -1);
+  Value none = v.compare(CmpIPredicate::sge, tile, pass.tiles);
+  auto place = [&](Value rank) {
+    return v.add(pass.first, v.select(none, v.word(0), rank));
+  };
+  // Of a pass without keys the first place need not be one.
+  Value lastPlace = v.add(n, -1);
+  Values ends = positionsOf(
+      {v.least(place(from), lastPlace), v.least(place(last), lastPlace)});
+  shed::PairArithmetic a = positionArithmetic(v, args);
+  Value some =
+      pass.sparse.keepsSome(a, pass.rows, {ends[0], v.add(ends[1], 1)});
+  return v.both(some, v.flip(none, 1));
 }
 
 void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
@@ -428,7 +452,19 @@ void AttentionLowering::lowerKeys(shed::ForKeysOp loop) {
         bringTile(pass, v.add(t, stages - 1), now[1], next);
         next = advance(pass, next);
       }
-      lowerTile(loop, pass, {t, v.mul(t, tiling.getKeys()), now[0], partial});
+      const KeyTile tile = {t, v.mul(t, tiling.getKeys()), now[0], partial};
+      if (!pass.sparse) {
+        lowerTile(loop, pass, tile);
+      } else {
+        Values before = state();
+        setState(v.choose(
+            keepsSome(pass, t), TypeRange(ValueRange(before)),
+            [&] {
+              lowerTile(loop, pass, tile);
+              return state();
+            },
+            [&] { return before; }));
+      }
       return carry(nextStage(now[0]), nextStage(now[1]), next);
     });
   };

@@ -72,6 +72,8 @@ struct KeyPass {
   Value first;                       ///< position of rank 0; null for a list
   std::optional<IndexSource> source; ///< of a list
   std::optional<KeyFilter> filter;   ///< keys to be left out
+  shed::KeySet sparse;               ///< asked for each tile, or null
+  shed::PositionRange rows;          ///< of the block's rows, with `sparse`
 };
 
 /// The keys of a tile that the products of a warp work on.
@@ -147,6 +149,7 @@ private:
                        const KeyTile &tile);
   KeyPass keyPass(shed::ForKeysOp loop);
   void bringTile(KeyPass &pass, Value tile, Value stage, Cursor cursor);
+  Value keepsSome(const KeyPass &pass, Value tile);
   KeyList list(const shed::KeyEntries &entries);
 
   //===--- Copies.cpp -------------------------------------------------------===

@@ -267,30 +267,55 @@ void KernelLowering::lowerQueries(shed::ForQueriesOp loop) {
 
 void KernelLowering::lowerKeys(shed::ForKeysOp loop) {
   KeySource source = keySource(loop);
-  bool tiles = dot == shed::DotKind::Tiles;
-  if (tiles && !selects)
+  const bool packs = dot == shed::DotKind::Tiles && !selects;
+  auto set = dyn_cast<shed::KeySet>(loop.getOver());
+  const bool sparse = set && set.isSparse();
+  if (packs && !sparse)
     packRest(packedTile(source, v.constant(0)), v.constant(0));
   v.loop(v.constant(0), source.count, tiling.getKeys(), [&](Value begin) {
     KeyTile tile = packedTile(source, begin);
-    if (tiles && selects)
-      packShortKeys(tile);
-    // What depends on keys alone is done once for all panels.
-    SmallVector<Operation *> panelOps;
-    for (Operation &op : loop.getBody().front()) {
-      v.b.setLoc(op.getLoc());
-      if (!isa<shed::LoadKeysOp, shed::LoadValuesOp>(op))
-        panelOps.push_back(&op);
-      else if (tiles)
-        continue; // Packed by now.
-      else if (isa<shed::LoadKeysOp>(op))
-        loadKeys(tile);
-      else
-        loadValues(tile);
-    }
-    lowerPanelOps(panelOps, tile);
-    if (tiles && !selects)
-      packAheadRest(tile);
+    if (!sparse)
+      return lowerTile(loop, tile);
+    v.when(keepsSome(set, tile), [&] {
+      // No tile before may have packed it.
+      if (packs)
+        packRest(tile, v.constant(0));
+      lowerTile(loop, tile);
+    });
   });
+}
+
+/// Whether some row at hand has some key of the tile.
+Value KernelLowering::keepsSome(shed::KeySet set, const KeyTile &tile) {
+  auto at = [&](Value place) { return v.narrow(positionAt(place)); };
+  Value lastRow = v.add(v.add(rows.row, rows.rows), -1);
+  shed::PairArithmetic a(v.b, v.i32());
+  return set.keepsSome(
+      a, {at(placeOfRow(rows.row)), a.add(at(placeOfRow(lastRow)), 1)},
+      {at(placeOf(tile, v.constant(0))),
+       a.add(at(placeOf(tile, v.add(tile.count, -1))), 1)});
+}
+
+void KernelLowering::lowerTile(shed::ForKeysOp loop, KeyTile &tile) {
+  const bool tiles = dot == shed::DotKind::Tiles;
+  if (tiles && selects)
+    packShortKeys(tile);
+  // What depends on keys alone is done once for all panels.
+  SmallVector<Operation *> panelOps;
+  for (Operation &op : loop.getBody().front()) {
+    v.b.setLoc(op.getLoc());
+    if (!isa<shed::LoadKeysOp, shed::LoadValuesOp>(op))
+      panelOps.push_back(&op);
+    else if (tiles)
+      continue; // Packed by now.
+    else if (isa<shed::LoadKeysOp>(op))
+      loadKeys(tile);
+    else
+      loadValues(tile);
+  }
+  lowerPanelOps(panelOps, tile);
+  if (tiles && !selects)
+    packAheadRest(tile);
 }
 
 void KernelLowering::lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile) {

@@ -95,6 +95,8 @@ private:
   void lowerQueries(shed::ForQueriesOp loop);
   void lowerBody(Block &body);
   void lowerKeys(shed::ForKeysOp loop);
+  void lowerTile(shed::ForKeysOp loop, KeyTile &tile);
+  Value keepsSome(shed::KeySet set, const KeyTile &tile);
   void lowerPanelOps(ArrayRef<Operation *> ops, KeyTile &tile);
   void setRows(Value row, Value end);
   Value field(Type type, size_t offset);

@@ -231,6 +231,8 @@ LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
   };
   if (!isa<shed::KeySet>(loop.getOver()))
     return refuse("kernels of attention have no second span");
+  if (cast<shed::KeySet>(loop.getOver()).isSparse())
+    return refuse("it would leave out most tiles");
   if (llvm::any_of(loop.getSkip(), shed::entriesOf))
     return refuse("it skips the keys of a list");
   if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))

@@ -265,7 +265,7 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   if (rule.cluster > 1)
     return false;
   if (goesByRange(over))
-    return true;
+    return !cast<KeySet>(over).isSparse();
   std::optional<KeyEntries> entries = entriesOf(over);
   if (!entries || !rule.dividesRows(kernel.getRowsInStep()))
     return false;

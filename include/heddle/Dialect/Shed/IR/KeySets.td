@@ -62,6 +62,16 @@ def Shed_KeySet : AttrInterface<"KeySet"> {
              "::mlir::Value":$key), "", [{
           llvm_unreachable("masked sets say which pairs they keep");
         }]>,
+    InterfaceMethod<[{
+        Whether rows at positions `rows` may have some of the keys at positions
+        `keys`, both [begin, end): i1. Null: they mostly do.
+      }],
+        "::mlir::Value", "keepsSome",
+        (ins "::mlir::shed::PairArithmetic &":$a,
+             "::mlir::shed::PositionRange":$rows,
+             "::mlir::shed::PositionRange":$keys), "", "return {};">,
+    InterfaceMethod<"Whether keepsSome() says no for most tiles.",
+        "bool", "isSparse", (ins), "", "return false;">,
   ];
 }
 

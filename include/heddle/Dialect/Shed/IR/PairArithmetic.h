@@ -37,13 +37,28 @@ public:
   Value add(Value x, int64_t y) { return y ? add(x, integer(y)) : x; }
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
   Value greatest(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
-  /// x % y for x >= 0 and y >= 1.
+  Value mul(Value x, int64_t y) {
+    return arith::MulIOp::create(b, x, integer(y));
+  }
+  Value either(Value x, Value y) { return arith::OrIOp::create(b, x, y); }
+  /// x ^ (x >> y), of which the sign is a bit.
+  Value mix(Value x, int64_t y) {
+    return arith::XOrIOp::create(b, x,
+                                 arith::ShRUIOp::create(b, x, integer(y)));
+  }
+  /// x / y and x % y for x >= 0, or x as a number without a sign, and y >= 1.
+  Value quotient(Value x, int64_t y) {
+    return arith::DivUIOp::create(b, x, integer(y));
+  }
   Value remainder(Value x, int64_t y) {
     return arith::RemUIOp::create(b, x, integer(y));
   }
   Value both(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
+  Value compare(Predicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, predicate, x, y);
+  }
   Value compare(Predicate predicate, Value x, int64_t y) {
-    return arith::CmpIOp::create(b, predicate, x, integer(y));
+    return compare(predicate, x, integer(y));
   }
 
 private:

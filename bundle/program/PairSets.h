@@ -57,6 +57,7 @@ struct Term {
   int64_t size = 0;
   int64_t selection = -1; ///< of a ListSet: index into Manifest::selections
   Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
+  int64_t dilation = 1;   ///< Window: positions between its keys
   bool operator==(const Term &) const = default;
 };
 
@@ -97,18 +98,34 @@ struct ListSet : EntrySet {
   static bool contains(const Term &, const Term &) { return false; }
 };
 
-/// Keys j with |i - j| <= size / 2 (integer division).
+/// Keys j = i + t dilation with |t| <= size / 2 (integer division).
+/// Source: Longformer's dilated sliding window.
 struct WindowSet {
   static constexpr std::string_view name = "window";
-  static constexpr std::array numbers = {SetNumber{"size", &Term::size}};
+  static constexpr std::array numbers = {SetNumber{"size", &Term::size},
+                                         SetNumber{.name = "dilation",
+                                                   .number = &Term::dilation,
+                                                   .named = true,
+                                                   .otherwise = 1}};
   static bool contains(const Term &term, const Term &other) {
-    return term.size / 2 >= other.size / 2;
+    const int64_t half = other.size / 2, steps = other.dilation / term.dilation;
+    return half == 0 || (other.dilation % term.dilation == 0 &&
+                         term.size / 2 >= half * steps);
   }
   static bool holds(const Term &term, int64_t query, int64_t key, int64_t) {
-    return std::abs(query - key) <= term.size / 2;
+    const int64_t distance = std::abs(query - key);
+    return distance % term.dilation == 0 &&
+           distance / term.dilation <= term.size / 2;
   }
   static KeyRun runs(const Term &term, int64_t query, int64_t from, int64_t) {
-    return {std::max(from, query - term.size / 2), query + term.size / 2 + 1};
+    const int64_t step = term.dilation, reach = term.size / 2 * step;
+    if (step == 1)
+      return {std::max(from, query - reach), query + reach + 1};
+    // The next key is a multiple of steps behind the first one.
+    const int64_t first = query - reach;
+    const int64_t key =
+        from <= first ? first : first + (from - first + step - 1) / step * step;
+    return {key, key <= query + reach ? key + 1 : key};
   }
 };
 

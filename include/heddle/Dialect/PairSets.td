@@ -16,6 +16,7 @@
 #ifndef HEDDLE_DIALECT_PAIRSETS_TD
 #define HEDDLE_DIALECT_PAIRSETS_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
 
 class PairSet<string aName, string aWord, dag someParameters,
@@ -30,22 +31,29 @@ class PairSet<string aName, string aWord, dag someParameters,
   list<string> methods = someMethods;
 }
 
-def WindowSet : PairSet<"Window", "window", (ins "int64_t":$size), [
+def WindowSet : PairSet<"Window", "window", (ins
+    "int64_t":$size, DefaultValuedParameter<"int64_t", "1">:$dilation), [
     "isUniform", "isShort", "getKeys", "getCommonKeys", "keeps"]> {
-  let summary = "keys near the query: |i - j| <= size / 2";
+  let summary = "keys near the query: |i - j| <= size / 2, or every few positions";
   let description = [{
     | form | meaning |
     |---|---|
     | `window(n)` | \|i - j\| <= n / 2, in integers: `window(4)` and `window(5)` are both two keys on either side |
+    | `window(n, dilation = d)` | as many keys, d positions apart: \|i - j\| <= d (n / 2), and d divides i - j |
 
     The division is an integer one: `window(5)` and `window(4)` are both the
-    query's own key and two on either side.
+    query's own key and two on either side. All rows of a tile together have
+    nearly all keys of the range, whatever the dilation: a kernel computes the
+    range, of which a row keeps its own.
 
     ```mlir
     %near = window(256)
+    %far = window(256, dilation = 4)
     ```
+
+    Source: Longformer, whose sliding window is dilated.
   }];
-  let format = "`<` $size `>`";
+  let format = "`<` $size (`,` `dilation` `=` $dilation^)? `>`";
 }
 
 def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [

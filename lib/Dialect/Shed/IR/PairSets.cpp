@@ -14,6 +14,9 @@
 
 #include "bundle/program/Manifest.h"
 
+#include "llvm/ADT/APInt.h"
+#include "llvm/ADT/bit.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -38,7 +41,7 @@ KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
   case Term::Kind::Blocks:
     return BlocksAttr::get(context, list, group);
   case Term::Kind::Window:
-    return WindowAttr::get(context, term.size);
+    return WindowAttr::get(context, term.size, term.dilation);
   case Term::Kind::Sinks:
     return SinksAttr::get(context, ::heddle::bundle::isShareOfSinks(term)
                                        ? ShapedType::kDynamic
@@ -59,40 +62,67 @@ Value PairArithmetic::integer(int64_t value) {
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Keys on either side. No sequence is as long as a window of 2^30 keys.
-static int64_t halfOf(WindowAttr window) {
-  return std::min<int64_t>(window.getSize() / 2, 1 << 29);
+/// How far keys are at most: some dilations. No sequence is as long as a window
+/// of 2^30 keys.
+static int64_t reachOf(WindowAttr window) {
+  const int64_t most = (int64_t(1) << 29) / window.getDilation();
+  return std::min(window.getSize() / 2, most) * window.getDilation();
 }
 
-LogicalResult WindowAttr::verify(EmitError emitError, int64_t size) {
+LogicalResult WindowAttr::verify(EmitError emitError, int64_t size,
+                                 int64_t dilation) {
   if (size < 0)
     return emitError() << "a window has a size of at least 0, not " << size;
+  if (dilation < 1 || dilation > ::heddle::bundle::maxCount)
+    return emitError() << "a window has a dilation from 1 to "
+                       << ::heddle::bundle::maxCount << ", not " << dilation;
   return success();
+}
+
+std::optional<Term> WindowAttr::getTerm() const {
+  return Term{
+      .kind = Term::Kind::Window, .size = getSize(), .dilation = getDilation()};
 }
 
 bool WindowAttr::isUniform() const { return false; }
 bool WindowAttr::isShort() const { return true; }
 
-std::optional<Term> WindowAttr::getTerm() const {
-  return Term{.kind = Term::Kind::Window, .size = getSize()};
-}
-
 PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
                                   Value last) const {
-  const int64_t half = halfOf(*this);
-  return {a.add(first, -half), a.add(last, half + 1)};
+  const int64_t reach = reachOf(*this);
+  return {a.add(first, -reach), a.add(last, reach + 1)};
 }
 
+/// With gaps no key is one of all rows.
 std::optional<PositionRange>
 WindowAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
+  if (getDilation() > 1)
+    return std::nullopt;
   return getKeys(a, last, first);
 }
 
-/// |i - j| <= h is one unsigned comparison: i + h - j <= 2h.
+/// |i - j| <= r is one unsigned comparison: i + r - j <= 2r. With gaps of
+/// d = 2^t u, u odd, it is one of (i + r - j) / d: times the inverse of u in
+/// words of 32 bits and rotated by t bits, multiples of d are divided by it,
+/// and every other number becomes one above them.
 Value WindowAttr::keeps(PairArithmetic &a, Value query, Value key) const {
-  const int64_t half = halfOf(*this);
-  return a.compare(PairArithmetic::Predicate::ule,
-                   a.sub(a.add(query, half), key), 2 * half);
+  const auto dilation = static_cast<uint32_t>(getDilation());
+  const int64_t reach = reachOf(*this);
+  const int twos = llvm::countr_zero(dilation);
+  const auto inverse = static_cast<int32_t>(
+      APInt(32, dilation >> twos).multiplicativeInverse().getZExtValue());
+  Value end = a.add(query, reach);
+  // Each factor for itself, since rows and keys have few numbers.
+  if (inverse != 1) {
+    end = a.mul(end, inverse);
+    key = a.mul(key, inverse);
+  }
+  Value steps = a.sub(end, key);
+  if (twos > 0)
+    steps = a.either(
+        a.quotient(steps, int64_t(1) << twos),
+        a.mul(steps, static_cast<int32_t>(uint32_t(1) << (32 - twos))));
+  return a.compare(PairArithmetic::Predicate::ule, steps, 2 * reach / dilation);
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,12 +52,20 @@ struct Manifest;
 /// One set of pairs (query, key); a union lists several. Numbers that a kind is
 /// not stated with are as they are here.
 struct Term {
-  enum class Kind { Columns, Blocks, Window, Sinks }; ///< as in Sets
+  enum class Kind {
+    Columns,
+    Blocks,
+    Window,
+    Sinks,
+    RandomBlocks
+  }; // as in Sets
   Kind kind = Kind::Window;
   int64_t size = 0;
   int64_t selection = -1; ///< of a ListSet: index into Manifest::selections
   Ratio share = {};       ///< Sinks: of the sequence; 0: `size` keys instead
   int64_t dilation = 1;   ///< Window: positions between its keys
+  int64_t oneIn = 0;      ///< RandomBlocks: blocks of which one is kept
+  int64_t seed = 0;       ///< RandomBlocks
   bool operator==(const Term &) const = default;
 };
 
@@ -154,6 +162,44 @@ struct SinksSet {
   }
 };
 
+/// Of every `oneIn` blocks of `size` positions one, drawn anew for each block
+/// of query positions: the same on every machine, in every head. Source:
+/// BigBird's random blocks. MurmurHash3's finalizer draws them.
+struct RandomBlocksSet {
+  static constexpr std::string_view name = "random_blocks";
+  static constexpr std::array numbers = {
+      SetNumber{.name = "one_in", .number = &Term::oneIn, .named = true},
+      SetNumber{.name = "size", .number = &Term::size, .named = true},
+      SetNumber{.name = "seed",
+                .number = &Term::seed,
+                .least = 0,
+                .named = true,
+                .otherwise = 0}};
+  static bool contains(const Term &, const Term &) { return false; }
+  /// The block among those of `strip` that is kept for a block of queries.
+  static int64_t drawn(const Term &term, int64_t block, int64_t strip) {
+    auto word = [](int64_t number) { return static_cast<uint32_t>(number); };
+    uint32_t x = word(term.seed) * 0x9e3779b9u + word(block) * 0x85ebca77u +
+                 word(strip) * 0xc2b2ae3du;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    return (x ^ x >> 16) % word(term.oneIn);
+  }
+  static bool holds(const Term &term, int64_t query, int64_t key, int64_t) {
+    const int64_t block = key / term.size;
+    return block % term.oneIn ==
+           drawn(term, query / term.size, block / term.oneIn);
+  }
+  static KeyRun runs(const Term &term, int64_t query, int64_t from, int64_t) {
+    for (int64_t strip = from / term.size / term.oneIn;; ++strip) {
+      const int64_t block =
+          strip * term.oneIn + drawn(term, query / term.size, strip);
+      if (const int64_t end = (block + 1) * term.size; from < end)
+        return {std::max(from, block * term.size), end};
+    }
+  }
+};
+
 /// The keys that a selection lists for the query's group.
 struct ColumnsSet : ListSet {
   static constexpr std::string_view name = "columns", groupName = "group";
@@ -185,7 +231,8 @@ struct BlocksSet : ListSet {
 };
 
 /// In the order of Term::Kind.
-using Sets = std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet>;
+using Sets =
+    std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet, RandomBlocksSet>;
 
 /// Calls `use` with the set of a term: the only place that goes by kinds.
 template <size_t kind = 0, typename Use>

@@ -78,6 +78,30 @@ def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [
   let format = "`<` custom<NumberOrTold>($size) `>`";
 }
 
-defvar pairSets = [WindowSet, SinksSet];
+def RandomBlocksSet : PairSet<"RandomBlocks", "random_blocks", (ins
+    "int64_t":$one_in, "int64_t":$size, "int64_t":$seed), [
+    "isUniform", "isSparse", "keeps", "keepsSome"]> {
+  let summary = "of every few blocks of keys one, drawn for each block of queries";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `random_blocks(one_in = m, size = b, seed = s)` | of each m blocks of b positions, from position 0 on, the one numbered h mod m; for query block u and the t-th m blocks h is MurmurHash3's finalizer of s 0x9e3779b9 + u 0x85ebca77 + t 0xc2b2ae3d, in words of 32 bits |
+
+    The same on every machine, in every step, layer and head; the seed is 0 if it
+    is not given. Tiles of keys without a block that is kept are left out where
+    the rows of a tile lie in one block. Beside others, as BigBird has it: with a
+    window and sinks.
+
+    ```mlir
+    %some = random_blocks(one_in = 16, size = 64, seed = 1)
+    ```
+
+    Source: BigBird, whose number of random blocks for a block of queries is
+    fixed; here it grows with the sequence.
+  }];
+  let format = "`<` struct(params) `>`";
+}
+
+defvar pairSets = [WindowSet, SinksSet, RandomBlocksSet];
 
 #endif // HEDDLE_DIALECT_PAIRSETS_TD

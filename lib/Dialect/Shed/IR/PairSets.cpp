@@ -46,6 +46,8 @@ KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
     return SinksAttr::get(context, ::heddle::bundle::isShareOfSinks(term)
                                        ? ShapedType::kDynamic
                                        : term.size);
+  case Term::Kind::RandomBlocks:
+    return RandomBlocksAttr::get(context, term.oneIn, term.size, term.seed);
   }
   llvm_unreachable("unknown set of pairs");
 }
@@ -148,6 +150,67 @@ PositionRange SinksAttr::getKeys(PairArithmetic &a, Value, Value) const {
     return {Value(), a.told()};
   return {Value(), a.integer(std::min<int64_t>(
                        getSize(), std::numeric_limits<int32_t>::max()))};
+}
+
+//===----------------------------------------------------------------------===//
+// Random blocks
+//===----------------------------------------------------------------------===//
+
+LogicalResult RandomBlocksAttr::verify(EmitError emitError, int64_t oneIn,
+                                       int64_t size, int64_t seed) {
+  for (auto [what, value, least] :
+       {std::tuple("one_in", oneIn, 1), {"size", size, 1}, {"seed", seed, 0}})
+    if (value < least || value > ::heddle::bundle::maxCount)
+      return emitError() << "random blocks have a " << what << " from " << least
+                         << " to " << ::heddle::bundle::maxCount << ", not "
+                         << value;
+  return success();
+}
+
+std::optional<Term> RandomBlocksAttr::getTerm() const {
+  return Term{.kind = Term::Kind::RandomBlocks,
+              .size = getSize(),
+              .oneIn = getOneIn(),
+              .seed = getSeed()};
+}
+
+bool RandomBlocksAttr::isUniform() const { return false; }
+bool RandomBlocksAttr::isSparse() const { return true; }
+
+/// Whether a block of keys is the one of its strip that is drawn, for a block
+/// of queries: bundle::RandomBlocksSet::drawn, in words of 32 bits.
+static Value isDrawn(RandomBlocksAttr set, PairArithmetic &a, Value queries,
+                     Value keys) {
+  auto word = [](uint32_t number) { return static_cast<int32_t>(number); };
+  Value strip = a.quotient(keys, set.getOneIn());
+  Value x =
+      a.add(a.mul(queries, word(0x85ebca77u)), a.mul(strip, word(0xc2b2ae3du)));
+  x = a.add(x, word(static_cast<uint32_t>(set.getSeed()) * 0x9e3779b9u));
+  x = a.mul(a.mix(x, 16), word(0x85ebca6bu));
+  x = a.mul(a.mix(x, 13), word(0xc2b2ae35u));
+  return a.compare(PairArithmetic::Predicate::eq,
+                   a.remainder(a.mix(x, 16), set.getOneIn()),
+                   a.remainder(keys, set.getOneIn()));
+}
+
+Value RandomBlocksAttr::keeps(PairArithmetic &a, Value query, Value key) const {
+  return isDrawn(*this, a, a.quotient(query, getSize()),
+                 a.quotient(key, getSize()));
+}
+
+/// Rows of one block and keys of at most two ask for each of these; there is no
+/// saying for more.
+Value RandomBlocksAttr::keepsSome(PairArithmetic &a, PositionRange rows,
+                                  PositionRange keys) const {
+  using Predicate = PairArithmetic::Predicate;
+  Value queries = a.quotient(rows.begin, getSize());
+  Value first = a.quotient(keys.begin, getSize());
+  Value last = a.quotient(a.add(keys.end, -1), getSize());
+  Value many = a.either(a.compare(Predicate::ne, queries,
+                                  a.quotient(a.add(rows.end, -1), getSize())),
+                        a.compare(Predicate::ugt, a.sub(last, first), 1));
+  return a.either(many, a.either(isDrawn(*this, a, queries, first),
+                                 isDrawn(*this, a, queries, last)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,7 +36,10 @@
 //   Attention: grid (most tiles of any sequence, query heads, sequences). A
 //     block does the rows of tile x of head y (AttentionArgs says which these
 //     are); one whose tile has none returns. Where the record says that blocks
-//     run in clusters, x is rounded up to whole ones.
+//     run in clusters, x is rounded up to whole ones. Where it says that they
+//     are persistent: grid (g, 1, sequences) with any g, in whole clusters;
+//     they share out the tiles, all of head 0 first, and what a row gets does
+//     not depend on g.
 //   Select: grid (g, 1, sequences) with any g. Blocks share out the heads *
 //     groups lists, all groups of head 0 first; what a list says does not
 //     depend on g.
@@ -109,11 +112,14 @@ struct IndexList {
 /// tiles of them in bulk: tensor maps as its driver encodes them. Each tells of
 /// a matrix of n rows and kv_heads x head_dim columns, in boxes of 64 columns
 /// (128 bytes, with the 128-byte swizzle) and as many rows as the kernel's
-/// record says; behind row n - 1 all is zero.
+/// record says; behind row n - 1 all is zero. `query` likewise: `rows` rows and
+/// query_heads x head_dim columns, in boxes of the record's query rows; read by
+/// persistent kernels alone.
 /// Source: CUDA Driver API, tensor map object management.
 struct TileMaps {
   alignas(64) unsigned char key[128];
   alignas(64) unsigned char value[128];
+  alignas(64) unsigned char query[128];
 };
 
 /// Attention of some rows of one sequence over its visible keys:

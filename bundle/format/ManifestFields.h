@@ -140,6 +140,8 @@ template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
     v("all_rows", x.allRows);
   if (v.has("least_keys", x.leastKeys > 0))
     v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
+  if (v.has("persistent", x.persistent))
+    v("persistent", x.persistent);
 }
 
 template <typename V> void fields(V &v, In<V, Kernel> &x) {

@@ -238,6 +238,9 @@ struct KernelVariant {
   /// of their rows, and no others; it stands beside a variant for any.
   /// Attention and Cuda only.
   int64_t leastKeys = 0;
+  /// Whether its blocks go on to further tasks, so that a grid has no more of
+  /// them than the device holds at once. Attention and Cuda only.
+  bool persistent = false;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of

@@ -177,6 +177,10 @@ void checkForms(Problem &in, const Target &target, const Kernel &kernel,
   if (variant.leastKeys && one)
     in.fail(path + ".least_keys",
             "only attention on a GPU has a form for long sequences");
+  if (variant.persistent && one)
+    in.fail(path + ".persistent",
+            "only attention on a GPU has blocks that go on to further tasks, "
+            "expected false");
   if (variant.leastKeys && variant.allRows)
     in.fail(path + ".least_keys", "a form for all rows has no least_keys");
 }

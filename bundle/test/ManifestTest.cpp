@@ -125,6 +125,7 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   EXPECT_FALSE(manifest->kernels[0].variants[1].allRows);
   EXPECT_EQ(manifest->kernels[0].variants[2].symbol, "dense_lse_bf16_d64_all");
   EXPECT_TRUE(manifest->kernels[0].variants[2].allRows);
+  EXPECT_FALSE(manifest->kernels[0].variants[2].persistent);
   EXPECT_EQ(manifest->kernels[0].variants[3].symbol, "dense_lse_bf16_d64_long");
   EXPECT_EQ(manifest->kernels[0].variants[3].leastKeys, 8192);
   ASSERT_EQ(manifest->kernels[1].variants.size(), 3u);
@@ -410,6 +411,17 @@ void refusesEveryMissingAndUnknownField(const Manifest &manifest) {
   EXPECT_GT(objects, 25);
 }
 
+/// Said where it is so: bundles without the field stay as they were.
+TEST(Manifest, PersistentKernels) {
+  Manifest manifest = testCudaManifest();
+  EXPECT_EQ(toJson(manifest).find("persistent"), std::string::npos);
+  manifest.kernels[0].variants[2].persistent = true;
+  auto read = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->kernels[0].variants[2].persistent);
+  EXPECT_FALSE(read->kernels[0].variants[1].persistent);
+}
+
 TEST(Manifest, RefusesEveryMissingAndUnknownField) {
   refusesEveryMissingAndUnknownField(testCudaManifest());
   refusesEveryMissingAndUnknownField(testRowsManifest());
@@ -613,6 +625,9 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                  json["kernels"][0]["variants"][0]["symbol"] =
                      "dense_lse_f32_d64_long",
                  "kernels[0].variants[0].least_keys: only attention on a GPU");
+  EXPECT_REFUSED(
+      json["kernels"][0]["variants"][0]["persistent"] = true,
+      "kernels[0].variants[0].persistent: only attention on a GPU has blocks");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][2]["least_keys"] = 7,
                       "a form for all rows has no least_keys");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][3]["least_keys"] = 0,

@@ -70,7 +70,7 @@ void visit(Record &record, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
 {
   auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared, mapRows,
-         cluster, leastKeys] = record;
+         cluster, leastKeys, persistent] = record;
   field(symbol);
   field(queryRows);
   field(scratch);
@@ -80,6 +80,7 @@ void visit(Record &record, Visitor &field)
   field(mapRows);
   field(cluster);
   field(leastKeys);
+  field(persistent);
 }
 
 template <typename Section, typename Visitor>

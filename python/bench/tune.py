@@ -71,18 +71,21 @@ def schedule_of(over, keep):
     return SPARSE_SCHEDULE.format(what=what)
 
 
-def tilings(dtype, head_dim, over="all", copies=COPIES):
+def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,)):
     """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
-    and whose tiles divide the blocks."""
+    and whose tiles divide the blocks. Of `query_stages`, 0 is a grid with a block for each tile of
+    rows, the one that lists which heads share have."""
     kind, _, group = over.partition("/")
     if kind == "scores":
         yield from score_tilings(dtype, head_dim, int(group))
         return
-    for (consumers, blocks), keys, stages, parts in itertools.product(
-            REGISTERS, (64, 80, 96, 112, 128, 160, 176, 192), (2, 3, 4), (1, 2, 4)):
-        rows = 64 * consumers + 2 * stages * keys
+    for (consumers, blocks), keys, stages, parts, queries in itertools.product(
+            REGISTERS, (64, 80, 96, 112, 128, 160, 176, 192), (2, 3, 4), (1, 2, 4), query_stages):
+        rows = 64 * consumers * max(queries, 1) + 2 * stages * keys
         room = (SHARED_BYTES + 1024) // blocks - 1024
-        if keys % (16 * parts) or rows * head_dim * 2 + 16 * stages * 2 + 1024 > room:
+        if keys % (16 * parts) or rows * head_dim * 2 + 16 * (stages * 2 + queries) > room:
+            continue
+        if kind == "shared" and queries:
             continue
         if kind in ("all", "range", "shared"):
             if consumers == 1:
@@ -101,7 +104,8 @@ def tilings(dtype, head_dim, over="all", copies=COPIES):
                        consumer_registers=consumer,
                        **({} if kind == "all" else dict(over="list", shared=True) if kind == "shared"
                           else {"over": kind}),
-                       **({} if blocks == 1 else {"blocks": blocks}), **COPIES[choice])
+                       **({} if blocks == 1 else {"blocks": blocks}), **COPIES[choice],
+                       **({"query_stages": queries} if queries else {}))
 
 
 def score_tilings(dtype, head_dim, group):
@@ -118,7 +122,8 @@ def score_tilings(dtype, head_dim, group):
 def name_of(tiling):
     return "{consumers}x{keys}_s{stages}_p{parts}".format(**tiling) + (
         "_b{blocks}".format(**tiling) if "blocks" in tiling else "") + (
-        "_tma" if "copies" in tiling else "") + str(tiling.get("cluster", ""))
+        "_tma" if "copies" in tiling else "") + str(tiling.get("cluster", "")) + (
+        "_q{query_stages}".format(**tiling) if "query_stages" in tiling else "")
 
 
 def folder_of(args, dtype, head_dim, over):
@@ -151,7 +156,8 @@ def compile_all(args):
         with ThreadPoolExecutor(args.jobs) as pool:
             made = pool.map(lambda tiling: compile_one(args.heddlec, folder, name_of(tiling), dtype,
                                                        head_dim, [tiling]),
-                            tilings(dtype, head_dim, over, args.copies.split(",")))
+                            tilings(dtype, head_dim, over, args.copies.split(","),
+                                    [int(n) for n in args.query_stages.split(",")]))
         print(f"{folder}: {sum(made)} tilings and the portable form")
 
 
@@ -204,6 +210,9 @@ def main():
             command.add_argument("--jobs", type=int, default=2)
             command.add_argument("--copies", default=",".join(COPIES),
                                  help="who brings tiles: %(default)s")
+            command.add_argument("--query-stages", default="0,2",
+                                 help="of queries that are brought ahead by blocks that go on to further "
+                                 "rows; 0: a block for each tile of rows (default: %(default)s)")
             command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")
             continue
         command.add_argument("--heddle-bench", required=True)

@@ -105,6 +105,9 @@ class Bench(unittest.TestCase):
         self.assertEqual(of["list/32"], [])
         self.assertEqual({(t["consumers"], t["over"], t["shared"]) for t in of["shared/32"]},
                          {(2, "list", True), (3, "list", True)})
+        for over, stages in (("all", {None, 2}), ("shared/32", {None})):
+            self.assertEqual({t.get("query_stages") for t in tune.tilings(
+                "bf16", 128, over, query_stages=(0, 2))}, stages)
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
         self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))

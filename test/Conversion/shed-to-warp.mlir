@@ -7,7 +7,8 @@
 // CHECK-LABEL: llvm.func @dense
 // CHECK-SAME: heddle.query_rows = 192
 // CHECK-SAME: warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>
-// CHECK: %[[Q:.*]] = warp.load {{.*}} negated{{.*}} : <1>, <64, 128, bf16>
+// CHECK: %[[Q:.*]] = warp.load {{.*}} : <1>, <64, 128, bf16>
+// CHECK: warp.negate %[[Q]] if
 // CHECK: scf.for
 // CHECK-DAG: %[[K:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
 // CHECK-DAG: %[[V:.*]] = warp.load {{.*}} : <1>, <128, 128, bf16>
@@ -49,7 +50,8 @@ shed.kernel @dense attention element(bf16) head_dim(128) writes_lse tiling(#shed
 
 // One part: all products with the values follow all exponentials.
 // CHECK-LABEL: llvm.func @one_part
-// CHECK: warp.load {{.*}} negated
+// CHECK: %[[Q:.*]] = warp.load
+// CHECK: warp.negate %[[Q]] if
 // CHECK: scf.for
 // CHECK: %[[K:.*]] = warp.load {{.*}} : <1>, <64, 64, f16>
 // CHECK: %[[V:.*]] = warp.load {{.*}} : <1>, <64, 64, f16>
@@ -235,6 +237,23 @@ shed.kernel @shared_by_96_rows attention element(bf16) head_dim(128) shared_list
 
 // -----
 
+// expected-error @+1 {{has no form for warpgroups: heads share lists, which leaves some without work, and blocks are to go on to further rows with all}}
+shed.kernel @shared_and_persistent attention element(bf16) head_dim(128) shared_lists encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160, query_stages = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 32> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // Eight blocks divide the keys of 64 rows among them. Each runs its share of the
 // tiles, puts its sums where its tiles lay, and the first four finish 32 columns.
 // CHECK-LABEL: llvm.func @shares
@@ -314,11 +333,48 @@ shed.kernel @wide attention element(f32) head_dim(128) tiling(#shed.wgmma_tiling
 // CHECK-SAME: heddle.map_rows = 128
 // CHECK-SAME: cluster = 2>
 // CHECK: arith.andi %{{.*}}, %{{.*}}-2
-// CHECK: warp.load {{.*}} negated
+// CHECK: %[[Q:.*]] = warp.load
+// CHECK: warp.negate %[[Q]] if
 // CHECK: scf.for
 // CHECK: warp.load {{.*}} map(%{{.*}}[%[[COLUMN:.*]] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
 // CHECK: warp.load {{.*}} map(%{{.*}}[%[[COLUMN]] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
 shed.kernel @fetched attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160, tma = true, cluster = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// A block goes on to further tiles of rows: an outer loop takes turns, of all heads
+// and tiles. It loads the queries of all of the block's warpgroups, by a map of
+// their own; each multiplies its rows. Blocks of a cluster take neighbouring tiles,
+// and count by their cluster's number.
+// CHECK-LABEL: llvm.func @persistent
+// CHECK-SAME: heddle.persistent = 1
+// CHECK-SAME: cluster = 2, turn_stages = 2>
+// CHECK-DAG: %[[TASK:.*]] = nvvm.read.ptx.sreg.clusterid.x
+// CHECK-DAG: %[[STEP:.*]] = nvvm.read.ptx.sreg.nclusterid.x
+// CHECK: scf.for %[[TURN:[a-z0-9]+]] =
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[TURN]], %[[STEP]]
+// CHECK: %[[OWN:.*]] = arith.addi %[[TASK]], %[[BEFORE]]
+// CHECK: %[[HEAD:.*]] = arith.divui %[[OWN]],
+// CHECK: %[[GROUP:.*]] = warp.warpgroup
+// CHECK: %[[FROM:.*]] = arith.shli %[[GROUP]],
+// CHECK: %[[Q:.*]] = warp.load {{.*}} map({{.*}}) : <1>, <192, 128, bf16>
+// CHECK: warp.negate %[[Q]] from %[[FROM]] if
+// CHECK: scf.for
+// CHECK: warp.multiply %[[Q]] from %[[FROM]], %{{.*}} transposed
+// CHECK: warp.store
+shed.kernel @persistent attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160, tma = true, cluster = 2, query_stages = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
@@ -388,7 +444,7 @@ shed.kernel @shared_blocks attention element(bf16) head_dim(128) tiling(#shed.wg
 // CHECK: %[[PARTS:.*]] = warp.reduce add %[[WEIGHTS]]
 // CHECK: warp.combine add %[[PARTS]]
 // CHECK: warp.store_column
-// CHECK: warp.multiply %[[K]] from 64, %[[Q]] transposed
+// CHECK: warp.multiply %[[K]] from %c64{{.*}}, %[[Q]] transposed
 // CHECK: warp.store_column
 // CHECK: warp.meet
 // CHECK: warp.space

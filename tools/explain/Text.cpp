@@ -241,7 +241,8 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
           (variant.cluster > 1
                ? "clusters of " + std::to_string(variant.cluster) + ", "
                : "") +
-          "scratch " + bytesText(variant.scratchBytes);
+          (variant.persistent ? "a grid that stays, " : "") + "scratch " +
+          bytesText(variant.scratchBytes);
   if (variant.scratchBytesPerKey)
     text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
   return text + ", " + variant.symbol + "\n";

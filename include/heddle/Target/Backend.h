@@ -39,7 +39,8 @@ struct KernelRecord {
   int64_t sharedBytes = 0;
   int64_t mapRows = 0; ///< bundle::KernelVariant::mapRows
   int64_t cluster = 1;
-  int64_t leastKeys = 0; ///< bundle::KernelVariant::leastKeys
+  int64_t leastKeys = 0;  ///< bundle::KernelVariant::leastKeys
+  int64_t persistent = 0; ///< 1: bundle::KernelVariant::persistent
 };
 
 /// One section of a bundle with a target's code.

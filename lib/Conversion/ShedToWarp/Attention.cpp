@@ -34,6 +34,10 @@ LogicalResult AttentionWriter::run() {
            << "has no form for warpgroups: heads share lists for groups of "
            << kernel.getRowsInStep()
            << " rows; they are to be 16, 32 or a multiple of 64";
+  if (kernel.getSharedLists() && isPersistent())
+    return kernel.emitOpError(
+        "has no form for warpgroups: heads share lists, which leaves some "
+        "without work, and blocks are to go on to further rows with all");
   EntryFacts facts;
   // So many of a cluster's rows for each of its blocks.
   facts.queryRows = taskRows / tiling.getKeyShares();
@@ -43,58 +47,92 @@ LogicalResult AttentionWriter::run() {
   args =
       v.at(arguments[0], v.mul(v.widenUnsigned(v.blockId(NVVMBuilder::Axis::Z)),
                                int64_t(sizeof(abi::AttentionArgs))));
-  findRows();
   loadArguments();
+  if (failed(isPersistent() ? writeTasks() : writeTile(Value(), Value())))
+    return failure();
+  v.closeEntry();
+  return success();
+}
+
+/// What all tiles of a sequence have in common.
+void AttentionWriter::loadArguments() {
+  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+  auto stride = [&](size_t offset) { return v.mul(field(v.i64(), offset), 2); };
+  n = word(offsetof(abi::AttentionArgs, n));
+  rows = word(offsetof(abi::AttentionArgs, rows));
+  if (tiling.getTma()) {
+    Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
+    keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
+    valueMap = v.at(maps, int64_t(offsetof(abi::TileMaps, value)));
+    if (isPersistent())
+      queryMap = v.at(maps, int64_t(offsetof(abi::TileMaps, query)));
+  }
+  queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
+  keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
+  valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
+  outputStride = stride(offsetof(abi::AttentionArgs, outputStride));
+  Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
+  negative = v.compare(CmpFPredicate::OLT, scale, v.real(0.0f));
+  Value magnitude = v.select(negative, v.negf(scale), scale);
+  // Not quite zero: zero times a masked logit would be NaN.
+  factor = v.maxf(v.mulf(magnitude, v.real(1.44269504088896341f)),
+                  v.real(std::numeric_limits<float>::min()));
+}
+
+/// Blocks share out the tiles of rows of all heads, turn by turn, those of a
+/// head one after the other, so that its keys stay in the cache. What a tile's
+/// rows get does not depend on how many blocks there are. Blocks of a cluster
+/// take neighbouring tiles of one head.
+LogicalResult AttentionWriter::writeTasks() {
+  const bool clustered = tiling.getCluster() > 1;
+  const int64_t together = taskRows * tiling.getCluster();
+  Value block = clustered ? v.clusterId() : v.blockId(NVVMBuilder::Axis::X);
+  Value step = clustered ? v.clusters() : v.gridSize(NVVMBuilder::Axis::X);
+  Value heads = field(v.i32(), offsetof(abi::AttentionArgs, heads));
+  Value ofHead =
+      v.quotient(v.add(kernel.hasLists() ? n : rows, together - 1), together);
+  Value left = v.greatest(v.sub(v.mul(heads, ofHead), block), v.word(0));
+  Value turns = v.quotient(v.add(left, v.add(step, -1)), step);
+  LogicalResult good = success();
+  v.loop(v.word(0), turns, 1, [&](Value turn) {
+    Value own = v.add(block, v.mul(turn, step));
+    listRow = head = v.quotient(own, ofHead);
+    Value first = v.mul(v.sub(own, v.mul(head, ofHead)), tiling.getCluster());
+    good = writeTile(first, clustered ? v.both(v.blockId(NVVMBuilder::Axis::X),
+                                               tiling.getCluster() - 1)
+                                      : Value());
+  });
+  return good;
+}
+
+/// Of the rows of this block's tile. A persistent one's is number `which`, if
+/// not 0, of its cluster's, which begin at tile `first`.
+LogicalResult AttentionWriter::writeTile(Value first, Value which) {
+  task = which ? v.add(first, which) : first;
+  if (!isPersistent()) {
+    task = v.blockId(NVVMBuilder::Axis::X);
+    listRow = head = v.blockId(NVVMBuilder::Axis::Y);
+    if (kernel.getSharedLists())
+      findTask();
+    if (tiling.getKeyShares() > 1) {
+      share = v.remainder(task, tiling.getKeyShares());
+      task = v.quotient(task, tiling.getKeyShares());
+    }
+  }
+  findRows();
+  clusterRows = {taskRow, taskEnd};
+  if (which) {
+    Value row = v.mul(first, taskRows);
+    clusterRows = {row,
+                   v.least(v.add(row, taskRows * tiling.getCluster()), rows)};
+  }
+  findHead();
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
     if (failed(lower(op)))
       return failure();
   }
-  v.closeEntry();
   return success();
-}
-
-/// Returns from the kernel where the tile has no rows.
-void AttentionWriter::findRows() {
-  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
-  n = word(offsetof(abi::AttentionArgs, n));
-  rows = word(offsetof(abi::AttentionArgs, rows));
-  task = v.blockId(NVVMBuilder::Axis::X);
-  listRow = head = v.blockId(NVVMBuilder::Axis::Y);
-  if (kernel.getSharedLists())
-    findTask();
-  if (tiling.getKeyShares() > 1) {
-    share = v.remainder(task, tiling.getKeyShares());
-    task = v.quotient(task, tiling.getKeyShares());
-  }
-  tileStart = v.mul(task, taskRows);
-  taskRow = tileStart;
-  Value end = rows;
-  if (kernel.hasLists()) {
-    // No tile lies behind the last place.
-    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
-    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
-    Values range = v.choose(
-        v.isNull(firstRow), {v.i32(), v.i32()},
-        [&]() -> Values { return {tileStart, rows}; },
-        [&]() -> Values {
-          Value first = v.at(firstRow, v.mul(task, 4));
-          return {v.loadConstant(v.i32(), first, 4),
-                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
-        });
-    taskRow = range[0];
-    end = range[1];
-  }
-  // Blocks of a cluster bring each other's tiles, so all of them stay if one
-  // has rows.
-  Value firstOfCluster =
-      tiling.getCluster() > 1
-          ? v.mul(v.both(task, -tiling.getCluster()), taskRows)
-          : taskRow;
-  v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
-  taskEnd = v.least(v.add(taskRow, taskRows), end);
-  if (active)
-    warp::ActiveOp::create(v.b, active);
 }
 
 /// Gives the blocks of a row of heads that share lists their tasks, one after
@@ -127,30 +165,73 @@ void AttentionWriter::findTask() {
   active = v.sub(bound(v.add(part, 1)), firstTile);
 }
 
-void AttentionWriter::loadArguments() {
-  Type i64 = v.i64();
-  Value first = sharers ? v.mul(listRow, sharers) : head;
+/// Returns from the kernel where the tile has no rows, unless its block goes on
+/// to others.
+void AttentionWriter::findRows() {
+  tileStart = v.mul(task, taskRows);
+  taskRow = tileStart;
+  Value end = rows;
+  if (kernel.hasLists()) {
+    // No tile lies behind the last place.
+    if (!isPersistent())
+      v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
+    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
+    Values range = v.choose(
+        v.isNull(firstRow), {v.i32(), v.i32()},
+        [&]() -> Values { return {tileStart, rows}; },
+        [&]() -> Values {
+          Value first = v.at(firstRow, v.mul(task, 4));
+          return {v.loadConstant(v.i32(), first, 4),
+                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
+        });
+    taskRow = range[0];
+    end = range[1];
+  }
+  if (isPersistent()) {
+    // Blocks of a cluster, which has no lists, bring each other's tiles.
+    if (kernel.hasLists())
+      hasRows = v.compare(CmpIPredicate::slt, taskRow, end);
+  } else {
+    // Blocks of a cluster bring each other's tiles, so all of them stay if one
+    // has rows.
+    Value firstOfCluster =
+        tiling.getCluster() > 1
+            ? v.mul(v.both(task, -tiling.getCluster()), taskRows)
+            : taskRow;
+    v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
+  }
+  taskEnd = v.least(v.add(taskRow, taskRows), end);
+  if (active)
+    warp::ActiveOp::create(v.b, active);
+}
+
+/// The keys' head, the rows of this warpgroup, and of which heads they are.
+void AttentionWriter::findHead() {
   Value kvHead = v.quotient(
-      first, v.narrow(field(i64, offsetof(abi::AttentionArgs, kvGroup))));
-  auto stride = [&](size_t offset) { return v.mul(field(i64, offset), 2); };
+      sharers ? v.mul(listRow, sharers) : head,
+      v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, kvGroup))));
   keyBase = ofHead(offsetof(abi::AttentionArgs, key), kvHead);
   valueBase = ofHead(offsetof(abi::AttentionArgs, value), kvHead);
-  if (tiling.getTma()) {
-    Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
-    keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
-    valueMap = v.at(maps, int64_t(offsetof(abi::TileMaps, value)));
+  if (tiling.getTma())
     kvColumn = v.mul(kvHead, channels);
+  Value own = warp::WarpgroupOp::create(v.b);
+  Value before = v.mul(own, warp::warpgroupRows);
+  firstRow = v.add(taskRow, before);
+  if (isPersistent())
+    queryFrom = before;
+  if (sharers) {
+    Value row = v.mul(v.add(firstTile, own), warp::warpgroupRows);
+    Value which = v.quotient(row, taskRows);
+    firstRow = v.add(taskRow, v.remainder(row, taskRows));
+    head = v.add(v.mul(listRow, sharers), which);
+    if (hasBatch())
+      batch = v.sub(sharers, which);
   }
-  queryStride = stride(offsetof(abi::AttentionArgs, queryStride));
-  keyStride = stride(offsetof(abi::AttentionArgs, keyStride));
-  valueStride = stride(offsetof(abi::AttentionArgs, valueStride));
-  outputStride = stride(offsetof(abi::AttentionArgs, outputStride));
-  Value scale = field(v.f32(), offsetof(abi::AttentionArgs, scale));
-  negative = v.compare(CmpFPredicate::OLT, scale, v.real(0.0f));
-  Value magnitude = v.select(negative, v.negf(scale), scale);
-  // Not quite zero: zero times a masked logit would be NaN.
-  factor = v.maxf(v.mulf(magnitude, v.real(1.44269504088896341f)),
-                  v.real(std::numeric_limits<float>::min()));
+  queryBase = ofHead(offsetof(abi::AttentionArgs, query), head);
+  outputBase = ofHead(offsetof(abi::AttentionArgs, output), head);
+  if (kernel.getWritesLse())
+    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
+                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
 }
 
 /// Where the matrix of head `which` (i32) begins.
@@ -159,32 +240,17 @@ Value AttentionWriter::ofHead(size_t offset, Value which) {
               v.mul(v.widenUnsigned(which), channels * 2));
 }
 
-/// The rows of this warpgroup, and of which heads they are.
-void AttentionWriter::findHead() {
-  Value own = warp::WarpgroupOp::create(v.b);
-  firstRow = v.add(taskRow, v.mul(own, warp::warpgroupRows));
-  if (sharers) {
-    Value row = v.mul(v.add(firstTile, own), warp::warpgroupRows);
-    Value before = v.quotient(row, taskRows);
-    firstRow = v.add(taskRow, v.remainder(row, taskRows));
-    head = v.add(v.mul(listRow, sharers), before);
-    if (hasBatch())
-      batch = v.sub(sharers, before);
-  }
-  outputBase = ofHead(offsetof(abi::AttentionArgs, output), head);
-  if (kernel.getWritesLse())
-    lseBase = v.at(field(v.global(), offsetof(abi::AttentionArgs, lse)),
-                   v.mul(v.mul(v.widen(head), v.widen(rows)), 4));
-}
-
+/// A warpgroup loads its own, or the producer brings those of all.
 Value AttentionWriter::loadQueries() {
-  return warp::LoadOp::create(
-      v.b,
-      warp::TileType::get(kernel.getContext(), warp::warpgroupRows, channels,
-                          element),
-      ofHead(offsetof(abi::AttentionArgs, query), head), firstRow, queryStride,
-      taskEnd, Value(), negative, Value(), Value(), IntegerAttr(), batch,
-      batchStride(v.constant(channels * 2)), batchRows());
+  const int64_t held =
+      isPersistent() ? tiling.getQueryRows() : warp::warpgroupRows;
+  Value tile = warp::LoadOp::create(
+      v.b, warp::TileType::get(kernel.getContext(), held, channels, element),
+      queryBase, isPersistent() ? taskRow : firstRow, queryStride, taskEnd,
+      Value(), queryMap, queryMap ? v.mul(head, channels) : Value(),
+      IntegerAttr(), batch, batchStride(v.constant(channels * 2)), batchRows());
+  warp::NegateOp::create(v.b, tile, queryFrom, negative);
+  return tile;
 }
 
 Value AttentionWriter::loadKeys(Value base, Value stride, Value map,
@@ -195,14 +261,13 @@ Value AttentionWriter::loadKeys(Value base, Value stride, Value map,
       v.b,
       warp::TileType::get(kernel.getContext(), tiling.getKeys(), channels,
                           element),
-      base, keys.first, stride, keys.end, keys.rows, Value(), map,
+      base, keys.first, stride, keys.end, keys.rows, map,
       map ? kvColumn : Value(), IntegerAttr(), Value(), Value(), IntegerAttr());
 }
 
 LogicalResult AttentionWriter::lower(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](shed::LoadQueriesOp load) {
-        findHead();
         tiles[load.getResult()] = loadQueries();
         findRowKeys();
         return success();
@@ -235,9 +300,11 @@ LogicalResult AttentionWriter::verifyForm(shed::ForKeysOp loop) {
     return refuse("it would leave out most tiles");
   if (llvm::any_of(loop.getSkip(), shed::entriesOf))
     return refuse("it skips the keys of a list");
-  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()))
-    return refuse("blocks of a cluster share tiles of all keys alone");
   std::optional<shed::KeyEntries> entries = shed::entriesOf(loop.getOver());
+  if (tiling.getCluster() > 1 && !isa<shed::AllAttr>(loop.getOver()) &&
+      (entries || !isPersistent()))
+    return refuse("blocks of a cluster share tiles of all keys alone, or of "
+                  "ranges where they are persistent");
   if (!entries)
     return success();
   if (entries->blockKeys % tiling.getKeys())
@@ -258,6 +325,8 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
   RunningSoftmax init = states.at(loop.getInit());
   bool good = true;
   KeyPass pass = keyPass(loop);
+  if (hasRows)
+    pass.tiles = v.select(hasRows, pass.tiles, v.word(0));
   Value first;
   if (share) {
     // Shares differ by a tile at most.
@@ -273,13 +342,29 @@ LogicalResult AttentionWriter::lowerKeys(shed::ForKeysOp loop) {
         Block &body = loop.getBody().front();
         states[body.getArgument(1)] = {carried[0], carried[1], carried[2]};
         TileKeys keys = keysOf(pass, first ? v.add(tile, first) : tile);
-        for (Operation &op : body.without_terminator())
-          good &= succeeded(lowerInTile(op, pass, keys));
-        if (!good)
-          return Values(carried);
-        RunningSoftmax next =
-            states.at(cast<shed::YieldOp>(body.getTerminator()).getValue());
-        return {next.context, next.maximum, next.sum};
+        auto lower = [&](bool loads) {
+          for (Operation &op : body.without_terminator())
+            if (isa<shed::LoadKeysOp, shed::LoadValuesOp>(op) == loads)
+              good &= succeeded(lowerInTile(op, pass, keys));
+        };
+        auto compute = [&]() -> Values {
+          lower(/*loads=*/false);
+          if (!good)
+            return Values(carried);
+          RunningSoftmax next =
+              states.at(cast<shed::YieldOp>(body.getTerminator()).getValue());
+          return {next.context, next.maximum, next.sum};
+        };
+        lower(/*loads=*/true);
+        if (pass.over.isUniform() || taskRows == rowsTogether())
+          return compute();
+        // The block's tiles are those of all of its warpgroups' rows.
+        const KeyRange &own = rowKeys.at(pass.over).own;
+        Value end = v.add(keys.first, int64_t(tiling.getKeys()));
+        return v.choose(
+            v.both(v.compare(CmpIPredicate::slt, keys.first, own.end),
+                   v.compare(CmpIPredicate::sgt, end, own.first)),
+            carried.getTypes(), compute, [&] { return Values(carried); });
       });
   states[loop.getResult()] = {result[0], result[1], result[2]};
   return success(good);
@@ -299,8 +384,9 @@ LogicalResult AttentionWriter::lowerInTile(Operation &op, const KeyPass &pass,
         return success();
       })
       .Case([&](shed::DotOp dot) {
-        Value product = v.multiply(tiles.at(dot.getQueries()),
-                                   tiles.at(dot.getKeys()), {}, true, 0);
+        Value product =
+            v.multiply(tiles.at(dot.getQueries()), tiles.at(dot.getKeys()), {},
+                       true, 0, queryFrom);
         logits[dot.getResult()] = {v.wait(product), factor};
         return success();
       })

@@ -41,7 +41,7 @@ struct KeyPass {
 /// The keys that rows have in a set which differs by row: a range, as positions
 /// ascend, or a part of one.
 struct RowKeys {
-  KeyRange some; ///< of any row of the block
+  KeyRange some, own; ///< of any row of the block, and of the warpgroup
   /// Where each row's are a range: that of all of the warpgroup's rows, and
   /// each row's as columns of i32.
   std::optional<KeyRange> all;
@@ -80,11 +80,13 @@ public:
   LogicalResult run();
 
 private:
-  void findRows();
+  void loadArguments();
+  LogicalResult writeTasks();
+  LogicalResult writeTile(Value first, Value which);
   void findTask();
+  void findRows();
   void findHead();
   Value ofHead(size_t offset, Value which);
-  void loadArguments();
   Value field(Type type, size_t offset) {
     return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
                           type.isF32() || type.isInteger(32) ? 4 : 8);
@@ -143,6 +145,9 @@ private:
     return hasBatch() ? v.b.getI64IntegerAttr(rowsTogether()) : IntegerAttr();
   }
 
+  /// Whether blocks go on to further tiles of rows.
+  bool isPersistent() const { return tiling.getQueryStages() > 0; }
+
   shed::KernelOp kernel;
   shed::WgmmaTilingAttr tiling;
   WarpBuilder v;
@@ -161,13 +166,16 @@ private:
   Value share;     ///< which of the tile's keys, with `key_shares`
   Value tileStart; ///< the tile's first place, where it has lists
   Value taskRow, taskEnd; ///< the tile's rows
-  Value keyBase, valueBase, outputBase, lseBase;
+  KeyRange clusterRows;   ///< those of all tiles of the cluster
+  Value hasRows;          ///< whether there are any, where blocks go on without
+  Value queryBase, keyBase, valueBase, outputBase, lseBase;
   Value queryStride, keyStride, valueStride, outputStride; ///< i64, bytes
-  Value keyMap, valueMap; ///< tensor maps, with `tma`
-  Value kvColumn;         ///< of the head in them, in elements
-  Value factor;           ///< |scale| * log2(e)
+  Value queryMap, keyMap, valueMap; ///< tensor maps, with `tma`
+  Value kvColumn;                   ///< of the head in them, in elements
+  Value factor;                     ///< |scale| * log2(e)
   Value negative;     ///< whether the sign of `scale` is to go into the queries
   Value firstRow;     ///< of the warpgroup
+  Value queryFrom;    ///< the warpgroup's first row of the tile, if not 0
   Value rowPositions; ///< a column of i32, where they are compared
   DenseMap<Attribute, RowKeys> rowKeys;
 

@@ -210,12 +210,14 @@ RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
             placesBelow(v, positions(), n, range.end)};
   };
   RowKeys result;
-  Value last = v.add(taskEnd, -1);
-  result.some = below(
-      set.getKeys(a, positionOf(v.least(taskRow, last)), positionOf(last)));
-  Value end = v.least(v.add(firstRow, rowsTogether() - 1), last);
-  std::optional<shed::PositionRange> common = set.getCommonKeys(
-      a, positionOf(v.least(firstRow, last)), positionOf(end));
+  Value last = v.add(clusterRows.end, -1);
+  result.some = below(set.getKeys(
+      a, positionOf(v.least(clusterRows.first, last)), positionOf(last)));
+  last = v.add(taskEnd, -1);
+  Value first = positionOf(v.least(firstRow, last)),
+        end = positionOf(v.least(v.add(firstRow, rowsTogether() - 1), last));
+  result.own = below(set.getKeys(a, first, end));
+  std::optional<shed::PositionRange> common = set.getCommonKeys(a, first, end);
   if (!common)
     return result;
   result.all = below(*common);

@@ -39,9 +39,10 @@ LogicalResult SelectWriter::verifyForm() {
     return refuse(kernel, "keys of a tile, " + Twine(tiling.getKeys()) +
                               ", are to be a multiple of 64");
   if (!llvm::isPowerOf2_64(tiling.getConsumers()) || tiling.getCluster() > 1 ||
-      tiling.getTma())
-    return refuse(kernel, "they select with 1, 2 or 4 consumers that copy a "
-                          "block's own keys");
+      tiling.getTma() || tiling.getQueryStages())
+    return refuse(kernel,
+                  "they select with 1, 2 or 4 consumers that load their "
+                  "own queries and copy a block's own keys");
   LogicalResult good = success();
   kernel.getBody().walk([&](Operation *op) {
     if (isa<shed::ScoresOp>(op))
@@ -139,8 +140,8 @@ Value SelectWriter::scratchRow(Value row) {
 Value SelectWriter::load(Value base, Value first, Value stride, int64_t rows) {
   auto type = warp::TileType::get(kernel.getContext(), rows, channels, element);
   return warp::LoadOp::create(v.b, type, base, first, stride, n, Value(),
-                              Value(), Value(), Value(), IntegerAttr(), Value(),
-                              Value(), IntegerAttr());
+                              Value(), Value(), IntegerAttr(), Value(), Value(),
+                              IntegerAttr());
 }
 
 /// Each key's mean probability over the rows of this warpgroup's groups, of
@@ -193,8 +194,8 @@ void SelectWriter::score(Value head, Value first, Value span, Value added) {
     Value some = load(keys, firstKey, keyStride, tiling.getKeys());
     for (int64_t from = 0; from < static_cast<int64_t>(tiling.getKeys());
          from += warp::warpgroupRows) {
-      Value logits =
-          v.wait(v.multiply(some, queries, {}, /*transposed=*/true, 0, from));
+      Value logits = v.wait(v.multiply(some, queries, {}, /*transposed=*/true,
+                                       0, from ? v.word(from) : Value()));
       Value weights = v.map(
           v.fragment(columns), {logits, negated},
           [&](ValueRange element, Value, Value) -> Value {

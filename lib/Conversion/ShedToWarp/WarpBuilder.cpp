@@ -7,6 +7,8 @@
 
 #include "WarpBuilder.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 using namespace mlir::heddle;
 
@@ -26,7 +28,7 @@ Value WarpBuilder::map(Type type, ValueRange inputs, MapBody body) {
 }
 
 Value WarpBuilder::multiply(Value left, Value right, Value sums,
-                            bool transposed, int64_t from, int64_t leftFrom) {
+                            bool transposed, int64_t from, Value leftFrom) {
   auto tile = cast<warp::TileType>(right.getType());
   int64_t held = 0;
   if (auto type = dyn_cast<warp::FragmentType>(left.getType()))
@@ -36,14 +38,18 @@ Value WarpBuilder::multiply(Value left, Value right, Value sums,
       held += type.getHeld();
   auto type = warp::FlyingType::get(
       b.getContext(), transposed ? tile.getRows() : tile.getColumns(), held);
-  return warp::MultiplyOp::create(b, type, left, right, sums, transposed, from,
-                                  leftFrom);
+  return warp::MultiplyOp::create(b, type, left, right, sums, leftFrom,
+                                  transposed, from);
 }
 
 Value WarpBuilder::wait(Value flying) {
   auto type = cast<warp::FlyingType>(flying.getType());
   return warp::WaitOp::create(b, fragment(type.getColumns()), flying);
 }
+
+Value WarpBuilder::clusterId() { return NVVM::ClusterIdXOp::create(b, i32()); }
+
+Value WarpBuilder::clusters() { return NVVM::ClusterDimXOp::create(b, i32()); }
 
 void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
   Operation *function = b.getInsertionBlock()->getParentOp();
@@ -52,7 +58,7 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
       warp::PipelineAttr::get(b.getContext(), tiling.getConsumers(),
                               tiling.getStages(), tiling.getProducerRegisters(),
                               tiling.getConsumerRegisters(), tiling.getBlocks(),
-                              tiling.getCluster()));
+                              tiling.getCluster(), tiling.getQueryStages()));
   if (const int64_t shares = tiling.getKeyShares(); shares > 1) {
     function->setAttr("heddle.cluster", b.getI64IntegerAttr(shares));
     function->setAttr(
@@ -62,6 +68,8 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
   if (tiling.getLeastKeys())
     function->setAttr("heddle.least_keys",
                       b.getI64IntegerAttr(tiling.getLeastKeys()));
+  if (tiling.getQueryStages())
+    function->setAttr("heddle.persistent", b.getI64IntegerAttr(1));
   if (tiling.getTma())
     function->setAttr("heddle.map_rows", b.getI64IntegerAttr(tiling.getKeys()));
 }

@@ -50,11 +50,15 @@ public:
 
   /// Starts left . right^T if `transposed`, else left . (the rows of `right`
   /// from `from` on), plus `sums` if given. Of a tile on the left, the rows
-  /// from `leftFrom` on.
+  /// from `leftFrom` (i32) on, or the first ones.
   Value multiply(Value left, Value right, Value sums, bool transposed,
-                 int64_t from = 0, int64_t leftFrom = 0);
+                 int64_t from = 0, Value leftFrom = {});
   /// The sums, once all products are done.
   Value wait(Value flying);
+
+  /// The number of this block's cluster in x, and how many there are.
+  Value clusterId();
+  Value clusters();
 
   void barrier() override { warp::MeetOp::create(b); }
 

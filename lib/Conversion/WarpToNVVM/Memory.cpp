@@ -188,10 +188,6 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
           first = adaptor.getFirst().front();
     Value base = adaptor.getBase().front();
     Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
-    Value signs;
-    if (op.getNegated())
-      signs =
-          v.select(adaptor.getNegated().front(), v.word(0x80008000), v.word(0));
     // A matrix of the batch after the other; without one there is one.
     const auto all = part.rows;
     part.rows = static_cast<int64_t>(op.getBatchRows().value_or(all));
@@ -209,10 +205,8 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
                          [&] {
                            Value quad = v.load(v.quad(), at, 16);
                            Values some;
-                           for (int64_t i = 0; i < 4; ++i) {
-                             Value word = v.extract(quad, i);
-                             some.push_back(signs ? v.flip(word, signs) : word);
-                           }
+                           for (int64_t i = 0; i < 4; ++i)
+                             some.push_back(v.extract(quad, i));
                            return some;
                          },
                          [&] { return Values(4, v.word(0)); });
@@ -226,6 +220,34 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
     // Barrier 0 is the block's.
     v.assembly("bar.sync $0, 128;", "r", group);
     return {{tile}};
+  }
+};
+
+struct LowerNegate : ThreadPattern<warp::NegateOp> {
+  using ThreadPattern::ThreadPattern;
+  // Swizzled rows are the same bytes as others.
+  SmallVector<Values> rewrite(warp::NegateOp op, Adaptor adaptor,
+                              ThreadBuilder &v) const override {
+    warp::TileType type = op.getTile().getType();
+    v.when(adaptor.getCondition().front(), [&] {
+      Value from = adaptor.getTile().front();
+      if (op.getFrom())
+        from = v.add(from, v.mul(adaptor.getFrom().front(), 128));
+      from = v.add(from, v.mul(v.threadOfGroup(), 16));
+      constexpr int64_t round = warp::warpgroupThreads * 16;
+      for (int64_t panel = 0; panel < type.getColumns() / 64; ++panel)
+        for (int64_t at = 0; at < warp::warpgroupRows * 128; at += round) {
+          const int64_t offset = panel * type.getPanelBytes() + at;
+          Value quad = v.loadShared(v.quad(), from, offset, 16);
+          Values words;
+          for (int64_t i = 0; i < 4; ++i)
+            words.push_back(v.flip(v.extract(quad, i), 0x80008000));
+          v.storeShared(v.makeVector(words), from, offset, 16);
+        }
+      v.fenceForProducts();
+      v.assembly("bar.sync $0, 128;", "r", v.groupOfBlock());
+    });
+    return {};
   }
 };
 
@@ -441,8 +463,9 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
 
 void mlir::heddle::populateMemoryPatterns(const TypeConverter &converter,
                                           Patterns &patterns) {
-  patterns.add<LowerReadRows, LowerRead, LowerReadColumns, LowerCountBelow,
-               LowerLoad, LowerCopy, LowerSpace, LowerPut, LowerGet, LowerMeet,
-               LowerMeetCluster, LowerStore, LowerStoreColumn>(
-      converter, patterns.getContext());
+  patterns
+      .add<LowerReadRows, LowerRead, LowerReadColumns, LowerCountBelow,
+           LowerLoad, LowerNegate, LowerCopy, LowerSpace, LowerPut, LowerGet,
+           LowerMeet, LowerMeetCluster, LowerStore, LowerStoreColumn>(
+          converter, patterns.getContext());
 }

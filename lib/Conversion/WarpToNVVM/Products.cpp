@@ -84,13 +84,12 @@ struct LowerMultiply : ThreadPattern<warp::MultiplyOp> {
       return at++;
     };
     int64_t left = at;
-    if (leftTile)
-      take(descriptor(v,
-                      v.add(adaptor.getLeft().front(),
-                            static_cast<int64_t>(op.getLeftFrom()) * 128),
-                      0),
-           "l");
-    else
+    if (leftTile) {
+      Value from = adaptor.getLeft().front();
+      if (op.getLeftFrom())
+        from = v.add(from, v.mul(adaptor.getLeftFrom().front(), 128));
+      take(descriptor(v, from, 0), "l");
+    } else
       for (Value value : adaptor.getLeft())
         take(value, "r");
     Value from = v.add(adaptor.getRight().front(),

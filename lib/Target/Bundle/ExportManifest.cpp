@@ -151,6 +151,7 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
           variant.mapRows = record.mapRows;
           variant.cluster = record.cluster;
           variant.leastKeys = record.leastKeys;
+          variant.persistent = record.persistent != 0;
           kernel.variants.push_back(variant);
         };
         const KernelRecord *record = records.find(

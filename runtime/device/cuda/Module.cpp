@@ -188,22 +188,23 @@ Result<std::unique_ptr<Module>> Module::load(const Context &context,
   module->chosen = *choice;
 
   auto resolve = [&](const auto &variant, int64_t parameters,
-                     int64_t cluster) -> Status {
+                     int64_t cluster = 1, bool persistent = false) -> Status {
     if (variant.target != choice->target)
       return Status::success();
     return module->resolve({variant.symbol, variant.threads,
-                            variant.sharedBytes, parameters, cluster});
+                            variant.sharedBytes, parameters, cluster,
+                            persistent});
   };
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants)
-      if (Status status =
-              resolve(variant, abi::cudaParameters, variant.cluster);
+      if (Status status = resolve(variant, abi::cudaParameters, variant.cluster,
+                                  variant.persistent);
           !status)
         return status.takeError().withContext(where);
   for (const bundle::RowKernel &kernel : manifest.rowKernels)
     for (const bundle::RowVariant &variant : kernel.variants)
       if (Status status =
-              resolve(variant, std::ssize(abi::fieldsOf(kernel.op)), 1);
+              resolve(variant, std::ssize(abi::fieldsOf(kernel.op)));
           !status)
         return status.takeError().withContext(where);
   return module;
@@ -386,6 +387,12 @@ Status Kernel::launchWith(const Stream &stream, const Grid &asked,
                           size_t count) const {
   Grid grid = asked;
   grid.x = (grid.x + shape.cluster - 1) / shape.cluster * shape.cluster;
+  if (shape.persistent) {
+    const int64_t held = int64_t(owner->device().multiprocessors) * resident /
+                         shape.cluster * shape.cluster;
+    grid.x = std::min(grid.x * grid.y, std::max(held, shape.cluster));
+    grid.y = std::min<int64_t>(grid.y, 1);
+  }
   auto where = [&] { return "kernel '" + shape.symbol + "'"; };
   const std::span<const int64_t> given(sizes, count);
   if (parametersKnown &&

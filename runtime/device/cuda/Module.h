@@ -52,6 +52,7 @@ struct KernelShape {
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   int64_t parameters = 0;  ///< number of them; 0: as many as the code has
   int64_t cluster = 1;     ///< blocks next to each other in x that run together
+  bool persistent = false; ///< blocks go on to further tasks, see abi/Abi.h
 };
 
 /// An entry of a loaded module.
@@ -66,7 +67,9 @@ public:
   int residentBlocks() const { return resident; }
 
   /// Puts a launch with these parameters into the stream, on whole clusters of
-  /// blocks: grid.x is rounded up to a multiple. They are compared
+  /// blocks: grid.x is rounded up to a multiple. Of a persistent kernel x and y
+  /// say how many tasks there are, which no more blocks share out than the
+  /// device holds at once. Parameters are compared
   /// with the kernel's own, number and sizes, where the driver can tell (12.4
   /// and newer); pass each as the exact type of the kernel ABI.
   template <typename... P>

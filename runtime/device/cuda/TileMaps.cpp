@@ -1,4 +1,4 @@
-//===- TileMaps.cpp - Tensor maps of keys and values ----------------------===//
+//===- TileMaps.cpp - Tensor maps of queries, keys and values -------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/TileMaps.h"
+
+#include <algorithm>
 
 namespace heddle::rt::cuda {
 
@@ -20,15 +22,13 @@ Result<abi::TileMaps> encodeTileMaps(const Context &context,
     return Error("kernel " + variant.symbol + " has tiles of " + variant.dtype +
                  " brought by tensor maps, which it can't; compile the "
                  "schedule with this version of heddlec");
-  auto encode = [&](unsigned char *map, const void *base,
-                    int64_t rowStride) -> Status {
-    const uint64_t sizes[] = {
-        static_cast<uint64_t>(args.heads / args.kvGroup * variant.headDim),
-        static_cast<uint64_t>(args.n)};
+  auto encode = [&](unsigned char *map, const void *base, int64_t rowStride,
+                    int64_t heads, int64_t rows, int64_t boxRows) -> Status {
+    const uint64_t sizes[] = {static_cast<uint64_t>(heads * variant.headDim),
+                              static_cast<uint64_t>(rows)};
     const uint64_t strides[] = {static_cast<uint64_t>(rowStride) *
                                 elementBytes};
-    const unsigned box[] = {panelColumns,
-                            static_cast<unsigned>(variant.mapRows)};
+    const unsigned box[] = {panelColumns, static_cast<unsigned>(boxRows)};
     const unsigned steps[] = {1, 1};
     return context.call(
         context.api().tensorMapEncodeTiled, map,
@@ -38,10 +38,17 @@ Result<abi::TileMaps> encodeTileMaps(const Context &context,
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
-  abi::TileMaps maps;
-  Status status = encode(maps.key, args.key, args.keyStride);
+  abi::TileMaps maps{};
+  const int64_t heads = args.heads, kvHeads = heads / args.kvGroup;
+  Status status = encode(maps.key, args.key, args.keyStride, kvHeads, args.n,
+                         variant.mapRows);
   if (status)
-    status = encode(maps.value, args.value, args.valueStride);
+    status = encode(maps.value, args.value, args.valueStride, kvHeads, args.n,
+                    variant.mapRows);
+  // A matrix has a row; of a sequence without rows nothing is brought.
+  if (status && variant.persistent)
+    status = encode(maps.query, args.query, args.queryStride, heads,
+                    std::max<int64_t>(args.rows, 1), variant.queryRows);
   if (!status)
     return status.takeError().withContext("tensor maps of kernel " +
                                           variant.symbol);

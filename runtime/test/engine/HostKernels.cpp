@@ -283,19 +283,25 @@ void checkMaps(const Compiled &code, const abi::AttentionArgs &args) {
   if (!code.variant.mapRows)
     return;
   EXPECT_EQ(reinterpret_cast<uintptr_t>(args.tileMaps) % 64, 0u);
-  for (bool ofKeys : {true, false}) {
+  auto check = [&](const unsigned char *encoded, const void *base,
+                   int64_t stride, int64_t heads, int64_t rows,
+                   int64_t boxRows) {
     FakeTensorMap map;
-    std::memcpy(&map, ofKeys ? args.tileMaps->key : args.tileMaps->value,
-                sizeof(map));
-    EXPECT_EQ(map.address,
-              reinterpret_cast<uintptr_t>(ofKeys ? args.key : args.value));
-    EXPECT_EQ(map.strideBytes,
-              uint64_t(ofKeys ? args.keyStride : args.valueStride) * 2);
-    EXPECT_EQ(map.rows, uint64_t(args.n));
-    EXPECT_EQ(map.columns,
-              uint64_t(args.heads / args.kvGroup * code.variant.headDim));
-    EXPECT_EQ(map.boxRows, uint64_t(code.variant.mapRows));
-  }
+    std::memcpy(&map, encoded, sizeof(map));
+    EXPECT_EQ(map.address, reinterpret_cast<uintptr_t>(base));
+    EXPECT_EQ(map.strideBytes, uint64_t(stride) * 2);
+    EXPECT_EQ(map.rows, uint64_t(rows));
+    EXPECT_EQ(map.columns, uint64_t(heads * code.variant.headDim));
+    EXPECT_EQ(map.boxRows, uint64_t(boxRows));
+  };
+  const int64_t kvHeads = args.heads / args.kvGroup;
+  check(args.tileMaps->key, args.key, args.keyStride, kvHeads, args.n,
+        code.variant.mapRows);
+  check(args.tileMaps->value, args.value, args.valueStride, kvHeads, args.n,
+        code.variant.mapRows);
+  if (code.variant.persistent)
+    check(args.tileMaps->query, args.query, args.queryStride, args.heads,
+          std::max<int64_t>(args.rows, 1), code.variant.queryRows);
 }
 
 void attend(const Compiled &code, const Launch &launch) {
@@ -303,8 +309,9 @@ void attend(const Compiled &code, const Launch &launch) {
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
     const abi::AttentionArgs &args = all[z];
     const bool byPlace = code.kernel.hasLists() && args.firstRow;
-    EXPECT_GE(launch.grid[0] * code.variant.queryRows,
-              byPlace ? args.n : args.rows);
+    if (!code.variant.persistent)
+      EXPECT_GE(launch.grid[0] * code.variant.queryRows,
+                byPlace ? args.n : args.rows);
     EXPECT_TRUE(args.rows <= args.n || code.kernel.terms.empty());
     EXPECT_TRUE(args.rows == args.n || !code.variant.allRows)
         << args.rows << " of " << args.n << " rows by a form for all";
@@ -316,7 +323,7 @@ void attend(const Compiled &code, const Launch &launch) {
         << args.rows << " of " << args.n << " rows without their places";
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
         << "rows of a kernel with lists that are not cut by place";
-    EXPECT_EQ(launch.grid[1], args.heads);
+    EXPECT_EQ(launch.grid[1], code.variant.persistent ? 1 : args.heads);
     EXPECT_EQ(launch.grid[0] % code.variant.cluster, 0);
     checkMaps(code, args);
     std::vector<std::vector<int32_t>> keys(code.selections.size());
@@ -338,12 +345,18 @@ void attend(const Compiled &code, const Launch &launch) {
       read.indices = keys[c].data();
       read.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
     }
-    for (int64_t h = 0; h < launch.grid[1]; ++h) {
+    for (int64_t h = 0; h < args.heads; ++h) {
       reference::Head head = reference::headOf(args, h, code.variant.headDim,
                                                code.dtype, code.kernel.scores);
       auto keeps = reference::pairsOf(code.kernel.terms, h, lists, groups,
                                       args.position, args.sinks);
-      for (int64_t tile = 0; tile < launch.grid[0]; ++tile) {
+      const int64_t tiles =
+          code.variant.persistent
+              ? ((code.kernel.hasLists() ? args.n : args.rows) +
+                 code.variant.queryRows - 1) /
+                    code.variant.queryRows
+              : launch.grid[0];
+      for (int64_t tile = 0; tile < tiles; ++tile) {
         auto [first, end] = rowsOfTile(code, args, tile);
         for (int64_t row = first; row < end; ++row) {
           reference::RowResult result = attendRow(head, row, keeps);

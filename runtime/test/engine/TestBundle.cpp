@@ -107,7 +107,7 @@ Manifest gpuManifest(const BundleShape &shape) {
           if (kernel.name != "dense" && kernel.name != "columns" &&
               kernel.name != "union")
             continue;
-          variant.allRows = true;
+          variant.allRows = variant.persistent = true;
           variant.queryRows = kernel.hasLists() ? 16 : 32;
           variant.mapRows = 0;
           variant.cluster = 1;

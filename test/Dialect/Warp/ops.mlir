@@ -55,11 +55,14 @@ func.func @lists(%list: !llvm.ptr<1>, %n: i32, %indices: !warp.fragment<64, i32>
 // operands.
 // CHECK-LABEL: func.func @columns
 func.func @columns(%k: !warp.tile<128, 128, bf16>, %q: !warp.tile<64, 128, bf16>,
-                   %lse: !llvm.ptr<1>, %row: i32, %n: i32, %fill: f32) {
+                   %lse: !llvm.ptr<1>, %row: i32, %n: i32, %fill: f32, %less: i1) {
   // CHECK: warp.read_columns %{{.*}}[%{{.*}}] limit(%{{.*}}) fill(%{{.*}}) : <1>, <64, f32>
   %0 = warp.read_columns %lse[%row] limit(%n) fill(%fill) : !llvm.ptr<1>, !warp.fragment<64, f32>
-  // CHECK: warp.multiply %{{.*}} from 64, %{{.*}} transposed : {{.*}} -> <64, held = 0>
-  %1 = warp.multiply %k from 64, %q transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+  // CHECK: warp.negate %{{.*}} from %[[FROM:.*]] if %{{.*}} : <128, 128, bf16>
+  %from = arith.constant 64 : i32
+  warp.negate %k from %from if %less : !warp.tile<128, 128, bf16>
+  // CHECK: warp.multiply %{{.*}} from %[[FROM]], %{{.*}} transposed : {{.*}} -> <64, held = 0>
+  %1 = warp.multiply %k from %from, %q transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
   return
 }
 

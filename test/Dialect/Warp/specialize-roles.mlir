@@ -135,23 +135,23 @@ llvm.func @loops(%keys: !llvm.ptr<1>, %n: i32, %stride: i64)
   llvm.return
 }
 
-// A loop over tiles in a loop of turns: both roles take the turns, and the tiles
-// of the turns before count. Memory that consumers share lies behind their tiles.
+// A loop over tiles in a loop of turns: both roles take the turns, and carry how
+// many tiles there were. Memory that consumers share lies behind their tiles.
 // CHECK-LABEL: llvm.func @turns
 // CHECK-SAME: heddle.shared_bytes = 74784 : i64
 // CHECK: %[[TILES:.*]] = arith.shrui %arg3
 // CHECK: %[[RING:.*]] = warp.ring {barriers = 74752 : i64, offset = 41984 : i64,
 // CHECK: warp.roles producer registers 40 {
-// CHECK:   scf.for %[[TURN:[a-z0-9]+]] = %{{.*}} to %arg2
-// CHECK:     %[[MOST:.*]] = arith.maxsi %[[TILES]], %{{.*}}
-// CHECK:     %[[BEFORE:.*]] = arith.muli %[[TURN]], %[[MOST]]
+// CHECK:   scf.for %[[TURN:[a-z0-9]+]] = %{{.*}} to %arg2 {{.*}} iter_args(%[[BEFORE:[a-z0-9]+]] = %{{.*}}) -> (i32)
 // CHECK:     %[[ROW:.*]] = arith.shli %[[TURN]]
 // CHECK:     scf.for %[[T:[a-z0-9]+]] = %{{.*}} to %[[TILES]]
 // CHECK:       %[[NUMBER:.*]] = arith.addi %[[T]], %[[BEFORE]]
 // CHECK:       warp.acquire %[[RING]][%[[NUMBER]]]
+// CHECK:     %[[MOST:.*]] = arith.maxsi %[[TILES]], %{{.*}}
+// CHECK:     %[[ALL:.*]] = arith.addi %[[BEFORE]], %[[MOST]]
+// CHECK:     scf.yield %[[ALL]]
 // CHECK: } consumers 2 registers 232 {
-// CHECK:   scf.for %[[TURN:[a-z0-9]+]] = %{{.*}} to %arg2
-// CHECK:     %[[BEFORE:.*]] = arith.muli %[[TURN]],
+// CHECK:   scf.for %[[TURN:[a-z0-9]+]] = %{{.*}} to %arg2 {{.*}} iter_args(%[[BEFORE:[a-z0-9]+]] = %{{.*}}) -> (i32)
 // CHECK:     warp.load {{.*}}offset = 0
 // CHECK:     scf.for %[[T:[a-z0-9]+]] = %{{.*}} to %[[TILES]]
 // CHECK:       %[[NUMBER:.*]] = arith.addi %[[T]], %[[BEFORE]]
@@ -209,5 +209,48 @@ llvm.func @some_have_work(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i6
     scf.yield %m : !warp.fragment<1, f32>
   }
   warp.store_column %r, %keys[%c0] limit(%n) batch(%n, %stride) of 32 : !warp.fragment<1, f32>, !llvm.ptr<1>
+  llvm.return
+}
+
+// What is loaded once a turn has a ring of its own where the pipeline has stages
+// for it: queries of the next turn come while those of this one are multiplied.
+// Turns have tiles in different numbers. Each warpgroup reads its part.
+// CHECK-LABEL: llvm.func @queries
+// CHECK: %[[QUERIES:.*]] = warp.ring {barriers = 98304 : i64, offset = 0 : i64, {{.*}}} : <2, <128, 128, bf16>>
+// CHECK: %[[RING:.*]] = warp.ring {barriers = 98336 : i64, offset = 65536 : i64, {{.*}}} : <2, <64, 128, bf16>>
+// CHECK: warp.roles producer registers 40 {
+// CHECK:   scf.for %[[TURN:[a-z0-9]+]] =
+// CHECK:     %[[Q:.*]] = warp.acquire %[[QUERIES]][%[[TURN]]]
+// CHECK:     warp.copy {{.*}} into %[[Q]]
+// CHECK:     warp.publish %[[QUERIES]][%[[TURN]]]
+// CHECK:     scf.for
+// CHECK:       warp.acquire %[[RING]]
+// CHECK: } consumers 2 registers 232 {
+// CHECK: ^bb0(%[[GROUP:.*]]: i32):
+// CHECK:   scf.for %[[TURN:[a-z0-9]+]] =
+// CHECK:     %[[FROM:.*]] = arith.shli %[[GROUP]]
+// CHECK:     %[[Q:.*]] = warp.await %[[QUERIES]][%[[TURN]]]
+// CHECK:     scf.for
+// CHECK:       %[[K:.*]] = warp.await %[[RING]]
+// CHECK:       warp.multiply %[[Q]] from %[[FROM]], %[[K]] transposed
+// CHECK:     }
+// CHECK-NEXT: warp.release %[[QUERIES]][%[[TURN]]]
+llvm.func @queries(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %many: i32, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 2, stages = 2, producer_registers = 40, consumer_registers = 232, turn_stages = 2>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c6 = arith.constant 6 : i32
+  scf.for %turn = %c0 to %many step %c1 : i32 {
+    %group = warp.warpgroup
+    %from = arith.shli %group, %c6 : i32
+    %row = arith.shli %turn, %c6 : i32
+    %q = warp.load %queries[%row] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %tiles = arith.addi %turn, %n : i32
+    scf.for %t = %c0 to %tiles step %c1 : i32 {
+      %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      %f = warp.multiply %q from %from, %k transposed : !warp.tile<128, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+    }
+  }
   llvm.return
 }

@@ -288,7 +288,8 @@ llvm.func @shared(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64
     scf.for %t = %c0 to %n step %c1 : i32 {
       warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
-    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+    %all = arith.maxsi %n, %c0 : i32
+    warp.drain %ring[%all] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -316,7 +317,8 @@ llvm.func @apart(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
       // expected-error @+1 {{asks for tiles by the block's number in x, but blocks of a cluster share them}}
       warp.fetch %ring[%t] from %map[%block, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
-    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+    %all = arith.maxsi %n, %c0 : i32
+    warp.drain %ring[%all] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -343,7 +345,8 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
     scf.for %t = %c0 to %n step %c1 : i32 {
       warp.fetch %ring[%t] from %map[%t, %c0] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>, !llvm.ptr<1>
     }
-    warp.drain %ring[%n] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
+    %all = arith.maxsi %n, %c0 : i32
+    warp.drain %ring[%all] : !warp.ring<3, !warp.tile<128, 128, bf16>, cluster = 2>
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%block] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
@@ -541,120 +544,6 @@ llvm.func @one_of_two(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %str
       %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
       %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
       warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
-    }
-  }
-  llvm.return
-}
-
-// -----
-
-// Tiles of the turns before count, on both sides.
-llvm.func @turns(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %stride: i64) {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
-  warp.roles producer registers 40 {
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        %into = warp.acquire %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-        warp.publish %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-    }
-  } consumers 2 registers 232 {
-  ^bb0(%group: i32):
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        %f = warp.multiply %k, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
-        %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
-        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-      warp.meet
-    }
-  }
-  llvm.return
-}
-
-// -----
-
-// A turn that begins to count anew is out of phase.
-llvm.func @forgets(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %stride: i64) {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
-  warp.roles producer registers 40 {
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        // expected-error @+1 {{does not count tiles from 0 by 1, so its barriers would be out of phase}}
-        %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-        warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-    }
-  } consumers 2 registers 232 {
-  ^bb0(%group: i32):
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        %f = warp.multiply %k, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
-        %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
-        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-      warp.meet
-    }
-  }
-  llvm.return
-}
-
-// -----
-
-// The producer would wait for those that wait for it.
-llvm.func @meets(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %stride: i64) {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
-  warp.roles producer registers 40 {
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        %into = warp.acquire %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-        warp.publish %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-      // expected-error @+1 {{is not among the warpgroups that compute, which would wait for each other without end}}
-      warp.meet
-    }
-  } consumers 2 registers 232 {
-  ^bb0(%group: i32):
-    scf.for %turn = %c0 to %many step %c1 : i32 {
-      %most = arith.maxsi %n, %c0 : i32
-      %before = arith.muli %turn, %most : i32
-      %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-      scf.for %t = %c0 to %n step %c1 : i32 {
-        %number = arith.addi %t, %before : i32
-        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
-        %f = warp.multiply %k, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
-        %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
-        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
-      }
-      warp.meet
     }
   }
   llvm.return

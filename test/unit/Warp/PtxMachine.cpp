@@ -92,8 +92,13 @@ uint64_t PtxMachine::read(Warp &warp, const PtxOperand &operand, int lane,
       return static_cast<uint64_t>(warp.number * lanes + lane);
     if (operand.value == 4)
       return static_cast<uint64_t>(sharedStart);
+    const auto cluster = static_cast<uint32_t>(program.cluster);
     if (operand.value == 5)
       return grid[0];
+    if (operand.value == 6)
+      return grid[0] / cluster;
+    if (operand.value == 7)
+      return block[0] / cluster;
     return block[operand.value - 1] +
            static_cast<uint64_t>(operand.value == 1 ? warp.block : 0);
   }
@@ -496,7 +501,9 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
              : how == "ge" ? x >= y
              : how == "eq" ? x == y
              : how == "ne" ? x != y
-                           : throw PtxError("a comparison: " + how);
+             // Of floats, true for NaNs, too.
+             : how == "geu" ? !(x < y)
+                            : throw PtxError("a comparison: " + how);
     };
     if (isFloat)
       out(compare(f(1), f(2)));

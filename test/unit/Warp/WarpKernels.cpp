@@ -138,7 +138,8 @@ Compiled compileText(const std::string &text) {
           records[0].mapRows,
           records[0].cluster,
           records[0].scratchBytes,
-          records[0].scratchBytesPerKey};
+          records[0].scratchBytesPerKey,
+          records[0].persistent != 0};
 }
 
 Compiled compile(const std::string &type, int headDim,
@@ -157,7 +158,10 @@ std::string textOf(const shed::WgmmaRule &rule) {
          ", consumer_registers = " + std::to_string(rule.consumerRegisters) +
          (rule.blocks > 1 ? ", blocks = " + std::to_string(rule.blocks) : "") +
          (rule.tma ? ", tma = true, cluster = " + std::to_string(rule.cluster)
-                   : "");
+                   : "") +
+         (rule.queryStages
+              ? ", query_stages = " + std::to_string(rule.queryStages)
+              : "");
 }
 
 std::string overOf(const shed::WgmmaRule &rule) {
@@ -274,16 +278,17 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   }
   args.sinks = p.sinks;
 
-  PtxTensorMap maps[2];
+  PtxTensorMap maps[3];
   static_assert(sizeof(maps) == sizeof(::heddle::abi::TileMaps));
-  for (Rows *rows : {&key, &value}) {
-    PtxTensorMap &map = maps[rows == &value];
+  for (auto [i, rows] : {std::pair(0, &key), {1, &value}, {2, &query}}) {
+    const bool ofQueries = i == 2;
+    PtxTensorMap &map = maps[i];
     map.address = reinterpret_cast<uint64_t>(rows->data());
-    map.columns = narrow;
-    map.rows = p.n;
+    map.columns = ofQueries ? wide : narrow;
+    map.rows = ofQueries ? p.rows : p.n;
     map.stride = rows->stride * 2;
     map.boxColumns = 64;
-    map.boxRows = code.mapRows;
+    map.boxRows = ofQueries ? code.queryRows : code.mapRows;
   }
   if (code.mapRows)
     args.tileMaps = reinterpret_cast<const ::heddle::abi::TileMaps *>(maps);
@@ -303,13 +308,17 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   machine.allow(value.data(), value.bytes());
   machine.allow(output.data(), output.bytes());
   machine.allow(lse.data(), static_cast<int64_t>(lse.size()) * 4 - 4);
-  // A tile or cluster more than there is, which is to do nothing.
+  // A tile or cluster more than there is, which is to do nothing. Persistent
+  // blocks are as many as they are.
   const int64_t tiles = (p.rows + code.queryRows - 1) / code.queryRows;
-  const int64_t clusters = (tiles + code.cluster - 1) / code.cluster + 1;
+  const int64_t clusters = code.persistent
+                               ? p.blocks
+                               : (tiles + code.cluster - 1) / code.cluster + 1;
+  const int64_t heads = code.persistent ? 1 : p.heads;
   machine.grid = {static_cast<uint32_t>(clusters * code.cluster),
-                  static_cast<uint32_t>(p.heads), 1};
+                  static_cast<uint32_t>(heads), 1};
   for (int64_t tile = 0; tile < clusters * code.cluster; tile += code.cluster)
-    for (int64_t head = 0; head < p.heads; ++head)
+    for (int64_t head = 0; head < heads; ++head)
       try {
         machine.run(
             {static_cast<uint32_t>(tile), static_cast<uint32_t>(head), 0},
@@ -387,5 +396,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
     for (int64_t column = wide; column < output.stride; ++column)
       EXPECT_EQ(output.at(row, column), 0x7fc1);
   EXPECT_EQ(lse.back(), -12345.0f);
-  return {&output.at(0, 0), &output.at(0, 0) + wide};
+  std::vector<uint16_t> bits;
+  for (int64_t row = 0; row < (code.persistent ? p.rows : 1); ++row)
+    bits.insert(bits.end(), &output.at(row, 0), &output.at(row, 0) + wide);
+  return bits;
 }

@@ -132,6 +132,86 @@ TEST_F(WarpKernels, KeyShares) {
   }
 }
 
+/// Blocks that go on to further tiles of rows: fewer blocks than tiles, a block
+/// without any, one block for all. Queries come by threads or by tensor maps, a
+/// block's own where a cluster shares keys. What a row gets does not depend on
+/// how many blocks there are.
+TEST_F(WarpKernels, Persistent) {
+  const std::string two = "consumers = 2, keys = 64, stages = 2, parts = 2, "
+                          "producer_registers = 40, consumer_registers = 232, ",
+                    three = "consumers = 3, keys = 64, stages = 2, parts = 1, "
+                            "producer_registers = 32, consumer_registers = "
+                            "160, ";
+  uint64_t seed = 1;
+  for (auto [type, headDim, tiling] :
+       {std::tuple("bf16", 128, two + "query_stages = 2"),
+        std::tuple("f16", 64, three + "query_stages = 1"),
+        std::tuple("bf16", 128, two + "tma = true, query_stages = 2"),
+        std::tuple("bf16", 128,
+                   three + "tma = true, cluster = 2, query_stages = 1")}) {
+    SCOPED_TRACE(tiling);
+    Compiled code = compile(type, headDim, tiling);
+    ASSERT_FALSE(code.ptx.empty());
+    EXPECT_TRUE(code.persistent);
+    for (Problem problem :
+         {Problem{66, 200, 2, 1, 0.088f}, Problem{130, 129, 1, 1, -0.1f, 2}}) {
+      const auto bits = check(code, type[0] == 'b', headDim, problem, seed);
+      problem.blocks = 1;
+      EXPECT_EQ(bits, check(code, type[0] == 'b', headDim, problem, seed++));
+    }
+  }
+}
+
+/// The same over lists, of keys and of blocks, and over windows and unions,
+/// where turns have tiles in other numbers.
+TEST_F(WarpKernels, PersistentOverSets) {
+  const std::string tiling =
+      "consumers = 2, keys = 64, stages = 2, parts = 2, producer_registers = "
+      "40, consumer_registers = 232, query_stages = 2";
+  uint64_t seed = 1;
+  Compiled keys = compile("bf16", 128, tiling, "list<0, group = 128>");
+  Compiled blocks = compile("bf16", 128, tiling, "blocks<0, size = 128>");
+  Compiled fetched =
+      compile("bf16", 128, tiling + ", tma = true", "blocks<0, size = 128>");
+  ASSERT_FALSE(keys.ptx.empty() || blocks.ptx.empty() || fetched.ptx.empty());
+  for (int64_t keep : {1, 65, 200}) {
+    Lists lists{128, keep};
+    check(keys, true, 128, {300, 300, 2, 1, 0.088f}, seed++, nullptr, &lists);
+  }
+  for (const Compiled &code : {blocks, fetched}) {
+    Lists lists{128, 2, 128, 150, 1};
+    check(code, true, 128, {450, 450, 2, 2, -0.088f}, seed++, nullptr, &lists);
+  }
+  Compiled near = compile(
+      "bf16", 128, tiling,
+      {{"sinks<10>"}, {"window<200>", "[#shed.sinks<10>]", "within <200>"}});
+  Compiled both =
+      compile("bf16", 128, tiling,
+              {{"window<100>", "", "within <100>"},
+               {"list<0, group = 128>", "", "outside [#shed.window<100>]"}});
+  ASSERT_FALSE(near.ptx.empty() || both.ptx.empty());
+  Problem problem{600, 600, 2, 1, 0.088f};
+  problem.window = 200;
+  problem.sinks = 10;
+  check(near, true, 128, problem, seed++);
+  problem.rows = 300;
+  problem.moved = true;
+  check(near, true, 128, problem, seed++);
+  // Blocks of a cluster bring the tiles of both of their windows.
+  Compiled shared = compile(
+      "bf16", 128, tiling + ", tma = true, cluster = 2",
+      {{"sinks<10>"}, {"window<200>", "[#shed.sinks<10>]", "within <200>"}});
+  ASSERT_FALSE(shared.ptx.empty());
+  check(shared, true, 128, problem, seed++);
+  problem.rows = problem.n;
+  problem.moved = false;
+  check(shared, true, 128, problem, seed++);
+  Problem mixed{500, 500, 2, 1, 0.088f};
+  mixed.window = 100;
+  Lists lists{128, 70};
+  check(both, true, 128, mixed, seed++, nullptr, &lists);
+}
+
 /// Rows that rescale do not make the others of their warp rescale, too.
 TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   Compiled code = compile("bf16", 64,
@@ -245,8 +325,10 @@ TEST_F(WarpKernels, MistakesAreFound) {
                  fetched = compile("bf16", 128, tiling + ", tma = true"),
                  shared =
                      compile("bf16", 128, tiling + ", tma = true, cluster = 2"),
-                 divided = compile("bf16", 128, tiling + ", key_shares = 8");
-  const Problem problem{300, 128, 1, 1, 0.088f};
+                 divided = compile("bf16", 128, tiling + ", key_shares = 8"),
+                 lasting = compile("bf16", 128, tiling + ", query_stages = 1");
+  Problem problem{300, 128, 1, 1, 0.088f};
+  problem.blocks = 1;
   // Replaces a text from the last `after` on.
   auto mistakeOf = [&](const Compiled &code, std::string_view text,
                        std::string_view instead, std::string_view after = "") {
@@ -289,6 +371,12 @@ TEST_F(WarpKernels, MistakesAreFound) {
                mistakeOf(divided, "barrier.cluster.wait.acquire.aligned;",
                          "// ", "ld.shared::cluster"),
                "an access to a block that has ended");
+  // Of the queries' ring, whose stage is released last.
+  EXPECT_EQ(mistakeOf(lasting, "wgmma.fence", "wgmma.fence"), "");
+  EXPECT_PRED2(has,
+               mistakeOf(lasting, "@p mbarrier.arrive.shared::cta.b64 _, [",
+                         "// ", "@p mbarrier.arrive.shared::cta.b64 _, ["),
+               "no warp can go on");
   // The waits for all stages come last.
   EXPECT_PRED2(has,
                mistakeOf(shared, "mbarrier.try_wait.parity.shared::cta.b64 p,",

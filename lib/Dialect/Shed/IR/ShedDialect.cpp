@@ -125,7 +125,12 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t parts, int64_t producerRegisters,
                                       int64_t consumerRegisters, int64_t blocks,
                                       bool tma, int64_t cluster,
-                                      int64_t keyShares, int64_t leastKeys) {
+                                      int64_t keyShares, int64_t leastKeys,
+                                      int64_t queryStages) {
+  if (queryStages < 0 || queryStages > 4 || (queryStages && keyShares > 1))
+    return emitError() << "query_stages is from 0 to 4, and 0 with key_shares, "
+                          "not "
+                       << queryStages;
   if (keyShares < 1 || keyShares > 8 || !llvm::isPowerOf2_64(keyShares))
     return emitError() << "key_shares is 1, 2, 4 or 8, not " << keyShares;
   if (leastKeys < 0 || leastKeys > ::heddle::bundle::maxLeastKeys ||

@@ -121,7 +121,8 @@ mlir::shed::parseTuning(llvm::StringRef text) {
         {"blocks", &rule.blocks},
         {"cluster", &rule.cluster},
         {"key_shares", &rule.keyShares},
-        {"least_keys", &rule.leastKeys}};
+        {"least_keys", &rule.leastKeys},
+        {"query_stages", &rule.queryStages}};
     for (auto [name, into] : optional) {
       if (!fields->get(name))
         continue;
@@ -135,8 +136,14 @@ mlir::shed::parseTuning(llvm::StringRef text) {
       return problem(
           "there are fields beside 'element', 'over', 'blocks', "
           "'copies', 'cluster', 'positions', 'shared', 'key_shares', "
-          "'least_keys', 'head_dim', 'consumers', 'keys', 'stages', 'parts', "
-          "'producer_registers' and 'consumer_registers'");
+          "'least_keys', 'query_stages', 'head_dim', 'consumers', 'keys', "
+          "'stages', 'parts', 'producer_registers' and "
+          "'consumer_registers'");
+    if (rule.shared && rule.queryStages)
+      return problem("'query_stages' is 0 with 'shared', not " +
+                     llvm::Twine(rule.queryStages) +
+                     ": where heads share lists some warpgroups have no work, "
+                     "and blocks that go on to further rows need all of them");
     rules.push_back(rule);
   }
   return rules;
@@ -262,10 +269,11 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   Attribute over = loop.getOver();
   if (isa<AllAttr>(over))
     return true;
+  if (goesByRange(over))
+    return !cast<KeySet>(over).isSparse() &&
+           (rule.cluster == 1 || rule.queryStages);
   if (rule.cluster > 1)
     return false;
-  if (goesByRange(over))
-    return !cast<KeySet>(over).isSparse();
   std::optional<KeyEntries> entries = entriesOf(over);
   if (!entries || !rule.dividesRows(kernel.getRowsInStep()))
     return false;
@@ -280,7 +288,7 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   return rule.over == "scores" && !kernel.getElement().isF32() &&
          kernel.getHeadDim() % 64 == 0 && group >= 16 && group <= 128 &&
          llvm::isPowerOf2_64(group) && !rule.tma && rule.cluster == 1 &&
-         rule.keyShares == 1 && rule.keys % 64 == 0 &&
+         rule.keyShares == 1 && !rule.queryStages && rule.keys % 64 == 0 &&
          llvm::isPowerOf2_64(rule.consumers) &&
          !kernel.getBody()
               .walk([](ScoresOp) { return WalkResult::interrupt(); })
@@ -398,7 +406,8 @@ struct ChooseWgmmaTiles
         rule.producerRegisters, rule.consumerRegisters, rule.blocks, rule.tma,
         rule.cluster, rule.keyShares,
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
-                           : rule.leastKeys);
+                           : rule.leastKeys,
+        rule.queryStages);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

@@ -54,7 +54,9 @@ static bool is16Bit(Type element) {
 LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                                    int64_t stages, int64_t producerRegisters,
                                    int64_t consumerRegisters, int64_t blocks,
-                                   int64_t cluster) {
+                                   int64_t cluster, int64_t turnStages) {
+  if (turnStages < 0 || turnStages > 4)
+    return emitError() << "turn_stages is from 0 to 4, not " << turnStages;
   if (cluster < 1 || cluster > 2)
     return emitError() << "a cluster has 1 or 2 blocks, not " << cluster;
   if (blocks < 1 || blocks > 4)
@@ -100,8 +102,8 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages,
     return emitError() << cluster << " blocks can't share panels of "
                        << tile.getColumns()
                        << " columns, 64 each, in equal parts";
-  if (stages < 2 || stages > 8)
-    return emitError() << "a ring has 2 to 8 stages, not " << stages;
+  if (stages < 1 || stages > 8)
+    return emitError() << "a ring has 1 to 8 stages, not " << stages;
   return success();
 }
 

@@ -130,7 +130,10 @@ LogicalResult MultiplyOp::verify() {
   Type element;
   int64_t depth, held = 0;
   if (auto tile = dyn_cast<TileType>(getLeft().getType())) {
-    const int64_t leftFrom = getLeftFrom();
+    APInt known;
+    int64_t leftFrom = 0;
+    if (getLeftFrom() && matchPattern(getLeftFrom(), m_ConstantInt(&known)))
+      leftFrom = known.getSExtValue();
     if (leftFrom < 0 || leftFrom % 8 ||
         leftFrom + warpgroupRows > tile.getRows())
       return emitOpError() << "takes rows " << leftFrom << " to "
@@ -219,13 +222,11 @@ template <typename Op> static LogicalResult verifyBatch(Op op) {
 }
 
 LogicalResult LoadOp::verify() {
-  if (getRows() && getNegated())
-    return emitOpError("can't flip the signs of rows that it gathers");
   if (!getMap() != !getColumn())
     return emitOpError("has a tensor map without a column, or a column without "
                        "a tensor map");
-  if (getMap() && (getRows() || getNegated()))
-    return emitOpError("can't gather rows or flip signs by a tensor map");
+  if (getMap() && getRows())
+    return emitOpError("can't gather rows by a tensor map");
   if (getBatch() && (getRows() || getMap()))
     return emitOpError("can't gather rows of a batch, nor bring them by a "
                        "tensor map");

@@ -34,17 +34,13 @@ struct Pass {
 /// The tiles of the loops before the one at hand: tile numbers go on counting.
 class TilesBefore {
 public:
+  /// `count`: those of the turns before, or null.
+  explicit TilesBefore(Value count) : count(count) {}
+
   /// The number of the tile at hand.
   Value number(OpBuilder &b, Location loc, Value induction) const {
     return count ? arith::AddIOp::create(b, loc, induction, count).getResult()
                  : induction;
-  }
-  /// Those of the turns before the one at hand, at its beginning.
-  void addTurns(OpBuilder &b, scf::ForOp turns, Value tiles) {
-    Location loc = turns.getLoc();
-    Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
-    Value each = arith::MaxSIOp::create(b, loc, tiles, zero);
-    count = arith::MulIOp::create(b, loc, turns.getInductionVar(), each);
   }
   /// Adds those of a loop, behind it.
   void add(OpBuilder &b, scf::ForOp loop) {
@@ -55,6 +51,7 @@ public:
             ? arith::AddIOp::create(b, loop.getLoc(), count, tiles).getResult()
             : tiles;
   }
+  Value all() const { return count; }
 
 private:
   Value count;
@@ -70,6 +67,8 @@ public:
       return failure();
     makeRings();
     divide();
+    if (turns)
+      countTiles();
     fillRings();
     readRings();
     placeTiles();
@@ -83,12 +82,26 @@ private:
   LogicalResult verifyTurns();
   void makeRings();
   void divide();
+  void countTiles();
   void fillRings();
-  void fillRings(Pass &pass, Value tile, IRMapping &mapping,
-                 const SetVector<Operation *> &needed);
+  void need(Value value);
+  void acquireMaps();
+  void produce(Block &block, Value tile, TilesBefore &before);
+  void produceTurns(TilesBefore &before);
+  void producePass(Pass &pass, TilesBefore &before);
+  void fillRing(LoadOp load, RingOp ring, Value tile);
   void readRings();
+  void readRing(LoadOp load, RingOp ring, Value tile);
   Operation *lastWait(Value tile);
   void placeTiles();
+
+  RingOp ringOf(LoadOp load);
+  /// All rings.
+  SmallVector<RingOp> all() {
+    SmallVector<RingOp> list = turnRings;
+    list.append(rings);
+    return list;
+  }
 
   /// The op in the function's block that is, or has, the loops over tiles.
   Operation *outermost() {
@@ -116,10 +129,13 @@ private:
   OpBuilder b;
   RolesOp roles;
   SmallVector<Pass> passes;
-  scf::ForOp turns; ///< a loop around the loop over tiles, or null
-  Value active;     ///< how many warpgroups compute, or null: all
-  SmallVector<RingOp> rings;
-  int64_t bytes = 0; ///< of shared memory, taken so far
+  scf::ForOp turns;              ///< a loop around those over tiles, or null
+  SmallVector<LoadOp> turnLoads; ///< that are brought once a turn
+  Value active;                  ///< how many warpgroups compute, or null: all
+  SmallVector<RingOp> rings, turnRings;
+  SetVector<Operation *> needed; ///< by the producer, of the consumers' ops
+  IRMapping mapping;             ///< to what the producer has
+  int64_t bytes = 0;             ///< of shared memory, taken so far
 };
 
 } // namespace
@@ -164,8 +180,13 @@ LogicalResult Specializer::findActive() {
 LogicalResult Specializer::findPasses() {
   WalkResult walked = function.walk([&](LoadOp load) {
     auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
-    if (!loop || isAround(loop))
+    if (!loop)
       return WalkResult::advance();
+    if (isAround(loop)) {
+      if (pipeline.getTurnStages())
+        turnLoads.push_back(load);
+      return WalkResult::advance();
+    }
     if (passes.empty() || passes.back().loop != loop)
       passes.push_back({loop, {}});
     passes.back().loads.push_back(load);
@@ -177,21 +198,23 @@ LogicalResult Specializer::findPasses() {
                        "loop; the loops of a kernel share rings");
       return WalkResult::interrupt();
     }
-    if (!load.getMap() != !first.loads.front().getMap()) {
-      load.emitOpError("differs from the loads before it in whether a tensor "
-                       "map is there; one thread fetches, or all copy");
-      return WalkResult::interrupt();
-    }
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
     return failure();
   if (passes.empty())
     return function.emitOpError("has no loop with loads to be made a pipeline");
-  if (pipeline.getCluster() > 1 && (!cluster() || passes.size() > 1))
+  SmallVector<LoadOp> loads = turnLoads;
+  for (Pass &pass : passes)
+    loads.append(pass.loads);
+  for (LoadOp load : loads)
+    if (!load.getMap() != !passes.front().loads.front().getMap())
+      return load.emitOpError(
+          "differs from the loads of other rings in whether a tensor map is "
+          "there; one thread fetches, or all copy");
+  if (pipeline.getCluster() > 1 && !cluster())
     return function.emitOpError(
-        "has blocks that are to share tiles, which need "
-        "tensor maps and one loop");
+        "has blocks that are to share tiles, which need tensor maps");
   for (Pass &pass : passes) {
     scf::ForOp loop = pass.loop;
     if (!loop.getInductionVar().getType().isInteger(32) ||
@@ -207,26 +230,25 @@ LogicalResult Specializer::findPasses() {
   return verifyTurns();
 }
 
-/// A loop around that over tiles is known by its count and that of tiles, which
-/// is the same in each turn.
+/// A loop around those over tiles is known by its count.
 LogicalResult Specializer::verifyTurns() {
   scf::ForOp loop = passes.front().loop;
   turns = dyn_cast<scf::ForOp>(loop->getParentOp());
-  if (!turns)
+  if (!turns) {
+    if (pipeline.getTurnStages())
+      return loop.emitOpError("is in no loop of turns, for which the pipeline "
+                              "has stages");
     return success();
-  if (passes.size() > 1 || pipeline.getCluster() > 1)
-    return turns.emitOpError(
-        "is around several loops over tiles, or tiles that "
-        "blocks share; turns have one loop of a block's "
-        "own");
+  }
   if (!turns.getInductionVar().getType().isInteger(32) ||
       !matchPattern(turns.getLowerBound(), m_Zero()) ||
       !matchPattern(turns.getStep(), m_One()) || turns.getNumResults() ||
       isa<scf::ForOp>(turns->getParentOp()))
     return turns.emitOpError("does not count turns: it does not go from 0 by 1 "
                              "in i32, carries values or is in another loop");
-  if (!turns.isDefinedOutsideOfLoop(loop.getUpperBound()))
-    return loop.emitOpError("has another number of tiles in each turn");
+  for (LoadOp load : turnLoads)
+    if (load->getParentOp() != turns)
+      return load.emitOpError("is in another loop than that of turns");
   return success();
 }
 
@@ -234,14 +256,21 @@ LogicalResult Specializer::verifyTurns() {
 void Specializer::makeRings() {
   Pass &pass = passes.front();
   b.setInsertionPoint(firstOp());
-  for (LoadOp load : pass.loads) {
-    auto type = RingType::get(b.getContext(), pipeline.getStages(),
-                              load.getResult().getType(), cluster());
-    rings.push_back(RingOp::create(
-        b, load.getLoc(), type, active, /*offset=*/0, /*barriers=*/0,
-        /*writers=*/type.isFetched() ? 1 : warpgroupThreads,
-        /*readers=*/4 * pipeline.getConsumers() * pipeline.getCluster()));
-  }
+  auto make = [&](LoadOp load, int64_t stages, int64_t blocks) {
+    auto type = RingType::get(b.getContext(), stages,
+                              load.getResult().getType(), blocks);
+    return RingOp::create(b, load.getLoc(), type, active, /*offset=*/0,
+                          /*barriers=*/0,
+                          /*writers=*/type.isFetched() ? 1 : warpgroupThreads,
+                          /*readers=*/4 * pipeline.getConsumers() *
+                              std::max<int64_t>(blocks, 1));
+  };
+  // What is loaded once a turn is a block's own.
+  for (LoadOp load : turnLoads)
+    turnRings.push_back(
+        make(load, pipeline.getTurnStages(), std::min<int64_t>(cluster(), 1)));
+  for (LoadOp load : pass.loads)
+    rings.push_back(make(load, pipeline.getStages(), cluster()));
   roles = RolesOp::create(b, function.getLoc(), active, pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
                           pipeline.getConsumerRegisters(), cluster());
@@ -265,160 +294,197 @@ void Specializer::divide() {
   }
 }
 
-/// What `op` needs of `block`, with what is in its regions, and itself.
-static void collect(Operation *op, Block *block,
-                    SetVector<Operation *> &needed) {
-  if (!needed.insert(op))
+/// Has the loop of turns carry how many tiles there were.
+void Specializer::countTiles() {
+  b.setInsertionPoint(turns);
+  Value zero = arith::ConstantIntOp::create(b, turns.getLoc(), 0, 32);
+  IRRewriter rewriter(b);
+  auto counting = cast<scf::ForOp>(*turns.replaceWithAdditionalYields(
+      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
+      [](OpBuilder &, Location, ArrayRef<BlockArgument> carried) {
+        return SmallVector<Value>(carried.begin(), carried.end());
+      }));
+  turns = counting;
+}
+
+RingOp Specializer::ringOf(LoadOp load) {
+  if (auto at = llvm::find(turnLoads, load); at != turnLoads.end())
+    return turnRings[at - turnLoads.begin()];
+  for (Pass &pass : passes)
+    if (auto at = llvm::find(pass.loads, load); at != pass.loads.end())
+      return rings[at - pass.loads.begin()];
+  return {};
+}
+
+/// Notes the op that gives `value`, and what that needs, of those that the
+/// producer computes again: outside of loops, in a turn or in a loop over
+/// tiles.
+void Specializer::need(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto isProduced = [&](Block *block) {
+    return block == &roles.getConsumer().front() ||
+           (turns && block == turns.getBody()) ||
+           llvm::any_of(passes, [&](Pass &pass) {
+             return block == pass.loop.getBody();
+           });
+  };
+  while (op && !isProduced(op->getBlock()))
+    op = op->getParentOp();
+  if (!op || !needed.insert(op))
     return;
   op->walk([&](Operation *each) {
     for (Value operand : each->getOperands())
-      if (Operation *source = operand.getDefiningOp())
-        if (Operation *before = block->findAncestorOpInBlock(*source))
-          collect(before, block, needed);
+      need(operand);
   });
 }
 
 /// Writes the producer: the loops with what the loads' places follow from.
 void Specializer::fillRings() {
-  Block *consumer = &roles.getConsumer().front();
-  b.setInsertionPointToStart(&roles.getProducer().front());
-  IRMapping mapping;
-  SmallVector<SetVector<Operation *>> inLoops(passes.size());
-  SetVector<Operation *> cloned;
-  llvm::SmallDenseSet<Value> maps;
-  TilesBefore before;
-  for (auto [pass, inLoop] : llvm::zip(passes, inLoops)) {
-    // What is outside the loop but among the consumers is computed again, so is
-    // what is in the turn before it.
-    SetVector<Operation *> outside, inTurn;
-    auto addOutside = [&](Value value) {
-      Operation *op = value.getDefiningOp();
-      if (op && op->getBlock() == consumer)
-        collect(op, consumer, outside);
-      if (!op || !turns || op->getBlock() != turns.getBody())
-        return;
-      SetVector<Operation *> more;
-      collect(op, turns.getBody(), more);
-      for (Operation *each : more)
-        each->walk([&](Operation *inner) {
-          for (Value operand : inner->getOperands())
-            if (Operation *source = operand.getDefiningOp();
-                source && source->getBlock() == consumer)
-              collect(source, consumer, outside);
-        });
-      inTurn.insert_range(more);
-    };
-    for (LoadOp load : pass.loads)
-      collect(load, pass.loop.getBody(), inLoop);
+  SmallVector<LoadOp> loads = turnLoads;
+  for (Pass &pass : passes) {
+    loads.append(pass.loads);
     for (Value bound : {pass.loop.getLowerBound(), pass.loop.getUpperBound(),
                         pass.loop.getStep()})
-      addOutside(bound);
-    for (Operation *op : inLoop)
-      op->walk([&](Operation *each) {
-        for (Value operand : each->getOperands())
-          addOutside(operand);
-      });
-    if (turns)
-      addOutside(turns.getUpperBound());
-    for (Operation *op : topologicalSort(outside))
-      if (cloned.insert(op))
-        b.clone(*op, mapping);
-    for (LoadOp load : pass.loads)
-      if (Value map = load.getMap(); map && maps.insert(map).second)
-        AcquireMapOp::create(b, load.getLoc(), mapping.lookupOrDefault(map));
-    if (turns) {
-      auto around = scf::ForOp::create(
-          b, turns.getLoc(), mapping.lookupOrDefault(turns.getLowerBound()),
-          mapping.lookupOrDefault(turns.getUpperBound()),
-          mapping.lookupOrDefault(turns.getStep()));
-      mapping.map(turns.getInductionVar(), around.getInductionVar());
-      b.setInsertionPointToStart(around.getBody());
-      before.addTurns(b, around,
-                      mapping.lookupOrDefault(pass.loop.getUpperBound()));
-      for (Operation *op : topologicalSort(inTurn))
-        b.clone(*op, mapping);
-    }
-    auto copies =
-        scf::ForOp::create(b, pass.loop.getLoc(),
-                           mapping.lookupOrDefault(pass.loop.getLowerBound()),
-                           mapping.lookupOrDefault(pass.loop.getUpperBound()),
-                           mapping.lookupOrDefault(pass.loop.getStep()));
-    mapping.map(pass.loop.getInductionVar(), copies.getInductionVar());
-    b.setInsertionPointToStart(copies.getBody());
-    fillRings(pass, before.number(b, copies.getLoc(), copies.getInductionVar()),
-              mapping, inLoop);
-    b.setInsertionPointAfter(copies);
-    if (&pass != &passes.back())
-      before.add(b, copies);
-    else if (cluster() > 1)
-      for (RingOp ring : rings)
-        DrainOp::create(b, copies.getLoc(), ring, copies.getUpperBound());
+      need(bound);
   }
+  if (turns)
+    for (Value bound : {turns.getLowerBound(), turns.getUpperBound(),
+                        turns.getStep(), turns.getInitArgs().front()})
+      need(bound);
+  for (LoadOp load : loads)
+    for (Value operand : load->getOperands())
+      need(operand);
+  b.setInsertionPointToStart(&roles.getProducer().front());
+  TilesBefore before{Value()};
+  produce(roles.getConsumer().front(), Value(), before);
+  if (cluster() < 2)
+    return;
+  b.setInsertionPointToEnd(&roles.getProducer().front());
+  for (RingOp ring : rings)
+    DrainOp::create(b, ring.getLoc(), ring, before.all());
 }
 
-void Specializer::fillRings(Pass &pass, Value tile, IRMapping &mapping,
-                            const SetVector<Operation *> &needed) {
-  for (Operation &op : *pass.loop.getBody()) {
-    if (!needed.contains(&op))
-      continue;
+/// Writes what the producer does of a block of the consumers, whose tile is
+/// number `tile`.
+void Specializer::produce(Block &block, Value tile, TilesBefore &before) {
+  for (Operation &op : block) {
+    if (&op == outermost())
+      acquireMaps();
+    auto pass =
+        llvm::find_if(passes, [&](Pass &pass) { return pass.loop == &op; });
     auto load = dyn_cast<LoadOp>(op);
-    if (!load) {
+    if (turns && &op == turns)
+      produceTurns(before);
+    else if (pass != passes.end())
+      producePass(*pass, before);
+    else if (load && ringOf(load))
+      fillRing(load, ringOf(load), tile);
+    else if (needed.contains(&op))
       b.clone(op, mapping);
-      continue;
-    }
-    RingOp ring = rings[llvm::find(pass.loads, load) - pass.loads.begin()];
-    Location loc = load.getLoc();
-    auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
-    if (load.getMap()) {
-      FetchOp::create(b, loc, ring, tile, at(load.getMap()),
-                      at(load.getFirst()), at(load.getColumn()));
-      continue;
-    }
-    Value into =
-        AcquireOp::create(b, loc, load.getResult().getType(), ring, tile);
-    CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
-                   at(load.getStride()), at(load.getLimit()),
-                   load.getRows() ? at(load.getRows()) : Value(), into);
-    PublishOp::create(b, loc, ring, tile);
   }
 }
 
-/// Lets the consumers read the rings: each tile from right before its first use
-/// until right after the wait for the last product that reads it.
-void Specializer::readRings() {
-  TilesBefore before;
-  if (turns) {
-    b.setInsertionPointToStart(turns.getBody());
-    before.addTurns(b, turns, passes.front().loop.getUpperBound());
+void Specializer::acquireMaps() {
+  SetVector<Value> maps;
+  for (LoadOp load : turnLoads)
+    maps.insert(load.getMap());
+  for (Pass &pass : passes)
+    for (LoadOp load : pass.loads)
+      maps.insert(load.getMap());
+  for (Value map : maps)
+    if (map)
+      AcquireMapOp::create(b, map.getLoc(), mapping.lookupOrDefault(map));
+}
+
+void Specializer::produceTurns(TilesBefore &before) {
+  auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
+  auto loop = scf::ForOp::create(b, turns.getLoc(), at(turns.getLowerBound()),
+                                 at(turns.getUpperBound()), at(turns.getStep()),
+                                 at(turns.getInitArgs().front()));
+  mapping.map(turns.getInductionVar(), loop.getInductionVar());
+  b.setInsertionPointToStart(loop.getBody());
+  TilesBefore inTurn(loop.getRegionIterArg(0));
+  produce(*turns.getBody(), loop.getInductionVar(), inTurn);
+  b.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(b, loop.getLoc(), inTurn.all());
+  b.setInsertionPointAfter(loop);
+  before = TilesBefore(loop.getResult(0));
+}
+
+void Specializer::producePass(Pass &pass, TilesBefore &before) {
+  auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
+  auto loop = scf::ForOp::create(
+      b, pass.loop.getLoc(), at(pass.loop.getLowerBound()),
+      at(pass.loop.getUpperBound()), at(pass.loop.getStep()));
+  mapping.map(pass.loop.getInductionVar(), loop.getInductionVar());
+  b.setInsertionPointToStart(loop.getBody());
+  Value tile = before.number(b, loop.getLoc(), loop.getInductionVar());
+  produce(*pass.loop.getBody(), tile, before);
+  b.setInsertionPointAfter(loop);
+  if (turns || cluster() > 1 || &pass != &passes.back())
+    before.add(b, loop);
+}
+
+void Specializer::fillRing(LoadOp load, RingOp ring, Value tile) {
+  Location loc = load.getLoc();
+  auto at = [&](Value value) { return mapping.lookupOrDefault(value); };
+  if (load.getMap()) {
+    FetchOp::create(b, loc, ring, tile, at(load.getMap()), at(load.getFirst()),
+                    at(load.getColumn()));
+    return;
   }
+  Value into =
+      AcquireOp::create(b, loc, load.getResult().getType(), ring, tile);
+  CopyOp::create(b, loc, at(load.getBase()), at(load.getFirst()),
+                 at(load.getStride()), at(load.getLimit()),
+                 load.getRows() ? at(load.getRows()) : Value(), into);
+  PublishOp::create(b, loc, ring, tile);
+}
+
+/// Lets the consumers read the rings.
+void Specializer::readRings() {
+  TilesBefore before(turns ? turns.getRegionIterArg(0) : Value());
   for (Pass &pass : passes) {
     b.setInsertionPointToStart(pass.loop.getBody());
     Value number =
         before.number(b, pass.loop.getLoc(), pass.loop.getInductionVar());
-    for (auto [load, ring] : llvm::zip(pass.loads, rings)) {
-      Operation *first = nullptr;
-      for (Operation *user : load->getUsers())
-        if (!first || user->isBeforeInBlock(first))
-          first = user;
-      b.setInsertionPoint(first);
-      Value tile = AwaitOp::create(b, load.getLoc(), load.getResult().getType(),
-                                   ring, number);
-      load.replaceAllUsesWith(tile);
-      b.setInsertionPointAfter(lastWait(tile));
-      ReleaseOp::create(b, load.getLoc(), ring, number);
-      load.erase();
-    }
+    for (auto [load, ring] : llvm::zip(pass.loads, rings))
+      readRing(load, ring, number);
     b.setInsertionPointAfter(pass.loop);
-    if (&pass != &passes.back())
+    if (turns || &pass != &passes.back())
       before.add(b, pass.loop);
   }
+  for (auto [load, ring] : llvm::zip(turnLoads, turnRings))
+    readRing(load, ring, turns.getInductionVar());
+  if (turns)
+    turns.getBody()->getTerminator()->setOperand(0, before.all());
+}
+
+/// A tile is there from right before its first use until right after the wait
+/// for the last product that reads it.
+void Specializer::readRing(LoadOp load, RingOp ring, Value number) {
+  Operation *first = nullptr;
+  for (Operation *user : load->getUsers()) {
+    Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
+    if (!first || here->isBeforeInBlock(first))
+      first = here;
+  }
+  b.setInsertionPoint(first);
+  Value tile = AwaitOp::create(b, load.getLoc(), load.getResult().getType(),
+                               ring, number);
+  load.replaceAllUsesWith(tile);
+  b.setInsertionPointAfter(lastWait(tile));
+  ReleaseOp::create(b, load.getLoc(), ring, number);
+  load.erase();
 }
 
 /// The op after which no product reads `tile`; without one, the last use.
 Operation *Specializer::lastWait(Value tile) {
   Operation *last = tile.getDefiningOp();
+  Block *block = last->getBlock();
   auto meet = [&](Operation *op) {
-    if (last->isBeforeInBlock(op))
+    op = block->findAncestorOpInBlock(*op);
+    if (op && last->isBeforeInBlock(op))
       last = op;
   };
   for (Operation *user : tile.getUsers()) {
@@ -451,10 +517,10 @@ void Specializer::placeTiles() {
       overTiles = std::max(overTiles, size);
     space.setOffset(space.getOverTiles() ? 0 : take(size));
   });
-  for (RingOp ring : rings)
+  for (RingOp ring : all())
     ring.setOffset(take(ring.getType().getBytes()));
   bytes = std::max(bytes, int64_t(llvm::alignTo(overTiles, tileAlignment)));
-  for (RingOp ring : rings) {
+  for (RingOp ring : all()) {
     ring.setBarriers(bytes);
     bytes += ring.getType().getBarrierBytes();
   }

@@ -184,118 +184,146 @@ static bool same(Value x, Value y, DenseMap<Value, Value> &known) {
       OperationEquivalence::IgnoreLocations);
 }
 
-/// Whether tile `number` of a loop counts on from the turns before, of a loop
-/// around it; without one, whether it is the loop's own.
-static bool countsFromTurns(scf::ForOp loop, Value number) {
-  auto turns = dyn_cast<scf::ForOp>(loop->getParentOp());
-  if (!turns)
-    return number == loop.getInductionVar();
-  auto sum = number.getDefiningOp<arith::AddIOp>();
-  auto before = sum ? sum.getRhs().getDefiningOp<arith::MulIOp>() : nullptr;
-  auto tiles =
-      before ? before.getRhs().getDefiningOp<arith::MaxSIOp>() : nullptr;
-  return tiles && sum.getLhs() == loop.getInductionVar() &&
-         before.getLhs() == turns.getInductionVar() &&
-         tiles.getLhs() == loop.getUpperBound() &&
-         matchPattern(tiles.getRhs(), m_Zero()) &&
-         turns.isDefinedOutsideOfLoop(loop.getUpperBound()) &&
-         matchPattern(turns.getLowerBound(), m_Zero()) &&
-         matchPattern(turns.getStep(), m_One());
+/// Whether a loop goes from 0 by 1.
+static bool countsFromZero(scf::ForOp loop) {
+  return matchPattern(loop.getLowerBound(), m_Zero()) &&
+         matchPattern(loop.getStep(), m_One());
 }
 
-/// Checks that tile `number` of `op` counts on from the loops over tiles
-/// before, by 1: the last one of these, and how many tiles there were before
-/// that, are in `last` and `before`, and what follows from this loop is
-/// afterwards.
-static LogicalResult verifyCount(Operation *op, Value number, scf::ForOp &last,
-                                 Value &before) {
-  auto wrong = [&] {
-    return op->emitOpError("does not count tiles from 0 by 1, so its "
-                           "barriers would be out of phase");
-  };
-  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!loop || !matchPattern(loop.getLowerBound(), m_Zero()) ||
-      !matchPattern(loop.getStep(), m_One()))
-    return wrong();
-  if (!last) {
-    if (!countsFromTurns(loop, number))
-      return wrong();
+/// One side's loops over a ring's tiles, in order.
+class TileCount {
+public:
+  /// Checks that tile `number` of `op` counts on from the loops before its own,
+  /// by 1.
+  LogicalResult add(Operation *op, Value number) {
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    if (!loop || !countsFromZero(loop))
+      return wrong(op);
+    auto sum = number.getDefiningOp<arith::AddIOp>();
+    Value more =
+        sum && sum.getLhs() == loop.getInductionVar() ? sum.getRhs() : Value();
+    if (!last) {
+      turns = dyn_cast<scf::ForOp>(loop->getParentOp());
+      before = more;
+      carried = dyn_cast_if_present<BlockArgument>(more);
+      const bool good = turns ? carried &&
+                                    carried.getOwner() == turns.getBody() &&
+                                    carried.getArgNumber() > 0
+                              : number == loop.getInductionVar();
+      if (!good)
+        return wrong(op);
+    } else {
+      if (!more || last->getBlock() != loop->getBlock() ||
+          !last->isBeforeInBlock(loop) || !countsOn(more))
+        return wrong(op);
+      before = more;
+    }
     last = loop;
     return success();
   }
-  // The number is the induction variable and the tiles of all loops before.
-  auto sum = number.getDefiningOp<arith::AddIOp>();
-  if (!sum || sum.getLhs() != loop.getInductionVar() ||
-      last->getBlock() != loop->getBlock() || !last->isBeforeInBlock(loop))
-    return wrong();
-  Value tiles = sum.getRhs();
-  if (before) {
-    auto more = tiles.getDefiningOp<arith::AddIOp>();
-    if (!more || more.getLhs() != before)
-      return wrong();
-    tiles = more.getRhs();
+
+  /// Checks, behind the last loop, that turns go on counting.
+  LogicalResult close(Operation *op) {
+    if (!turns)
+      return success();
+    const unsigned which = carried.getArgNumber() - 1;
+    if (!countsFromZero(turns) ||
+        !matchPattern(turns.getInitArgs()[which], m_Zero()) ||
+        !countsOn(turns.getBody()->getTerminator()->getOperand(which)))
+      return wrong(op);
+    return success();
   }
-  auto most = tiles.getDefiningOp<arith::MaxSIOp>();
-  if (!most || most.getLhs() != last.getUpperBound() ||
-      !matchPattern(most.getRhs(), m_Zero()))
-    return wrong();
-  last = loop;
-  before = sum.getRhs();
-  return success();
-}
+
+  /// Whether `number` is that of all tiles, behind all loops.
+  bool isAll(Value number) {
+    return turns ? number == turns.getResult(carried.getArgNumber() - 1)
+                 : countsOn(number);
+  }
+
+  scf::ForOp last, turns;
+  BlockArgument carried; ///< of the turns: tiles of those before
+
+private:
+  /// Whether `number` is that of the tiles before and in the last loop.
+  bool countsOn(Value number) {
+    if (before) {
+      auto sum = number.getDefiningOp<arith::AddIOp>();
+      if (!sum || sum.getLhs() != before)
+        return false;
+      number = sum.getRhs();
+    }
+    auto most = number.getDefiningOp<arith::MaxSIOp>();
+    return most && most.getLhs() == last.getUpperBound() &&
+           matchPattern(most.getRhs(), m_Zero());
+  }
+
+  static LogicalResult wrong(Operation *op) {
+    return op->emitOpError("does not count tiles from 0 by 1, so its "
+                           "barriers would be out of phase");
+  }
+
+  Value before; ///< tiles before those of the last loop, or null
+};
 
 /// Checks that both sides run through the same tile numbers from 0 on, loop by
 /// loop: the phases of barriers follow from them.
 template <typename Fill>
 static LogicalResult verifyPhases(ArrayRef<Fill> fills,
                                   ArrayRef<AwaitOp> awaits) {
-  scf::ForOp filled, read;
-  Value filledBefore, readBefore;
+  TileCount filled, read;
+  DenseMap<Value, Value> known;
   for (size_t i = 0; i < fills.size(); ++i) {
     Fill fill = fills[i];
     AwaitOp await = awaits[i];
-    if (failed(verifyCount(fill, fill.getTile(), filled, filledBefore)) ||
-        failed(verifyCount(await, await.getTile(), read, readBefore)))
+    if (failed(filled.add(fill, fill.getTile())) ||
+        failed(read.add(await, await.getTile())))
       return failure();
-    DenseMap<Value, Value> known;
-    if (!same(filled.getUpperBound(), read.getUpperBound(), known))
-      return await.emitOpError("is in a loop of other length than that which "
-                               "fills the ring");
-    auto fillTurns = dyn_cast<scf::ForOp>(filled->getParentOp()),
-         readTurns = dyn_cast<scf::ForOp>(read->getParentOp());
-    if (!fillTurns != !readTurns ||
-        (fillTurns &&
-         !same(fillTurns.getUpperBound(), readTurns.getUpperBound(), known)))
+    if (!filled.turns != !read.turns ||
+        (filled.turns && !same(filled.turns.getUpperBound(),
+                               read.turns.getUpperBound(), known)))
       return await.emitOpError("is in a loop of other turns than that which "
                                "fills the ring");
+    if (filled.turns) {
+      known[filled.turns.getInductionVar()] = read.turns.getInductionVar();
+      known[filled.carried] = read.carried;
+    }
+    if (!same(filled.last.getUpperBound(), read.last.getUpperBound(), known))
+      return await.emitOpError("is in a loop of other length than that which "
+                               "fills the ring");
   }
-  return success();
+  return success(succeeded(filled.close(fills.back())) &&
+                 succeeded(read.close(awaits.back())));
 }
 
 /// Checks that blocks that share tiles count alike and ask for the same ones:
 /// nothing follows from a block's number in x, by which they differ.
-static LogicalResult verifySharing(FetchOp fetch) {
-  if (fetch.getRing().getType().getCluster() < 2)
+static LogicalResult verifySharing(RingOp ring, RolesOp roles,
+                                   MutableArrayRef<FetchOp> fetches) {
+  if (ring.getType().getCluster() < 2)
     return success();
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  auto loop = cast<scf::ForOp>(fetch->getParentOp());
-  for (Value value : SmallVector<Value>{loop.getUpperBound(), fetch.getMap(),
-                                        fetch.getRow(), fetch.getColumn()})
-    (void)getBackwardSlice(value, &slice, options);
-  if (llvm::any_of(slice,
-                   [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
-    return fetch.emitOpError("asks for tiles by the block's number in x, but "
-                             "blocks of a cluster share them");
-  FailureOr<SmallVector<DrainOp>> drains =
-      eachPass<DrainOp>(cast<RingOp>(fetch.getRing().getDefiningOp()),
-                        fetch->getParentOfType<RolesOp>());
+  TileCount count;
+  for (FetchOp fetch : fetches) {
+    SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitUsesFromAbove = false;
+    auto loop = cast<scf::ForOp>(fetch->getParentOp());
+    for (Value value : SmallVector<Value>{loop.getUpperBound(), fetch.getMap(),
+                                          fetch.getRow(), fetch.getColumn()})
+      (void)getBackwardSlice(value, &slice, options);
+    if (llvm::any_of(slice,
+                     [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
+      return fetch.emitOpError("asks for tiles by the block's number in x, but "
+                               "blocks of a cluster share them");
+    if (failed(count.add(fetch, fetch.getTile())))
+      return failure();
+  }
+  FailureOr<SmallVector<DrainOp>> drains = eachPass<DrainOp>(ring, roles);
   if (failed(drains))
     return failure();
   DrainOp drain = drains->back();
-  if (drain.getTile() != loop.getUpperBound() ||
-      failed(verifyOrder(loop, drain)))
+  if (!count.isAll(drain.getTile()) ||
+      failed(verifyOrder(count.turns ? count.turns : count.last, drain)))
     return drain.emitOpError("does not follow the last tile of its ring");
   return success();
 }
@@ -303,8 +331,12 @@ static LogicalResult verifySharing(FetchOp fetch) {
 /// Checks that no product reads `tile` when its stage is released.
 static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
   for (Operation *user : await->getUsers()) {
-    if (failed(verifyOrder(user, release)))
+    // A tile of a turn is read in its loops.
+    Operation *here = await->getBlock()->findAncestorOpInBlock(*user);
+    if (failed(verifyOrder(here, release)))
       return failure();
+    if (isa<NegateOp>(user))
+      continue;
     auto product = dyn_cast<MultiplyOp>(user);
     if (!product)
       return user->emitOpError("reads a stage of a ring; only products do");
@@ -342,7 +374,9 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     if (failed(verifyReads(await, release)))
       return failure();
   }
-  if (cluster != static_cast<int64_t>(roles.getCluster()))
+  // A block may have rings of its own beside those that its cluster shares.
+  if (const auto all = static_cast<int64_t>(roles.getCluster());
+      cluster != all && (cluster != 1 || all == 0))
     return ring.emitOpError("is shared by other blocks than the roles say");
   if (ring.getWriters() !=
           static_cast<uint64_t>(cluster ? 1 : warpgroupThreads) ||
@@ -359,8 +393,7 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     if (failed(fetches) || differs(fetches->size()) ||
         failed(verifyPhases<FetchOp>(*fetches, *awaits)))
       return failure();
-    return success(llvm::all_of(
-        *fetches, [](FetchOp op) { return succeeded(verifySharing(op)); }));
+    return verifySharing(ring, roles, *fetches);
   }
   auto acquires = eachPass<AcquireOp>(ring, roles);
   auto publishes = eachPass<PublishOp>(ring, roles);

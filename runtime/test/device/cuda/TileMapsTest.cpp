@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/Module.h"
 #include "runtime/test/device/cuda/Fixture.h"
 
+#include <array>
 #include <cstring>
 
 using heddle::Result;
@@ -64,6 +65,24 @@ TEST_F(TileMapsTest, TellOfKeysAndValues) {
     EXPECT_EQ(map.boxColumns, 64u);
     EXPECT_EQ(map.boxRows, 96u);
   }
+  // Persistent kernels have those of queries, too.
+  EXPECT_EQ(read(maps->query).address, 0u);
+  heddle::abi::AttentionArgs args = arguments();
+  args.query = reinterpret_cast<void *>(uintptr_t(0x20000));
+  args.queryStride = 1536;
+  args.rows = 55;
+  bundle::KernelVariant lasting = variant();
+  lasting.persistent = true;
+  lasting.queryRows = 192;
+  maps = encodeTileMaps(device(), lasting, args);
+  ASSERT_OK(maps);
+  const FakeTensorMap query = read(maps->query);
+  EXPECT_EQ(query.address, 0x20000u);
+  EXPECT_EQ(query.strideBytes, 2u * 1536);
+  EXPECT_EQ(query.columns, 8u * 128);
+  EXPECT_EQ(query.rows, 55u);
+  EXPECT_EQ(query.boxRows, 192u);
+  EXPECT_EQ(read(maps->key).rows, 77u);
   bundle::KernelVariant half = variant();
   half.dtype = "f16";
   maps = encodeTileMaps(device(), half, arguments());
@@ -105,6 +124,38 @@ TEST_F(TileMapsTest, ClustersAreWhole) {
   }
   *stream = Stream();
   module->reset();
+  close();
+}
+
+/// Of a persistent kernel no more blocks run than the device holds at once, in
+/// whole clusters, whatever the number of tasks.
+TEST_F(TileMapsTest, PersistentBlocksAreHeldAtOnce) {
+  fakeDriver().multiprocessors = 7;
+  for (int64_t cluster : {1, 2}) {
+    Result<std::unique_ptr<Module>> module =
+        Module::load(device(), testPtx,
+                     {{.symbol = "fault",
+                       .threads = 32,
+                       .cluster = cluster,
+                       .persistent = true}});
+    ASSERT_OK(module);
+    const Kernel &kernel = (**module)["fault"];
+    const int64_t held = 7 * kernel.residentBlocks() / cluster * cluster;
+    std::array<int64_t, 3> grid = {};
+    fakeDriver().kernels["fault"] = [&](const FakeDriver::Launch &launch) {
+      grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+    };
+    Result<Stream> stream = Stream::create(device());
+    ASSERT_OK(stream);
+    for (auto [asked, blocks] : {std::pair(Grid{1, 2, 3}, 2 * cluster),
+                                 std::pair(Grid{1000, 32, 1}, held)}) {
+      ASSERT_OK(kernel.launch(*stream, asked));
+      ASSERT_OK(stream->synchronize());
+      EXPECT_EQ(grid, (std::array<int64_t, 3>{blocks, 1, asked.z}));
+    }
+    *stream = Stream();
+    module->reset();
+  }
   close();
 }
 

@@ -181,10 +181,14 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `tma`: whether one thread has tiles of consecutive keys brought in bulk,
       by tensor maps, or all threads of the producer copy them;
     * `cluster`: blocks, 1 or 2, with neighbouring query tiles that share the
-      tiles which tensor maps bring; over all keys only;
+      tiles which tensor maps bring: of all keys, or with `query_stages` of
+      ranges, too;
     * `key_shares`: blocks, 1, 2, 4 or 8, that divide the keys of the same query
       tile among them, as a cluster, and add up what they found: for few rows;
-    * `least_keys`: with `key_shares`, keys of the sequences that it is for.
+    * `least_keys`: with `key_shares`, keys of the sequences that it is for;
+    * `query_stages`: 0, or a grid of as many blocks as the device holds at once:
+      a block goes on to further tiles of rows, whose queries are brought ahead
+      to a ring of so many stages, up to 4. Not where heads share lists.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -194,7 +198,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"bool", "false">:$tma,
       DefaultValuedParameter<"int64_t", "1">:$cluster,
       DefaultValuedParameter<"int64_t", "1">:$key_shares,
-      DefaultValuedParameter<"int64_t", "0">:$least_keys);
+      DefaultValuedParameter<"int64_t", "0">:$least_keys,
+      DefaultValuedParameter<"int64_t", "0">:$query_stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

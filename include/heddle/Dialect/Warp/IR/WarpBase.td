@@ -72,6 +72,25 @@ def Warp_Dialect : Dialect {
       }
     } consumers 3 registers 160 {...} {cluster = 2 : i64}
     ```
+
+    A loop of turns may stand around those over tiles, in both roles. It carries
+    how many tiles there were, so that numbers and phases go on; what is loaded
+    once a turn has a ring of its own, whose tiles are the turns:
+
+    ```mlir
+    scf.for %turn = %zero to %turns step %one iter_args(%before = %zero) -> (i32) : i32 {
+      %q = warp.await %queries[%turn] : ...
+      scf.for %t = %zero to %tiles step %one : i32 {
+        %number = arith.addi %t, %before : i32
+        %k = warp.await %ring[%number] : ...
+        ...
+      }
+      warp.release %queries[%turn] : ...
+      %more = arith.maxsi %tiles, %zero : i32
+      %all = arith.addi %before, %more : i32
+      scf.yield %all : i32
+    }
+    ```
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -104,14 +123,17 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
       from 24 to 240. The producer is one warpgroup;
     * `blocks`: blocks that a multiprocessor is to hold at once;
     * `cluster`: blocks, 1 or 2, next to each other in the grid's x, that share
-      the tiles that are brought by tensor maps.
+      the tiles that are brought by tensor maps;
+    * `turn_stages`: of rings for what a loop of turns loads once a turn; with 0
+      the warpgroups that compute load that themselves.
     A function has it as its attribute `warp.pipeline`.
   }];
   let parameters = (ins "int64_t":$consumers, "int64_t":$stages,
                         "int64_t":$producer_registers,
                         "int64_t":$consumer_registers,
                         DefaultValuedParameter<"int64_t", "1">:$blocks,
-                        DefaultValuedParameter<"int64_t", "1">:$cluster);
+                        DefaultValuedParameter<"int64_t", "1">:$cluster,
+                        DefaultValuedParameter<"int64_t", "0">:$turn_stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -114,22 +114,22 @@ def Warp_RoundOp : Warp_Op<"round", [Pure]> {
 // Products
 //===----------------------------------------------------------------------===//
 
-def Warp_MultiplyOp : Warp_Op<"multiply"> {
+def Warp_MultiplyOp : Warp_Op<"multiply", [AttrSizedOperandSegments]> {
   let summary = "starts the product of 64 rows and a tile";
   let description = [{
     result = sums + left . right, or left . right^T with `transposed`, in f32.
     `left` is a fragment or a tile, of which the 64 rows from `left_from` on are
-    taken. Of a tile on the right that is not transposed the rows from `from` on
-    are taken, as many as `left` has columns.
+    taken, a multiple of 8 and 0 without it. Of a tile on the right that is not
+    transposed the rows from `from` on are taken, as many as `left` has columns.
     The product runs on its own; what it reads stays as it is until `warp.wait`.
     `sums` may be a fragment or products that are still on their way.
   }];
   let arguments = (ins AnyTypeOf<[Warp_TileType, Warp_FragmentType]>:$left,
                        Warp_TileType:$right,
                        Optional<AnyTypeOf<[Warp_Float32Fragment, Warp_FlyingType]>>:$sums,
+                       Optional<I32>:$left_from,
                        UnitAttr:$transposed,
-                       DefaultValuedAttr<I64Attr, "0">:$from,
-                       DefaultValuedAttr<I64Attr, "0">:$left_from);
+                       DefaultValuedAttr<I64Attr, "0">:$from);
   let results = (outs Warp_FlyingType:$result);
   let assemblyFormat = [{
     $left (`from` $left_from^)? `,` $right (`transposed` $transposed^)? (`from` $from^)?
@@ -257,7 +257,7 @@ def Warp_CountBelowOp : Warp_Op<"count_below", [
 }
 
 def Warp_LoadOp : Warp_RowsOp<
-    "load", !con((ins Optional<Warp_RowsType>:$rows, Optional<I1>:$negated,
+    "load", !con((ins Optional<Warp_RowsType>:$rows,
                       Optional<LLVM_AnyPointer>:$map, Optional<I32>:$column,
                       OptionalAttr<I64Attr>:$offset), Warp_batch),
     [AttrSizedOperandSegments]> {
@@ -265,9 +265,8 @@ def Warp_LoadOp : Warp_RowsOp<
   let description = [{
     Row i of the tile is row first + i of the matrix at `base`, whose rows are
     `stride` bytes apart; zero from row `limit` on. With `rows` it is row first +
-    rows[i] instead, all of them below the limit. With `negated` signs are
-    flipped where it holds. `offset`: where the tile lies in shared memory; a
-    warpgroup that computes has its own, one after the other.
+    rows[i] instead, all of them below the limit. `offset`: where the tile lies in
+    shared memory; a warpgroup that computes has its own, one after the other.
 
     With `batch` row i of the tile is row first + i % b of matrix i / b of a
     batch, b being `batch_rows`: the matrices begin `batch_stride` bytes apart,
@@ -287,11 +286,22 @@ def Warp_LoadOp : Warp_RowsOp<
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
     (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
-    (`negated` `(` $negated^ `)`)?
     (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
     attr-dict `:` type($base) `,` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def Warp_NegateOp : Warp_Op<"negate"> {
+  let summary = "flips the signs of this warpgroup's rows of a tile";
+  let description = [{
+    Of the 64 rows from `from` on (0 without it), where `condition`, the same in
+    all threads, holds. No other warpgroup reads these rows.
+  }];
+  let arguments = (ins Warp_TileType:$tile, Optional<I32>:$from, I1:$condition);
+  let assemblyFormat = [{
+    $tile (`from` $from^)? `if` $condition attr-dict `:` type($tile)
+  }];
 }
 
 def Warp_StoreOp : Warp_RowsOp<

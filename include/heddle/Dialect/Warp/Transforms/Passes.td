@@ -16,9 +16,11 @@ def WarpSpecializeRoles : Pass<"warp-specialize-roles", "::mlir::ModuleOp"> {
     For every function with a `warp.pipeline`: each `warp.load` in a loop gets a
     ring; a producer warpgroup runs the loop once more, with nothing but copies
     in it, and the consumers read the ring instead. A stage is released right
-    after the wait for the last product that reads it. Tiles and barriers get
-    their places in shared memory, and the function its threads and the bytes of
-    it.
+    after the wait for the last product that reads it. A loop of turns around
+    these loops is in both roles, too, and carries how many tiles there were; what
+    it loads has a ring where the pipeline has `turn_stages`. Tiles and barriers
+    get their places in shared memory, and the function its threads and the bytes
+    of it.
   }];
   let dependentDialects = ["::mlir::warp::WarpDialect", "::mlir::scf::SCFDialect"];
 }

@@ -14,18 +14,19 @@
 //
 // "over" says which keys: "all" (as without it), "list" (one list of keys),
 // "blocks" (one list of blocks), "range" (a window, sinks, or both) or "union"
-// (more sets, or several of which one at least is a list), or "scores": a kernel
-// that selects, for groups of at most 128 rows; "blocks" how many blocks a
-// multiprocessor is to hold, 1 without it; "copies" who brings tiles, "threads"
-// (as without it) or "tma"; "cluster" how many blocks share what the latter
-// brings, 1 without it; "positions" whether the entry is for kernels whose
-// scores ask where rows or keys stand, too, false without it; "key_shares" how
-// many blocks divide the keys of a query tile, 1 without it. With more than one
-// it is for steps of some rows, of sequences of at least "least_keys" keys (1
-// without it), without for steps of all rows. "query_stages" is 0 (as without
-// it), or blocks go on to further tiles of rows, whose queries are brought
-// ahead to so many stages. "shared" is true for kernels whose query heads share
-// lists, and for no others; it has no "query_stages".
+// (more sets, or several of which one at least is a list), or "scores": a
+// kernel that selects, for groups of at most 128 rows; "blocks" how many blocks
+// a multiprocessor is to hold, 1 without it; "copies" who brings tiles,
+// "threads" (as without it) or "tma"; "cluster" how many blocks share what the
+// latter brings, 1 without it; "positions" whether the entry is for kernels
+// whose scores ask where rows or keys stand, too, false without it;
+// "key_shares" how many blocks divide the keys of a query tile, 1 without it.
+// With more than one it is for steps of some rows, of sequences of at least
+// "least_keys" keys (1 without it), without for steps of all rows.
+// "query_stages" is 0 (as without it), or blocks go on to further tiles of
+// rows, whose queries are brought ahead to so many stages. "shared" is true for
+// kernels whose query heads share lists, and for no others; it has no
+// "query_stages".
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,6 +9,7 @@
 
 #include "Process.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/model/GenerationConfig.h"
@@ -233,14 +234,14 @@ Result<Response> Runner::generate(const bundle::Bundle &bundle,
 
 Result<std::vector<int32_t>> Runner::encode(const std::string &text) const {
   if (!tokenizer)
-    return Error(folder + ": the model has no tokenizer");
+    return Error(printablePath(folder) + ": the model has no tokenizer");
   return tokenizer->encode(text);
 }
 
 Result<std::string> Runner::decode(const std::vector<int32_t> &ids,
                                    bool skipSpecial) const {
   if (!tokenizer)
-    return Error(folder + ": the model has no tokenizer");
+    return Error(printablePath(folder) + ": the model has no tokenizer");
   for (int32_t id : ids)
     if (id < 0 || id >= tokenizer->vocabSize())
       return Error(std::to_string(id) + " is no token; ids are 0 to " +

@@ -9,6 +9,8 @@
 #define HEDDLE_TOOLS_COMMANDLINE_H
 
 #include "bundle/NearestWord.h"
+#include "bundle/program/Printable.h"
+#include "tools/trust/Digest.h"
 
 #include <CLI/CLI.hpp>
 
@@ -48,12 +50,13 @@ inline std::string problemOf(const CLI::App &app, const CLI::Error &error) {
   }
   const bool isOption = unknown.front().starts_with("-");
   const bool isCommand = !isOption && !commands.empty();
-  const std::string word = unknown.front().substr(0, unknown.front().find('='));
+  const std::string word =
+      printable(unknown.front().substr(0, unknown.front().find('=')));
   std::string text =
       isOption ? "unknown option '" + word + "'"
       : isCommand
           ? "unknown command '" + word + "'; expected " + anyOf(commands)
-          : "unexpected argument '" + unknown.front() + "'";
+          : "unexpected argument '" + printable(unknown.front()) + "'";
   std::string_view nearest =
       bundle::nearestOf(word, isOption ? options : commands);
   if (!nearest.empty())

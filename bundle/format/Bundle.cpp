@@ -7,6 +7,7 @@
 
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -217,13 +218,14 @@ Result<Bundle> Bundle::read(const std::string &path) {
 }
 
 Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
+  const std::string place = printablePath(name);
   Result<Header> header =
       readHeader(std::string_view(bytes).substr(0, headerSize), bytes.size());
   if (!header)
-    return header.takeError().withContext(name);
+    return header.takeError().withContext(place);
   Result<std::vector<SectionInfo>> table = readTable(bytes, *header);
   if (!table)
-    return table.takeError().withContext(name);
+    return table.takeError().withContext(place);
 
   Bundle bundle;
   bundle.bytes = std::move(bytes);
@@ -232,11 +234,11 @@ Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
       bundle.table.begin(), bundle.table.end(),
       [](const SectionInfo &info) { return info.name == manifestSection; });
   if (!hasManifest)
-    return Error(name + ": the bundle has no \"manifest\" section");
+    return Error(place + ": the bundle has no \"manifest\" section");
   Result<Manifest> manifest =
       manifestFromJson(std::string(bundle.section(manifestSection)));
   if (!manifest)
-    return manifest.takeError().withContext(name);
+    return manifest.takeError().withContext(place);
   bundle.info = std::move(*manifest);
   return bundle;
 }
@@ -253,8 +255,8 @@ Result<std::string> Bundle::serialize(
   uint64_t end = tableEnd;
   for (const auto &[name, contents] : all) {
     if (name.empty() || name.size() > nameSize)
-      return Error("the section name \"" + name + "\" has not 1 to " +
-                   number(nameSize) + " characters");
+      return Error("the section name \"" + printable(name) +
+                   "\" has not 1 to " + number(nameSize) + " characters");
     std::string field = name;
     field.resize(nameSize, '\0');
     uint64_t offset = alignUp(end);
@@ -289,7 +291,7 @@ Status Bundle::write(
     const std::vector<std::pair<std::string, std::string>> &sections) {
   Result<std::string> bytes = serialize(manifest, sections);
   if (!bytes)
-    return bytes.takeError().withContext(path);
+    return bytes.takeError().withContext(printablePath(path));
   return writeFileAtomically(path, *bytes);
 }
 

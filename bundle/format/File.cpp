@@ -7,6 +7,8 @@
 
 #include "bundle/format/File.h"
 
+#include "bundle/program/Printable.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -61,8 +63,14 @@ private:
   sigset_t old;
 };
 
-Error systemError(const std::string &what, int code = errno) {
-  return Error(what + ": " + std::strerror(code));
+/// "PATH: what".
+Error fileError(const std::string &path, const std::string &what) {
+  return Error(printablePath(path) + ": " + what);
+}
+
+/// "PATH: what: why".
+Error systemError(const std::string &path, const char *what, int code = errno) {
+  return fileError(path, std::string(what) + ": " + std::strerror(code));
 }
 
 Status readFully(int fd, char *to, uint64_t size, const std::string &path) {
@@ -71,9 +79,9 @@ Status readFully(int fd, char *to, uint64_t size, const std::string &path) {
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      return systemError(path + ": cannot read");
+      return systemError(path, "cannot read");
     if (got == 0)
-      return Error(path + ": became shorter while it was read");
+      return fileError(path, "became shorter while it was read");
     to += got;
     size -= static_cast<uint64_t>(got);
   }
@@ -86,7 +94,7 @@ Status writeFully(int fd, std::string_view bytes, const std::string &path) {
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)
-      return systemError(path + ": cannot write");
+      return systemError(path, "cannot write");
     bytes.remove_prefix(static_cast<size_t>(put));
   }
   return Status::success();
@@ -111,7 +119,7 @@ Result<std::string> followLinks(const std::string &path) {
       return target.string();
     target = target.parent_path() / next;
   }
-  return systemError(path + ": cannot write", ELOOP);
+  return systemError(path, "cannot write", ELOOP);
 }
 
 /// Where to write.
@@ -131,7 +139,7 @@ Result<Output> outputAt(const std::string &path) {
   if (::stat(output.target.c_str(), &info) != 0)
     return output;
   if (S_ISDIR(info.st_mode))
-    return Error(path + ": is a directory, expected a file to write");
+    return fileError(path, "is a directory, expected a file to write");
   output.inPlace = !S_ISREG(info.st_mode);
   return output;
 }
@@ -144,14 +152,14 @@ Result<std::string> heddle::bundle::readRegularFile(
   // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file)
-    return systemError(path + ": cannot open");
+    return systemError(path, "cannot open");
   struct stat info;
   if (::fstat(file.get(), &info) != 0)
-    return systemError(path + ": cannot read");
+    return systemError(path, "cannot read");
   if (S_ISDIR(info.st_mode))
-    return Error(path + ": is a directory, expected a file");
+    return fileError(path, "is a directory, expected a file");
   if (!S_ISREG(info.st_mode))
-    return Error(path + ": is a device or pipe, expected a file");
+    return fileError(path, "is a device or pipe, expected a file");
 
   uint64_t size = static_cast<uint64_t>(info.st_size);
   std::string bytes(std::min(startSize, size), '\0');
@@ -159,7 +167,7 @@ Result<std::string> heddle::bundle::readRegularFile(
       !status)
     return status.takeError();
   if (Status status = accept(bytes, size); !status)
-    return status.takeError().withContext(path);
+    return status.takeError().withContext(printablePath(path));
   uint64_t done = bytes.size();
   bytes.resize(size);
   if (Status status =
@@ -176,8 +184,8 @@ Status heddle::bundle::flushStandardOutput() {
   good = std::fflush(stdout) == 0 && !std::ferror(stdout) && good;
   if (good)
     return Status::success();
-  return errno ? systemError("cannot write to stdout")
-               : Error("cannot write to stdout");
+  return Error("cannot write to stdout" +
+               (errno ? std::string(": ") + std::strerror(errno) : ""));
 }
 
 Status heddle::bundle::checkWritable(const std::string &path) {
@@ -192,7 +200,7 @@ Status heddle::bundle::checkWritable(const std::string &path) {
       needed = ".";
   }
   if (::access(needed.c_str(), W_OK) != 0)
-    return systemError(path + ": cannot write");
+    return systemError(path, "cannot write");
   return Status::success();
 }
 
@@ -205,7 +213,7 @@ Status heddle::bundle::writeFileAtomically(const std::string &path,
   if (output->inPlace) {
     Descriptor device(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
     if (!device)
-      return systemError(path + ": cannot write");
+      return systemError(path, "cannot write");
     return writeFully(device.get(), bytes, path);
   }
 
@@ -224,14 +232,14 @@ Status heddle::bundle::writeFileAtomically(const std::string &path,
   }
   Descriptor file(fd);
   if (!file)
-    return systemError(path + ": cannot write");
+    return systemError(path, "cannot write");
   Status status = writeFully(file.get(), bytes, path);
   if (status && ::fsync(file.get()) != 0)
-    status = systemError(path + ": cannot write");
+    status = systemError(path, "cannot write");
   if (int failed = file.close(); status && failed != 0)
-    status = systemError(path + ": cannot write");
+    status = systemError(path, "cannot write");
   if (status && ::rename(temporary.c_str(), target.c_str()) != 0)
-    status = systemError(path + ": cannot write");
+    status = systemError(path, "cannot write");
   if (!status)
     ::unlink(temporary.c_str());
   return status;

@@ -16,6 +16,7 @@
 #include "bundle/format/ManifestScores.h"
 #include "bundle/format/StrictJson.h"
 #include "bundle/program/ManifestNames.h"
+#include "bundle/program/Printable.h"
 
 #include "nlohmann/json.hpp"
 

@@ -8,13 +8,14 @@
 #include "bundle/format/StrictJson.h"
 
 #include "bundle/program/ManifestNames.h"
+#include "bundle/program/Printable.h"
 
 #include <set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-using heddle::bundle::detail::printable;
+using heddle::printable;
 using nlohmann::json;
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/program/ManifestNames.h"
+#include "bundle/program/Printable.h"
 #include "bundle/program/ProgramChecks.h"
 
 #include <algorithm>
@@ -515,14 +516,6 @@ void checkRules(Problem &in, const Manifest &manifest) {
 }
 
 } // namespace
-
-std::string detail::printable(const std::string &text) {
-  constexpr size_t longest = 60;
-  std::string result;
-  for (char c : text.substr(0, longest))
-    result += c >= 0x20 && c < 0x7f ? c : '?';
-  return text.size() > longest ? result + "..." : result;
-}
 
 Status detail::checkManifest(const Manifest &manifest) {
   Problem problem;

@@ -69,9 +69,6 @@ inline std::string toString(Ratio ratio) {
   return std::to_string(ratio.num) + "/" + std::to_string(ratio.den);
 }
 
-/// `text` cut to a length and to characters that are safe in a message.
-std::string printable(const std::string &text);
-
 /// What must hold between the fields of a manifest whose indices are all in
 /// range. Messages start with the JSON path.
 Status checkManifest(const Manifest &manifest);

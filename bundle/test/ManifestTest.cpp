@@ -429,9 +429,9 @@ TEST(Manifest, RefusesEveryMissingAndUnknownField) {
 
 TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(json["schedule"] = "\x1b[2J",
-                 "schedule: \"?[2J\" has control characters");
+                 "schedule: \"\\u001b[2J\" has control characters");
   EXPECT_REFUSED(json["targets"][0]["cpu"] = "a\nb",
-                 "targets[0].cpu: \"a?b\" has control characters");
+                 "targets[0].cpu: \"a\\nb\" has control characters");
   EXPECT_REFUSED(json["producer"] = "\u009b2J", "has control characters");
   EXPECT_REFUSED(json["schedule"] = "a\u202eb", "has control characters");
   EXPECT_TRUE(isPlainText("a\u2010b \u00e9")) << "a hyphen and a letter";

@@ -7,6 +7,7 @@
 
 #include "bundle/NearestWord.h"
 #include "bundle/format/ScheduleText.h"
+#include "bundle/program/Printable.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"
@@ -81,8 +82,10 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
   namespace fs = llvm::sys::fs;
   fs::file_t file = fs::getStdinHandle();
   bool isFile = path != "-";
+  const std::string name =
+      isFile ? ::heddle::printablePath(path) : std::string("<stdin>");
   auto fail = [&](const llvm::Twine &why) {
-    problem = ((isFile ? path : "<stdin>") + ": " + why).str();
+    problem = (name + ": " + why).str();
     return nullptr;
   };
   if (isFile) {
@@ -112,7 +115,7 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
   }
   std::unique_ptr<llvm::MemoryBuffer> buffer =
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(text.data(), text.size()),
-                                           isFile ? path : "<stdin>");
+                                           name);
   if (std::string found = problemOf(*buffer); !found.empty())
     return fail(found);
   return buffer;
@@ -185,7 +188,7 @@ OwningOpRef<ModuleOp> mlir::heddle::parseSchedule(llvm::SourceMgr &sourceMgr,
     return module;
   if (llvm::none_of(schedules,
                     [&](ScheduleOp op) { return op.getSymName() == name; })) {
-    emitError(start) << "there is no schedule @" << name
+    emitError(start) << "there is no schedule @" << ::heddle::printable(name)
                      << " in this file, there is " << names;
     return nullptr;
   }
@@ -222,8 +225,8 @@ LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
     return success();
   InFlightDiagnostic error = emitError(location);
   if (given == NumberKind::None) {
-    error << "parameter '" << parameter.name << "' cannot be set to '" << value
-          << "'; ";
+    error << "parameter '" << parameter.name << "' cannot be set to '"
+          << ::heddle::printable(value) << "'; ";
     if (value.consume_back("%"))
       return error << "write '" << value.rtrim() << " percent'";
     return error << (declared == NumberKind::Integer
@@ -279,7 +282,7 @@ FailureOr<std::string> mlir::heddle::setParameters(
     good = false;
     InFlightDiagnostic error = emitError(schedule.getLoc());
     error << "schedule @" << schedule.getSymName() << " has no parameter '"
-          << wanted << "'; it has "
+          << ::heddle::printable(wanted) << "'; it has "
           << (names.empty() ? "none" : llvm::join(names, ", "));
     StringRef nearest = ::heddle::bundle::nearestOf(wanted, names);
     if (!nearest.empty())

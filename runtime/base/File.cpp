@@ -7,6 +7,7 @@
 
 #include "runtime/base/File.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/Machine.h"
 
 #include <algorithm>
@@ -24,6 +25,10 @@ namespace {
 std::string lastError() { return std::generic_category().message(errno); }
 
 } // namespace
+Error fileError(const std::string &path, const std::string &what) {
+  return Error(printablePath(path) + ": " + what);
+}
+
 
 Result<File> File::open(const std::string &path) {
   // O_NONBLOCK: opening a named pipe without a writer would wait for ever.
@@ -32,14 +37,15 @@ Result<File> File::open(const std::string &path) {
     descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0)
-    return Error(path + ": cannot open the file: " + lastError());
+    return fileError(path, "cannot open the file: " + lastError());
   File file(path, descriptor, {});
   struct stat info;
   if (::fstat(descriptor, &info) != 0)
-    return Error(path + ": cannot query the file: " + lastError());
+    return fileError(path, "cannot query the file: " + lastError());
   if (!S_ISREG(info.st_mode))
-    return Error(path + ": expected a regular file, found a " +
-                 (S_ISDIR(info.st_mode) ? "folder" : "device or pipe"));
+    return fileError(path,
+                     std::string("expected a regular file, found a ") +
+                         (S_ISDIR(info.st_mode) ? "folder" : "device or pipe"));
   file.opened = stampOf(info);
   return file;
 }
@@ -65,7 +71,7 @@ File::~File() {
 Result<int64_t> File::currentSize() const {
   struct stat info;
   if (::fstat(descriptor, &info) != 0)
-    return Error(name + ": cannot query the file: " + lastError());
+    return fileError(name, "cannot query the file: " + lastError());
   return static_cast<int64_t>(info.st_size);
 }
 
@@ -83,14 +89,15 @@ File::Stamp File::stampOf(const struct stat &info) {
 Status File::unchanged() const {
   struct stat now, named;
   if (::fstat(descriptor, &now) != 0)
-    return Error(name + ": cannot query the file: " + lastError());
+    return fileError(name, "cannot query the file: " + lastError());
   if (::stat(name.c_str(), &named) != 0 || named.st_ino != now.st_ino ||
       named.st_dev != now.st_dev)
-    return Error(name + ": the file was replaced or removed while it was read; "
-                        "run again when it is complete");
+    return fileError(name,
+                     "the file was replaced or removed while it was read; "
+                     "run again when it is complete");
   if (stampOf(now) != opened)
-    return Error(name + ": the file was changed while it was read; run again "
-                        "when it is complete");
+    return fileError(name, "the file was changed while it was read; run again "
+                           "when it is complete");
   return Status::success();
 }
 
@@ -101,13 +108,15 @@ Status File::read(int64_t offset, int64_t count, void *out) const {
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      return Error(name + ": reading " + formatBytes(count) + " at offset " +
-                   std::to_string(offset) + " failed: " + lastError());
+      return fileError(name, "reading " + formatBytes(count) + " at offset " +
+                                 std::to_string(offset) +
+                                 " failed: " + lastError());
     if (got == 0)
-      return Error(name + ": the file ends at byte " + std::to_string(offset) +
-                   ", " + std::to_string(opened.size) +
-                   " bytes were there when it was opened: something truncated "
-                   "it meanwhile");
+      return fileError(
+          name, "the file ends at byte " + std::to_string(offset) + ", " +
+                    std::to_string(opened.size) +
+                    " bytes were there when it was opened: something truncated "
+                    "it meanwhile");
     to += got;
     offset += got;
     count -= got;
@@ -120,8 +129,9 @@ Result<std::string> readTextFile(const std::string &path, int64_t limit) {
   if (!file)
     return file.takeError();
   if (file->size() > limit)
-    return Error(path + ": the file has " + formatBytes(file->size()) +
-                 ", at most " + formatBytes(limit) + " are expected here");
+    return fileError(path, "the file has " + formatBytes(file->size()) +
+                               ", at most " + formatBytes(limit) +
+                               " are expected here");
   std::string text(static_cast<size_t>(file->size()), '\0');
   if (Status status = file->read(0, file->size(), text.data()); !status)
     return status.takeError();

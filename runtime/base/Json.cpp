@@ -8,6 +8,7 @@
 #include "runtime/base/Json.h"
 
 #include "bundle/format/StrictJson.h"
+#include "bundle/program/Printable.h"
 
 #include <algorithm>
 
@@ -48,7 +49,7 @@ Result<json> parseJsonObject(std::string_view text) {
     if (colon != std::string::npos)
       reason = reason.substr(colon + 2);
     return Error("not valid JSON at " + locate(text, error.byte) + ": " +
-                 reason);
+                 printableLines(reason));
   } catch (const json::exception &error) {
     return Error(std::string("not valid JSON: ") + error.what());
   }

@@ -7,6 +7,8 @@
 
 #include "runtime/model/Architecture.h"
 
+#include "bundle/program/Printable.h"
+
 #include <cassert>
 #include <set>
 #include <string>
@@ -102,7 +104,7 @@ public:
       wrongShape.add(name + " " + shapeText(info.shape) + " instead of " +
                      shapeText(shape));
     if (!info.dtype)
-      wrongType.add(name + " " + info.dtypeName);
+      wrongType.add(name + " " + printable(info.dtypeName));
     return &info;
   }
 
@@ -110,7 +112,7 @@ public:
     NameList extra;
     for (const auto &[name, info] : checkpoint.tensors())
       if (!bound.contains(name))
-        extra.add(name);
+        extra.add(printable(name));
     std::string problems;
     missing.appendTo(problems, "missing");
     wrongShape.appendTo(problems, "of another shape");

@@ -13,6 +13,7 @@
 
 #include "runtime/model/Config.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/File.h"
 #include "runtime/base/Json.h"
 #include "runtime/model/ConfigFields.h"
@@ -186,10 +187,11 @@ Result<ModelConfig> parseConfig(const json &object) {
              "\"";
   }
   if (!found)
-    return Error(
-        "field 'model_type': found " +
-        (type == object.end() ? std::string("nothing") : type->dump()) +
-        ", expected " + known + ", the architectures that are implemented");
+    return Error("field 'model_type': found " +
+                 (type == object.end() ? std::string("nothing")
+                                       : printable(type->dump())) +
+                 ", expected " + known +
+                 ", the architectures that are implemented");
   FieldReader fields(object);
   ModelConfig config = found->read(fields, object);
   config.ropeTheta = fields.positive("rope_theta");
@@ -218,10 +220,10 @@ Result<ModelConfig> ModelConfig::load(const std::string &folder) {
     return text.takeError();
   Result<json> object = parseJsonObject(*text);
   if (!object)
-    return object.takeError().withContext(path);
+    return object.takeError().withContext(printablePath(path));
   Result<ModelConfig> config = parseConfig(*object);
   if (!config)
-    return config.takeError().withContext(path);
+    return config.takeError().withContext(printablePath(path));
   return config;
 }
 

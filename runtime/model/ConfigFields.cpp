@@ -7,6 +7,8 @@
 
 #include "runtime/model/ConfigFields.h"
 
+#include "bundle/program/Printable.h"
+
 #include <cmath>
 #include <sstream>
 
@@ -87,8 +89,8 @@ void FieldReader::requireFixed(std::span<const FixedField> fields) {
   for (const FixedField &field : fields)
     if (has(field.name) && object[field.name] != field.supported)
       fail(std::string("field '") + field.name + "': found " +
-           object[field.name].dump() + " (" + field.meaning + "), only " +
-           field.supported.dump() + " is supported");
+           printable(object[field.name].dump()) + " (" + field.meaning +
+           "), only " + field.supported.dump() + " is supported");
 }
 
 void FieldReader::fail(const std::string &text) {
@@ -98,7 +100,7 @@ void FieldReader::fail(const std::string &text) {
 
 void FieldReader::fail(const char *name, const json &value,
                        const std::string &expected) {
-  fail(std::string("field '") + name + "': found " + value.dump() +
+  fail(std::string("field '") + name + "': found " + printable(value.dump()) +
        ", expected " + expected);
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/model/GenerationConfig.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/File.h"
 #include "runtime/base/Json.h"
 #include "runtime/model/ConfigFields.h"
@@ -55,10 +56,10 @@ Result<GenerationConfig> GenerationConfig::load(const std::string &folder) {
     return text.takeError();
   Result<json> object = parseJsonObject(*text);
   if (!object)
-    return object.takeError().withContext(path);
+    return object.takeError().withContext(printablePath(path));
   Result<GenerationConfig> config = parse(*object);
   if (!config)
-    return config.takeError().withContext(path);
+    return config.takeError().withContext(printablePath(path));
   return config;
 }
 

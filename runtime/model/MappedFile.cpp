@@ -7,6 +7,8 @@
 
 #include "runtime/model/MappedFile.h"
 
+#include "bundle/program/Printable.h"
+
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -163,13 +165,14 @@ Status MappedFile::intact() const {
   if (!size)
     return size.takeError();
   if (*size < file.size())
-    return Error(file.path() + ": the file ends at byte " +
+    return Error(printablePath(file.path()) + ": the file ends at byte " +
                  std::to_string(*size) + ", " + std::to_string(file.size()) +
                  " bytes were there when it was opened: something truncated it "
                  "meanwhile");
   int64_t lost = regions[slot].lost.load();
   if (lost >= 0)
-    return Error(file.path() + ": bytes at offset " + std::to_string(lost) +
+    return Error(printablePath(file.path()) + ": bytes at offset " +
+                 std::to_string(lost) +
                  " could not be read: the disk or network share failed, or "
                  "something truncated the file for a while");
   return Status::success();

@@ -7,6 +7,7 @@
 
 #include "runtime/model/Safetensors.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Machine.h"
 
@@ -45,7 +46,7 @@ constexpr ElementType elementTypes[] = {
     {"F8_E5M2", 1, std::nullopt}};
 
 Error tensorError(const std::string &name, const std::string &text) {
-  return Error("tensor '" + name + "': " + text);
+  return Error("tensor '" + printable(name) + "': " + text);
 }
 
 /// A JSON number that is an integer in [0, 2^63).
@@ -74,7 +75,7 @@ parseTensor(const std::string &name, const json &entry, int64_t dataBytes) {
                                  std::string(entry.type_name()));
   for (const auto &[key, value] : entry.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
-      return tensorError(name, "unknown field '" + key +
+      return tensorError(name, "unknown field '" + printable(key) +
                                    "' (expected dtype, shape, data_offsets)");
   for (const char *key : {"dtype", "shape", "data_offsets"})
     if (!entry.contains(key))
@@ -89,7 +90,8 @@ parseTensor(const std::string &name, const json &entry, int64_t dataBytes) {
       std::begin(elementTypes), std::end(elementTypes),
       [&](const ElementType &t) { return t.name == info.dtypeName; });
   if (type == std::end(elementTypes))
-    return tensorError(name, "unknown dtype '" + info.dtypeName + "'");
+    return tensorError(name,
+                       "unknown dtype '" + printable(info.dtypeName) + "'");
   info.dtype = type->dtype;
 
   if (!entry["shape"].is_array())
@@ -101,7 +103,7 @@ parseTensor(const std::string &name, const json &entry, int64_t dataBytes) {
     if (!extent)
       return tensorError(name,
                          "shape: expected integers of at least 0, found " +
-                             value.dump());
+                             printable(value.dump()));
     info.shape.push_back(*extent);
     overflow |= __builtin_mul_overflow(info.elements, *extent, &info.elements);
   }
@@ -121,7 +123,7 @@ parseTensor(const std::string &name, const json &entry, int64_t dataBytes) {
   if (!begin || !end || *begin > *end)
     return tensorError(name, "data_offsets: expected [begin, end] with 0 <= "
                              "begin <= end, found " +
-                                 offsets.dump());
+                                 printable(offsets.dump()));
   if (*end > dataBytes)
     return tensorError(name, "data_offsets " + offsets.dump() +
                                  " reach past the data, which has " +
@@ -146,7 +148,8 @@ Status checkTiling(std::vector<Range> ranges, int64_t dataBytes) {
   const std::string *previous = nullptr;
   for (const Range &range : ranges) {
     if (range.begin < covered)
-      return tensorError(*range.name, "overlaps tensor '" + *previous + "'");
+      return tensorError(*range.name,
+                         "overlaps tensor '" + printable(*previous) + "'");
     if (range.begin > covered)
       return tensorError(*range.name,
                          "bytes " + std::to_string(covered) + " to " +
@@ -166,7 +169,7 @@ Status checkMetadata(const json &metadata) {
     return Error("__metadata__: expected an object of texts");
   for (const auto &[key, value] : metadata.items())
     if (!value.is_string())
-      return Error("__metadata__: '" + key + "' is not a text");
+      return Error("__metadata__: '" + printable(key) + "' is not a text");
   return Status::success();
 }
 
@@ -230,23 +233,25 @@ Result<std::map<std::string, std::string>> readIndex(const std::string &path) {
     return text.takeError();
   Result<json> index = parseJsonObject(*text);
   if (!index)
-    return index.takeError().withContext(path);
+    return index.takeError().withContext(printablePath(path));
   auto found = index->find("weight_map");
   if (found == index->end() || !found->is_object() || found->empty())
-    return Error(path + ": expected an object 'weight_map' that names the file "
-                        "of each tensor");
+    return Error(printablePath(path) +
+                 ": expected an object 'weight_map' that names the file of "
+                 "each tensor");
   std::map<std::string, std::string> shards;
   for (const auto &[tensor, shard] : found->items()) {
     if (!shard.is_string())
-      return Error(path + ": weight_map: '" + tensor +
+      return Error(printablePath(path) + ": weight_map: '" + printable(tensor) +
                    "' is not mapped to a file name");
     std::string file = shard.get<std::string>();
     // A downloaded index must not make us read elsewhere on the disk.
     if (file.empty() || file == "." || file == ".." ||
         file.find_first_of("/\\") != std::string::npos ||
         file.find('\0') != std::string::npos)
-      return Error(path + ": weight_map: the file of '" + tensor + "', '" +
-                   file + "', is not a plain file name in the same folder");
+      return Error(printablePath(path) + ": weight_map: the file of '" +
+                   printable(tensor) + "', '" + printable(file) +
+                   "', is not a plain file name in the same folder");
     shards.emplace(tensor, std::move(file));
   }
   return shards;
@@ -265,13 +270,13 @@ Status Checkpoint::addFile(const std::string &path) {
     return file.takeError();
   std::map<std::string, TensorInfo> tensors;
   if (Status status = readHeader(*file, tensors); !status)
-    return status.takeError().withContext(path);
+    return status.takeError().withContext(printablePath(path));
   for (auto &[name, info] : tensors) {
     info.file = static_cast<int>(sources.size());
     auto [place, isNew] = table.emplace(name, std::move(info));
     if (!isNew)
-      return Error(path + ": tensor '" + name + "' is also in " +
-                   pathOf(place->second));
+      return Error(printablePath(path) + ": tensor '" + printable(name) +
+                   "' is also in " + printablePath(pathOf(place->second)));
   }
   Source &source = sources.emplace_back();
   source.file = std::make_unique<File>(std::move(*file));
@@ -295,7 +300,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
     bool pickled = exists(folder + "/pytorch_model.bin") ||
                    exists(folder + "/pytorch_model.bin.index.json");
     return Error(
-        folder +
+        printablePath(folder) +
         ": found neither model.safetensors nor "
         "model.safetensors.index.json" +
         (pickled ? "; convert pytorch_model.bin to safetensors first" : ""));
@@ -315,13 +320,15 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
     std::string path = folder + "/" + shard;
     if (found == checkpoint.table.end() ||
         checkpoint.pathOf(found->second) != path)
-      return Error(indexPath + ": weight_map places tensor '" + tensor +
-                   "' in '" + shard + "', which lacks it");
+      return Error(printablePath(indexPath) + ": weight_map places tensor '" +
+                   printable(tensor) + "' in '" + printable(shard) +
+                   "', which lacks it");
   }
   for (const auto &[name, info] : checkpoint.table)
     if (!index->contains(name))
-      return Error(checkpoint.pathOf(info) + ": holds tensor '" + name +
-                   "', which " + indexPath + " does not name");
+      return Error(printablePath(checkpoint.pathOf(info)) + ": holds tensor '" +
+                   printable(name) + "', which " + printablePath(indexPath) +
+                   " does not name");
   return checkpoint;
 }
 

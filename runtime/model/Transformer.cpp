@@ -30,6 +30,7 @@
 
 #include "runtime/model/Model.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
@@ -465,11 +466,11 @@ Result<std::unique_ptr<Model>> Model::load(const std::string &folder,
     return checkpoint.takeError();
   Result<ModelTensors> tensors = bindTensors(*config, *checkpoint);
   if (!tensors)
-    return tensors.takeError().withContext(folder);
+    return tensors.takeError().withContext(printablePath(folder));
   Result<TransformerWeights> weights =
       TransformerWeights::load(*config, *tensors, *checkpoint, options);
   if (!weights)
-    return weights.takeError().withContext(folder);
+    return weights.takeError().withContext(printablePath(folder));
   return std::unique_ptr<Model>(std::make_unique<HostTransformer>(
       std::move(*config), options.dtype, std::move(*weights)));
 }

@@ -22,7 +22,7 @@ static bool isStripped(int32_t codepoint) {
 static std::string_view strip(std::string_view content) {
   size_t begin = content.size(), end = 0;
   for (size_t at = 0; at < content.size();) {
-    text::Utf8Step step = text::utf8Step(content, at);
+    heddle::Utf8Step step = heddle::utf8Step(content, at);
     if (!isStripped(step.codepoint)) {
       begin = std::min(begin, at);
       end = at + step.length;

@@ -8,6 +8,8 @@
 #ifndef HEDDLE_RUNTIME_TEXT_UTF8_H
 #define HEDDLE_RUNTIME_TEXT_UTF8_H
 
+#include "bundle/Utf8.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,19 +17,6 @@
 #include <string_view>
 
 namespace heddle::rt::text {
-
-/// One step through UTF-8.
-struct Utf8Step {
-  /// The code point, or -1 where the bytes are not UTF-8.
-  int32_t codepoint;
-  /// Bytes to step over: the sequence, or the maximal subpart of an ill-formed
-  /// one (at least 1). Source: Unicode 15, section 3.9, U+FFFD Substitution of
-  /// Maximal Subparts.
-  uint32_t length;
-};
-
-/// The step at `text[at]`, at < text.size().
-Utf8Step utf8Step(std::string_view text, size_t at);
 
 /// The offset of the first byte that is not UTF-8, or nothing.
 std::optional<size_t> findInvalidUtf8(std::string_view text);

@@ -9,6 +9,7 @@
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
 #include "bundle/format/NativeCode.h"
+#include "bundle/program/Printable.h"
 #include "tools/CommandLine.h"
 #include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/Page.h"
@@ -30,7 +31,8 @@ enum ExitCode { Good = 0, BadFile = 1, BadUsage = 2 };
 
 int report(const Error &error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "heddle-bundle: error: %s\n", error.text().c_str());
+  std::fprintf(stderr, "heddle-bundle: error: %s\n",
+               printableLines(error.text()).c_str());
   return BadFile;
 }
 
@@ -58,7 +60,8 @@ readVerified(const std::string &file, const std::vector<std::string> &digests) {
   std::string section = codeSection(manifest.targets[static_cast<size_t>(host)],
                                     CodeForm::Native);
   if (Status status = checkNativeCode(read->bundle.section(section)); !status)
-    return status.takeError().withContext(file + ": section " + section);
+    return status.takeError().withContext(printablePath(file) + ": section " +
+                                          section);
   return read;
 }
 
@@ -72,8 +75,9 @@ int verify(const std::vector<std::string> &files,
       continue;
     }
     const Manifest &manifest = read->bundle.manifest();
-    print(file + ": good, schedule " + manifest.schedule + " for " +
-          toString(manifest.targets) + ", sha256 " + read->sha256 + "\n");
+    print(printablePath(file) + ": good, schedule " + manifest.schedule +
+          " for " + toString(manifest.targets) + ", sha256 " + read->sha256 +
+          "\n");
   }
   return finish(code);
 }
@@ -85,7 +89,7 @@ int rebuild(const std::string &file, const std::string &output) {
     return report(bundle.error());
   Result<std::string> bytes = trust::rebuild(*bundle);
   if (!bytes)
-    return report(bytes.takeError().withContext(file));
+    return report(bytes.takeError().withContext(printablePath(file)));
   Status status = writeFileAtomically(output, *bytes);
   return status ? Good : report(status.error());
 }
@@ -103,7 +107,7 @@ struct DumpOptions {
 
 std::string headText(const Bundle &bundle, const std::string &file) {
   const Manifest &manifest = bundle.manifest();
-  std::string text = "file      " + file + ", format version " +
+  std::string text = "file      " + printablePath(file) + ", format version " +
                      std::to_string(formatVersion) + ", ABI version " +
                      std::to_string(manifest.abi) + "\nproducer  " +
                      manifest.producer + "\n";
@@ -138,7 +142,8 @@ int writeTo(const std::string &output, std::string_view contents,
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(input, output, ignored))
-    return report(Error("the output '" + output + "' is the input"));
+    return report(
+        Error("the output '" + printablePath(output) + "' is the input"));
   Status status = writeFileAtomically(output, contents);
   return status ? Good : report(status.error());
 }
@@ -152,8 +157,9 @@ int dumpSection(const Bundle &bundle, const DumpOptions &options) {
     names += (names.empty() ? "" : ", ") + info.name;
   }
   if (!found)
-    return report(Error(options.file + ": there is no section \"" +
-                        options.section + "\", there are " + names));
+    return report(Error(printablePath(options.file) +
+                        ": there is no section \"" +
+                        printable(options.section) + "\", there are " + names));
   std::string_view contents = bundle.section(options.section);
   return writeTo(options.output, contents, options.file);
 }
@@ -174,7 +180,8 @@ int dump(const DumpOptions &options) {
   request->source = bundle->section(scheduleSection);
   Result<Explanation> explanation = explainRun(bundle->manifest(), *request);
   if (!explanation)
-    return report(explanation.takeError().withContext(options.file));
+    return report(
+        explanation.takeError().withContext(printablePath(options.file)));
   if (options.explainJson) {
     print(toJson(*explanation));
     return finish(Good);
@@ -306,7 +313,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr,
                  "heddle-bundle: error: %s\nTry 'heddle-bundle --help' for all "
                  "commands.\n",
-                 problemOf(app, error).c_str());
+                 printableLines(problemOf(app, error)).c_str());
     return BadUsage;
   }
   if (rebuildCommand->parsed())

@@ -8,6 +8,7 @@
 #include "Bundles.h"
 
 #include "Interrupt.h"
+#include "bundle/program/Printable.h"
 #include "tools/trust/Digest.h"
 #include "tools/trust/Rebuild.h"
 
@@ -23,7 +24,7 @@ Result<bundle::Bundle> readBundle(const std::string &path,
     return std::move(read->bundle);
   Result<std::string> bytes = trust::rebuild(read->bundle, interrupted);
   if (!bytes)
-    return bytes.takeError().withContext(path);
+    return bytes.takeError().withContext(printablePath(path));
   return bundle::Bundle::parse(std::move(*bytes), path);
 }
 

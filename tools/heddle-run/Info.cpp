@@ -9,6 +9,7 @@
 
 #include "Bundles.h"
 #include "Sampling.h"
+#include "bundle/program/Printable.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/Explain.h"
 
@@ -51,7 +52,8 @@ std::string modelText(const Json &model) {
       c = c == '_' ? ' ' : c;
     label.resize(20, ' ');
     text += label +
-            (value.is_string() ? value.get<std::string>() : value.dump()) +
+            (value.is_string() ? printablePath(value.get<std::string>())
+                               : value.dump()) +
             "\n";
   }
   return text;
@@ -59,9 +61,9 @@ std::string modelText(const Json &model) {
 
 std::string headText(const bundle::Manifest &manifest,
                      const std::string &path) {
-  std::string text = "bundle              " + path + "\nschedule            " +
-                     manifest.schedule + "\nproducer            " +
-                     manifest.producer + "\n";
+  std::string text = "bundle              " + printablePath(path) +
+                     "\nschedule            " + manifest.schedule +
+                     "\nproducer            " + manifest.producer + "\n";
   for (const bundle::Target &target : manifest.targets) {
     text +=
         "target              " + toString(target) + "\n  needs             ";
@@ -122,7 +124,7 @@ Status printInfo(const RunOptions &options) {
     Result<explain::Explanation> explanation =
         explain::explainRun(read->manifest(), request);
     if (!explanation)
-      return explanation.takeError().withContext(options.bundle);
+      return explanation.takeError().withContext(printablePath(options.bundle));
     all["bundle"] = Json::parse(explain::toJson(*explanation));
     text += (text.empty() ? "" : "\n") +
             headText(read->manifest(), options.bundle) + "\n" +

@@ -7,6 +7,8 @@
 
 #include "LineFile.h"
 
+#include "bundle/program/Printable.h"
+
 #include <cerrno>
 #include <cstring>
 
@@ -15,7 +17,7 @@ namespace heddle::run {
 Result<LineFile> LineFile::open(const std::string &path) {
   std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
   if (!file)
-    return Error(path +
+    return Error(printablePath(path) +
                  ": could not be opened for writing: " + std::strerror(errno));
   return LineFile(path, file);
 }
@@ -28,7 +30,7 @@ void LineFile::write(const std::string &line) {
 
 Status LineFile::finish() {
   if (std::fflush(file.get()) != 0 || std::ferror(file.get()))
-    return Error((path == "-" ? "standard output" : path) +
+    return Error((path == "-" ? "standard output" : printablePath(path)) +
                  ": could not be written: " + std::strerror(errno));
   return Status::success();
 }

@@ -14,6 +14,7 @@
 #include "bundle/abi/Abi.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "tools/CommandLine.h"
 #include "tools/trust/Digest.h"
 
@@ -573,7 +574,7 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
     std::fprintf(
         stderr,
         "heddle-run: error: %s\nTry 'heddle-run --help' for all options.\n",
-        message.c_str());
+        printableLines(message).c_str());
     return exitUsage;
   };
   try {

@@ -7,6 +7,7 @@
 
 #include "Prompts.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/base/File.h"
 #include "runtime/base/Json.h"
 #include "runtime/text/Utf8.h"
@@ -204,12 +205,13 @@ Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
         isJson ? jsonPrompt(line, options, format)
                : textPrompt(std::string(line), options, format);
     if (!prompt)
-      return prompt.takeError().withContext(name + ":" +
+      return prompt.takeError().withContext(printablePath(name) + ":" +
                                             std::to_string(number));
     prompts.push_back(std::move(*prompt));
   }
   if (prompts.empty())
-    return Error(name + ": no prompt in it; expected one a line");
+    return Error(printablePath(name) +
+                 ": no prompt in it; expected one a line");
   return prompts;
 }
 
@@ -248,7 +250,7 @@ Result<std::vector<Prompt>> readPrompts(const RunOptions &options,
     dropFinalLineBreak(text);
   Result<Prompt> prompt = textPrompt(std::move(text), options, format);
   if (!prompt)
-    return prompt.takeError().withContext(name);
+    return prompt.takeError().withContext(printablePath(name));
   return std::vector<Prompt>{std::move(*prompt)};
 }
 

@@ -21,6 +21,7 @@
 #include "Text.h"
 #include "TraceLog.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "runtime/base/Machine.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
@@ -330,8 +331,8 @@ std::optional<Failure> Session::prepareComparison() {
   dense = std::move(*read);
   if (Status status = rt::checkSchedule(dense->manifest(), result.lengths);
       !status)
-    return Failure(exitUsage,
-                   status.takeError().withContext(options.compareDense));
+    return Failure(exitUsage, status.takeError().withContext(
+                                  printablePath(options.compareDense)));
   auto engine = makeEngine(*dense, options.compareDense);
   if (!engine)
     return Failure(engine.takeError());
@@ -339,7 +340,8 @@ std::optional<Failure> Session::prepareComparison() {
   Result<rt::MemoryUse> memory =
       device->checkRun(*denseEngine, result.promptLengths, result.lengths);
   if (!memory)
-    return Failure(memory.takeError().withContext(options.compareDense));
+    return Failure(
+        memory.takeError().withContext(printablePath(options.compareDense)));
   return std::nullopt;
 }
 
@@ -562,7 +564,7 @@ Status Session::compareWithDense(rt::StepEngine &engine) {
       });
   progress.clear();
   if (!dense)
-    return dense.takeError().withContext(options.compareDense);
+    return dense.takeError().withContext(printablePath(options.compareDense));
   if (!dense->complete) {
     if (!options.quiet)
       std::fputs("heddle-run: the comparison was interrupted\n", stderr);
@@ -608,7 +610,7 @@ int runSession(const RunOptions &options, Clock::time_point start) {
     std::fflush(stdout);
   }
   std::fprintf(stderr, "heddle-run: error: %s\n",
-               withoutControls(failure.error.text()).c_str());
+               printableLines(failure.error.text()).c_str());
   return failure.code;
 }
 

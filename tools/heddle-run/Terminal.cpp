@@ -7,7 +7,8 @@
 
 #include "Terminal.h"
 
-#include "runtime/text/Utf8.h"
+#include "bundle/Utf8.h"
+#include "bundle/program/Manifest.h"
 
 #include <clocale>
 #include <csignal>
@@ -61,7 +62,7 @@ void restoreTerminal() {
 std::vector<Cell> toCells(std::string_view text) {
   std::vector<Cell> cells;
   for (size_t at = 0; at < text.size();) {
-    rt::text::Utf8Step step = rt::text::utf8Step(text, at);
+    Utf8Step step = utf8Step(text, at);
     std::string_view bytes = text.substr(at, step.length);
     at += step.length;
     if (step.codepoint == '\n') {
@@ -72,7 +73,9 @@ std::vector<Cell> toCells(std::string_view text) {
       cells.push_back({.bytes = " "});
       continue;
     }
-    int width = step.codepoint < 0 ? -1 : wcwidth(step.codepoint);
+    // Marks that turn the direction of writing have a width, of nothing.
+    const bool plain = step.codepoint >= 0 && bundle::isPlainText(bytes);
+    int width = plain ? wcwidth(step.codepoint) : -1;
     if (width < 0)
       cells.push_back({.bytes = "\u00b7"});
     else if (width > 0)

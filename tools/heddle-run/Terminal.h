@@ -42,8 +42,9 @@ struct Cell {
   bool lineBreak = false;
 };
 
-/// Cuts text into cells. Control characters other than a line break show as a
-/// middle dot, so that no text can steer the terminal; a tab is a blank.
+/// Cuts text into cells. Control characters other than a line break, and marks
+/// that turn the direction of writing, show as a middle dot, so that no text
+/// can steer the terminal; a tab is a blank.
 std::vector<Cell> toCells(std::string_view text);
 
 } // namespace heddle::run

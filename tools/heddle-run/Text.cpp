@@ -7,8 +7,6 @@
 
 #include "Text.h"
 
-#include "runtime/text/Utf8.h"
-
 #include <algorithm>
 
 namespace heddle::run {
@@ -31,14 +29,6 @@ std::string idsText(std::span<const int32_t> ids, const TextRules &rules) {
   for (int32_t id : ids)
     text += (text.empty() ? "" : " ") + std::to_string(id);
   return text;
-}
-
-std::string withoutControls(std::string message) {
-  message = rt::text::utf8Lossy(message);
-  for (char &c : message)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
-      c = '?';
-  return message;
 }
 
 std::string responseText(std::span<const int32_t> response,

@@ -38,11 +38,6 @@ std::span<const int32_t> cutAtEnd(std::span<const int32_t> response,
 std::string responseText(std::span<const int32_t> response,
                          const TextRules &rules);
 
-/// `message` with '?' for control characters, line breaks apart, and U+FFFD for
-/// what is no UTF-8: it may quote names out of files (a loader's messages do),
-/// and it goes to a terminal.
-std::string withoutControls(std::string message);
-
 /// The text of ids without masks among them.
 std::string idsText(std::span<const int32_t> ids, const TextRules &rules);
 

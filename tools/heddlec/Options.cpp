@@ -7,8 +7,10 @@
 
 #include "Options.h"
 
+#include "Messages.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
@@ -266,7 +268,7 @@ void printVersion(llvm::raw_ostream &out) {
 constexpr int badUsage = 2;
 
 int usageError(const llvm::Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "heddlec") << message << "\n";
+  llvm::WithColor::error(messages(), "heddlec") << message << "\n";
   return badUsage;
 }
 
@@ -295,9 +297,8 @@ std::string readSettings(const Flags &flags, Options &options) {
     name = name.trim();
     value = value.trim();
     if (name.empty() || value.empty())
-      return ("--set: '" + text +
-              "', expected a parameter and its value, such as keep=1/2")
-          .str();
+      return "--set: '" + ::heddle::printable(text) +
+             "', expected a parameter and its value, such as keep=1/2";
     if (llvm::is_contained(llvm::make_first_range(options.settings), name))
       return ("--set: '" + name + "' is set twice").str();
     options.settings.emplace_back(name.str(), value.str());
@@ -438,7 +439,8 @@ std::string checkOptions(const Options &options) {
   if (options.output != "-" && !options.output.empty() &&
       options.input != "-" &&
       llvm::sys::fs::equivalent(options.input, options.output))
-    return "the output '" + options.output + "' is the input";
+    return "the output '" + ::heddle::printablePath(options.output) +
+           "' is the input";
   if (llvm::Error error = checkTargets(compiler))
     return llvm::toString(std::move(error));
   return "";
@@ -462,7 +464,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   std::string problems;
   llvm::raw_string_ostream stream(problems);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream)) {
-    llvm::errs() << problems;
+    messages() << problems;
     exitCode = badUsage;
     return options;
   }
@@ -503,14 +505,14 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
                                        "of at most 1 MiB");
         });
     if (!table) {
-      llvm::WithColor::error(llvm::errs(), "heddlec")
+      llvm::WithColor::error(messages(), "heddlec")
           << "--tuning: " << table.error().text() << "\n";
       exitCode = 1;
       return options;
     }
     if (auto rules = shed::parseTuning(*table); !rules) {
-      llvm::WithColor::error(llvm::errs(), "heddlec")
-          << "--tuning: " << flags.tuning << ": "
+      llvm::WithColor::error(messages(), "heddlec")
+          << "--tuning: " << ::heddle::printablePath(flags.tuning) << ": "
           << llvm::toString(rules.takeError()) << "\n";
       exitCode = 1;
       return options;

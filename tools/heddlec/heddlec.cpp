@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "BuiltinLinker.h"
+#include "Messages.h"
 #include "Options.h"
 
 #include "bundle/Process.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Support/StandardOutput.h"
 #include "tools/explain/page/Page.h"
@@ -37,7 +39,7 @@ namespace {
 
 LogicalResult fail(const llvm::Twine &message) {
   llvm::outs().flush();
-  llvm::WithColor::error(llvm::errs(), "heddlec") << message << "\n";
+  llvm::WithColor::error(messages(), "heddlec") << message << "\n";
   return failure();
 }
 
@@ -57,7 +59,8 @@ LogicalResult write(StringRef name, StringRef contents) {
 LogicalResult dumpLevel(const Options &options, const LevelOutput &output) {
   StringRef folder = options.dump;
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
-    return fail(folder + ": cannot create the folder: " + error.message());
+    return fail(::heddle::printablePath(folder) +
+                ": cannot create the folder: " + error.message());
   std::string name = std::to_string(static_cast<int>(output.level) + 1) + "-" +
                      stringifyLevel(output.level).str();
   if (!output.target.empty() && options.compiler.targets.size() > 1)
@@ -137,7 +140,7 @@ std::unique_ptr<::heddle::CodeCache> openCache(const CacheOptions &options) {
     return std::move(*cache);
   std::string why = llvm::toString(cache.takeError());
   if (options.named || options.verbose || !options.policy.empty())
-    llvm::WithColor::warning(llvm::errs(), "heddlec")
+    llvm::WithColor::warning(messages(), "heddlec")
         << "no compiled code is kept: " << why << "\n";
   return nullptr;
 }
@@ -147,7 +150,7 @@ void closeCache(::heddle::CodeCache &cache, const CacheOptions &options) {
   cache.prune();
   std::string problem = cache.problem();
   if (!problem.empty() && (options.named || options.verbose))
-    llvm::WithColor::warning(llvm::errs(), "heddlec")
+    llvm::WithColor::warning(messages(), "heddlec")
         << "not all compiled code is kept: " << problem << "\n";
 }
 
@@ -160,7 +163,7 @@ withSettings(std::unique_ptr<llvm::MemoryBuffer> buffer, const Options &options,
   const std::string name = buffer->getBufferIdentifier().str();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context, messages());
   FailureOr<std::string> text = setParameters(
       sourceMgr, options.compiler.schedule, options.settings, &context);
   return failed(text) ? nullptr
@@ -174,7 +177,7 @@ LogicalResult printUnlocated(Diagnostic &diagnostic) {
   if (at && at.getLine() > 0)
     return failure(); // SourceMgrDiagnosticHandler shows the line
   constexpr StringLiteral program = "heddlec";
-  llvm::raw_ostream &err = llvm::errs();
+  llvm::raw_ostream &err = messages();
   llvm::outs().flush();
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:
@@ -216,7 +219,7 @@ LogicalResult run(Options options) {
   StringRef source = buffer->getBuffer();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context, messages());
   ScopedDiagnosticHandler unlocated(&context, printUnlocated);
   if (failed(enableRemarks(context, options.remarks)))
     return fail("cannot enable remarks");
@@ -241,9 +244,8 @@ LogicalResult run(Options options) {
   options.compiler.cache = cache.get();
   if (options.cache.verbose)
     options.compiler.cacheObserver = [](StringRef target, bool found) {
-      llvm::errs() << "heddlec: code for " << target
-                   << (found ? " is from the cache\n"
-                             : " is not in the cache\n");
+      messages() << "heddlec: code for " << target
+                 << (found ? " is from the cache\n" : " is not in the cache\n");
     };
   FailureOr<Compiled> compiled =
       compile(*module, source, options.compiler, timing);

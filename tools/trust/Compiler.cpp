@@ -12,6 +12,8 @@
 
 #include "Compiler.h"
 
+#include "bundle/program/Printable.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -165,7 +167,7 @@ Result<std::string> findCompiler(const char *named) {
        {named, named ? nullptr : static_cast<const char *>(chosen)})
     if (path && *path) {
       if (!isProgram(path))
-        return Error(std::string("the compiler ") + path +
+        return Error("the compiler " + printablePath(path) +
                      ": no program is there");
       return std::string(path);
     }

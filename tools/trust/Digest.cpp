@@ -8,6 +8,7 @@
 #include "tools/trust/Digest.h"
 
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 
 #include <algorithm>
 #include <cctype>
@@ -36,7 +37,7 @@ Status checkDigest(std::string_view digest) {
                 return std::isxdigit(c) != 0;
               });
   return good ? Status::success()
-              : Error("'" + std::string(digest) +
+              : Error("'" + printable(digest) +
                       "' is no SHA-256: expected 64 hexadecimal digits, as "
                       "'heddle-bundle verify' prints them");
 }
@@ -53,7 +54,7 @@ Result<ReadBundle> readBundle(const std::string &path,
     });
   };
   if (!digests.empty() && std::ranges::none_of(digests, isFound))
-    return Error(path + ": its SHA-256 is " + found +
+    return Error(printablePath(path) + ": its SHA-256 is " + found +
                  ", which is not what --require-sha256 asks for: this is "
                  "another file, or it was changed");
   Result<bundle::Bundle> bundle =

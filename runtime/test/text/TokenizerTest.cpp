@@ -93,7 +93,7 @@ TEST(Utf8, StepsInvertAppend) {
       continue;
     std::string encoded;
     text::appendUtf8(encoded, c);
-    text::Utf8Step step = text::utf8Step(encoded, 0);
+    heddle::Utf8Step step = heddle::utf8Step(encoded, 0);
     ASSERT_EQ(step.codepoint, c);
     ASSERT_EQ(step.length, encoded.size());
   }

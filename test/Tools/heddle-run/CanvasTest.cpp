@@ -39,18 +39,19 @@ std::string plain(const std::string &line) {
 
 TEST(Cells, WidthsAndControls) {
   enableCharacterWidths();
-  std::vector<Cell> cells = toCells("a\u4e2de\u0301\n\x1b[2J\t\xff");
+  std::vector<Cell> cells = toCells("a\u4e2de\u0301\n\x1b[2J\t\xff\u202e");
   std::vector<std::string> bytes;
   std::vector<int> widths;
   for (const Cell &cell : cells) {
     bytes.push_back(cell.bytes);
     widths.push_back(cell.width);
   }
-  // An escape becomes a dot: text cannot steer the terminal.
+  // An escape becomes a dot, as does a mark that turns the direction of
+  // writing: text cannot steer the terminal.
   EXPECT_EQ(bytes,
             (std::vector<std::string>{"a", "\u4e2d", "e\u0301", "", "\u00b7",
-                                      "[", "2", "J", " ", "\u00b7"}));
-  EXPECT_EQ(widths, (std::vector<int>{1, 2, 1, 0, 1, 1, 1, 1, 1, 1}));
+                                      "[", "2", "J", " ", "\u00b7", "\u00b7"}));
+  EXPECT_EQ(widths, (std::vector<int>{1, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_TRUE(cells[3].lineBreak);
 }
 

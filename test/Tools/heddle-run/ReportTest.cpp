@@ -171,13 +171,6 @@ TEST(Report, SummarySaysThatNothingWasPrinted) {
             std::string::npos);
 }
 
-TEST(Report, MessagesHaveNoControlCharacters) {
-  EXPECT_EQ(withoutControls("a\x1b[31m\tb\x7f\nc \u2591"),
-            "a?[31m?b?\nc \u2591");
-  EXPECT_EQ(withoutControls("undefined symbol: \xFF\xFEx"),
-            "undefined symbol: \uFFFD\uFFFDx");
-}
-
 TEST(Report, ComparisonWithDense) {
   Fixture f;
   rt::Generation dense = f.result.generation;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
@@ -24,11 +25,11 @@ namespace {
 
 std::string lastError() { return std::generic_category().message(errno); }
 
-} // namespace
 Error fileError(const std::string &path, const std::string &what) {
   return Error(printablePath(path) + ": " + what);
 }
 
+} // namespace
 
 Result<File> File::open(const std::string &path) {
   // O_NONBLOCK: opening a named pipe without a writer would wait for ever.
@@ -122,6 +123,12 @@ Status File::read(int64_t offset, int64_t count, void *out) const {
     count -= got;
   }
   return Status::success();
+}
+
+bool isThere(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::status(path, ignored).type() !=
+         std::filesystem::file_type::not_found;
 }
 
 Result<std::string> readTextFile(const std::string &path, int64_t limit) {

@@ -67,6 +67,10 @@ private:
   Stamp opened;
 };
 
+/// Whether a path names something. What cannot be looked at counts: whoever
+/// opens it learns why.
+bool isThere(const std::string &path);
+
 /// The whole of a text file of at most `limit` bytes.
 Result<std::string> readTextFile(const std::string &path, int64_t limit);
 

@@ -12,8 +12,6 @@
 #include "runtime/base/Json.h"
 #include "runtime/model/ConfigFields.h"
 
-#include <filesystem>
-
 namespace heddle::rt {
 
 using nlohmann::json;
@@ -48,8 +46,7 @@ static Result<GenerationConfig> parse(const json &object) {
 
 Result<GenerationConfig> GenerationConfig::load(const std::string &folder) {
   const std::string path = folder + "/generation_config.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
+  if (!isThere(path))
     return GenerationConfig();
   Result<std::string> text = readTextFile(path, 1 << 20);
   if (!text)

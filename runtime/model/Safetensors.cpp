@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -257,11 +256,6 @@ Result<std::map<std::string, std::string>> readIndex(const std::string &path) {
   return shards;
 }
 
-bool exists(const std::string &path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 } // namespace
 
 Status Checkpoint::addFile(const std::string &path) {
@@ -294,11 +288,11 @@ Result<Checkpoint> Checkpoint::openFile(const std::string &path) {
 Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   std::string single = folder + "/model.safetensors";
   std::string indexPath = single + ".index.json";
-  if (exists(single))
+  if (isThere(single))
     return openFile(single);
-  if (!exists(indexPath)) {
-    bool pickled = exists(folder + "/pytorch_model.bin") ||
-                   exists(folder + "/pytorch_model.bin.index.json");
+  if (!isThere(indexPath)) {
+    bool pickled = isThere(folder + "/pytorch_model.bin") ||
+                   isThere(folder + "/pytorch_model.bin.index.json");
     return Error(
         printablePath(folder) +
         ": found neither model.safetensors nor "

@@ -7,13 +7,16 @@
 
 #include "runtime/text/SeparateFiles.h"
 
+#include "bundle/program/Printable.h"
+#include "runtime/base/File.h"
+
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <set>
 
 using namespace heddle;
+using namespace heddle::rt;
 using namespace heddle::rt::text;
 using nlohmann::json;
 
@@ -27,34 +30,14 @@ static constexpr const char *splitPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-Result<std::string>
-heddle::rt::text::readWholeFile(const std::filesystem::path &path) {
-  std::error_code code;
-  const std::filesystem::file_status status =
-      std::filesystem::status(path, code);
-  if (!std::filesystem::exists(status))
-    return Error(path.string() + ": there is no such file");
-  if (!std::filesystem::is_regular_file(status))
-    return Error(path.string() + ": expected a regular file");
-  uintmax_t size = std::filesystem::file_size(path, code);
-  std::ifstream stream(path, std::ios::binary);
-  if (code || !stream)
-    return Error(path.string() + ": cannot be opened");
-  std::string content(size, '\0');
-  if (!stream.read(content.data(), static_cast<std::streamsize>(size)))
-    return Error(path.string() + ": cannot be read");
-  return content;
-}
-
 /// The object in a small JSON file; null if there is no such file.
-static Result<json> readObject(const std::filesystem::path &path) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code))
+static Result<json> readObject(const std::string &folder, const char *name) {
+  const std::string path = folder + "/" + name;
+  if (!isThere(path))
     return json();
-  Result<std::string> content = readWholeFile(path);
+  Result<std::string> content = readTextFile(path, largestFile);
   if (!content)
     return content.takeError();
-  const std::string name = path.filename().string();
   // Through the reader of tokenizer.json, which bounds nesting.
   Result<TokenizerFile> file = parseTokenizerFile(*content);
   if (!file)
@@ -160,7 +143,7 @@ static Result<json> olderTokens(const json &added,
                                              {"normalized", !isSpecial}});
     if (!fresh)
       return Error(place + ": the id " + id.dump() + " already belongs to " +
-                   known->second["content"].dump());
+                   printable(known->second["content"].dump()));
   }
   json list = json::array();
   for (auto &[id, token] : byId)
@@ -176,18 +159,19 @@ static Status checkClass(const json &config) {
       return Status::success();
   return Error(
       "tokenizer_config.json: tokenizer_class: found " +
-      (found == config.end() ? std::string("nothing") : found->dump()) +
+      (found == config.end() ? std::string("nothing")
+                             : printable(found->dump())) +
       "; how vocab.json and merges.txt are used is known for Qwen2Tokenizer "
       "and DreamTokenizer. Other tokenizers need a tokenizer.json");
 }
 
 Result<TokenizerFile>
-heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
-  Result<json> config = readObject(folder / "tokenizer_config.json");
+heddle::rt::text::readSeparateFiles(const std::string &folder) {
+  Result<json> config = readObject(folder, "tokenizer_config.json");
   if (!config)
     return config.takeError();
   if (config->is_null())
-    return Error((folder / "tokenizer_config.json").string() +
+    return Error(printablePath(folder + "/tokenizer_config.json") +
                  ": there is no such file; beside vocab.json it says how text "
                  "is split");
   if (Status status = checkClass(*config); !status)
@@ -207,10 +191,10 @@ heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
     file.addedName = "tokenizer_config.json: added_tokens_decoder";
     added = newerTokens((*config)["added_tokens_decoder"]);
   } else {
-    Result<json> older = readObject(folder / "added_tokens.json");
+    Result<json> older = readObject(folder, "added_tokens.json");
     if (!older)
       return older.takeError();
-    Result<json> map = readObject(folder / "special_tokens_map.json");
+    Result<json> map = readObject(folder, "special_tokens_map.json");
     if (!map)
       return map.takeError();
     file.addedName = "added_tokens.json";
@@ -223,12 +207,13 @@ heddle::rt::text::readSeparateFiles(const std::filesystem::path &folder) {
 
   file.vocabName = "vocab.json";
   file.mergesAreLines = true;
-  Result<std::string> vocab = readWholeFile(folder / "vocab.json");
+  Result<std::string> vocab = readTextFile(folder + "/vocab.json", largestFile);
   if (!vocab)
     return vocab.takeError();
   if (Status status = parseVocabFile(*vocab, file); !status)
     return status.takeError();
-  Result<std::string> merges = readWholeFile(folder / "merges.txt");
+  Result<std::string> merges =
+      readTextFile(folder + "/merges.txt", largestFile);
   if (!merges)
     return merges.takeError();
   if (Status status = parseMerges(*merges, file); !status)

@@ -18,18 +18,13 @@
 
 #include "runtime/text/TokenizerFile.h"
 
-#include <filesystem>
 #include <string>
 
 namespace heddle::rt::text {
 
-/// A file's bytes; not there, not a regular file and not readable are errors
-/// that name it.
-Result<std::string> readWholeFile(const std::filesystem::path &path);
-
 /// The separate files as the tokenizer.json that would say the same. Errors
 /// name the file and the place in it.
-Result<TokenizerFile> readSeparateFiles(const std::filesystem::path &folder);
+Result<TokenizerFile> readSeparateFiles(const std::string &folder);
 
 } // namespace heddle::rt::text
 

@@ -6,13 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/text/Tokenizer.h"
+#include "bundle/program/Printable.h"
+#include "runtime/base/File.h"
 #include "runtime/text/AddedTokens.h"
 #include "runtime/text/ByteLevel.h"
 #include "runtime/text/PreTokenizer.h"
 #include "runtime/text/SeparateFiles.h"
 #include "runtime/text/Utf8.h"
-
-#include <filesystem>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -212,18 +212,14 @@ int32_t ByteLevelTokenizer::tokenId(std::string_view token) const {
 }
 
 bool Tokenizer::exists(const std::string &folder) {
-  std::error_code ignored;
-  for (const char *name : {"tokenizer.json", "vocab.json"})
-    if (std::filesystem::exists(std::filesystem::path(folder) / name, ignored))
-      return true;
-  return false;
+  return isThere(folder + "/tokenizer.json") || isThere(folder + "/vocab.json");
 }
 
 /// folder/tokenizer.json, or the separate files, which have no document.
-static Result<TokenizerFile> readFiles(const std::filesystem::path &folder) {
-  std::error_code code;
-  if (std::filesystem::exists(folder / "tokenizer.json", code)) {
-    Result<std::string> content = readWholeFile(folder / "tokenizer.json");
+static Result<TokenizerFile> readFiles(const std::string &folder) {
+  const std::string whole = folder + "/tokenizer.json";
+  if (isThere(whole)) {
+    Result<std::string> content = readTextFile(whole, largestFile);
     if (!content)
       return content.takeError();
     Result<TokenizerFile> file = parseTokenizerFile(*content);
@@ -231,9 +227,9 @@ static Result<TokenizerFile> readFiles(const std::filesystem::path &folder) {
       return file.takeError().withContext("tokenizer.json");
     return file;
   }
-  if (std::filesystem::exists(folder / "vocab.json", code))
+  if (isThere(folder + "/vocab.json"))
     return readSeparateFiles(folder);
-  return Error((folder / "tokenizer.json").string() +
+  return Error(printablePath(whole) +
                ": there is no such file, and no vocab.json beside it; the "
                "folder of a model holds one of them");
 }

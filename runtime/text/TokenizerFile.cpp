@@ -7,6 +7,8 @@
 
 #include "runtime/text/TokenizerFile.h"
 
+#include "bundle/program/Printable.h"
+
 #include <limits>
 #include <optional>
 
@@ -92,7 +94,7 @@ public:
     // Drop the library's "[json.exception.parse_error.101] ".
     std::string_view what = exception.what();
     size_t tag = what.find("] ");
-    message = tag == what.npos ? what : what.substr(tag + 2);
+    message = printableLines(tag == what.npos ? what : what.substr(tag + 2));
     return false;
   }
 
@@ -127,8 +129,8 @@ private:
       if (node.is_array()) // the value itself is not in it yet
         text += "[" + std::to_string(node.size() - (last ? 0 : 1)) + "]";
       else
-        text +=
-            (text.empty() ? "" : ".") + (last ? member : levels[i + 1].member);
+        text += (text.empty() ? "" : ".") +
+                printable(last ? member : levels[i + 1].member);
     }
     return text.empty() ? "the document" : text;
   }
@@ -229,18 +231,14 @@ private:
 } // namespace
 
 std::string heddle::rt::text::inQuotes(std::string_view text) {
-  constexpr size_t longest = 60;
-  std::string shown(text.substr(0, longest));
-  // Bad UTF-8 and control characters are shown as escapes or replaced.
-  return json(shown).dump(-1, ' ', false, json::error_handler_t::replace) +
-         (text.size() > longest ? "..." : "");
+  return '"' + printable(text, /*most=*/60) + '"';
 }
 
 static Status checkSize(std::string_view text) {
-  constexpr size_t largest = size_t(1) << 30;
-  if (text.size() > largest)
+  if (static_cast<int64_t>(text.size()) > largestFile)
     return Error("the file has " + std::to_string(text.size()) +
-                 " bytes; at most " + std::to_string(largest) + " are read");
+                 " bytes; at most " + std::to_string(largestFile) +
+                 " are read");
   return Status::success();
 }
 

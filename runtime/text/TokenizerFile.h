@@ -68,6 +68,9 @@ struct TokenizerFile {
   }
 };
 
+/// Bytes of a file that are read.
+inline constexpr int64_t largestFile = int64_t(1) << 30;
+
 /// Parses the text of a tokenizer.json. Errors name the place in the document.
 Result<TokenizerFile> parseTokenizerFile(std::string_view json);
 

@@ -129,6 +129,13 @@ TEST(Safetensors, RefusesBrokenEntries) {
             "tensor 'a': shape [4611686018427387904] has more than 2^63 bytes");
 }
 
+TEST(Safetensors, NamesCannotSteerATerminal) {
+  EXPECT_EQ(errorOf(R"({"a\n\u202eb":{"dtype":"X\u001b[2J","shape":[],)"
+                    R"("data_offsets":[0,0]}})",
+                    0),
+            "tensor 'a\\n\\u202eb': unknown dtype 'X\\u001b[2J'");
+}
+
 TEST(Safetensors, RefusesBrokenOffsets) {
   for (const char *offsets :
        {"[4,0]", "[-4,0]", "[0]", "[0,4,8]", "{}", "[0,\"4\"]", "[0,1e30]"})
@@ -223,6 +230,25 @@ TEST_F(Shards, AFolderWithoutWeights) {
   EXPECT_EQ(error(), folder.path + ": found neither model.safetensors nor "
                                    "model.safetensors.index.json; convert "
                                    "pytorch_model.bin to safetensors first");
+}
+
+TEST_F(Shards, ALinkToItselfIsNoMissingFile) {
+  for (const char *name :
+       {"model.safetensors.index.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(name, folder.path + "/" + name);
+    EXPECT_EQ(error(), folder.path + "/" + name +
+                           ": cannot open the file: Too many levels of "
+                           "symbolic links");
+  }
+}
+
+TEST_F(Shards, NamesCannotSteerATerminal) {
+  const std::string name = "a\\u001b[2J\\n\\u202eb"; // in JSON, and as shown
+  EXPECT_EQ(indexError("{\"weight_map\":{\"" + name + "\":1}}"),
+            index + "weight_map: '" + name + "' is not mapped to a file name");
+  EXPECT_EQ(indexError("{\"weight_map\":{\"w\":\"" + name + "\"}}"),
+            folder.path + "/" + name +
+                ": cannot open the file: No such file or directory");
 }
 
 TEST_F(Shards, NamesStayInTheFolder) {

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <functional>
 
+#include <unistd.h>
+
 using namespace heddle::rt;
 using nlohmann::json;
 
@@ -247,6 +249,25 @@ TEST(BrokenFile, MissingFile) {
   EXPECT_NE(result.error().text().find("tokenizer.json: there is no such file"),
             std::string::npos)
       << result.error().text();
+}
+
+TEST(BrokenFile, ALinkToItselfIsNoMissingFile) {
+  for (const char *name : {"tokenizer.json", "vocab.json"}) {
+    std::string folder = testing::TempDir() + "/heddle-loop-" +
+                         std::to_string(::getpid()) + name;
+    std::filesystem::create_directory(folder);
+    std::filesystem::create_symlink(name, folder + "/" + name);
+    std::filesystem::copy_file(HEDDLE_TEXT_GOLDENS
+                               "/separate_files/tokenizer_config.json",
+                               folder + "/tokenizer_config.json");
+    EXPECT_TRUE(Tokenizer::exists(folder));
+    auto result = Tokenizer::load(folder);
+    std::filesystem::remove_all(folder);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().text(),
+              folder + "/" + name +
+                  ": cannot open the file: Too many levels of symbolic links");
+  }
 }
 
 /// A hole in the vocabulary is legal: models made from tiktoken have some.

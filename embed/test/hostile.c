@@ -246,6 +246,7 @@ static void models(void) {
   REFUSED(heddle_model_load(folder, &load, &model), "tpu");
   load.device = NULL;
   REFUSED(heddle_model_load("/nowhere", &load, &model), "config.json");
+  REFUSED(heddle_model_load("", &load, &model), "folder is empty");
   load.interrupted = never;
   load.user_data = &polled;
   expect(__LINE__, heddle_model_load(folder, &load, &model),

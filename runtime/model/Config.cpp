@@ -214,6 +214,9 @@ Result<ModelConfig> parseConfig(const json &object) {
 } // namespace
 
 Result<ModelConfig> ModelConfig::load(const std::string &folder) {
+  if (folder.empty())
+    return Error("the name of the model's folder is empty; give a folder that "
+                 "holds config.json");
   std::string path = folder + "/config.json";
   Result<std::string> text = readTextFile(path, 1 << 20);
   if (!text)

@@ -181,6 +181,7 @@ class WrongTest(unittest.TestCase):
                 (heddle.HeddleError, "token id 99999", lambda: llada.generate([99999], bundle)),
                 (heddle.HeddleError, "is no token", lambda: llada.decode([99999])),
                 (heddle.HeddleError, "config.json", lambda: heddle.load("/nowhere")),
+                (heddle.HeddleError, "folder is empty", lambda: heddle.load("")),
                 (heddle.HeddleError, "no device 'tpu'", lambda: heddle.load(LLADA, device="tpu")),
                 (TypeError, "device: expected", lambda: heddle.load(LLADA, device=0)),
                 (ValueError, "dtype: 'int8'", lambda: heddle.load(LLADA, dtype="int8")),

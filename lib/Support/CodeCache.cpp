@@ -76,7 +76,9 @@ Expected<std::unique_ptr<CodeCache>> CodeCache::open(StringRef folder,
     return createStringError("the policy '" + policy +
                              "': " + toString(parsed.takeError()));
   if (folder.empty())
-    return createStringError("there is no home folder to keep it in");
+    return createStringError("there is no folder to keep it in: neither "
+                             "HEDDLE_CACHE_DIR, XDG_CACHE_HOME nor HOME names "
+                             "one by an absolute path");
   auto fail = [&](const Twine &why) {
     return createStringError(folder + ": " + why);
   };

@@ -348,7 +348,9 @@ CacheOptions readCacheOptions(const Flags &flags) {
   cache.named = folder && !folder->empty();
   cache.folder = folder ? *folder : ::heddle::CodeCache::defaultFolder();
   cache.policy = choose(flags.cachePolicy, "HEDDLE_CACHE_POLICY").value_or("");
-  cache.used = !flags.noCache && !cache.folder.empty() && !watchesPasses(flags);
+  // Without a home there is no folder either, which whoever opens it says.
+  cache.used =
+      !flags.noCache && (!folder || cache.named) && !watchesPasses(flags);
   cache.verbose = flags.cacheVerbose;
   cache.stats = flags.cacheStats;
   cache.clear = flags.cacheClear;

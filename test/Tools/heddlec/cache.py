@@ -226,6 +226,9 @@ class Cache(unittest.TestCase):
             bundle, said = run("--cache-verbose", env={"HOME": "", **env}, cwd=OUT)
             self.assertEqual(bundle, self.expected)
             self.assertEqual("the cache" in said, bool(folder))
+            # Whoever chose that nothing is kept knows.
+            self.assertEqual("no compiled code is kept: there is no folder to keep it in" in said,
+                             not folder and "HEDDLE_CACHE_DIR" not in env)
             if folder:
                 self.assertEqual(len(list(folder.glob("llvmcache-*"))), 4)
         before = set(OUT.iterdir())

@@ -6,8 +6,9 @@
 A description's tables are the op's words: of `form` (or of an attribute that the op has) one is
 written, of `part` some with commas between; `argument` stands in a form's parentheses; each row of
 `then` follows, of `clause` may follow, in this order, rows that begin with one word in each other's
-place. Between `<!-- generated: OP... -->` and `<!-- end -->` a page of docs/Spec holds the tables of
-these ops, and for `grammar` the grammar of all.
+place. A row `word` of FORM belongs to that form alone, `word` not of FORM to the others.
+Between `<!-- generated: OP... -->` and `<!-- end -->` a page of docs/Spec holds the tables of these
+ops, and for `grammar` the grammar of all.
 
   spec_words.py --write             writes the pages
   spec_words.py --opt heddle-opt    fails if a page says otherwise, the parser refuses a form, or a
@@ -86,6 +87,24 @@ class Language:
             found.setdefault(re.split(r"[ (]", form)[0], []).append(form)
         return list(found.values())
 
+    @staticmethod
+    def takes(head, meaning):
+        """Whether a form takes the argument or clause with this meaning."""
+        owner = re.match(r"(not )?of (\w+): ", meaning)
+        return not owner or (re.split(r"[ (]", head)[0] == owner[2]) != bool(owner[1])
+
+    @staticmethod
+    def owner(forms, rows):
+        """" (of columns)" if the rows of all these forms say so, or ""."""
+        owners = {owner[1] if (owner := re.match(r"((?:not )?of \w+): ", meaning)) else ""
+                  for form, meaning in rows if form in forms}
+        return f" ({owner})" if len(owners) == 1 and (owner := owners.pop()) else ""
+
+    def optional(self, forms, rows):
+        if whole := self.owner(forms, rows):
+            return f"[{' | '.join(forms)}]{whole}"
+        return f"[{' | '.join(form + self.owner([form], rows) for form in forms)}]"
+
     def grammar(self):
         lines = ["```text",
                  "schedule = heddle.schedule @name [(name = number, ...)] { op ... }",
@@ -108,9 +127,10 @@ class Language:
                         start += "\n       " + " | ".join(group)
                 elif head == "clause":
                     for group in self.groups(rows):
-                        start += "\n       [" + " | ".join(group) + "]"
+                        start += "\n       " + self.optional(group, rows)
                 elif head == "argument":
-                    start += "\n       with the arguments " + ", ".join(forms)
+                    start += "\n       with the arguments " + ", ".join(
+                        form + self.owner([form], rows) for form in forms)
             lines += [start, ""]
         return "\n".join(lines[:-1] + ["```", ""])
 
@@ -134,7 +154,7 @@ class Language:
         return re.sub(r"(?<!%)\b[a-z]\b", "32", form)
 
     def sentences(self):
-        """(what it is of, [sentences of which one must be read])."""
+        """(what it is of, [sentences that must be read], [others, which must not])."""
         for name, (makes, tables) in self.ops.items():
             def of(forms, name=name, makes=makes):
                 return [("%x = " if makes else "") +
@@ -144,16 +164,22 @@ class Language:
             needed = " ".join(self.example(group[0]) for head, rows in tables if head == "then"
                               for group in self.groups(rows))
             for form in heads:
-                yield f"{name}: {form}", of([f"{self.example(form)} {needed}"])
+                yield f"{name}: {form}", of([f"{self.example(form)} {needed}"]), []
             required = []
             for head, rows in tables:
-                for form, _ in rows:
+                for form, meaning in rows:
                     here = self.example(form)
+
+                    def both(sentence, meaning=meaning, of=of):
+                        return [of([sentence(each) for each in heads
+                                    if self.takes(each, meaning) == taken])
+                                for taken in (True, False)]
                     if head == "argument":
-                        bare = [re.sub(rf"{here.split(' = ')[0]} = [\w.]+, ", "",
-                                       self.example(each)) for each in heads]
-                        yield f"{name}: {form}", of(
-                            [f"{each.removesuffix(')')}, {here}) {needed}" for each in bare])
+                        def added(each, here=here, needed=needed):
+                            bare = re.sub(rf"{here.split(' = ')[0]} = [\w.]+, ", "",
+                                          self.example(each))
+                            return f"{bare.removesuffix(')')}, {here}) {needed}"
+                        yield f"{name}: {form}", *both(added)
                     elif head in ("then", "clause"):
                         word = re.split(r"[ (]", form)[0]
                         rest = [self.example(group[0]) for other, others in tables
@@ -161,9 +187,9 @@ class Language:
                         before = [each for each in rest if each.split()[0] in required]
                         after = [each for each in rest
                                  if each not in before and each.split()[0] != word]
-                        yield f"{name}: {form}", of(
-                            [" ".join([self.example(each), *before, here, *after])
-                             for each in heads])
+                        yield f"{name}: {form}", *both(
+                            lambda each, before=before, here=here, after=after: " ".join(
+                                [self.example(each), *before, here, *after]))
                 if head == "then":
                     required += [re.split(r"[ (]", form)[0] for form, _ in rows]
 
@@ -212,11 +238,14 @@ def main():
                           "test/Docs/spec_words.py --write")
     count = 0
     if args.opt:
-        for what, sentences in language.sentences():
+        for what, read, refused in language.sentences():
             count += 1
-            why = [is_read(args.opt, sentence) for sentence in sentences]
-            if all(why):
-                errors.append(f"{what}: the parser refuses {sentences}: {why}")
+            for sentence in read:
+                if why := is_read(args.opt, sentence):
+                    errors.append(f"{what}: the parser refuses {sentence}: {why}")
+            for sentence in refused:
+                if not is_read(args.opt, sentence):
+                    errors.append(f"{what}: the parser reads {sentence}, which no table has")
     words = language.words()
     for enum, case in language.cases():
         if SPELLED.get(case, case) not in words | {None}:

@@ -18,7 +18,8 @@ import textwrap
 
 def tables_of(description):
     """(first cell of the head, [(form, meaning)]) of each table; a cell of several forms is as many
-    rows. A cell's bar is written `\\|`."""
+    rows. A cell's bar is written `\\|`. What belongs to one form alone,
+    or not to it, says so: `word` of form, `word` not of form."""
     tables = []
     for line in description.splitlines():
         line = line.strip()
@@ -31,6 +32,8 @@ def tables_of(description):
         elif "`" in cells[0]:
             meaning = "; ".join([cells[1], *(f"{head}: {cell}" for head, cell in
                                              zip(tables[-1][0][2:], cells[2:]))])
+            if owner := re.search(r"` ((?:not )?of \w+)$", cells[0]):
+                meaning = f"{owner[1]}: {meaning}"
             tables[-1][1].extend((form, meaning) for form in re.findall(r"`([^`]+)`", cells[0]))
     return [(head[0], rows) for head, rows in filter(None, tables)]
 

@@ -116,8 +116,8 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
 
     | clause | meaning |
     |---|---|
-    | `in block` | after any form but `never`: counted in each block of semi-autoregressive decoding from 1, T being the block's number of steps |
-    | `or after eos` | last: and every step after one that looked for EOS and found it |
+    | `in block` not of never | counted in each block of semi-autoregressive decoding from 1, T being the block's number of steps |
+    | `or after eos` not of never | last: and every step after one that looked for EOS and found it |
 
     ```mlir
     #heddle.cadence<uniform(window = 0.3, count = 16)>

@@ -135,7 +135,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | `rounding = ceil` | rounded up |
     | `rounding = round` | rounded to the nearest |
     | `rounding = floor_plus_one` | one more than the whole part |
-    | `per_kv_head` | one list for all query heads of a key/value head |
+    | `per_kv_head` of columns | one list for all query heads of a key/value head |
 
     | then | meaning |
     |---|---|
@@ -143,11 +143,11 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
 
     | clause | meaning |
     |---|---|
-    | `isolating(spans)` | the best fraction of the prompt's keys and of the response's, whose blocks start anew |
-    | `isolating(aligned)` | the same of blocks that do not start anew |
-    | `isolating(filtered)` | of the best fraction of all those in the prompt, and the best fraction of the response's by themselves |
+    | `isolating(spans)` of blocks | the best fraction of the prompt's keys and of the response's, whose blocks start anew |
+    | `isolating(aligned)` of blocks | the same of blocks that do not start anew |
+    | `isolating(filtered)` of blocks | of the best fraction of all those in the prompt, and the best fraction of the response's by themselves |
     | `scaled_by(head_dim)` | logits are divided by the root of the head dim, as in attention |
-    | `scaled_by(heads)` | logits are divided by the root of the number of query heads |
+    | `scaled_by(heads)` of blocks | logits are divided by the root of the number of query heads |
 
     | then | meaning |
     |---|---|

@@ -16,36 +16,24 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
-static thread_local MutableArrayRef<Parameter> inScope;
-static thread_local bool open = false;
+static thread_local Parameters *inScope = nullptr;
 
-ParameterScope::ParameterScope(MutableArrayRef<Parameter> parameters)
-    : outer(inScope), outerOpen(open) {
-  inScope = parameters;
-  open = true;
+ParameterScope::ParameterScope(Parameters &parameters) : outer(inScope) {
+  inScope = &parameters;
 }
 
-ParameterScope::~ParameterScope() {
-  inScope = outer;
-  open = outerOpen;
-}
+ParameterScope::~ParameterScope() { inScope = outer; }
 
-bool ParameterScope::isOpen() { return open; }
+bool ParameterScope::isOpen() { return inScope != nullptr; }
 
-MutableArrayRef<Parameter> ParameterScope::current() { return inScope; }
-
-static SmallVector<StringRef> namesOf(ArrayRef<Parameter> parameters) {
-  return llvm::map_to_vector(
-      parameters, [](const Parameter &parameter) { return parameter.name; });
-}
+Parameters *ParameterScope::current() { return inScope; }
 
 //===----------------------------------------------------------------------===//
 // Declarations
 //===----------------------------------------------------------------------===//
 
-ParseResult
-mlir::heddle::parseParameters(AsmParser &parser,
-                              SmallVectorImpl<Parameter> &parameters) {
+ParseResult mlir::heddle::parseParameters(AsmParser &parser,
+                                          Parameters &parameters) {
   auto parseOne = [&]() -> ParseResult {
     Parameter parameter;
     parameter.loc = parser.getCurrentLocation();
@@ -55,13 +43,11 @@ mlir::heddle::parseParameters(AsmParser &parser,
     if (parameter.name == "step")
       return parser.emitError(parameter.loc, "no parameter can be named "
                                              "'step', which is a word of at");
-    auto *same = llvm::find_if(parameters, [&](const Parameter &other) {
-      return other.name == parameter.name;
-    });
+    auto same = parameters.find(parameter.name);
     if (same != parameters.end())
       return parser.emitError(parameter.loc)
                  .append("parameter '", parameter.name, "' is declared twice")
-                 .attachNote(parser.getEncodedSourceLoc(same->loc))
+                 .attachNote(parser.getEncodedSourceLoc(same->second.loc))
              << "the first one is here";
     SMLoc loc = parser.getCurrentLocation();
     if (failed(parser.parseOptionalEqual()))
@@ -72,7 +58,7 @@ mlir::heddle::parseParameters(AsmParser &parser,
              << parameter.name << " = 20 percent";
     if (parseNumber(parser, parameter.value))
       return failure();
-    parameters.push_back(parameter);
+    parameters.insert({parameter.name, parameter});
     return success();
   };
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalParen,
@@ -88,18 +74,20 @@ OptionalParseResult NumberPlace::parseParameter(Attribute &value,
   StringRef word;
   if (failed(parser.parseOptionalKeyword(&word)))
     return std::nullopt;
-  for (Parameter &declared : ParameterScope::current())
-    if (declared.name == word) {
-      declared.used = true;
-      parameter = &declared;
-      value = declared.value;
-      return ParseResult::success();
-    }
+  Parameters none;
+  Parameters &known =
+      ParameterScope::isOpen() ? *ParameterScope::current() : none;
+  if (auto found = known.find(word); found != known.end()) {
+    found->second.used = true;
+    parameter = &found->second;
+    value = parameter->value;
+    return ParseResult::success();
+  }
   InFlightDiagnostic error = parser.emitError(loc);
   error << "expected " << expected << ", found '" << word << "'";
-  SmallVector<StringRef> names = namesOf(ParameterScope::current());
-  if (names.empty())
+  if (known.empty())
     return ParseResult(error);
+  auto names = llvm::to_vector(llvm::make_first_range(known));
   error << "; the schedule's parameters are " << llvm::join(names, ", ");
   StringRef nearest = ::heddle::bundle::nearestOf(word, names);
   if (!nearest.empty())

@@ -15,6 +15,7 @@
 
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/SMLoc.h"
 
 namespace mlir::heddle {
@@ -27,15 +28,17 @@ struct Parameter {
   bool used = false;
 };
 
+/// By name, in the order of the text.
+using Parameters = llvm::MapVector<StringRef, Parameter>;
+
 /// `(keep = 20 percent, group = 128)`, or nothing.
-ParseResult parseParameters(AsmParser &parser,
-                            SmallVectorImpl<Parameter> &parameters);
+ParseResult parseParameters(AsmParser &parser, Parameters &parameters);
 
 /// While it lives, what is parsed on this thread may name the parameters.
 /// MLIR's parser hands no state of ours to the parsers of nested operations.
 class ParameterScope {
 public:
-  explicit ParameterScope(MutableArrayRef<Parameter> parameters);
+  explicit ParameterScope(Parameters &parameters);
   ~ParameterScope();
   ParameterScope(const ParameterScope &) = delete;
   ParameterScope &operator=(const ParameterScope &) = delete;
@@ -43,12 +46,11 @@ public:
   /// Whether a schedule's ops are being parsed.
   static bool isOpen();
 
-  /// Those that may be named here.
-  static MutableArrayRef<Parameter> current();
+  /// Those that may be named here; null where isOpen() is false.
+  static Parameters *current();
 
 private:
-  MutableArrayRef<Parameter> outer;
-  bool outerOpen;
+  Parameters *outer;
 };
 
 /// A place where a number is about to be read, literal or by a parameter's

@@ -76,7 +76,7 @@ LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
 // Read by hand, since the parameters are known while the region is read.
 ParseResult ScheduleOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
-  SmallVector<Parameter> parameters;
+  Parameters parameters;
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalSymbolName(
           name, getSymNameAttrName(result.name), result.attributes))) {
@@ -104,7 +104,7 @@ ParseResult ScheduleOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   if (body.empty())
     body.emplaceBlock();
-  for (const Parameter &parameter : parameters)
+  for (const Parameter &parameter : llvm::make_second_range(parameters))
     if (!parameter.used)
       mlir::emitWarning(parser.getEncodedSourceLoc(parameter.loc))
           << "parameter '" << parameter.name

@@ -44,14 +44,22 @@ std::string joined(const std::set<std::string> &words) {
 }
 
 /// What makes the same bundle again. `host` names the host's CPU.
-Arguments argumentsFor(const bundle::Manifest &manifest,
-                       const std::string &host) {
-  std::string targets;
-  for (const bundle::Target &target : manifest.targets)
-    targets += (targets.empty() ? "" : ",") +
-               (target.kind == bundle::Target::Kind::Host
-                    ? (host.empty() ? target.cpu : host)
-                    : "cuda:" + target.cpu);
+Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
+  const bundle::Manifest &manifest = old.manifest();
+  std::string targets, encoding;
+  bool assembled = false;
+  for (const bundle::Target &target : manifest.targets) {
+    const bool gpu = target.kind == bundle::Target::Kind::Cuda;
+    targets += (targets.empty() ? "" : ",") + (gpu ? "cuda:" + target.cpu
+                                               : host.empty() ? target.cpu
+                                                              : host);
+    if (!gpu)
+      continue;
+    if (target.encodings.size() == 1)
+      encoding = bundle::nameOf(target.encodings.front());
+    assembled |=
+        !old.section(codeSection(target, bundle::CodeForm::Cubin)).empty();
+  }
   std::set<std::string> types, headDims;
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants) {
@@ -64,7 +72,9 @@ Arguments argumentsFor(const bundle::Manifest &manifest,
           "--schedule=" + manifest.schedule,
           "--target=" + targets,
           "--dtype=" + joined(types),
-          "--head-dim=" + joined(headDims)};
+          "--head-dim=" + joined(headDims),
+          "--index-encoding=" + (encoding.empty() ? "auto" : encoding),
+          assembled ? "--ptxas=auto" : "--ptxas=none"};
 }
 
 /// The forms that a bundle has kernels in.
@@ -96,8 +106,8 @@ Result<std::string> rebuild(const bundle::Bundle &old,
   // says where a hypervisor hides features; then 'host' gives the same.
   std::string bytes;
   for (const char *host : {"", "host"}) {
-    Result<std::string> made = compile(
-        *compiler, argumentsFor(old.manifest(), host), schedule, interrupted);
+    Result<std::string> made =
+        compile(*compiler, argumentsFor(old, host), schedule, interrupted);
     if (!made)
       return made.takeError();
     Result<bundle::Bundle> parsed =
@@ -107,11 +117,10 @@ Result<std::string> rebuild(const bundle::Bundle &old,
     std::set<std::string> forms = formsOf(parsed->manifest());
     bool same = parsed->manifest().targets == old.manifest().targets;
     if (bytes.empty() || same) {
-      if (*host == '\0' || same)
-        for (const std::string &form : formsOf(old.manifest()))
-          if (!forms.contains(form))
-            return Error("this heddlec makes no kernels in " + form +
-                         ", which the bundle has");
+      for (const std::string &form : formsOf(old.manifest()))
+        if (!forms.contains(form))
+          return Error("this heddlec makes no kernels in " + form +
+                       ", which the bundle has");
       bytes = std::move(*made);
     }
     if (same || bundle::hostTarget(old.manifest()) < 0)

@@ -16,10 +16,11 @@
 
 namespace heddle::trust {
 
-/// Compiles the schedule that a bundle holds, for the targets, element types
-/// and head dims that its manifest names, with the heddlec that findCompiler()
-/// finds. Nothing of the bundle's code is used. Returns the
-/// bytes of the new bundle, which have been verified.
+/// Compiles the schedule that a bundle holds, for the targets, element types,
+/// head dims and encodings of index lists that its manifest names, with the
+/// heddlec that findCompiler() finds and its own table of tilings. GPU code is
+/// assembled where the bundle's was. Nothing of the bundle's code is used.
+/// Returns the bytes of the new bundle, which have been verified.
 ///
 /// heddlec is a child process; it ends when `interrupted` is true (the error is
 /// then "interrupted"; null is never) and when this program does. Errors: there

@@ -19,6 +19,15 @@
 
 namespace heddle {
 
+/// Takes a SHA-256 in hexadecimal digits.
+inline CLI::Validator isDigest() {
+  auto check = [](const std::string &text) -> std::string {
+    Status status = trust::checkDigest(text);
+    return status ? "" : status.error().text();
+  };
+  return CLI::Validator(check, "");
+}
+
 /// "verify, rebuild or dump".
 inline std::string anyOf(const std::vector<std::string> &words) {
   std::string text;

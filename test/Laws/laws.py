@@ -8,6 +8,7 @@ usage: laws.py SOURCE_DIR [BIN_DIR]
 Without BIN_DIR the invariants of programs are skipped and said to be.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -63,9 +64,17 @@ class Includes(unittest.TestCase):
 
     def test_runtime_tools_include_nothing_of_llvm(self):
         bad = [f"{p}:{n}: {inc}" for p in sources("tools")
-               if p.parts[1] in ("explain", "heddle-run", "heddle-bundle")
+               if p.parts[1] in ("explain", "heddle-run", "heddle-bundle", "trust")
                for n, inc in includes(p) if re.match(r"(mlir|llvm|heddle)/", inc)]
         self.assertEqual(bad, [])
+
+    def test_the_cost_model_has_the_long_forms_of_the_table(self):
+        table = json.loads(text("lib/Dialect/Shed/Transforms/sm_90a.json"))["wgmma"]
+        found = {(row["least_keys"], row["key_shares"]) for row in table if "least_keys" in row}
+        code = text("tools/explain/Machine.cpp")
+        said = tuple(int(re.search(rf"{name} = (\d+);", code)[1])
+                     for name in ("longKeys", "keyShares"))
+        self.assertEqual(found, {said})
 
     def test_bundle_includes_nothing_of_the_runtime(self):
         self.assertEqual(self.offenders(("bundle",), r"(runtime|heddle)/"), [])

@@ -58,7 +58,11 @@ constexpr Machine machines[] = {
 };
 
 constexpr int64_t tileKeys = 64;
-constexpr double longKeys = 8192; // KernelVariant::leastKeys
+/// KernelVariant::leastKeys of the built-in table of tilings, whose forms for
+/// long sequences divide the keys among `keyShares` blocks. What is planned and
+/// not compiled has no variants to ask.
+constexpr double longKeys = 8192;
+constexpr double keyShares = 4;
 
 double wide(int64_t value) { return static_cast<double>(value); }
 
@@ -148,8 +152,9 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
   if (step.work.pairs > 0) {
     // A block of rows waits for its tiles of keys, one after the other. Blocks
     // of a list are tiles of their own; a kernel's second form, for up to 128
-    // rows, takes three times as long for each. Four blocks of a form for long
-    // sequences divide the keys, and then add up what they found.
+    // rows, takes three times as long for each. Blocks of a form for long
+    // sequences divide the keys, and then add up what they found, as long as a
+    // share.
     const double keys = wide(step.work.pairs) / heads / wide(step.attended);
     const bool blocks = step.pattern == LayerStep::Pattern::Blocks;
     const bool divided =
@@ -157,7 +162,7 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
     const double tiles =
         keys /
         wide(blocks ? std::min<int64_t>(step.group, tileKeys) : tileKeys) /
-        (divided ? 3 : 1);
+        (divided ? keyShares - 1 : 1);
     of(Part::Attention) =
         std::max({operationsOf(shape, step.work, Part::Attention) /
                       attentionRate(machine, step, keys),

@@ -227,15 +227,11 @@ int main(int argc, char **argv) {
                 "is loaded");
   verifyCommand->add_option("FILE", files, "Bundles to check")->required();
   std::vector<std::string> digests;
-  auto isDigest = [](const std::string &text) {
-    Status status = trust::checkDigest(text);
-    return status ? std::string() : status.error().text();
-  };
   verifyCommand
       ->add_option("--require-sha256", digests,
                    "Refuse files whose SHA-256 is another; may be repeated, "
                    "for several files")
-      ->check(CLI::Validator(isDigest, ""))
+      ->check(isDigest())
       ->type_name("HEX")
       ->allow_extra_args(false);
 

@@ -135,14 +135,6 @@ CLI::Validator isNumber() {
   return CLI::Validator(check, "");
 }
 
-CLI::Validator isDigest() {
-  auto check = [](std::string &text) -> std::string {
-    Status status = trust::checkDigest(text);
-    return status ? "" : status.error().text();
-  };
-  return CLI::Validator(check, "");
-}
-
 void addPromptOptions(CLI::App &app, Parsed &parsed) {
   const char group[] = "Prompt (one of the first four, or standard input)";
   app.add_option("PROMPT", parsed.prompt, "The text to continue")->group(group);
@@ -529,12 +521,6 @@ Status settle(const CLI::App &app, Parsed &parsed) {
 }
 
 } // namespace
-
-const char *dtypeName(rt::DType dtype) {
-  return dtype == rt::DType::F32    ? "f32"
-         : dtype == rt::DType::BF16 ? "bf16"
-                                    : "f16";
-}
 
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
   Parsed parsed;

@@ -73,9 +73,6 @@ struct RunOptions {
   bool info = false;
 };
 
-/// A type as --dtype spells it: "f32", "bf16", "f16".
-const char *dtypeName(rt::DType dtype);
-
 /// The options, or the exit code of a program that ends here (after --help,
 /// --version or a message on standard error).
 std::variant<RunOptions, int> parseCommandLine(int argc, char **argv);

@@ -96,9 +96,9 @@ Json optionsJson(const RunResult &result) {
     json["confidence_eos_eot_inf"] = sampling.confidenceEosEotInf;
   }
   json["device"] = result.options->device;
-  json["dtype"] = dtypeName(result.dtype);
+  json["dtype"] = rt::name(result.dtype);
   if (result.weights)
-    json["weights_dtype"] = dtypeName(*result.weights);
+    json["weights_dtype"] = rt::name(*result.weights);
   json["threads"] = result.threads;
   return json;
 }
@@ -228,7 +228,7 @@ std::string summary(const RunResult &result) {
   text += counted(totals.tokens, "token") + " in " + seconds(totals.seconds) +
           " (" + number(totals.tokensPerSecond(), 1) + " tok/s), " +
           counted(totals.steps, "step") + " of " + result.schedule;
-  text += std::string(", ") + dtypeName(result.dtype);
+  text += ", " + std::string(rt::name(result.dtype));
   if (result.onHost)
     text += ", " + counted(result.threads, "thread") + "\n";
   else

@@ -420,7 +420,7 @@ Status Session::chooseDType(const bundle::Manifest &manifest) {
     std::fprintf(stderr,
                  "heddle-run: the weights are %s, which the bundle has no code "
                  "for; computing in %s, the nearest that it has\n",
-                 dtypeName(wanted), dtypeName(result.dtype));
+                 rt::name(wanted).data(), rt::name(result.dtype).data());
   return Status::success();
 }
 

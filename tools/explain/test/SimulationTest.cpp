@@ -101,7 +101,6 @@ TEST(Simulation, ThresholdsMayEndEarlyButEnd) {
   EXPECT_LT(steps, 32);
 }
 
-// The worked example of SequencePicture.h.
 TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
@@ -124,6 +123,7 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
   }
 }
 
+// The worked example of SequencePicture.h.
 TEST(SequencePicture, GathersPositionsInBins) {
   SequencePicture picture({.steps = 2, .length = 6, .prompt = 2}, 3);
   ASSERT_EQ(picture.bins, 3);

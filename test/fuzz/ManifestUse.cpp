@@ -20,14 +20,14 @@ void fuzz::useManifest(const bundle::Manifest &manifest) {
           "a manifest that is read again is the same");
 
   explain::ExplainRequest request;
-  request.heads = request.kvHeads = 2;
-  request.headDim = 64;
+  request.shape.heads = request.shape.kvHeads = 2;
+  request.shape.headDim = 64;
   for (int64_t steps : {1, 12}) {
-    request.steps = steps;
-    request.length = 90;
-    request.prompt = 30;
-    request.blockLength = steps == 1 ? 0 : 20;
-    request.layers = 4;
+    request.run.steps = steps;
+    request.run.length = 90;
+    request.run.prompt = 30;
+    request.run.blockLength = steps == 1 ? 0 : 20;
+    request.shape.layers = 4;
     auto explanation = explain::explainRun(manifest, request);
     if (!explanation)
       continue;

@@ -32,8 +32,6 @@ struct ModelShape {
   int64_t ffnWidth = 12288;
   int64_t vocabulary = 126464;
   int64_t elementBytes = 2;
-  /// The model predicts position i in row i - 1.
-  bool shifted = false;
 
   int64_t attentionWidth() const { return heads * headDim; }
   int64_t kvWidth() const { return kvHeads * headDim; }

@@ -85,6 +85,7 @@ Status checkRange(const char *what, int64_t value, int64_t most) {
 std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
                                           const Rule &rule,
                                           const ExplainRequest &request) {
+  const SimulationRequest &run = request.run;
   std::vector<PhaseExplanation> phases(rule.phases.size());
   for (size_t i = 0; i < phases.size(); ++i) {
     const Phase &phase = rule.phases[i];
@@ -93,7 +94,7 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
-    here.pairs = pairsOf(kernel, manifest, request.length, here.pairsExact);
+    here.pairs = pairsOf(kernel, manifest, run.length, here.pairsExact);
     here.refreshesFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.refreshes.push_back(
@@ -103,13 +104,13 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
   std::vector<std::set<int64_t>> due;
   for (const Selection &selection : manifest.selections) {
     std::vector<int64_t> steps =
-        plannedSteps(selection.cadence, request.steps, request.blockSteps());
+        plannedSteps(selection.cadence, run.steps, run.blockSteps());
     due.emplace_back(steps.begin(), steps.end());
   }
   std::set<int64_t> filled;
   std::vector<size_t> timeline =
-      phasesOfSteps(rule, request.steps, request.blockSteps());
-  for (int64_t step = 1; step <= request.steps; ++step) {
+      phasesOfSteps(rule, run.steps, run.blockSteps());
+  for (int64_t step = 1; step <= run.steps; ++step) {
     size_t index = timeline[static_cast<size_t>(step - 1)];
     const Phase &phase = rule.phases[index];
     phases[index].steps.push_back(step);
@@ -138,32 +139,11 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
   return phases;
 }
 
-/// Fills in what a simulation of the run costs.
-Status countCost(Explanation &result) {
-  const ExplainRequest &request = result.request;
-  RunCostRequest run{.run = request.simulation(),
-                     .shape = {.layers = request.layers,
-                               .hidden = request.hidden,
-                               .heads = request.heads,
-                               .kvHeads = request.kvHeads,
-                               .headDim = request.headDim,
-                               .ffnWidth = request.ffnWidth,
-                               .vocabulary = request.vocabulary,
-                               .elementBytes = request.elementBytes,
-                               .shifted = request.shifted},
-                     .machine = result.machine,
-                     .salientShare = request.salientShare};
-  Result<RunCost> cost = costOf(result.manifest, run);
-  if (!cost)
-    return cost.takeError();
-  result.cost = std::move(*cost);
-  return Status::success();
-}
-
 SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                                       const std::vector<size_t> &rules,
                                       const ExplainRequest &request,
                                       const Machine &machine) {
+  const SimulationRequest &run = request.run;
   const Selection &selection = manifest.selections[index];
   SelectionExplanation result;
   result.name = selection.name;
@@ -175,13 +155,13 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   auto kept = [&](int64_t of) {
     return of > 0 ? keepCount(selection.keep, selection.rule, of) : 0;
   };
-  result.of = blocks ? blocksOf(request.length) : request.length;
+  result.of = blocks ? blocksOf(run.length) : run.length;
   result.keys = kept(result.of);
   if (selection.isolation != Selection::Isolation::None) {
-    int64_t prompt = std::min(blocksOf(request.prompt), result.of - 1);
+    int64_t prompt = std::min(blocksOf(run.prompt), result.of - 1);
     if (selection.isolation == Selection::Isolation::Spans) {
-      prompt = blocksOf(request.prompt);
-      result.of = prompt + blocksOf(request.length - request.prompt);
+      prompt = blocksOf(run.prompt);
+      result.of = prompt + blocksOf(run.response());
     }
     int64_t first = selection.isolation == Selection::Isolation::Filtered
                         ? std::min(prompt, kept(result.of))
@@ -189,8 +169,9 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     result.keys = first + kept(result.of - prompt);
   }
   result.fasterBelow = fasterBelow(machine, blocks, selection.group);
-  int64_t lists = selection.perKvHead ? request.kvHeads : request.heads;
-  result.groups = (request.length - 1) / selection.group + 1;
+  int64_t lists =
+      selection.perKvHead ? request.shape.kvHeads : request.shape.heads;
+  result.groups = (run.length - 1) / selection.group + 1;
   for (size_t rule : rules) {
     const std::vector<Phase> &phases = manifest.rules[rule].phases;
     result.layers +=
@@ -223,87 +204,68 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 
 } // namespace
 
-SimulationRequest ExplainRequest::simulation() const {
-  return {.steps = steps,
-          .length = length,
-          .prompt = prompt,
-          .blockLength = blockLength,
-          .seed = seed,
-          .tokensPerStep = tokensPerStep,
-          .shifted = shifted,
-          .eps = eps,
-          .drawn = drawn,
-          .maskToken = maskToken,
-          .eosToken = eosToken,
-          .follow = follow ? &*follow : nullptr};
-}
-
 Status heddle::explain::check(const ExplainRequest &request) {
+  const SimulationRequest &run = request.run;
+  const ModelShape &shape = request.shape;
   const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
-      {"the length", {request.length, maxTokens}},
-      {"the number of layers", {request.layers, 1 << 16}},
-      {"the number of heads", {request.heads, 1 << 16}},
-      {"the head dim", {request.headDim, 1 << 16}},
-      {"the vocabulary", {request.vocabulary, 1 << 30}},
+      {"the length", {run.length, maxTokens}},
+      {"the number of layers", {shape.layers, 1 << 16}},
+      {"the number of heads", {shape.heads, 1 << 16}},
+      {"the head dim", {shape.headDim, 1 << 16}},
+      {"the vocabulary", {shape.vocabulary, 1 << 30}},
   };
   for (const auto &[what, range] : ranges)
     if (Status status = checkRange(what, range.first, range.second); !status)
       return status;
-  if (request.prompt < 0 || request.prompt >= request.length)
-    return Error("the prompt has " + std::to_string(request.prompt) +
+  if (run.prompt < 0 || run.prompt >= run.length)
+    return Error("the prompt has " + std::to_string(run.prompt) +
                  " tokens, expected 0 to one less than the length, " +
-                 std::to_string(request.length));
-  if (Status status =
-          checkRange("the number of steps", request.steps, maxSteps);
+                 std::to_string(run.length));
+  if (Status status = checkRange("the number of steps", run.steps, maxSteps);
       !status)
     return status;
   auto product = [](auto... factors) {
     return (static_cast<double>(factors) * ...);
   };
-  if (product(request.length, request.length, request.steps, request.layers,
-              request.heads) > 0x1p60)
+  if (product(run.length, run.length, run.steps, shape.layers, shape.heads) >
+      0x1p60)
     return Error("the run has more (query, key) pairs than a 64-bit counter "
                  "holds; explain a shorter one");
   if (!(request.salientShare >= 0 && request.salientShare <= 1))
     return Error("the salient share is " +
                  std::to_string(request.salientShare) + ", expected 0 to 1");
-  if (request.tokensPerStep != 0 && !(request.tokensPerStep >= 1))
+  if (run.tokensPerStep != 0 && !(run.tokensPerStep >= 1))
     return Error("the tokens per step are " +
-                 std::to_string(request.tokensPerStep) +
-                 ", expected 1 or more");
+                 std::to_string(run.tokensPerStep) + ", expected 1 or more");
   if (!request.machine.empty())
     if (Result<Machine> machine = machineNamed(request.machine); !machine)
       return machine.takeError();
   constexpr int64_t widest = 1 << 27;
-  if (request.ffnWidth < 0 || request.ffnWidth > widest)
-    return Error("the FFN's width is " + std::to_string(request.ffnWidth) +
+  if (shape.ffnWidth < 0 || shape.ffnWidth > widest)
+    return Error("the FFN's width is " + std::to_string(shape.ffnWidth) +
                  ", expected 1 to " + std::to_string(widest) +
                  ", or 0 for three times the hidden width");
-  if (request.kvHeads < 0 ||
-      (request.kvHeads > 0 && request.heads % request.kvHeads != 0))
-    return Error("there are " + std::to_string(request.kvHeads) +
+  if (shape.kvHeads < 0 ||
+      (shape.kvHeads > 0 && shape.heads % shape.kvHeads != 0))
+    return Error("there are " + std::to_string(shape.kvHeads) +
                  " key/value heads, expected a divisor of the " +
-                 std::to_string(request.heads) + " heads, or 0 for as many");
-  if (request.blockLength < 0)
-    return Error("the block length is " + std::to_string(request.blockLength) +
-                 ", expected 0 (one block) or more");
-  int64_t response = request.length - request.prompt;
-  if (request.blockLength == 0 || request.blockLength >= response)
+                 std::to_string(shape.heads) + " heads, or 0 for as many");
+  if (run.ofBlock() == run.response())
     return Status::success();
-  int64_t blocks = response / request.blockLength;
-  if (response % request.blockLength != 0)
-    return Error("blocks of " + std::to_string(request.blockLength) +
+  const int64_t blocks = run.blocks();
+  if (run.response() % run.blockLength != 0)
+    return Error("blocks of " + std::to_string(run.blockLength) +
                  " tokens do not divide the response of " +
-                 std::to_string(response) + " (length without prompt)");
-  if (blocks <= request.steps && request.steps % blocks != 0)
-    return Error(std::to_string(request.steps) +
+                 std::to_string(run.response()) + " (length without prompt)");
+  if (blocks <= run.steps && run.steps % blocks != 0)
+    return Error(std::to_string(run.steps) +
                  " steps cannot be shared equally by the " +
                  std::to_string(blocks) + " blocks of " +
-                 std::to_string(request.blockLength) + " tokens");
-  if (blocks > request.steps)
+                 std::to_string(run.blockLength) + " tokens");
+  if (blocks > run.steps)
     return Error("the response has " + std::to_string(blocks) +
                  " blocks, which take a step each, but there are " +
-                 std::to_string(request.steps) + " steps");
+                 std::to_string(run.steps) + " steps");
   return Status::success();
 }
 
@@ -312,17 +274,18 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   if (Status status = check(given); !status)
     return status.takeError();
   ExplainRequest request = given;
-  if (request.kvHeads == 0)
-    request.kvHeads = request.heads;
-  if (request.hidden == 0)
-    request.hidden = request.heads * request.headDim;
-  if (request.tokensPerStep == 0)
-    request.tokensPerStep =
-        std::max(1.0, static_cast<double>(request.length - request.prompt) /
-                          static_cast<double>(request.steps));
-  if (request.ffnWidth == 0)
-    request.ffnWidth = 3 * request.hidden;
-  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, request.layers);
+  SimulationRequest &run = request.run;
+  ModelShape &shape = request.shape;
+  if (shape.kvHeads == 0)
+    shape.kvHeads = shape.heads;
+  if (shape.hidden == 0)
+    shape.hidden = shape.attentionWidth();
+  if (shape.ffnWidth == 0)
+    shape.ffnWidth = 3 * shape.hidden;
+  if (run.tokensPerStep == 0)
+    run.tokensPerStep = std::max(1.0, static_cast<double>(run.response()) /
+                                          static_cast<double>(run.steps));
+  Result<std::vector<size_t>> rules = rulesOfLayers(manifest, shape.layers);
   if (!rules)
     return rules.takeError();
 
@@ -331,7 +294,7 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   result.manifest = manifest;
   result.machine = request.machine.empty() ? machineOf(manifest)
                                            : *machineNamed(request.machine);
-  result.densePairs = request.length * request.length;
+  result.densePairs = run.length * run.length;
   for (const Rule &rule : manifest.rules)
     result.rules.push_back({{}, explainRule(manifest, rule, request)});
   for (size_t layer = 0; layer < rules->size(); ++layer)
@@ -340,10 +303,16 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
     result.selections.push_back(
         explainSelection(manifest, i, *rules, request, result.machine));
 
-  if (Status status = countCost(result); !status)
-    return status.takeError();
+  Result<RunCost> counted =
+      costOf(manifest, {.run = run,
+                        .shape = shape,
+                        .machine = result.machine,
+                        .salientShare = request.salientShare});
+  if (!counted)
+    return counted.takeError();
+  result.cost = std::move(*counted);
   explainRows(result);
-  result.planned = takesPlannedSteps(manifest, request.blockSteps()) &&
+  result.planned = takesPlannedSteps(manifest, run.blockSteps()) &&
                    !anyCommit(manifest, &CommitRule::stopAtEos);
   result.exact = result.cost.certainty == Certainty::Exact;
   const RunCost &cost = result.cost;

@@ -32,41 +32,13 @@ inline constexpr int64_t maxTokens = int64_t(1) << 27;
 
 /// The run that a schedule is explained for.
 struct ExplainRequest {
-  int64_t steps = defaultGenLength; ///< denoising steps, T
-  int64_t length = 4096;            ///< tokens of the sequence, prompt included
-  int64_t layers = ModelShape().layers;
-  int64_t heads = ModelShape().heads; ///< query heads
-  int64_t prompt = 0;                 ///< tokens of the prompt, below `length`
-  int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
-  int64_t kvHeads = 0;     ///< 0: as many as `heads`
-  int64_t headDim = ModelShape().headDim;
-  int64_t elementBytes = ModelShape().elementBytes;
-  int64_t hidden = 0;   ///< 0: that of all query heads
-  int64_t ffnWidth = 0; ///< 0: three times `hidden`
-  int64_t vocabulary = ModelShape().vocabulary;
-  bool shifted = false;        ///< ModelShape::shifted
-  std::optional<double> eps{}; ///< SimulationRequest::eps
-  bool drawn = false;          ///< SimulationRequest::drawn
-  double salientShare = 1;     ///< RunCostRequest::salientShare
-  double tokensPerStep = 0;    ///< SimulationRequest::tokensPerStep; 0: as many
-                               ///< as the planned steps leave
-  uint64_t seed = 0;           ///< of an order that is drawn before the run
-  std::string source;          ///< the schedule's text, whose spelling is kept
-  std::string machine;         ///< as machineNamed(); "": the bundle's
-  std::optional<RunLog> follow;          ///< explain the run that this is of
-  int32_t maskToken = -1, eosToken = -1; ///< in `follow`
-
-  /// The run, to be simulated; valid while this is.
-  SimulationRequest simulation() const;
-
-  /// Steps that the run plans for a block.
-  int64_t blockSteps() const {
-    int64_t response = length - prompt;
-    if (blockLength < 1 || blockLength >= response)
-      return steps;
-    int64_t blocks = (response + blockLength - 1) / blockLength;
-    return steps < blocks ? 1 : steps / blocks;
-  }
+  SimulationRequest run{.steps = defaultGenLength, .length = 4096};
+  /// 0 of key/value heads: as many as heads; of the hidden width: that of all
+  /// heads; of the FFN: three times the hidden width.
+  ModelShape shape{.hidden = 0, .kvHeads = 0, .ffnWidth = 0};
+  double salientShare = 1; ///< RunCostRequest::salientShare
+  std::string source;      ///< the schedule's text, whose spelling is kept
+  std::string machine;     ///< as machineNamed(); "": the bundle's
 };
 
 /// How many positions a set has: what depends on the run has room between both.

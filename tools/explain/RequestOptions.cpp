@@ -8,6 +8,7 @@
 #include "tools/explain/RequestOptions.h"
 
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "runtime/model/Config.h"
 #include "runtime/model/GenerationConfig.h"
 #include "runtime/sample/Timesteps.h"
@@ -51,16 +52,16 @@ Status resolveTokens(const RequestOptions &options, ExplainRequest &request,
   } else if (options.prompt) {
     genLength = options.genLength.value_or(defaultGenLength);
   } else {
-    int64_t length = options.length.value_or(request.length);
+    int64_t length = options.length.value_or(request.run.length);
     genLength = options.genLength.value_or(std::min(defaultGenLength, length));
     if (genLength > length && !options.length)
       length = genLength;
-    request.length = length;
-    request.prompt = length - genLength;
+    request.run.length = length;
+    request.run.prompt = length - genLength;
     return Status::success();
   }
-  request.prompt = *options.prompt;
-  request.length = options.length.value_or(*options.prompt + genLength);
+  request.run.prompt = *options.prompt;
+  request.run.length = options.length.value_or(*options.prompt + genLength);
   return Status::success();
 }
 
@@ -69,67 +70,76 @@ Status readModel(const std::string &folder, ExplainRequest &request,
   Result<rt::ModelConfig> config = rt::ModelConfig::load(folder);
   if (!config)
     return config.takeError();
-  request.layers = config->layers;
-  request.heads = config->queryHeads;
-  request.kvHeads = config->kvHeads;
-  request.headDim = config->headDim;
-  request.hidden = config->hidden;
-  request.ffnWidth = config->mlpHidden;
-  request.vocabulary = config->vocabSize;
-  request.shifted = config->shiftedLogits;
-  request.maskToken = config->maskToken;
-  request.eosToken = config->eosToken;
-  request.length = std::min(request.length, config->maxSequenceLength);
+  request.shape = shapeOf(*config);
+  request.run.shifted = config->shiftedLogits;
+  request.run.maskToken = config->maskToken;
+  request.run.eosToken = config->eosToken;
+  request.run.length = std::min(request.run.length, config->maxSequenceLength);
   oneBlock = config->sampler == rt::SamplerFamily::Timesteps;
   if (oneBlock) {
     Result<rt::GenerationConfig> defaults = rt::GenerationConfig::load(folder);
     if (!defaults)
       return defaults.takeError();
-    request.eps = defaults->eps.value_or(rt::TimestepOptions().eps);
-    request.drawn = defaults->alg.value_or("origin") == "origin";
+    request.run.eps = defaults->eps.value_or(rt::TimestepOptions().eps);
+    request.run.drawn = defaults->alg.value_or("origin") == "origin";
   }
   return Status::success();
 }
 
 } // namespace
 
+ModelShape heddle::explain::shapeOf(const rt::ModelConfig &config) {
+  return {.layers = config.layers,
+          .hidden = config.hidden,
+          .heads = config.queryHeads,
+          .kvHeads = config.kvHeads,
+          .headDim = config.headDim,
+          .ffnWidth = config.mlpHidden,
+          .vocabulary = config.vocabSize};
+}
+
 Result<ExplainRequest>
 heddle::explain::resolveRequest(const RequestOptions &options) {
   ExplainRequest request;
   bool oneBlock = false;
-  if (!options.model.empty())
-    if (Status status = readModel(options.model, request, oneBlock); !status)
+  if (options.model)
+    if (Status status = readModel(*options.model, request, oneBlock); !status)
       return status.takeError();
-  request.layers = options.layers.value_or(request.layers);
-  request.headDim = options.headDim.value_or(request.headDim);
+  ModelShape &shape = request.shape;
+  shape.layers = options.layers.value_or(shape.layers);
+  shape.headDim = options.headDim.value_or(shape.headDim);
   if (options.heads) { // another width than the model's
-    request.heads = *options.heads;
-    request.kvHeads = request.hidden = request.ffnWidth = 0;
+    shape.heads = *options.heads;
+    shape.kvHeads = shape.hidden = shape.ffnWidth = 0;
   }
-  request.kvHeads = options.kvHeads.value_or(request.kvHeads);
-  request.ffnWidth = options.ffnWidth.value_or(request.ffnWidth);
-  request.vocabulary = options.vocabulary.value_or(request.vocabulary);
-  request.machine = options.machine;
-  request.salientShare = options.salientShare;
-  request.tokensPerStep = options.tokensPerStep;
-  request.seed = options.seed;
+  shape.kvHeads = options.kvHeads.value_or(shape.kvHeads);
+  shape.ffnWidth = options.ffnWidth.value_or(shape.ffnWidth);
+  shape.vocabulary = options.vocabulary.value_or(shape.vocabulary);
+  if (options.machine)
+    if (Result<Machine> machine = machineNamed(*options.machine); !machine)
+      return machine.takeError();
+  request.machine = options.machine.value_or("");
+  request.salientShare = options.salientShare.value_or(request.salientShare);
+  request.run.tokensPerStep =
+      options.tokensPerStep.value_or(request.run.tokensPerStep);
+  request.run.seed = options.seed.value_or(request.run.seed);
   int64_t genLength = 0;
   if (Status status = resolveTokens(options, request, genLength); !status)
     return status.takeError();
   RunLengths lengths = resolveLengths(genLength, options.steps,
                                       options.blockLength, genLength, oneBlock);
-  request.steps = lengths.steps;
-  request.blockLength = lengths.blockLength;
-  if (!options.follow.empty()) {
+  request.run.steps = lengths.steps;
+  request.run.blockLength = lengths.blockLength;
+  if (options.follow) {
     Result<std::string> text = bundle::readRegularFile(
-        options.follow, 0,
+        *options.follow, 0,
         [](std::string_view, uint64_t) { return Status::success(); });
     if (!text)
       return text.takeError();
     Result<RunLog> log = readRunLog(*text);
     if (!log)
-      return log.takeError().withContext(options.follow);
-    request.follow = std::move(*log);
+      return log.takeError().withContext(printablePath(*options.follow));
+    request.run.follow = std::make_shared<const RunLog>(std::move(*log));
   }
   if (Status status = check(request); !status)
     return status.takeError();

@@ -15,57 +15,99 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
+
+namespace heddle::rt {
+struct ModelConfig;
+} // namespace heddle::rt
 
 namespace heddle::explain {
+
+/// The shape of a model whose elements take two bytes.
+ModelShape shapeOf(const rt::ModelConfig &config);
 
 /// What the command line says, before defaults are filled in.
 struct RequestOptions {
   std::optional<int64_t> length, prompt, genLength, steps, blockLength;
   std::optional<int64_t> layers, heads, kvHeads, headDim, ffnWidth, vocabulary;
-  std::string model;   ///< a folder with config.json
-  std::string machine; ///< "": that of the bundle
-  std::string follow;  ///< a log of heddle-run --steps-json
-  double salientShare = 1, tokensPerStep = 0;
-  uint64_t seed = 0;
+  std::optional<std::string> model;   ///< a folder with config.json
+  std::optional<std::string> machine; ///< none: that of the bundle
+  std::optional<std::string> follow;  ///< a log of heddle-run --steps-json
+  std::optional<double> salientShare, tokensPerStep;
+  std::optional<uint64_t> seed;
+  bool kernels = false; ///< as toText() takes it
 };
 
-/// The options that are whole numbers, for every tool's command line. The name
-/// is without dashes.
-struct NumberOption {
+template <typename T> using OptionMember = std::optional<T> RequestOptions::*;
+
+/// An option of every tool that explains. The name is without dashes.
+struct RequestOption {
   const char *name;
-  std::optional<int64_t> RequestOptions::*member;
+  std::variant<OptionMember<int64_t>, OptionMember<uint64_t>,
+               OptionMember<double>, OptionMember<std::string>,
+               bool RequestOptions::*>
+      member;
   const char *help;
+  const char *value = ""; ///< what a text is: "folder"
 };
-inline constexpr std::array numberOptions = {
-    NumberOption{"steps", &RequestOptions::steps,
-                 "For explanations: steps of the run (default: gen-length)"},
-    NumberOption{"length", &RequestOptions::length,
-                 "For explanations: tokens, prompt included (default: 4096, or "
-                 "prompt and gen-length)"},
-    NumberOption{"prompt", &RequestOptions::prompt,
-                 "For explanations: tokens of the prompt (default: length less "
-                 "gen-length)"},
-    NumberOption{"gen-length", &RequestOptions::genLength,
-                 "For explanations: tokens to generate (default: 128, or "
-                 "length less prompt)"},
-    NumberOption{"block-length", &RequestOptions::blockLength,
-                 "For explanations: tokens that are unmasked together "
-                 "(default: as heddle-run, the largest divisor of gen-length "
-                 "up to 32 that fits the steps)"},
-    NumberOption{"layers", &RequestOptions::layers,
-                 "For explanations: the model's layers (default: LLaDA-8B's, "
-                 "32)"},
-    NumberOption{"heads", &RequestOptions::heads,
-                 "For explanations: query heads a layer (default: 32)"},
-    NumberOption{"kv-heads", &RequestOptions::kvHeads,
-                 "For explanations: key/value heads a layer (default: as "
-                 "many as query heads)"},
-    NumberOption{"ffn-width", &RequestOptions::ffnWidth,
-                 "For explanations: width of the FFN (default: three times "
-                 "the hidden width)"},
-    NumberOption{"vocabulary", &RequestOptions::vocabulary,
-                 "For explanations: tokens that the LM head scores (default: "
-                 "126464)"},
+inline constexpr std::array requestOptions = {
+    RequestOption{"steps", &RequestOptions::steps,
+                  "For explanations: steps of the run (default: gen-length)"},
+    RequestOption{"length", &RequestOptions::length,
+                  "For explanations: tokens, prompt included (default: 4096, "
+                  "or prompt and "
+                  "gen-length)"},
+    RequestOption{"prompt", &RequestOptions::prompt,
+                  "For explanations: tokens of the prompt (default: length "
+                  "less gen-length)"},
+    RequestOption{"gen-length", &RequestOptions::genLength,
+                  "For explanations: tokens to generate (default: 128, or "
+                  "length less prompt)"},
+    RequestOption{"block-length", &RequestOptions::blockLength,
+                  "For explanations: tokens that are unmasked together "
+                  "(default: as heddle-run, "
+                  "the largest divisor of gen-length up to 32 that fits the "
+                  "steps)"},
+    RequestOption{
+        "layers", &RequestOptions::layers,
+        "For explanations: the model's layers (default: LLaDA-8B's, 32)"},
+    RequestOption{"heads", &RequestOptions::heads,
+                  "For explanations: query heads a layer (default: 32)"},
+    RequestOption{"kv-heads", &RequestOptions::kvHeads,
+                  "For explanations: key/value heads a layer (default: as many "
+                  "as query heads)"},
+    RequestOption{"ffn-width", &RequestOptions::ffnWidth,
+                  "For explanations: width of the FFN (default: three times "
+                  "the hidden width)"},
+    RequestOption{
+        "vocabulary", &RequestOptions::vocabulary,
+        "For explanations: tokens that the LM head scores (default: 126464)"},
+    RequestOption{"model", &RequestOptions::model,
+                  "For explanations: the model's shape, that of this folder's "
+                  "config.json",
+                  "folder"},
+    RequestOption{"machine", &RequestOptions::machine,
+                  "For explanations: the machine, h200 or cpu (default: that "
+                  "of the targets)",
+                  "name"},
+    RequestOption{"salient-share", &RequestOptions::salientShare,
+                  "For explanations: the share of the rows that layers find to "
+                  "have changed "
+                  "(default: 1, the most)"},
+    RequestOption{"tokens-per-step", &RequestOptions::tokensPerStep,
+                  "For explanations: tokens committed a step where confidence "
+                  "decides (default: "
+                  "gen-length over steps)"},
+    RequestOption{"seed", &RequestOptions::seed,
+                  "For explanations: the seed of an order of commits that is "
+                  "drawn (default: 0)"},
+    RequestOption{"follow", &RequestOptions::follow,
+                  "For explanations: a run that was made, by what heddle-run "
+                  "--steps-json wrote "
+                  "into this file",
+                  "file"},
+    RequestOption{"kernels", &RequestOptions::kernels,
+                  "For explanations: kernels and their scratch memory, too"},
 };
 
 /// Fills in what was not given, from the model's config.json where one is

@@ -36,7 +36,8 @@ std::string heddle::explain::passText(const Manifest &manifest,
 
 void heddle::explain::explainRows(Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
-  const ExplainRequest &request = explanation.request;
+  const SimulationRequest &run = explanation.request.run;
+  const ModelShape &shape = explanation.request.shape;
   const RunCost &cost = explanation.cost;
   explanation.visible = {cost.visible.first, cost.visible.second};
   for (size_t i = 0; i < manifest.passes.size(); ++i) {
@@ -48,20 +49,20 @@ void heddle::explain::explainRows(Explanation &explanation) {
     here.depends = pass.comparesContexts();
   }
   std::vector<size_t> passes =
-      passesOfSteps(manifest, request.steps, request.blockSteps());
+      passesOfSteps(manifest, run.steps, run.blockSteps());
   for (size_t i = 0; i < passes.size(); ++i)
     explanation.passes[passes[i]].steps.push_back(static_cast<int64_t>(i) + 1);
 
-  int64_t head = request.headDim * request.elementBytes;
+  const int64_t head = shape.headDim * shape.elementBytes;
   const Reuse &reuse = manifest.reuse;
   int64_t row = 0;
   if (reuse.kv)
-    row += 2 * request.kvHeads * head;
-  const int64_t hidden = request.hidden * request.elementBytes;
+    row += 2 * shape.kvHeads * head;
+  const int64_t hidden = shape.hidden * shape.elementBytes;
   if (reuse.attention == Reuse::Attention::Output)
     row += hidden;
   else if (reuse.attention != Reuse::Attention::None)
-    row += request.heads * head;
+    row += shape.heads * head;
   if (reuse.ffn)
     row += hidden;
   // Passes that compute all keep nothing that is read.

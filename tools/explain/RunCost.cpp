@@ -63,13 +63,7 @@ private:
     int64_t salient = 0;
   };
 
-  int64_t blockSteps() const {
-    int64_t response = request.run.length - request.run.prompt;
-    int64_t block = request.run.blockLength;
-    return block < 1 || block >= response
-               ? request.run.steps
-               : std::max<int64_t>(1, request.run.steps / (response / block));
-  }
+  int64_t blockSteps() const { return request.run.blockSteps(); }
   /// Tabulated where the place is a planned one: a random cadence would draw
   /// its steps each time.
   bool isPlanned(const StepPlace &place) const {
@@ -117,7 +111,7 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
   const Pass &pass = *step.pass;
   LayerRows rows{active, active};
   if (pass.comparesContexts()) {
-    const RunLog *log = request.run.follow;
+    const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
     if (log && static_cast<size_t>(layer) < log->salient[at].size())
       rows.salient = log->salient[at][static_cast<size_t>(layer)];
@@ -409,13 +403,9 @@ bool dependsOnOrder(const Manifest &manifest) {
 /// Rows through the LM head at each step of a dense run: what of a block is
 /// masked, unless nothing of it is due.
 std::vector<int64_t> denseLogitRows(const SimulationRequest &run) {
-  const int64_t response = run.length - run.prompt;
-  const int64_t block =
-      run.blockLength > 0 ? std::min(run.blockLength, response) : response;
-  const int64_t blocks = std::max<int64_t>(1, response / block);
   std::vector<int64_t> rows;
   if (run.eps) {
-    int64_t masked = response;
+    int64_t masked = run.response();
     for (int64_t step = 1; step <= run.steps; ++step) {
       int64_t quota = rt::transferQuota(masked, step, run.steps, *run.eps);
       rows.push_back(quota > 0 ? masked : 0);
@@ -423,10 +413,9 @@ std::vector<int64_t> denseLogitRows(const SimulationRequest &run) {
     }
     return rows;
   }
-  for (int64_t i = 0; i < blocks; ++i) {
-    int64_t masked = block;
-    for (int64_t quota :
-         rt::commitQuotas(block, std::max<int64_t>(1, run.steps / blocks))) {
+  for (int64_t i = 0; i < run.blocks(); ++i) {
+    int64_t masked = run.ofBlock();
+    for (int64_t quota : rt::commitQuotas(masked, run.blockSteps())) {
       rows.push_back(quota > 0 ? masked : 0);
       masked -= quota;
     }
@@ -439,13 +428,10 @@ void addWholeSteps(const RunCostRequest &request, Counter &counter) {
   std::vector<int32_t> all(static_cast<size_t>(request.run.length));
   std::iota(all.begin(), all.end(), 0);
   const Pass everything;
-  const int64_t response = request.run.length - request.run.prompt;
-  const int64_t block = request.run.blockLength;
-  const int64_t blocks = block > 0 && block < response ? response / block : 1;
   int64_t step = 0;
   for (int64_t logitRows : denseLogitRows(request.run))
     counter.add({.place = plannedPlace(++step, request.run.steps,
-                                       request.run.steps / blocks),
+                                       request.run.blockSteps()),
                  .pass = &everything,
                  .visible = all,
                  .active = all,

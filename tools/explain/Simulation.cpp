@@ -139,11 +139,9 @@ explain::simulate(const bundle::Manifest &manifest,
                  " tokens takes too long, expected at most " +
                  std::to_string(maxSimulated) + " steps times tokens");
   rt::GenerateOptions options;
-  options.genLength = request.length - request.prompt;
+  options.genLength = request.response();
   options.steps = request.steps;
-  options.blockLength = request.blockLength > 0
-                            ? std::min(request.blockLength, options.genLength)
-                            : options.genLength;
+  options.blockLength = request.ofBlock();
   options.sampling.seed = request.seed;
   if (request.eps) {
     options.sampling.timesteps.emplace();

@@ -18,8 +18,10 @@
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +49,7 @@ struct SimulationRequest {
   int64_t length = 0;      ///< tokens, prompt included
   int64_t prompt = 0;      ///< tokens of the prompt
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
-  uint64_t seed = 1;       ///< of the confidences
+  uint64_t seed = 0;       ///< of the confidences, and of an order drawn before
   /// Tokens that rules of confidence commit at a step on average, at least 1;
   /// 0: as many as made-up confidences say.
   double tokensPerStep = 0;
@@ -58,7 +60,18 @@ struct SimulationRequest {
   /// (Dream's `origin`): their number is then that of quotas on average only.
   bool drawn = false;
   int32_t maskToken = -1, eosToken = -1; ///< in `follow`
-  const RunLog *follow = nullptr;        ///< commit what this run committed
+  std::shared_ptr<const RunLog> follow;  ///< commit what this run committed
+
+  int64_t response() const { return length - prompt; }
+  /// Tokens of a block.
+  int64_t ofBlock() const {
+    return blockLength > 0 ? std::min(blockLength, response()) : response();
+  }
+  int64_t blocks() const {
+    return std::max<int64_t>(1, response() / ofBlock());
+  }
+  /// Steps that are planned for a block.
+  int64_t blockSteps() const { return std::max<int64_t>(1, steps / blocks()); }
 };
 
 /// A step of the simulation; spans live until the observer returns.

@@ -125,10 +125,9 @@ std::string rowsText(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   if (manifest.computesAll())
     return "";
-  std::string text = "\nrows (prompt " + std::to_string(request.prompt) +
-                     ", response " +
-                     std::to_string(request.length - request.prompt) + ", " +
-                     counted(request.blockSteps(), "step") +
+  std::string text = "\nrows (prompt " + std::to_string(request.run.prompt) +
+                     ", response " + std::to_string(request.run.response()) +
+                     ", " + counted(request.run.blockSteps(), "step") +
                      " a block, if the run goes as planned)\n";
   if (manifest.showsAll())
     text += "  visible on " + toString(manifest.allVisible) + ": all\n";
@@ -139,7 +138,7 @@ std::string rowsText(const Explanation &explanation) {
     text +=
         "  " + counted(static_cast<int64_t>(pass.steps.size()), "step") +
         ": computes " + pass.what + ", " + countText(pass.rows) + " of " +
-        std::to_string(request.length) + " rows" +
+        std::to_string(request.run.length) + " rows" +
         (pass.depends ? "; how many of them in a layer, the run decides" : "") +
         "\n" + wrapped(runLengths(pass.steps), "    ", 78);
   }
@@ -148,8 +147,8 @@ std::string rowsText(const Explanation &explanation) {
             bytesText(explanation.cacheBytesPerLayer) + " a layer, " +
             bytesText(static_cast<int64_t>(std::min(
                 4.6e18, static_cast<double>(explanation.cacheBytesPerLayer) *
-                            static_cast<double>(request.layers)))) +
-            " in " + counted(request.layers, "layer") + "\n";
+                            static_cast<double>(request.shape.layers)))) +
+            " in " + counted(request.shape.layers, "layer") + "\n";
   for (const DatedCommit &dated : manifest.datedCommits) {
     text += "  on";
     for (const When &when : dated.when)
@@ -161,7 +160,7 @@ std::string rowsText(const Explanation &explanation) {
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
       commit.kind != CommitRule::Kind::Quota)
     text += "  commits " + ruleText(manifest, commit) + "\n";
-  if (!takesPlannedSteps(manifest, request.blockSteps()))
+  if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";
   if (commit.leastPasses > 1)
     text += "  a block takes at least " + counted(commit.leastPasses, "step") +
@@ -177,7 +176,7 @@ std::string selectionText(const Selection &selection,
                           const SelectionExplanation &cost,
                           const Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
-  const int64_t length = explanation.request.length;
+  const int64_t length = explanation.request.run.length;
   std::string text =
       "selection " + selection.name + ": keeps " +
       detail::toString(selection.keep) +
@@ -304,22 +303,10 @@ static std::string secondsText(double value) {
   return text;
 }
 
-static ModelShape shapeOf(const ExplainRequest &request) {
-  return {.layers = request.layers,
-          .hidden = request.hidden,
-          .heads = request.heads,
-          .kvHeads = request.kvHeads,
-          .headDim = request.headDim,
-          .ffnWidth = request.ffnWidth,
-          .vocabulary = request.vocabulary,
-          .elementBytes = request.elementBytes,
-          .shifted = request.shifted};
-}
-
 /// What the run costs by part and by kind of step.
 static std::string costText(const Explanation &explanation) {
   const RunCost &cost = explanation.cost;
-  const ModelShape shape = shapeOf(explanation.request);
+  const ModelShape &shape = explanation.request.shape;
   char line[160];
   std::snprintf(line, sizeof(line), "\n%-17s %15s %9s %12s %9s %10s\n", "part",
                 "rows or pairs", "of dense", "operations", "bytes", "time");
@@ -362,18 +349,14 @@ static std::string costText(const Explanation &explanation) {
 static std::string headText(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   const RunCost &cost = explanation.cost;
-  int64_t response = request.length - request.prompt;
-  int64_t block = request.blockLength > 0
-                      ? std::min(request.blockLength, response)
-                      : response;
   std::string text = "schedule " + explanation.manifest.schedule + ": " +
-                     counted(request.steps, "step") + ", " +
-                     counted(request.length, "token") + " (prompt " +
-                     std::to_string(request.prompt) + ", response " +
-                     std::to_string(response) + " in " +
-                     counted((response + block - 1) / block, "block") + "), " +
-                     counted(request.layers, "layer") + ", " +
-                     counted(request.heads, "head") + "\n";
+                     counted(request.run.steps, "step") + ", " +
+                     counted(request.run.length, "token") + " (prompt " +
+                     std::to_string(request.run.prompt) + ", response " +
+                     std::to_string(request.run.response()) + " in " +
+                     counted(request.run.blocks(), "block") + "), " +
+                     counted(request.shape.layers, "layer") + ", " +
+                     counted(request.shape.heads, "head") + "\n";
   std::string set;
   for (const TextParameter &parameter :
        parametersOf(request.source, explanation.manifest.schedule))
@@ -381,14 +364,14 @@ static std::string headText(const Explanation &explanation) {
            parameter.value;
   text += set + (set.empty() ? "" : "\n");
   text +=
-      shareText(shapeOf(request), cost.work, cost.dense, cost.certainty) + "\n";
+      shareText(request.shape, cost.work, cost.dense, cost.certainty) + "\n";
   double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
   char ratio[32];
   std::snprintf(ratio, sizeof(ratio), "%.2f", dense / seconds);
   text += "estimate for " + std::string(explanation.machine.label) + ": " +
           boundText(cost.certainty) + secondsText(seconds) + ", a dense run " +
           secondsText(dense) + ": " + ratio + " times as fast\n";
-  if (cost.steps != request.steps)
+  if (cost.steps != request.run.steps)
     text += "the run takes " + std::string(boundText(cost.certainty)) +
             counted(cost.steps, "step") + "\n";
   return text;
@@ -463,7 +446,7 @@ static ordered_json partsJson(const ModelShape &shape, const Work &work,
 
 static ordered_json costJson(const Explanation &explanation) {
   const RunCost &cost = explanation.cost;
-  const ModelShape shape = shapeOf(explanation.request);
+  const ModelShape &shape = explanation.request.shape;
   const Spelling spelling(explanation.request.source);
   constexpr const char *certainties[] = {"exact", "at_most", "about"};
   ordered_json json;
@@ -497,12 +480,12 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   for (const TextParameter &parameter :
        parametersOf(request.source, explanation.manifest.schedule))
     json["parameters"][parameter.name] = parameter.value;
-  json["steps"] = request.steps;
-  json["length"] = request.length;
-  json["layers"] = request.layers;
-  json["heads"] = request.heads;
-  json["prompt"] = request.prompt;
-  json["block_length"] = request.blockLength;
+  json["steps"] = request.run.steps;
+  json["length"] = request.run.length;
+  json["layers"] = request.shape.layers;
+  json["heads"] = request.shape.heads;
+  json["prompt"] = request.run.prompt;
+  json["block_length"] = request.run.blockLength;
   json["cost"] = costJson(explanation);
   json["share_of_dense"] = explanation.share;
   json["share_scored"] = explanation.scoreShare;

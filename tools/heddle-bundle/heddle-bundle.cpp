@@ -19,6 +19,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 using namespace heddle;
@@ -101,7 +103,6 @@ struct DumpOptions {
   std::string output;
   std::string html; ///< a path for the page, "-" for stdout, or ""
   RequestOptions request;
-  bool kernels = false;
   bool explainJson = false;
 };
 
@@ -170,13 +171,13 @@ int dump(const DumpOptions &options) {
     return report(bundle.error());
   if (!options.section.empty())
     return dumpSection(*bundle, options);
-  Result<ExplainRequest> request = resolveRequest(options.request);
-  if (!request)
-    return report(request.error());
   if (options.json) {
     print(bundle->section(manifestSection));
     return finish(Good);
   }
+  Result<ExplainRequest> request = resolveRequest(options.request);
+  if (!request)
+    return report(request.error());
   request->source = bundle->section(scheduleSection);
   Result<Explanation> explanation = explainRun(bundle->manifest(), *request);
   if (!explanation)
@@ -187,12 +188,9 @@ int dump(const DumpOptions &options) {
     return finish(Good);
   }
   if (!options.html.empty())
-    return writeTo(
-        options.html,
-        toHtml(*explanation, std::string(bundle->section(scheduleSection))),
-        options.file);
+    return writeTo(options.html, toHtml(*explanation), options.file);
   print(headText(*bundle, options.file) + "\n" +
-        toText(*explanation, options.kernels));
+        toText(*explanation, options.request.kernels));
   return finish(Good);
 }
 
@@ -261,45 +259,30 @@ int main(int argc, char **argv) {
       ->add_option("-o,--output", options.output,
                    "Write the section to this file, '-' for stdout")
       ->needs(section);
-  dumpCommand
-      ->add_option("--html", options.html,
-                   "Write one page with pictures of what the schedule does to "
-                   "this file, '-' for stdout")
-      ->excludes(json)
-      ->excludes(section);
-  RequestOptions &request = options.request;
-  for (const NumberOption &option : numberOptions)
-    dumpCommand->add_option("--" + std::string(option.name),
-                            request.*option.member, option.help);
-  dumpCommand->add_option("--head-dim", request.headDim,
-                          "For explanations: width of a head (default: 128)");
-  dumpCommand->add_option(
-      "--model", request.model,
-      "For explanations: the model's shape, that of this folder's config.json");
-  dumpCommand->add_option("--machine", request.machine,
-                          "For explanations: the machine, h200 or cpu "
-                          "(default: that of the bundle's targets)");
-  dumpCommand->add_option("--salient-share", request.salientShare,
-                          "For explanations: the share of the rows that layers "
-                          "find to have changed (default: 1, the most)");
-  dumpCommand->add_option(
-      "--tokens-per-step", request.tokensPerStep,
-      "For explanations: tokens committed a step where confidence decides "
-      "(default: gen-length over steps)");
-  dumpCommand->add_option("--seed", request.seed,
-                          "For explanations: the seed of an order of commits "
-                          "that is drawn (default: 0)");
-  dumpCommand->add_option("--follow", request.follow,
-                          "For explanations: a run that was made, by what "
-                          "heddle-run --steps-json wrote into this file");
-  dumpCommand
-      ->add_flag("--explain-json", options.explainJson,
-                 "Print what the schedule does and costs, as heddlec "
-                 "--explain=json")
-      ->excludes(json)
-      ->excludes(section);
-  dumpCommand->add_flag("--kernels", options.kernels,
-                        "Show kernels and their scratch memory, too");
+  std::vector<CLI::Option *> explaining = {dumpCommand->add_option(
+      "--head-dim", options.request.headDim,
+      "For explanations: width of a head (default: 128)")};
+  for (const RequestOption &option : requestOptions)
+    explaining.push_back(std::visit(
+        [&](auto member) {
+          auto &value = options.request.*member;
+          const std::string name = std::string("--") + option.name;
+          if constexpr (std::is_same_v<decltype(value), bool &>)
+            return dumpCommand->add_flag(name, value, option.help);
+          else
+            return dumpCommand->add_option(name, value, option.help);
+        },
+        option.member));
+  explaining.push_back(
+      dumpCommand->add_flag("--explain-json", options.explainJson,
+                            "Print what the schedule does and costs, as "
+                            "heddlec --explain=json"));
+  explaining.push_back(dumpCommand->add_option(
+      "--html", options.html,
+      "Write one page with pictures of what the schedule does to this file, "
+      "'-' for stdout"));
+  for (CLI::Option *option : explaining)
+    option->excludes(json)->excludes(section);
 
   try {
     app.parse(argc, argv);

@@ -11,7 +11,7 @@
 #include "Sampling.h"
 #include "bundle/program/Printable.h"
 #include "runtime/engine/Device.h"
-#include "tools/explain/Explain.h"
+#include "tools/explain/RequestOptions.h"
 
 #include <cstdio>
 #include <sstream>
@@ -86,14 +86,8 @@ Status printInfo(const RunOptions &options) {
       return config.takeError();
     all["model"] = modelJson(*config, options.model);
     text += modelText(all["model"]);
-    request.layers = config->layers;
-    request.heads = config->queryHeads;
-    request.kvHeads = config->kvHeads;
-    request.headDim = config->headDim;
-    request.hidden = config->hidden;
-    request.ffnWidth = config->mlpHidden;
-    request.vocabulary = config->vocabSize;
-    request.shifted = config->shiftedLogits;
+    request.shape = explain::shapeOf(*config);
+    request.run.shifted = config->shiftedLogits;
     rt::GenerateOptions lengths;
     if (config->sampler == rt::SamplerFamily::Timesteps) {
       Result<rt::GenerationConfig> defaults =
@@ -105,15 +99,15 @@ Status printInfo(const RunOptions &options) {
       if (!sampling)
         return sampling.takeError();
       lengths.sampling = *sampling;
-      request.eps = sampling->timesteps->eps;
-      request.drawn = sampling->timesteps->rule == rt::TransferRule::Origin;
+      request.run.eps = sampling->timesteps->eps;
+      request.run.drawn = sampling->timesteps->rule == rt::TransferRule::Origin;
     }
     // Of the longest prompt that the model takes with this response.
-    request.length = config->maxSequenceLength;
+    request.run.length = config->maxSequenceLength;
     resolveLengths(options, config->maxSequenceLength - 1, lengths);
-    request.prompt = request.length - lengths.genLength;
-    request.steps = lengths.steps;
-    request.blockLength = lengths.blockLength;
+    request.run.prompt = request.run.length - lengths.genLength;
+    request.run.steps = lengths.steps;
+    request.run.blockLength = lengths.blockLength;
   }
   if (!options.bundle.empty()) {
     Result<bundle::Bundle> read =

@@ -26,6 +26,7 @@
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
+#include "tools/explain/RequestOptions.h"
 #include "tools/explain/RunCost.h"
 
 #include <algorithm>
@@ -368,15 +369,7 @@ void Session::countDense(const bundle::Manifest &manifest) {
                  "it has %lld tokens: later steps find nothing to commit\n",
                  static_cast<long long>(manifest.commit.leastPasses),
                  static_cast<long long>(lengths.blockLength));
-  explain::ModelShape &shape = result.shape;
-  shape = {.layers = config.layers,
-           .hidden = config.hidden,
-           .heads = config.queryHeads,
-           .kvHeads = config.kvHeads,
-           .headDim = config.headDim,
-           .ffnWidth = config.mlpHidden,
-           .vocabulary = config.vocabSize,
-           .shifted = config.shiftedLogits};
+  result.shape = explain::shapeOf(config);
   std::map<int64_t, int64_t> sequencesOf; // by prompt length
   for (int64_t prompt : result.promptLengths)
     ++sequencesOf[prompt];
@@ -389,7 +382,7 @@ void Session::countDense(const bundle::Manifest &manifest) {
                 .blockLength = lengths.blockLength,
                 .tokensPerStep = 1,
                 .shifted = config.shiftedLogits},
-        .shape = shape,
+        .shape = result.shape,
         .machine = explain::machineOf(manifest)};
     if (lengths.sampling.timesteps)
       request.run.eps = lengths.sampling.timesteps->eps;

@@ -26,11 +26,18 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+#include <type_traits>
+
 using namespace mlir;
 using namespace mlir::heddle;
 namespace cl = llvm::cl;
 
 namespace {
+
+using ::heddle::explain::RequestOption;
+using ::heddle::explain::RequestOptions;
+using ::heddle::explain::requestOptions;
 
 enum class EncodingChoice { Auto, Int32, Uint16, Bitmap };
 
@@ -149,49 +156,32 @@ struct Flags {
       cl::ValueOptional,
       cl::init(ExplainFormat::None),
       cl::cat(category)};
-  std::vector<std::unique_ptr<cl::opt<int64_t>>> numbers;
-  cl::opt<std::string> model{
-      "model",
-      cl::desc("For explanations: the model's shape, that of this folder's "
-               "config.json"),
-      cl::value_desc("folder"), cl::cat(category)};
-  cl::opt<std::string> machine{
-      "machine",
-      cl::desc("For explanations: the machine, h200 or cpu (default: that of "
-               "--target)"),
-      cl::value_desc("name"), cl::cat(category)};
-  cl::opt<double> salient{
-      "salient-share",
-      cl::desc(
-          "For explanations: the share of the rows that layers find to have "
-          "changed (default: 1, the most)"),
-      cl::init(1), cl::cat(category)};
-  cl::opt<double> tokensPerStep{
-      "tokens-per-step",
-      cl::desc("For explanations: tokens committed a step where confidence "
-               "decides (default: gen-length over steps)"),
-      cl::init(0), cl::cat(category)};
-  cl::opt<uint64_t> seed{
-      "seed",
-      cl::desc(
-          "For explanations: the seed of an order of commits that is drawn "
-          "(default: 0)"),
-      cl::init(0), cl::cat(category)};
-  cl::opt<std::string> follow{
-      "follow",
-      cl::desc("For explanations: a run that was made, by what heddle-run "
-               "--steps-json wrote into this file"),
-      cl::value_desc("file"), cl::cat(category)};
-  cl::opt<bool> kernels{
-      "kernels",
-      cl::desc("For explanations: kernels and their scratch memory, too"),
-      cl::cat(category)};
+  /// Of a run to explain: each option, and what takes it over.
+  std::vector<std::pair<std::unique_ptr<cl::Option>,
+                        std::function<void(RequestOptions &)>>>
+      ofRequest;
 
   Flags() {
-    for (const auto &option : ::heddle::explain::numberOptions)
-      numbers.push_back(std::make_unique<cl::opt<int64_t>>(
-          llvm::StringRef(option.name), cl::desc(option.help),
-          cl::cat(category)));
+    for (const RequestOption &option : requestOptions)
+      std::visit(
+          [&]<typename T>(T RequestOptions::*member) {
+            if constexpr (std::is_same_v<T, bool>)
+              add<bool>(option, member);
+            else
+              add<typename T::value_type>(option, member);
+          },
+          option.member);
+  }
+
+  template <typename T, typename Member>
+  void add(const RequestOption &option, Member RequestOptions::*member) {
+    auto flag = std::make_unique<cl::opt<T>>(
+        StringRef(option.name), cl::desc(option.help), cl::cat(category));
+    flag->setValueStr(option.value);
+    auto take = [member, flag = flag.get()](RequestOptions &request) {
+      request.*member = flag->getValue();
+    };
+    ofRequest.emplace_back(std::move(flag), take);
   }
 
   cl::opt<std::string> remarks{
@@ -276,12 +266,7 @@ int usageError(const llvm::Twine &message) {
 std::string idleOption(const Flags &flags) {
   if (flags.explain != ExplainFormat::None)
     return "";
-  std::vector<const cl::Option *> idle = {
-      &flags.model, &flags.machine, &flags.salient, &flags.tokensPerStep,
-      &flags.seed,  &flags.follow,  &flags.kernels};
-  for (const auto &option : flags.numbers)
-    idle.push_back(option.get());
-  for (const cl::Option *option : idle)
+  for (const auto &[option, take] : flags.ofRequest)
     if (option->getNumOccurrences())
       return ("--" + option->ArgStr +
               " says what to explain; give --explain too, "
@@ -357,22 +342,18 @@ CacheOptions readCacheOptions(const Flags &flags) {
   return cache;
 }
 
+RequestOptions readRequest(const Flags &flags) {
+  RequestOptions request;
+  for (const auto &[option, take] : flags.ofRequest)
+    if (option->getNumOccurrences())
+      take(request);
+  return request;
+}
+
 /// Fills in the run to explain; what is wrong with it, or "".
-std::string readRequest(const Flags &flags, Options &options) {
-  if (flags.explain == ExplainFormat::None)
+std::string resolve(const RequestOptions &request, Options &options) {
+  if (options.explain == ExplainFormat::None)
     return "";
-  ::heddle::explain::RequestOptions request;
-  for (size_t i = 0; i < flags.numbers.size(); ++i)
-    if (flags.numbers[i]->getNumOccurrences())
-      request.*::heddle::explain::numberOptions[i].member = *flags.numbers[i];
-  if (flags.headDims.getNumOccurrences())
-    request.headDim = options.compiler.headDims.front();
-  request.model = flags.model;
-  request.machine = flags.machine;
-  request.salientShare = flags.salient;
-  request.tokensPerStep = flags.tokensPerStep;
-  request.seed = flags.seed;
-  request.follow = flags.follow;
   auto resolved = ::heddle::explain::resolveRequest(request);
   if (!resolved)
     return "--explain: " + resolved.error().text();
@@ -479,14 +460,15 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.named = flags.output.getNumOccurrences() > 0;
   options.dump = flags.dump;
   options.explain = flags.explain;
-  options.kernels = flags.kernels;
+  RequestOptions request = readRequest(flags);
+  options.kernels = request.kernels;
   options.remarks = flags.remarks;
   // To explain needs no code, and kernels only where they are shown.
   if (flags.explain == ExplainFormat::Html) {
     options.compiler.level = Level::Plan;
   } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
              options.dump.empty() && !options.levelGiven) {
-    if (flags.explain == ExplainFormat::Text && !flags.kernels)
+    if (flags.explain == ExplainFormat::Text && !options.kernels)
       options.compiler.level = Level::Plan;
     else
       options.compiler.generateCode = false;
@@ -544,6 +526,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   };
   sortUnique(options.compiler.elementTypes, rankOfType);
   sortUnique(options.compiler.headDims, [](int64_t dim) { return dim; });
+  if (flags.headDims.getNumOccurrences())
+    request.headDim = options.compiler.headDims.front();
 
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");
@@ -553,7 +537,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     exitCode = usageError(problem);
   else if (std::string problem = checkOptions(options); !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem = readRequest(flags, options); !problem.empty())
+  else if (std::string problem = resolve(request, options); !problem.empty())
     exitCode = usageError(problem);
   return options;
 }

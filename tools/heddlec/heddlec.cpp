@@ -78,8 +78,7 @@ LogicalResult writeExplanation(const Options &options, StringRef source,
   if (!explanation)
     return fail("--explain: " + explanation.error().text());
   if (options.explain == ExplainFormat::Html)
-    return write(options.output,
-                 ::heddle::explain::toHtml(*explanation, source.str()));
+    return write(options.output, ::heddle::explain::toHtml(*explanation));
   return write("-", options.explain == ExplainFormat::Json
                         ? toJson(*explanation)
                         : toText(*explanation, options.kernels));

@@ -131,16 +131,17 @@ std::set<std::string> otherKernels(const bundle::Manifest &manifest) {
 /// The share of all pairs of its steps that a run computes.
 double shareOf(const bundle::Manifest &manifest) {
   explain::ExplainRequest request;
-  request.steps = 12;
-  request.length = 100;
-  request.prompt = 30;
-  request.layers = layers;
-  request.heads = 2;
+  request.run.steps = 12;
+  request.run.length = 100;
+  request.run.prompt = 30;
+  request.shape.layers = layers;
+  request.shape.heads = 2;
   auto explanation = explain::explainRun(manifest, request);
   EXPECT_TRUE(explanation) << explanation.error().text();
-  return explanation ? explanation->share * static_cast<double>(request.steps) /
-                           static_cast<double>(explanation->cost.steps)
-                     : 0;
+  return explanation
+             ? explanation->share * static_cast<double>(request.run.steps) /
+                   static_cast<double>(explanation->cost.steps)
+             : 0;
 }
 
 class RandomSchedules : public testing::Test {

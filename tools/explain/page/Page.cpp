@@ -40,14 +40,13 @@ static std::string scriptSafe(std::string_view json) {
   return result;
 }
 
-std::string explain::toHtml(const Explanation &explanation,
-                            const std::string &source) {
+std::string explain::toHtml(const Explanation &explanation) {
   std::string page(pageTemplate);
   auto put = [&](std::string_view mark, const std::string &text) {
     if (size_t at = page.find(mark); at != std::string::npos)
       page.replace(at, mark.size(), text);
   };
   put("{{title}}", escaped(explanation.manifest.schedule));
-  put("{{data}}", scriptSafe(pageData(explanation, source)));
+  put("{{data}}", scriptSafe(pageData(explanation)));
   return page;
 }

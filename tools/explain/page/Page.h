@@ -15,13 +15,13 @@
 namespace heddle::explain {
 
 /// One page that needs nothing beside it: every number comes from here, the
-/// page's script draws. `source` is the schedule's text. A schedule that cannot
-/// be simulated at these lengths gives a page that says why. Seconds at most,
-/// below 2 MB whatever the request.
-std::string toHtml(const Explanation &explanation, const std::string &source);
+/// page's script draws. A schedule that cannot be simulated at these lengths
+/// gives a page that says why. Seconds at most, below 2 MB whatever the
+/// request.
+std::string toHtml(const Explanation &explanation);
 
 /// What the page is drawn from: compact JSON.
-std::string pageData(const Explanation &explanation, const std::string &source);
+std::string pageData(const Explanation &explanation);
 
 } // namespace heddle::explain
 

@@ -107,7 +107,7 @@ ordered_json rulesOf(const Explanation &explanation) {
       entry["pattern"] = phase.pattern;
       entry["terms"] =
           termsOf(manifest.kernels[static_cast<size_t>(planned.attention)],
-                  explanation.request.length);
+                  explanation.request.run.length);
       entry["steps"] = stepRuns(phase.steps);
       entry["pairs"] = phase.pairs;
       entry["exact"] = phase.pairsExact;
@@ -175,7 +175,7 @@ ordered_json passesOf(const Explanation &explanation,
 
 ordered_json simulationOf(const Explanation &explanation,
                           std::optional<SequencePicture> &picture) {
-  const SimulationRequest run = explanation.request.simulation();
+  const SimulationRequest &run = explanation.request.run;
   for (int64_t bins = mostBins;; bins /= 2) {
     picture.emplace(run, bins);
     Status status =
@@ -215,10 +215,11 @@ ordered_json simulationOf(const Explanation &explanation,
 /// first refresh on.
 ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const Manifest &manifest = explanation.manifest;
-  const ExplainRequest &request = explanation.request;
+  const SimulationRequest &run = explanation.request.run;
+  const ModelShape &shape = explanation.request.shape;
   ordered_json parts = ordered_json::array();
   auto perRow = [&](const char *name, int64_t width) {
-    int64_t row = width * request.elementBytes * request.layers;
+    int64_t row = width * shape.elementBytes * shape.layers;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
       bytes.runs.push_back({rows * row, steps});
@@ -228,19 +229,19 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   // Where every step computes all rows, nothing that is kept is read.
   bool keeps = !manifest.passes.empty();
   if (keeps && reuse.kv)
-    perRow("keys and values", 2 * request.kvHeads * request.headDim);
+    perRow("keys and values", 2 * shape.kvHeads * shape.headDim);
   if (keeps && reuse.attention == Reuse::Attention::Output)
-    perRow("attention outputs", request.hidden);
+    perRow("attention outputs", shape.hidden);
   else if (keeps && reuse.attention != Reuse::Attention::None)
-    perRow("attention contexts", request.heads * request.headDim);
+    perRow("attention contexts", shape.heads * shape.headDim);
   if (keeps && reuse.ffn)
-    perRow("FFN outputs", request.hidden);
+    perRow("FFN outputs", shape.hidden);
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
     const SelectionExplanation &selection = explanation.selections[i];
     // The step at which each rule fills the lists of its layers.
     std::map<int64_t, int64_t> layersFilledAt;
     for (const RuleExplanation &rule : explanation.rules) {
-      int64_t first = request.steps + 1;
+      int64_t first = run.steps + 1;
       for (const PhaseExplanation &phase : rule.phases)
         for (const PhaseExplanation::Refresh &refresh : phase.refreshes)
           if (refresh.selection == selection.name && !refresh.steps.empty())
@@ -250,16 +251,16 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
     Series bytes;
     int64_t layers = 0, before = 1;
     for (auto [step, filled] : layersFilledAt) {
-      int64_t last = std::min(step, request.steps + 1);
+      int64_t last = std::min(step, run.steps + 1);
       if (last > before)
         bytes.runs.push_back(
             {layers * selection.lists.front().bytesPerLayer, last - before});
       before = last;
       layers += filled;
     }
-    if (before <= request.steps)
+    if (before <= run.steps)
       bytes.runs.push_back({layers * selection.lists.front().bytesPerLayer,
-                            request.steps - before + 1});
+                            run.steps - before + 1});
     parts.push_back(
         {{"name", "lists of " + selection.name}, {"bytes", toJson(bytes)}});
   }
@@ -291,24 +292,23 @@ ordered_json partsOfCost(const Explanation &explanation) {
 
 } // namespace
 
-std::string explain::pageData(const Explanation &explanation,
-                              const std::string &source) {
+std::string explain::pageData(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   const Manifest &manifest = explanation.manifest;
   ordered_json json;
   json["schedule"] = manifest.schedule;
-  const Spelling spelling(source);
-  json["source"] = source;
+  const Spelling spelling(request.source);
+  json["source"] = request.source;
   json["producer"] = manifest.producer;
-  json["run"] = {{"steps", request.steps},
-                 {"length", request.length},
-                 {"prompt", request.prompt},
-                 {"block_length", request.blockLength},
-                 {"block_steps", request.blockSteps()},
-                 {"layers", request.layers},
-                 {"heads", request.heads},
-                 {"kv_heads", request.kvHeads},
-                 {"head_dim", request.headDim}};
+  json["run"] = {{"steps", request.run.steps},
+                 {"length", request.run.length},
+                 {"prompt", request.run.prompt},
+                 {"block_length", request.run.blockLength},
+                 {"block_steps", request.run.blockSteps()},
+                 {"layers", request.shape.layers},
+                 {"heads", request.shape.heads},
+                 {"kv_heads", request.shape.kvHeads},
+                 {"head_dim", request.shape.headDim}};
   json["planned"] = explanation.planned;
   json["dense_pairs"] = explanation.densePairs;
   json["rules"] = rulesOf(explanation);

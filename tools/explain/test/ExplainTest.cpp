@@ -21,6 +21,16 @@ using namespace heddle::explain;
 
 namespace {
 
+ExplainRequest requestOf(int64_t steps, int64_t length, int64_t layers,
+                         int64_t heads) {
+  ExplainRequest request;
+  request.run.steps = steps;
+  request.run.length = length;
+  request.shape.layers = layers;
+  request.shape.heads = heads;
+  return request;
+}
+
 TEST(Explain, RunLengths) {
   EXPECT_EQ(runLengths({}), "none");
   EXPECT_EQ(runLengths({4}), "4");
@@ -93,7 +103,8 @@ TEST(Explain, PairsOfColumns) {
 TEST(Explain, CountsListsInTheEncodingInForce) {
   Manifest manifest = testCudaManifest();
   auto lists = [&](int64_t length) {
-    Result<Explanation> result = explainRun(manifest, {128, length, 4, 2});
+    Result<Explanation> result =
+        explainRun(manifest, requestOf(128, length, 4, 2));
     EXPECT_TRUE(result) << result.error().text();
     return result->selections[0].lists;
   };
@@ -105,7 +116,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
   EXPECT_EQ(lists(70000)[1].encoding, Encoding::Int32);
   manifest.targets[1].encodings = {Encoding::Bitmap};
   EXPECT_EQ(lists(100)[1].bytesPerLayer, 2 * 4 * 16);
-  Result<Explanation> result = explainRun(manifest, {128, 100, 4, 2});
+  Result<Explanation> result = explainRun(manifest, requestOf(128, 100, 4, 2));
   std::string text = toText(*result, /*kernels=*/true);
   for (const char *line :
        {"index lists on x86-64-v3 (int32): 640 B a layer, 1.28 kB in 2 layers",
@@ -123,7 +134,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
   EXPECT_EQ(json["selections"][0]["lists"][1]["bytes"], 256);
 
   manifest.targets[1].encodings = {Encoding::Uint16};
-  result = explainRun(manifest, {128, 70000, 4, 2});
+  result = explainRun(manifest, requestOf(128, 70000, 4, 2));
   EXPECT_NE(toText(*result).find("index lists on sm_90a: cannot run, no "
                                  "encoding of this bundle holds 70000 keys"),
             std::string::npos);
@@ -132,7 +143,7 @@ TEST(Explain, CountsListsInTheEncodingInForce) {
 }
 
 TEST(Explain, AddsUpARun) {
-  ExplainRequest request{128, 100, 4, 2};
+  ExplainRequest request = requestOf(128, 100, 4, 2);
   Result<Explanation> result = explainRun(testManifest(), request);
   ASSERT_TRUE(result) << result.error().text();
   ASSERT_EQ(result->rules.size(), 2u);
@@ -199,7 +210,7 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
   at.step = 4;
   // The phase runs at step 4 only, the selection is due at steps 1 and 2.
   manifest.rules[0].phases[0].when.cadence = at;
-  Result<Explanation> result = explainRun(manifest, {8, 100, 4, 2});
+  Result<Explanation> result = explainRun(manifest, requestOf(8, 100, 4, 2));
   ASSERT_TRUE(result);
   EXPECT_EQ(result->rules[0].phases[0].steps, std::vector<int64_t>{4});
   EXPECT_TRUE(result->rules[0].phases[0].refreshes[0].steps.empty());
@@ -210,11 +221,11 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
 
 TEST(Explain, RefusesWhatItCannotCount) {
   Manifest manifest = testManifest();
-  EXPECT_FALSE(explainRun(manifest, {0, 100, 4, 2}));
-  EXPECT_FALSE(explainRun(manifest, {8, int64_t{1} << 31, 4, 2}));
-  EXPECT_FALSE(explainRun(manifest, {8, 100, -1, 2}));
-  EXPECT_FALSE(explainRun(manifest, {8, 100, 4, 1 << 20}));
-  EXPECT_FALSE(explainRun(manifest, {8, 100, 1, 2}));
+  EXPECT_FALSE(explainRun(manifest, requestOf(0, 100, 4, 2)));
+  EXPECT_FALSE(explainRun(manifest, requestOf(8, int64_t{1} << 31, 4, 2)));
+  EXPECT_FALSE(explainRun(manifest, requestOf(8, 100, -1, 2)));
+  EXPECT_FALSE(explainRun(manifest, requestOf(8, 100, 4, 1 << 20)));
+  EXPECT_FALSE(explainRun(manifest, requestOf(8, 100, 1, 2)));
 }
 
 } // namespace

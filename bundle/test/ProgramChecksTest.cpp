@@ -15,10 +15,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 #include <optional>
 #include <random>
-#include <set>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -119,6 +119,66 @@ Positions setOf(Positions::Kind kind, int64_t count = 0) {
   return set;
 }
 
+/// Positions below 64, in order. Simulations spend their time in these.
+class Set {
+public:
+  class Iterator {
+  public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = int64_t;
+    using difference_type = int64_t;
+    using pointer = const int64_t *;
+    using reference = int64_t;
+
+    explicit Iterator(uint64_t rest = 0) : rest(rest) {}
+    int64_t operator*() const { return std::countr_zero(rest); }
+    Iterator &operator++() {
+      rest &= rest - 1;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator &) const = default;
+
+  private:
+    uint64_t rest; ///< of the set, from here on
+  };
+
+  Set() = default;
+  Set(std::initializer_list<int64_t> positions) {
+    for (int64_t position : positions)
+      insert(position);
+  }
+
+  Iterator begin() const { return Iterator(bits); }
+  Iterator end() const { return Iterator(); }
+  bool empty() const { return bits == 0; }
+  int64_t size() const { return std::popcount(bits); }
+  int64_t first() const { return std::countr_zero(bits); }
+  int64_t last() const { return 63 - std::countl_zero(bits); }
+  bool count(int64_t position) const {
+    return position >= 0 && position < 64 && (bits >> position & 1);
+  }
+  void insert(int64_t position) { bits |= uint64_t{1} << position; }
+  void erase(int64_t position) { bits &= ~(uint64_t{1} << position); }
+  Set before(int64_t position) const {
+    Set set;
+    set.bits = bits & ((uint64_t{1} << position) - 1);
+    return set;
+  }
+  Set except(const Set &other) const {
+    Set set;
+    set.bits = bits & ~other.bits;
+    return set;
+  }
+
+private:
+  uint64_t bits = 0;
+};
+
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4 or one of
 /// 16, whose steps commit one position that is visible, computed and allowed:
 /// the first in the drawn order, else any; the token of position 17 is EOS.
@@ -136,9 +196,9 @@ public:
   int64_t execute() {
     int64_t idle = 0;
     for (int64_t step = 1; idle < 100; ++step, ++idle) {
-      if (masked.empty() || (found && *masked.begin() > eos))
+      if (masked.empty() || (found && masked.first() > eos))
         return step - 1;
-      int64_t block = (*masked.begin() - prompt) / blockLength;
+      int64_t block = (masked.first() - prompt) / blockLength;
       if (block != place.block || step == 1)
         place = {step, 16, block, 1, blockLength};
       else
@@ -187,8 +247,6 @@ public:
   bool asksTooEarly() const { return early; }
 
 private:
-  using Set = std::set<int64_t>;
-
   /// What a step with this pass reads and writes. Returns what it computes.
   Set keep(const Pass &pass) {
     Set active;
@@ -218,14 +276,13 @@ private:
   /// to the left and to the right in turn.
   static bool isNeighbor(int64_t p, int64_t q, const Set &among,
                          int64_t count) {
-    Set left(among.begin(), among.lower_bound(q));
-    Set right(among.upper_bound(q), among.end());
+    Set left = among.before(q), right = among.except(among.before(q + 1));
     for (bool fromLeft = true; count > 0 && !(left.empty() && right.empty());
          fromLeft = !fromLeft) {
       Set &side = fromLeft ? left : right;
       if (side.empty())
         continue;
-      int64_t nearest = fromLeft ? *side.rbegin() : *side.begin();
+      int64_t nearest = fromLeft ? side.last() : side.first();
       if (nearest == p)
         return true;
       side.erase(nearest);
@@ -300,8 +357,7 @@ private:
       return !masked.count(p) && p < end();
     case Kind::Undecoded:
       return masked.count(p) && p < end() &&
-             (!set.count ||
-              std::distance(masked.begin(), masked.find(p)) < set.count);
+             (!set.count || masked.before(p).size() < set.count);
     case Kind::Union:
       return std::any_of(set.of.begin(), set.of.end(), in);
     case Kind::Intersect:
@@ -316,10 +372,7 @@ private:
                          });
     }
     case Kind::Nearest: {
-      Set free;
-      for (int64_t q : at(set.of[1]))
-        if (!at(set.of[0]).count(q))
-          free.insert(q);
+      Set free = at(set.of[1]).except(at(set.of[0]));
       for (int64_t q : at(set.of[0]))
         for (int64_t left = set.count; left > 0 && !free.empty(); --left) {
           int64_t taken = *std::min_element(
@@ -335,17 +388,17 @@ private:
     }
     case Kind::Hull: {
       const Set &of = at(set.of[0]);
-      return !of.empty() && p >= *of.begin() && p <= *of.rbegin();
+      return !of.empty() && p >= of.first() && p <= of.last();
     }
     case Kind::Leading:
-      return p < static_cast<int64_t>(at(set.of[0]).size());
+      return p < at(set.of[0]).size();
     case Kind::Predicting:
       return at(set.of[0]).count(p + shifted);
     case Kind::Except:
       return has(set.of[0], p) && !has(set.of[1], p);
     case Kind::Last: {
       const Set &of = at(set.of[0]);
-      return of.count(p) && std::distance(of.find(p), of.end()) <= set.count;
+      return of.count(p) && of.size() - of.before(p).size() <= set.count;
     }
     case Kind::Single:
       return p == set.count + (set.count < 0 ? length : 0);

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <charconv>
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
@@ -578,9 +579,13 @@ void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                             NamedAttrList &) {
   SMLoc loc = parser.getCurrentLocation();
-  if (StringRef word(parser.getNameLoc().getPointer());
-      ParameterScope::isOpen() && word.consume_front("heddle.")) {
-    word = word.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+  // No StringRef of all that follows: measuring it would read the whole text.
+  if (const char *name = parser.getNameLoc().getPointer();
+      ParameterScope::isOpen() && std::strncmp(name, "heddle.", 7) == 0) {
+    const char *end = name += 7;
+    while (llvm::isAlnum(*end) || *end == '_')
+      ++end;
+    StringRef word(name, static_cast<size_t>(end - name));
     return wasWritten(parser, parser.getNameLoc(), "heddle." + word, word,
                       word);
   }

@@ -39,7 +39,7 @@ SCHEDULES = {
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),
     "columns-in-window": ("exact", "exact"),
-    "dkv-cache-greedy": ("about", "exact"),
+    "dkv-cache-greedy": ("exact", "exact"),
     "dyllm": ("at_most", "exact"),
     "fast-dllm-dual-parallel": ("at_most", "exact"),
     "columns-window-sinks": ("at_most", "at_most"),

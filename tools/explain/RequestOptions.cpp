@@ -28,7 +28,8 @@ Status checkTokens(const RequestOptions &options) {
     int64_t least;
   } given[] = {{"the length", options.length, 1},
                {"the prompt's length", options.prompt, 0},
-               {"the gen-length", options.genLength, 1}};
+               {"the gen-length", options.genLength, 1},
+               {"the block length", options.blockLength, 1}};
   for (const auto &[what, value, least] : given)
     if (value && (*value < least || *value > maxTokens))
       return Error(std::string(what) + " is " + std::to_string(*value) +

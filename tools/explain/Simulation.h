@@ -59,8 +59,8 @@ struct SimulationRequest {
   /// Which positions a step of `eps` takes is drawn, each with the same chance
   /// (Dream's `origin`): their number is then that of quotas on average only.
   bool drawn = false;
-  int32_t maskToken = -1, eosToken = -1; ///< in `follow`
-  std::shared_ptr<const RunLog> follow;  ///< commit what this run committed
+  int32_t maskToken = -1, eosToken = -1;  ///< in `follow`
+  std::shared_ptr<const RunLog> follow{}; ///< commit what this run committed
 
   int64_t response() const { return length - prompt; }
   /// Tokens of a block.

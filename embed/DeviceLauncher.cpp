@@ -99,25 +99,20 @@ struct Gpu {
 /// its current device.
 class ContextGuard {
 public:
-  explicit ContextGuard(const Driver &driver)
-      : entries(driver.entryPoints()), before(current()) {}
+  explicit ContextGuard(const Driver &driver) : driver(driver) {
+    if (auto get = driver.entryPoints().ctxGetCurrent.function)
+      (void)get(&before);
+  }
   ~ContextGuard() {
-    if (before && before != current())
-      (void)entries.ctxSetCurrent.function(before);
+    if (before)
+      (void)driver.entryPoints().ctxSetCurrent.function(before);
   }
   ContextGuard(const ContextGuard &) = delete;
   ContextGuard &operator=(const ContextGuard &) = delete;
 
 private:
-  api::CUcontext current() const {
-    api::CUcontext context = nullptr;
-    if (auto get = entries.ctxGetCurrent.function)
-      (void)get(&context);
-    return context;
-  }
-
-  const api::EntryPoints &entries;
-  const api::CUcontext before;
+  const Driver &driver;
+  api::CUcontext before = nullptr;
 };
 
 std::string &driverFile() {
@@ -271,9 +266,10 @@ private:
     if (!place)
       return place.takeError();
     base = (*place)->address;
-    if (!(*place)->content.empty())
+    if ((*place)->content == arguments)
       return Status::success();
-    std::vector<std::byte> content = arguments; // put() adds to them
+    (*place)->content.clear(); // until they are on their way
+    std::vector<std::byte> content = arguments;
     if (Status status = put(); !status)
       return status;
     (*place)->content = std::move(content);

@@ -92,13 +92,7 @@ class Bundle:
 
     def save(self, path) -> None:
         """Writes the file `path`, whole or not at all; OSError says why it cannot be written."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            part.write_bytes(self._data)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        files.write(path, self._data)
 
     @property
     def schedule(self) -> str:

@@ -1,9 +1,10 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reading files that others name."""
+"""Files that others name: read if they have an end, written whole or not at all."""
 
 import os
 import stat
+from contextlib import suppress
 
 from .errors import HeddleError
 
@@ -18,7 +19,30 @@ def read(path) -> bytes:
         return file.read()
 
 
-def problem(error: OSError) -> str:
-    """What a program says of an OSError: "FILE: why"."""
-    why = error.strerror or str(error)
-    return f"{os.fsdecode(error.filename)}: {why}" if isinstance(error.filename, (str, bytes)) else why
+def write(path, data: bytes) -> None:
+    """Makes `data` the content of the file `path`, whole or not at all. Links are followed; a device or a pipe
+    is written to. Raises OSError, of `path`, that says why it cannot be written."""
+    real = os.path.realpath(path)
+    folder, name = os.path.split(real)
+    part = os.path.join(folder, f".{name}.{os.getpid()}")
+    try:
+        if os.path.exists(real) and not os.path.isfile(real):
+            with open(real, "wb") as file:
+                file.write(data)
+            return
+        try:
+            with open(part, "wb") as file:
+                file.write(data)
+            os.replace(part, real)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def check_writable(path) -> None:
+    """Raises OSError where write() could not: a folder, or in a folder that there is not. For what takes long to make."""
+    real = os.path.realpath(path)
+    if os.path.isdir(real) or not os.path.isdir(os.path.dirname(real)) or not os.access(os.path.dirname(real), os.W_OK):
+        write(path, b"")

@@ -4,17 +4,16 @@
 
 import argparse
 import json
-import os
-import signal
 import sys
 
+from .. import programs
+from ..compiler import dtype_name
 from ..errors import HeddleError
-from ..files import problem
 from .records import read
 from .report import OVER, below, label, markdown, plot
 from .runner import evaluate
 from .statistics import summarize
-from .sweep import parse_setting, sweep
+from .sweep import parse_settings, sweep
 from .tables import TABLES
 from .tasks import GENERATED, GROUPS
 
@@ -33,6 +32,8 @@ command is given again; more --examples, tasks or schedules run what is new alon
 exit status: 0 done, 1 an error that the message names or fewer right answers than --require
 asks for, 2 wrong options, 130 Ctrl-C
 """
+
+INTERRUPTED = "interrupted; the same command goes on from what --out has"
 
 
 class Progress:
@@ -78,6 +79,13 @@ def _numbers(text):
         raise argparse.ArgumentTypeError(f"'{text}': expected whole numbers with commas between") from None
 
 
+def _dtype(text):
+    try:
+        return dtype_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def run_options(p):
     """What heddle-eval and heddle-tune both take."""
     p.add_argument("--model", required=True, metavar="FOLDER", help="as it was downloaded, or under models/")
@@ -89,7 +97,7 @@ def run_options(p):
     p.add_argument("--examples", type=int, default=64, metavar="N", help="a task (default: 64)")
     p.add_argument("--batch", type=int, default=16, metavar="N", help="examples at once (default: 16)")
     p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    p.add_argument("--dtype", help="f32, bf16, f16 (default: that of the weights)")
+    p.add_argument("--dtype", type=_dtype, help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--seed", type=int, default=2026, help="of the examples (default: 2026)")
     p.add_argument("--out", metavar="FILE", help="JSON lines, appended; what is there is not run again")
     p.add_argument("--json", action="store_true", help="print the rows as JSON in place of the table")
@@ -171,7 +179,7 @@ def _evaluate(args, schedules, settings):
 
 def _tasks(argv):
     args = _parser().parse_args(argv)
-    return _run(args, args.schedule, dict(map(parse_setting, args.settings)))
+    return _run(args, args.schedule, parse_settings(args.settings))
 
 
 def _table(argv):
@@ -214,22 +222,8 @@ def _tables(argv):
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"table": _table, "plot": _plot, "tables": _tables}
-    try:
-        if argv and argv[0] in commands:
-            return commands[argv[0]](argv[1:]) or 0
-        return _tasks(argv)
-    except HeddleError as error:
-        print(f"heddle-eval: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("heddle-eval: interrupted; the same command goes on from what --out has", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except BrokenPipeError:  # the reader of the table has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except OSError as error:
-        print(f"heddle-eval: {problem(error)}", file=sys.stderr)
-        return 1
+    does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _tasks(argv))
+    return programs.run("heddle-eval", does, INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from .sweep import sweep
 from .tasks import find
 
 WHOLE = 1 << 30  # bytes of weights that are digested, not only named
+MOST = 1 << 20  # examples of a task, tokens of a prompt: more are a slip, and would be drawn for hours
 
 
 def fingerprint(folder) -> str:
@@ -98,10 +99,10 @@ class Plan:
 
     def __init__(self, model, *, tasks, schedules=("dense",), settings=None, examples=64,
                  skip=0, length=1024, seed=2026, options=None, records=()):
-        if examples < 1:
-            raise HeddleError(f"examples: expected 1 or more, found {examples}")
-        if skip < 0:
-            raise HeddleError(f"skip: expected 0 or more, found {skip}")
+        if not 1 <= examples <= MOST:
+            raise HeddleError(f"examples: expected 1 to {MOST}, found {examples}")
+        if not 0 <= skip <= MOST:
+            raise HeddleError(f"skip: expected 0 to {MOST}, found {skip}")
         lengths = [length] if isinstance(length, int) else list(length)
         given = {k: v for k, v in (options or {}).items() if v is not None}
         which = fingerprint(model.folder)
@@ -110,23 +111,24 @@ class Plan:
         for record in records:
             if record.get("kind") == "batch":
                 done.setdefault(record["cell"], {}).update((r["id"], r["answer"]) for r in record["results"])
-        self.model, self.cells = model, []
+        self.model, cells = model, {}
         for name, chosen, schedule in sweep(schedules, settings or {}):
             text = str(schedule)
             for task in find(tasks):
                 drawn = task.timesteps if by_timesteps else task.blocks
                 used = {"temperature": 0.0, **drawn, **given}
                 for size in lengths if task.long else [None]:
-                    if size is not None and size < 128:
-                        raise HeddleError(f"length: expected 128 tokens or more, found {size}")
+                    if size is not None and not 128 <= size <= MOST:
+                        raise HeddleError(f"length: expected 128 to {MOST} tokens, found {size}")
                     about = {"model": os.path.basename(os.path.abspath(model.folder)),
                              "device": model.device, "dtype": model.dtype, "schedule": name,
                              "settings": chosen, "task": task.name, "length": size, "seed": seed,
                              "options": used}
                     key = digest([which, text, about])
-                    self.cells.append(Cell(key, about, schedule,
-                                           distinct(task.draw(skip + examples, seed, size), skip), used,
-                                           done.get(key, {})))
+                    if key not in cells:  # what is given twice runs once
+                        cells[key] = Cell(key, about, schedule, distinct(task.draw(skip + examples, seed, size), skip),
+                                          used, done.get(key, {}))
+        self.cells = list(cells.values())
 
     def wanted(self):
         """{cell: ids of the prompts that it has}."""
@@ -171,7 +173,7 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
     batch: examples at once. on_batch: called with (record, examples done, of how many). Options are those of Model.generate. An answer is right when
     the text is the expected one, letter for letter; temperature is 0 unless it is given.
 
-    Raises HeddleError for names that there are not; KeyboardInterrupt leaves `out` good."""
+    Raises HeddleError for names that there are not, OSError where `out` cannot be written; KeyboardInterrupt leaves `out` good."""
     if isinstance(tasks, str):
         tasks = [tasks]
     if isinstance(schedules, str) or not hasattr(schedules, "__iter__"):

@@ -33,6 +33,14 @@ def parse_setting(text) -> tuple:
     return found[1], values
 
 
+def parse_settings(texts) -> dict:
+    """{"keep": ["1/10", "1/5"], "group": [32]} of several such texts. Values of one name add up; equal ones count once."""
+    settings = {}
+    for name, values in map(parse_setting, texts):
+        settings[name] = list(dict.fromkeys(settings.get(name, []) + values))
+    return settings
+
+
 def make(schedule, settings) -> tuple:
     """(name, schedule) of a schedule with parameters set. schedule: a heddle.Schedule, a
     preset's name, or the path of a file of MLIR."""
@@ -47,7 +55,10 @@ def make(schedule, settings) -> tuple:
     if not path.is_file():
         raise HeddleError(f"no schedule '{schedule}': it is neither a file nor one of the presets "
                           f"{', '.join(presets())}")
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise HeddleError(f"{schedule}: expected a schedule's text in UTF-8: {error}") from None
     return path.stem, Source(with_parameters(text, settings, schedule) if settings else text)
 
 

@@ -4,18 +4,15 @@
 
 import argparse
 import json
-import os
-import signal
 import sys
 
-from .. import model as models
+from .. import files, model as models, programs
 from ..errors import HeddleError
-from ..files import problem
-from ..evaluation.command import names, run_options
+from ..evaluation.command import INTERRUPTED, names, run_options
 from ..evaluation.records import Records, read
 from ..evaluation.tasks import find
 from . import report
-from .search import DEFAULT_RUNGS, Search, front, parse_floor
+from .search import DEFAULT_RUNGS, Search, front, parse_floor, trials_of
 from .cost import parse_cost
 from .space import AXES
 
@@ -102,6 +99,8 @@ def _parser():
 def _check_output(p, output):
     if output and not output.endswith((".mlir", ".hdl")):
         p.error(f"-o: '{output}' ends in neither .mlir, the text, nor .hdl, the compiled bundle")
+    if output:
+        files.check_writable(output)  # now, not after the search
 
 
 def _run(argv):
@@ -155,12 +154,12 @@ def _run(argv):
     return 0
 
 
-def _read(files):
-    records = read(files)
+def _read(path):
+    records = read(path)
     first = next((r for r in records if r.get("kind") == "search"), None)
     if first is None:
-        raise HeddleError(f"{files}: there is no search in it; expected what heddle-tune --out wrote")
-    return records, first, [r for r in records if r.get("kind") == "trial"]
+        raise HeddleError(f"{path}: there is no search in it; expected what heddle-tune --out wrote")
+    return records, first, trials_of(records, path)
 
 
 def _front(argv):
@@ -172,12 +171,14 @@ def _front(argv):
     p.add_argument("-o", "--output", metavar="FILE", help="of --trial: .mlir, or .hdl compiled for every model")
     args = p.parse_args(argv)
     _check_output(p, args.output)
+    if args.trial is None and args.output:
+        p.error("-o: say which schedule with --trial")
+    if args.trial is not None and args.json:
+        p.error("--json: a schedule is text; leave --trial or --json out")
     records, _, trials = _read(args.file)
     if args.trial is None:
-        if args.output:
-            p.error("-o: say which schedule with --trial")
         kept = front(trials)
-        print(json.dumps(kept, indent=2) if args.json else report.markdown(trials, kept), end="", flush=True)
+        print(json.dumps(kept, indent=2) + "\n" if args.json else report.markdown(trials, kept), end="", flush=True)
         return 0
     if not 0 <= args.trial < len(trials) or trials[args.trial]["state"] == "refused":
         raise HeddleError(f"--trial: {args.trial} is no trial that ran; there are 0 to {len(trials) - 1}")
@@ -205,22 +206,8 @@ def _plot(argv):
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"front": _front, "plot": _plot}
-    try:
-        if argv and argv[0] in commands:
-            return commands[argv[0]](argv[1:])
-        return _run(argv)
-    except HeddleError as error:
-        print(f"heddle-tune: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("heddle-tune: interrupted; the same command goes on from what --out has", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except BrokenPipeError:  # the reader of the table has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except OSError as error:
-        print(f"heddle-tune: {problem(error)}", file=sys.stderr)
-        return 1
-    return 0
+    does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _run(argv))
+    return programs.run("heddle-tune", does, INTERRUPTED)
 
 
 if __name__ == "__main__":

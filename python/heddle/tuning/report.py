@@ -4,7 +4,7 @@
 
 import os
 
-from .. import compiler
+from .. import compiler, files
 from ..errors import HeddleError
 from ..schedule import Source
 
@@ -60,10 +60,7 @@ def write(text, path, model=None):
     if str(path).endswith(".hdl"):
         compiler.compile(Source(text), model=model).save(path)
     elif str(path).endswith(".mlir"):
-        part = f"{path}.{os.getpid()}"
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
+        files.write(path, text.encode())
     else:
         raise HeddleError(f"-o: '{path}' ends in neither .mlir, the text, nor .hdl, the compiled bundle")
 

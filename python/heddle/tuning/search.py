@@ -51,6 +51,16 @@ def dominates(a, b) -> bool:
             and (a["cost"], a["accuracy"]) != (b["cost"], b["accuracy"]))
 
 
+def trials_of(records, path=None) -> list:
+    """The trials among the records of a file. HeddleError for a file that lacks some of them."""
+    trials = [r for r in records if r.get("kind") == "trial"]
+    for number, trial in enumerate(trials):
+        if trial["number"] != number:
+            raise HeddleError(f"{path}: trial {trial['number']} follows {number} others, expected trial {number}: lines are "
+                              "missing or stand twice; mend the file, or give another --out")
+    return trials
+
+
 def front(trials) -> list:
     """The trials on all examples that none other dominates, from cheap to dear; of equal ones the first."""
     done, kept = [t for t in trials if t["state"] == "complete"], []
@@ -63,6 +73,14 @@ def front(trials) -> list:
 def _halves(options) -> bool:
     blocks = max(1, options["gen_length"] // options.get("block_length", options["gen_length"]))
     return options["steps"] % (2 * blocks) == 0
+
+
+def _optuna():
+    try:
+        import optuna
+    except ImportError:
+        raise HeddleError("schedules are proposed by Optuna: pip install 'heddle[tune]'") from None
+    return optuna
 
 
 @dataclass
@@ -100,7 +118,7 @@ class Search:
         self.cost_kind, machine = parse_cost(self.cost)
         self.space = Space(self.model.config["layers"], self.parts, self.axes)
         self.records = list(self.file.records) if self.file else []
-        self.trials = [r for r in self.records if r.get("kind") == "trial"]
+        self.trials = trials_of(self.records, self.file and self.file.path)
         self.estimate = Estimate(machine, self.cost_model or self.model.folder)
         self.deadline = None
         self._check_settings()
@@ -259,10 +277,7 @@ class Search:
 
     def _study(self):
         """Optuna's study of the trials so far, with the sampler of the next."""
-        try:
-            import optuna
-        except ImportError:
-            raise HeddleError("schedules are proposed by Optuna: pip install 'heddle[tune]'") from None
+        optuna = _optuna()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(seed=self.seed + len(self.trials), n_startup_trials=12)
         study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
@@ -311,6 +326,8 @@ class Search:
     def run(self, trials: Optional[int] = None, seconds: Optional[float] = None):
         """Goes on until there are so many trials, or so many seconds of trials, in all: what the file has counts.
         A trial that time ends is begun again, without what it has done, when there is more time."""
+        if trials is None or trials > max(len(self.trials), len(self.space.starts())):
+            _optuna()  # missing: said before the trials that need none
         spent = sum(t["seconds"] for t in self.trials)
         if seconds is not None:
             self.deadline = time.monotonic() + seconds - spent

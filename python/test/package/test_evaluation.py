@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -71,7 +72,47 @@ class RecordsTest(unittest.TestCase):
 
     def test_one_writer(self):
         with records.Records(self.path):
-            self.assertRaisesRegex(heddle.HeddleError, "another heddle-eval", records.Records, self.path)
+            self.assertRaisesRegex(heddle.HeddleError, "another program", records.Records, self.path)
+
+    def test_lines_that_lack_what_is_counted_are_errors(self):
+        heddle.evaluate(LLADA, ["sort"], examples=1, out=self.path, **FAST)
+        (good,) = records.read(self.path)
+        result = good["results"][0]
+        wrong = [{**good, "tokens": "9"}, {**good, "results": 5}, {**good, "results": [5]}, {**good, "cell": ["x"]},
+                 {**good, "results": [{**result, "right": "yes"}]}, {"kind": "trial"}, {"kind": "search", "settings": {}}]
+        wrong += [{k: v for k, v in good.items() if k != name} for name in ("cell", "machine", "seed", "pairs")]
+        for line in [*map(json.dumps, wrong), "[" * 100000, "{}\r{}"]:
+            self.path.write_text(line + "\n")
+            with self.subTest(line[:60]), self.assertRaisesRegex(heddle.HeddleError, "r.jsonl:1: expected a record"):
+                records.read(self.path)
+        self.path.write_bytes(json.dumps(good).encode() + b"\r\n" + b'{"kind": "a note", "text": "' + b"x" * 10 ** 6 + b'"}\n')
+        self.assertEqual(statistics.summarize(records.read(self.path))[0]["count"], 1)
+
+    def test_what_is_no_file_is_refused(self):
+        os.mkfifo(self.path)
+        for path in (self.path, "/dev/null", "/dev/full"):
+            self.assertRaisesRegex(heddle.HeddleError, "a device or a pipe", records.Records, path)
+        for path in (self.path.parent, "/nonexistent/x", ""):
+            with self.assertRaises(OSError) as raised:
+                records.Records(path)
+            self.assertEqual(raised.exception.filename, str(path))
+
+    def test_a_full_disk_keeps_what_was_whole(self):
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with records.Records(self.path) as file:
+            file.append({"a": 1})
+            whole = self.path.read_bytes()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, hard))
+            try:
+                for _ in range(2):
+                    with self.assertRaises(OSError) as raised:
+                        file.append({"b": "x" * 100})
+                    self.assertEqual(raised.exception.filename, str(self.path))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+            self.assertEqual(self.path.read_bytes(), whole)
+            file.append({"c": 2})
+        self.assertEqual(records.read(self.path), [{"a": 1}, {"c": 2}])
 
 
 class SweepTest(unittest.TestCase):
@@ -81,6 +122,8 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(sweep.parse_setting("below=0.99"), ("below", ["99/100"]))
         for wrong in ("keep", "keep=", "keep=a", "keep=1/0", "=3"):
             self.assertRaises(heddle.HeddleError, sweep.parse_setting, wrong)
+        self.assertEqual(sweep.parse_settings(["keep=1/5,1/2", "group=32,32", "keep=20,10 percent"]),
+                         {"keep": ["1/5", "1/2", "1/10"], "group": [32]})
 
     def test_each_schedule_has_its_own_parameters(self):
         made = sweep.sweep(["dense", "pulsecol"], {"keep": ["1/2", "1/5"], "count": [4]})
@@ -140,6 +183,12 @@ class EvaluateTest(unittest.TestCase):
         other = heddle.evaluate(LLADA, ["sort"], **{**run, "steps": 8})  # another cell
         self.assertEqual([row["count"] for row in other], [4])
 
+    def test_what_is_given_twice_runs_once(self):
+        seen = []
+        rows = heddle.evaluate(LLADA, ["single", "single"], schedules=["dense", "dense"], length=[128, 128], examples=1,
+                               on_batch=lambda *a: seen.append(a[1:]), **FAST)
+        self.assertEqual((seen, [row["count"] for row in rows]), ([(1, 1)], [1]))
+
     def test_what_was_asked_for_counts(self):
         run = dict(batch=4, out=self.out, **FAST)
         many = heddle.evaluate(LLADA, ["recall"], examples=6, **run)
@@ -153,7 +202,7 @@ class EvaluateTest(unittest.TestCase):
         rest = heddle.evaluate(LLADA, ["recall"], examples=3, skip=3, **run)
         self.assertEqual(few[0]["right"] + rest[0]["right"], many[0]["right"])
         self.assertEqual(len(self.out.read_text().splitlines()), 2)
-        for wrong in ({"skip": -1}, {"examples": 0}):
+        for wrong in ({"skip": -1}, {"examples": 0}, {"examples": 10 ** 9}, {"skip": 10 ** 9}):
             self.assertRaises(heddle.HeddleError, heddle.evaluate, LLADA, ["recall"], **{**run, **wrong})
 
     def test_examples_are_spread_whatever_their_number(self):
@@ -191,6 +240,8 @@ class EvaluateTest(unittest.TestCase):
         self.assertEqual(len({e.prompt for e in task.draw(99, 1, None)}), 30)
         with self.assertRaisesRegex(heddle.HeddleError, "passes over all examples"):
             heddle.evaluate(LLADA, str(made), skip=30)
+        made.write_bytes("\ufeff".encode() + made.read_bytes().replace(b"\n", b"\r\n"))
+        self.assertEqual(tasks.find([str(made)])[0].draw(10, 1, None), one)
 
     def test_timesteps_and_files(self):
         made = self.out.with_suffix(".tasks.jsonl")
@@ -198,8 +249,13 @@ class EvaluateTest(unittest.TestCase):
         (row,) = heddle.evaluate(DREAM, str(made), gen_length=32, steps=32, dtype="f32")
         self.assertEqual((row["right"], row["count"]), (1, 1))
         made.write_text('{"prompt": "x"}\n')
-        with self.assertRaisesRegex(heddle.HeddleError, ":1: expected an object"):
-            heddle.evaluate(DREAM, str(made))
+        for wrong in ('{"prompt": "x"}', '{"prompt": "", "answer": "x"}', '{"prompt": "\\ud800", "answer": "x"}', "[" * 100000, "5"):
+            made.write_text(wrong + "\n")
+            with self.assertRaisesRegex(heddle.HeddleError, ":1: expected an object"):
+                heddle.evaluate(DREAM, str(made))
+        for size in (127, 10 ** 20):
+            with self.assertRaisesRegex(heddle.HeddleError, f"length: expected 128 to .*, found {size}"):
+                heddle.evaluate(LLADA, ["single"], length=size)
 
     def test_table(self):
         rows = heddle.evaluate(LLADA, ["sort", "single"], schedules=["dense", "pulsecol"],
@@ -288,6 +344,9 @@ class CommandTest(unittest.TestCase):
                 (1, "/dev/zero: expected a regular file", "table", "/dev/zero"),
                 (1, "/dev/null/x: Not a directory", "--model", LLADA, "--tasks=sort", "--out=/dev/null/x"),
                 (2, "invalid choice", "tables", "nope"),
+                (1, "expected a schedule's text in UTF-8", "--model", LLADA, "--schedule", LLADA / "model.safetensors"),
+                (1, "/nonexistent/r.jsonl: No such file", "--model", LLADA, "--out", "/nonexistent/r.jsonl"),
+                (2, "none of f32, bf16, f16", "--model", LLADA, "--dtype=int8"),
                 (1, "/nonexistent", "--model", "/nonexistent", "--tasks=sort")):
             done = command(*arguments)
             self.assertEqual(done.returncode, code, done.stderr)

@@ -225,10 +225,16 @@ class SearchTest(unittest.TestCase):
         shown = command("--help")
         self.assertEqual(shown.returncode, 0)
         self.assertIn("examples:", shown.stdout)
-        self.out.write_text('{"kind": "batch"}\n')
+        folder = self.folder / "folder.mlir"
+        folder.mkdir()
+        self.out.write_text('{"kind": "a note"}\n')
         for code, said, *arguments in (
                 (2, "--model", "--tasks=sort"),
                 (2, "ends in neither", *FLAGS, "-o", "x.txt"),
+                (1, "No such file", *FLAGS, "-o", "/nonexistent/x.mlir"),
+                (1, "Is a directory", "front", self.out, "--trial=0", "-o", folder),
+                (1, "No such file", *FLAGS, "--trials=1", "--out", "/nonexistent/r.jsonl"),
+                (2, "leave --trial or --json out", "front", self.out, "--trial=0", "--json"),
                 (2, "more than 0", *FLAGS, "--trials=0"),
                 (1, "no task 'nope'", "--model", LLADA, "--tasks=nope"),
                 (1, "no axis 'nope'", *FLAGS, "--axes=nope", "--trials=1"),
@@ -268,7 +274,35 @@ class SearchTest(unittest.TestCase):
 
     def test_without_optuna(self):
         with mock.patch.dict(sys.modules, {"optuna": None}):
-            self.assertRaisesRegex(heddle.HeddleError, "heddle.tune", small, trials=20, axes=("group",))
+            for ends in ({"trials": 20}, {"minutes": 1}):
+                made = []
+                self.assertRaisesRegex(heddle.HeddleError, "heddle.tune", small, axes=("group",),
+                                       on_trial=lambda trial, _: made.append(trial), **ends)
+                self.assertEqual(made, [])
+
+    def test_a_full_disk_is_no_refusal(self):
+        small(self.out, trials=1)
+        before, writes, write = self.out.read_bytes(), [], os.write
+
+        def full_once(file, line):
+            if bytes(line).startswith(b'{"kind":"batch"'):
+                writes.append(line)
+                line = line[:10] if len(writes) == 1 else line
+            return write(file, line)
+        with mock.patch.object(records.os, "write", full_once):
+            self.assertRaisesRegex(OSError, "disk is full", small, self.out, trials=2)
+        self.assertEqual(self.out.read_bytes(), before)
+        self.assertEqual([t["state"] for t in small(self.out, trials=2).trials], ["complete", "complete"])
+
+    def test_a_file_that_lacks_a_trial_is_refused(self):
+        small(trials=3, out=self.out)
+        lines = self.out.read_text().splitlines(True)
+        self.out.write_text("".join(line for line in lines if '"number":1,' not in line))
+        said = "trial 2 follows 1 others, expected trial 1"
+        self.assertRaisesRegex(heddle.HeddleError, said, small, trials=3, out=self.out)
+        done = command("front", self.out)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(said, done.stderr)
 
     def test_interrupts_and_kills_leave_the_file_good(self):
         for what, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):

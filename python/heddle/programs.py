@@ -1,0 +1,36 @@
+# Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How the package's programs end."""
+
+import os
+import signal
+import sys
+from typing import Callable
+
+from .errors import HeddleError
+
+
+def run(name: str, does: Callable, interrupted: str = "interrupted") -> int:
+    """The exit status of the program `name`: what does() returns, None for 0; 1 with a line on standard error where a
+    HeddleError or an OSError says what is wrong; 130 after Ctrl-C, with the line `interrupted`."""
+    try:
+        return does() or 0
+    except HeddleError as error:
+        said = str(error)
+    except BrokenPipeError:  # the reader of what it prints has gone
+        _drop_output()
+        return 0
+    except OSError as error:
+        if error.filename is None:  # only standard output has none
+            _drop_output()
+        said = f"{'standard output' if error.filename is None else os.fsdecode(error.filename)}: {error.strerror or error}"
+    except KeyboardInterrupt:
+        print(f"{name}: {interrupted}", file=sys.stderr)
+        return 128 + signal.SIGINT
+    print(f"{name}: {said}", file=sys.stderr)
+    return 1
+
+
+def _drop_output():
+    """Python's last flush would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -4,10 +4,9 @@
 
 import argparse
 import json
-import os
 import sys
 
-from ..errors import HeddleError
+from .. import files, programs
 from . import tables
 from .page import html
 from .record import TENSORS, Record
@@ -21,7 +20,7 @@ examples:
   heddle-trace rows run.safetensors         rows that each layer computes
   heddle-trace similarity run.safetensors   what the patterns of two steps have in common
 
-exit status: 0 done, 1 an error that the message names, 2 wrong options
+exit status: 0 done, 1 an error that the message names, 2 wrong options, 130 Ctrl-C
 """
 
 
@@ -31,8 +30,11 @@ def _numbers(text):
     try:
         for word in text.split(","):
             first, _, last = word.partition("-")
-            found.extend(range(int(first), int(last or first) + 1))
-    except ValueError:
+            numbers = range(int(first), int(last or first) + 1)
+            if not 0 < len(numbers) <= 65536:  # more than any model's layers or heads
+                raise ValueError
+            found.extend(numbers)
+    except (ValueError, OverflowError):
         found = []
     if not found or len(set(found)) != len(found):
         raise argparse.ArgumentTypeError(f"'{text}': expected different numbers and ranges, such as 0,15,31 or 0-7")
@@ -40,14 +42,7 @@ def _numbers(text):
 
 
 def _view(args):
-    page = html(Record(args.file), args.layers, args.heads)
-    part = f"{args.output}.{os.getpid()}"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.replace(part, args.output)
-    except OSError as error:
-        raise HeddleError(f"{args.output}: {error.strerror}") from None
+    files.write(args.output, html(Record(args.file), args.layers, args.heads).encode())
 
 
 def _info(args):
@@ -94,16 +89,9 @@ def main(argv=None):
     alike.add_argument("file", metavar="FILE", help="that heddle-run --record wrote, best of dense attention")
     alike.add_argument("--keep", type=float, default=0.3, metavar="FRACTION", help="of the cells of keys, between 0 and 1 (default: 0.3)")
     args = p.parse_args(argv)
-    does = {"view": _view, "info": _info, "rows": lambda args: print(tables.rows(Record(args.file)), end=""),
-            "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="")}
-    try:
-        does[args.command](args)
-    except HeddleError as error:
-        print(f"heddle-trace: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # the reader has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 0
+    does = {"view": _view, "info": _info, "rows": lambda args: print(tables.rows(Record(args.file)), end="", flush=True),
+            "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="", flush=True)}
+    return programs.run("heddle-trace", lambda: does[args.command](args))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the package's programs end."""
+"""What the package's programs share: how they end, and options."""
 
+import argparse
 import os
 import signal
 import sys
 from typing import Callable
 
+from .compiler import dtype_name
 from .errors import HeddleError
 
 
@@ -29,6 +31,14 @@ def run(name: str, does: Callable, interrupted: str = "interrupted") -> int:
         return 128 + signal.SIGINT
     print(f"{name}: {said}", file=sys.stderr)
     return 1
+
+
+def dtype(text: str) -> str:
+    """--dtype: "f32", "bf16" or "f16"."""
+    try:
+        return dtype_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _drop_output():

@@ -7,7 +7,6 @@ import json
 import sys
 
 from .. import programs
-from ..compiler import dtype_name
 from ..errors import HeddleError
 from .records import read
 from .report import OVER, below, label, markdown, plot
@@ -79,13 +78,6 @@ def _numbers(text):
         raise argparse.ArgumentTypeError(f"'{text}': expected whole numbers with commas between") from None
 
 
-def _dtype(text):
-    try:
-        return dtype_name(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def run_options(p):
     """What heddle-eval and heddle-tune both take."""
     p.add_argument("--model", required=True, metavar="FOLDER", help="as it was downloaded, or under models/")
@@ -97,7 +89,7 @@ def run_options(p):
     p.add_argument("--examples", type=int, default=64, metavar="N", help="a task (default: 64)")
     p.add_argument("--batch", type=int, default=16, metavar="N", help="examples at once (default: 16)")
     p.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    p.add_argument("--dtype", type=_dtype, help="f32, bf16, f16 (default: that of the weights)")
+    p.add_argument("--dtype", type=programs.dtype, help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--seed", type=int, default=2026, help="of the examples (default: 2026)")
     p.add_argument("--out", metavar="FILE", help="JSON lines, appended; what is there is not run again")
     p.add_argument("--json", action="store_true", help="print the rows as JSON in place of the table")

@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 
+from .. import programs
 from ..errors import HeddleError
+from ..evaluation.command import INTERRUPTED
 from ..evaluation.sweep import parse_setting
 
 EXAMPLES = """
@@ -36,7 +38,7 @@ def _common(p):
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
                    help="a parameter of the schedule: keep=1/5, 'keep=20 percent'")
     p.add_argument("--device", default="cpu", help="cpu or cuda, of each worker (default: cpu)")
-    p.add_argument("--dtype", help="f32, bf16, f16 (default: that of the weights)")
+    p.add_argument("--dtype", type=programs.dtype, help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--cpus", type=int, default=1, metavar="N", help="of each worker (default: 1)")
     p.add_argument("--gpus", type=float, metavar="N", help="of each worker (default: 1 with cuda)")
     p.add_argument("--address", metavar="ADDRESS",
@@ -176,15 +178,8 @@ def _serve(args):
 
 def main(argv=None):
     args = _parser().parse_args(argv)
-    try:
-        return {"generate": _generate, "serve": _serve}[args.command](args) or 0
-    except HeddleError as error:
-        print(f"heddle-ray: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        said = "interrupted; the same command goes on from what --out has" if args.command == "generate" else "ended"
-        print(f"heddle-ray: {said}", file=sys.stderr)
-        return 128 + signal.SIGINT
+    does, interrupted = {"generate": (_generate, INTERRUPTED), "serve": (_serve, "ended")}[args.command]
+    return programs.run("heddle-ray", lambda: does(args), interrupted)
 
 
 if __name__ == "__main__":

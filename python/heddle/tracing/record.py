@@ -21,8 +21,8 @@ SHAPES = {
 }
 TENSORS = tuple(SHAPES)
 #: What of the run is used here and by the page.
-RUN = {**dict.fromkeys(("schedule", "model", "device", "dtype", "date"), str),
-       **dict.fromkeys(("seed", "length", "prompt", "layers", "heads"), int), "texts": list, "selections": list}
+RUN = {**dict.fromkeys(("schedule", "source", "producer", "model", "device", "dtype", "date"), str),
+       **dict.fromkeys(("seed", "length", "prompt", "layers", "heads", "head_dim", "rows_per_cell"), int), "texts": list, "selections": list}
 
 
 class Record:

@@ -300,6 +300,10 @@ class PageTest(Recorded):
             self.assertEqual(facts["Masked after the step"], str(masked))
             self.assertEqual(facts["Rows with attention"], f"{record['counts'][step - 1, layer, 1]} of {record.run['length']}")
             self.assertEqual(self.browser.run("document.querySelectorAll('#text .masked').length"), masked)
+        for place, there in (("#step=99&layer=99&head=99", [12, 5, 3]), ("#step=-1&layer=x&head=-1", [1, 0, 0]),
+                             ("#step=1.6&layer=2.2&head=1e9", [2, 2, 3]), ("#%%%", [1, 0, 0])):
+            self.open(self.page, place)
+            self.assertEqual(self.place(), there)
         self.assertEqual(self.browser.problems(), [])
         # The picture has the colours of the map: its darkest cell is that of the largest mass.
         self.open(self.page, "#step=1&layer=2&head=1")

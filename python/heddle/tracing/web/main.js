@@ -116,7 +116,7 @@ async function start() {
   await unpack();
   const asked = new URLSearchParams(location.hash.slice(1));
   for (const [name, least, most] of [['step', 1, run.steps], ['layer', 0, run.layers - 1], ['head', 0, run.heads - 1]])
-    state[name] = Math.min(most, Math.max(least, Number(asked.get(name)) || least));
+    state[name] = Math.min(most, Math.max(least, Math.round(Number(asked.get(name))) || least));
   makeHead();
   for (const plot of [makeTimeline(), makeSaliency(), makeDrift()]) if (plot) plots.push(plot);
   map = makeMap();

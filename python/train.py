@@ -302,7 +302,8 @@ class Muon:
             torch._foreach_sub_(group, list(x.unbind()))
 
 
-def main():
+def options():
+    """(the options, with the recipe's shape; the recipe)"""
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("--model", required=True, help="folder with the tokenizer")
     p.add_argument("--recipe", choices=recipes.RECIPES, help="default: the folder's name")
@@ -325,34 +326,86 @@ def main():
                    help="test prompts a task, fewer of long ones; 0: does not judge")
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
+    for name in ("minutes", "save_minutes", "decay"):
+        if not getattr(args, name) > 0:
+            p.error(f"--{name.replace('_', '-')}: expected more than 0, found {getattr(args, name)}")
     recipe = recipes.find(args.recipe, args.model)
-    family = recipe.family
     for field in ("layers", "width", "heads", "kv_heads", "hidden", "theta", "positions"):
         setattr(args, field, getattr(recipe, field))
     args.tokens = args.tokens or recipe.tokens
     args.init_std = args.init_std or args.width ** -0.5
-    args.eps = 1e-5 if family is families.LLaDA else 1e-6
+    args.eps = 1e-5 if recipe.family is families.LLaDA else 1e-6
+    return args, recipe
 
+
+def judge(judged, recipe, tokenizer, config, count, device):
+    """Prints the exact-match accuracy on the recipe's test sets of `count` prompts a task, fewer of long ones."""
+    for name, test_set, gen, steps, block in recipe.judged(count):
+        with torch.autocast(device, torch.bfloat16, enabled=recipe.tasks is long_tasks):
+            r = exact_match(judged, tokenizer, config, test_set, gen, steps, block)
+        print(f"  {name} gen {gen} steps {steps} block {block}: "
+              + " ".join(f"{k} {v:.3f}" for k, v in r.items()), flush=True)
+
+
+def batch_loss(run, batch, mask_token, device):
+    """(the weighted loss of a batch of Batches, a scalar; its tokens) with bf16 products."""
+    ids, prompts, answers, stated = (torch.from_numpy(a).to(device, non_blocking=True) for a in batch)
+    noisy, weight = corrupt(ids, prompts, answers, stated, mask_token)
+    with torch.autocast(device, torch.bfloat16):
+        logits = run(noisy)
+    loss = F.cross_entropy(logits.float().flatten(0, 1), ids.flatten(), reduction="none")
+    return (loss.view_as(weight) * weight).sum(), ids.numel()
+
+
+def start(args, recipe, make):
+    """The model, with the weights of --init if given."""
+    model = make()
+    if args.init:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        from heddle_reference.weights import read_safetensors
+        weights = read_safetensors(os.path.join(args.init, "model.safetensors"))
+        model.load_state_dict({name: weights[families.file_name(recipe.family, name)]
+                               for name in model.state_dict()})
+    return model
+
+
+def optimizers(args, model, device):
+    """(AdamW, Muon for the blocks' matrices or None)"""
+    inner = [v for k, v in model.named_parameters() if "layers" in k and v.dim() == 2]
+    outer = [v for k, v in model.named_parameters() if "layers" not in k or v.dim() != 2]
+    muon = Muon(inner) if args.muon else None
+    return torch.optim.AdamW(outer if muon else list(model.parameters()), lr=args.rate,
+                             betas=(0.9, args.beta2), weight_decay=0.01,
+                             fused=device == "cuda"), muon
+
+
+def update(args, model, optimizer, muon, loss, share):
+    """A step of both optimizers at `share` of their rates, left out where the gradients are not finite. Returns the
+    gradients' norm."""
+    for group in optimizer.param_groups:
+        group["lr"] = args.rate * share
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0).item()
+    if math.isfinite(norm):
+        optimizer.step()
+        if muon:
+            muon.step(args.muon * share)
+    return norm
+
+
+def main():
+    args, recipe = options()
+    family = recipe.family
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(args.seed)
     torch.backends.cuda.matmul.allow_tf32 = False
     tokenizer = family.load_tokenizer(args.model)
     config = family.config(tokenizer, args)
     make = lambda: Model(config["vocab_size"], args, family).to(device)
-    model = make()
-    if args.init:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-        from heddle_reference.weights import read_safetensors
-        weights = read_safetensors(os.path.join(args.init, "model.safetensors"))
-        model.load_state_dict({name: weights[families.file_name(family, name)]
-                               for name in model.state_dict()})
+    model = start(args, recipe, make)
     average = {k: v.detach().clone() for k, v in model.named_parameters()}
-    inner = [v for k, v in model.named_parameters() if "layers" in k and v.dim() == 2]
-    outer = [v for k, v in model.named_parameters() if "layers" not in k or v.dim() != 2]
-    muon = Muon(inner) if args.muon else None
-    optimizer = torch.optim.AdamW(outer if muon else list(model.parameters()), lr=args.rate,
-                                  betas=(0.9, args.beta2), weight_decay=0.01,
-                                  fused=device == "cuda")
+    optimizer, muon = optimizers(args, model, device)
     run = torch.compile(model, dynamic=True) if args.compile else model
     passed = multiprocessing.Value(ctypes.c_double, args.from_stage, lock=False)
     loader = torch.utils.data.DataLoader(
@@ -361,17 +414,12 @@ def main():
     print(f"{sum(v.numel() for v in model.parameters())} parameters, "
           f"vocabulary {config['vocab_size']}, {device}", flush=True)
 
-    def finish(folder, judge):
-        save(folder, average, config, family)
-        if not judge or not args.judge:
-            return
-        judged = make()
-        judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})
-        for name, test_set, gen, steps, block in recipe.judged(args.judge):
-            with torch.autocast(device, torch.bfloat16, enabled=recipe.tasks is long_tasks):
-                r = exact_match(judged, tokenizer, config, test_set, gen, steps, block)
-            print(f"  {name} gen {gen} steps {steps} block {block}: "
-                  + " ".join(f"{k} {v:.3f}" for k, v in r.items()), flush=True)
+    def finish(judges):
+        save(args.out, average, config, family)
+        if judges and args.judge:
+            judged = make()
+            judged.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in average.items()})
+            judge(judged, recipe, tokenizer, config, args.judge, device)
 
     begin = time.time()
     limit = args.minutes * 60
@@ -379,44 +427,31 @@ def main():
     step = seen = 0
     recent = []
     for batch in loader:
-        ids, prompts, answers, stated = (torch.from_numpy(a).to(device, non_blocking=True) for a in batch)
         over = (time.time() - begin) / limit
         if over >= 1:
             break
         passed.value = args.from_stage + (1 - args.from_stage) * over
         share = min(1, (step + 1) / 500) * min(1, (1 - over) / args.decay)
-        rate = args.rate * share
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        noisy, weight = corrupt(ids, prompts, answers, stated, config["mask_token_id"])
-        with torch.autocast(device, torch.bfloat16):
-            logits = run(noisy)
-        loss = F.cross_entropy(logits.float().flatten(0, 1), ids.flatten(), reduction="none")
-        loss = (loss.view_as(weight) * weight).sum()
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        if not torch.isfinite(norm):
-            print(f"step {step}: gradient norm {norm.item()}, batch skipped", flush=True)
+        loss, tokens = batch_loss(run, batch, config["mask_token_id"], device)
+        norm = update(args, model, optimizer, muon, loss, share)
+        if not math.isfinite(norm):
+            print(f"step {step}: gradient norm {norm}, batch skipped", flush=True)
             continue
-        optimizer.step()
-        if muon:
-            muon.step(args.muon * share)
         keep = min(0.998, step / (step + 20))
         with torch.no_grad():
             torch._foreach_lerp_(list(average.values()), list(model.parameters()), 1 - keep)
         step += 1
-        seen += ids.numel()
+        seen += tokens
         recent.append(loss.detach())
         now = time.time()
         if now - printed > 10:
             print(f"{now - begin:6.0f} s  step {step}  {seen / 1e6:.0f} M tokens  "
-                  f"loss {torch.stack(recent).mean().item():.4f}  rate {rate:.2e}", flush=True)
+                  f"loss {torch.stack(recent).mean().item():.4f}  rate {args.rate * share:.2e}", flush=True)
             recent, printed = [], now
         if now - saved > args.save_minutes * 60 and over < 0.95:
-            finish(args.out, recipe.tasks is not long_tasks)
+            finish(recipe.tasks is not long_tasks)
             saved = time.time()
-    finish(args.out, True)
+    finish(True)
     print(f"done: {step} steps, {seen / 1e6:.0f} M tokens, {time.time() - begin:.0f} s", flush=True)
     os._exit(0)  # the workers hold nothing worth waiting for
 

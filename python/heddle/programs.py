@@ -41,6 +41,13 @@ def dtype(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def plot_path(text: str) -> str:
+    """--output of a plot: its end says the format."""
+    if not text.endswith((".png", ".svg", ".pdf")):
+        raise argparse.ArgumentTypeError(f"'{text}' ends in none of .png, .svg, .pdf")
+    return text
+
+
 def _drop_output():
     """Python's last flush would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

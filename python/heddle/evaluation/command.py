@@ -188,11 +188,9 @@ def _plot(argv):
                                 description="Draws right answers over the share of pairs or the speed.",
                                 epilog="example: heddle-eval plot results.jsonl -o front.svg --over speed")
     p.add_argument("files", nargs="+", metavar="FILE", help="that --out wrote")
-    p.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .png, .svg or .pdf")
+    p.add_argument("-o", "--output", type=programs.plot_path, required=True, metavar="FILE", help="ends in .png, .svg or .pdf")
     p.add_argument("--over", choices=OVER, default="pairs", help="pairs: %% of dense; speed: tokens a second (default: pairs)")
     args = p.parse_args(argv)
-    if not args.output.endswith((".png", ".svg", ".pdf")):
-        p.error(f"--output: '{args.output}' ends in none of .png, .svg, .pdf")
     plot(summarize([r for file in args.files for r in read(file)]), args.output, args.over)
 
 

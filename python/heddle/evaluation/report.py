@@ -117,6 +117,17 @@ OVER = {
 }
 
 
+def pyplot():
+    """matplotlib.pyplot, drawing into files. HeddleError where there is no matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise HeddleError("plots are drawn by matplotlib: pip install 'heddle[eval]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as found
+    return found
+
+
 def plot(rows, path, over="pairs"):
     """Writes accuracy over the share of pairs ("pairs") or tokens a second ("speed") as PNG, SVG or
     PDF (by the path's end): a point a schedule with its 95% interval, joined over a sweep's
@@ -124,17 +135,12 @@ def plot(rows, path, over="pairs"):
     if over not in OVER:
         raise HeddleError(f"over: expected {' or '.join(OVER)}, found '{over}'")
     label, value = OVER[over]
-    try:
-        import matplotlib
-    except ImportError:
-        raise HeddleError("plots are drawn by matplotlib: pip install 'heddle[eval]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    drawing = pyplot()
     if not rows:
         raise HeddleError("there are no results to draw")
     groups = _grouped(rows)
-    figure, axes = pyplot.subplots(1, len(groups), figsize=(7 * len(groups), 4.5), squeeze=False,
-                                   layout="constrained")
+    figure, axes = drawing.subplots(1, len(groups), figsize=(7 * len(groups), 4.5), squeeze=False,
+                                    layout="constrained")
     for place, ((model, machine, dtype, seed), schedules) in zip(axes[0], groups.items()):
         series = {}
         for cells in schedules.values():
@@ -157,4 +163,4 @@ def plot(rows, path, over="pairs"):
         place.legend(fontsize="x-small" if many else "small",
                      **(dict(loc="center left", bbox_to_anchor=(1.01, 0.5)) if many else {}))
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    drawing.close(figure)

@@ -194,10 +194,8 @@ def _plot(argv):
     p = argparse.ArgumentParser(prog="heddle-tune plot", description="Draws right answers over cost.",
                                 epilog="example: heddle-tune plot search.jsonl -o front.svg")
     p.add_argument("file", metavar="FILE", help="that --out wrote")
-    p.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .png, .svg or .pdf")
+    p.add_argument("-o", "--output", type=programs.plot_path, required=True, metavar="FILE", help="ends in .png, .svg or .pdf")
     args = p.parse_args(argv)
-    if not args.output.endswith((".png", ".svg", ".pdf")):
-        p.error(f"--output: '{args.output}' ends in none of .png, .svg, .pdf")
     _, first, trials = _read(args.file)
     report.plot(trials, front(trials), first["settings"], args.output)
     return 0

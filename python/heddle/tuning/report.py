@@ -6,6 +6,7 @@ import os
 
 from .. import compiler, files
 from ..errors import HeddleError
+from ..evaluation.report import pyplot
 from ..schedule import Source
 
 
@@ -77,14 +78,9 @@ def markdown(trials, kept) -> str:
 
 def plot(trials, kept, settings, path):
     """Writes accuracy over cost as PNG, SVG or PDF. Needs matplotlib."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise HeddleError("plots are drawn by matplotlib: pip install 'heddle[eval]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    drawing = pyplot()
     told = header(trials)
-    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axes = drawing.subplots(figsize=(7, 4.5), layout="constrained")
     for state, marker, colour, name in (("stopped", "x", "0.6", "stopped before all examples"), ("complete", "o", "C0", "all examples")):
         points = [(100 * t["cost"] / told["dense"]["cost"], 100 * t["accuracy"]) for t in trials if t["state"] == state]
         if points:
@@ -100,4 +96,4 @@ def plot(trials, kept, settings, path):
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    drawing.close(figure)

@@ -122,6 +122,7 @@ class Browser:
         self.send("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce"}])
+        self.events.clear()  # the page before has loaded, which is not waited for
         self.send("Page.navigate", url="about:blank")
         self.wait_for("Page.loadEventFired")
         self.events.clear()

@@ -248,7 +248,7 @@ protected:
   std::string refusal;
   std::map<std::string, uint32_t> refusals; ///< by reason
   std::map<std::string, int> words;         ///< of what was parsed
-  uint32_t first = 1, last = 400;
+  uint32_t first = 1, last = 600;
 };
 
 } // namespace

@@ -184,10 +184,11 @@ TEST_F(WarpKernels, PersistentOverSets) {
   }
   Compiled near = compile(
       "bf16", 128, tiling,
-      {{"sinks<10>"}, {"window<200>", "[#shed.sinks<10>]", "within <200>"}});
+      {{"sinks<10>"},
+       {"window<200>", "[#shed.sinks<10>]", "within #shed.window<200>"}});
   Compiled both =
       compile("bf16", 128, tiling,
-              {{"window<100>", "", "within <100>"},
+              {{"window<100>", "", "within #shed.window<100>"},
                {"list<0, group = 128>", "", "outside [#shed.window<100>]"}});
   ASSERT_FALSE(near.ptx.empty() || both.ptx.empty());
   Problem problem{600, 600, 2, 1, 0.088f};
@@ -200,7 +201,8 @@ TEST_F(WarpKernels, PersistentOverSets) {
   // Blocks of a cluster bring the tiles of both of their windows.
   Compiled shared = compile(
       "bf16", 128, tiling + ", tma = true, cluster = 2",
-      {{"sinks<10>"}, {"window<200>", "[#shed.sinks<10>]", "within <200>"}});
+      {{"sinks<10>"},
+       {"window<200>", "[#shed.sinks<10>]", "within #shed.window<200>"}});
   ASSERT_FALSE(shared.ptx.empty());
   check(shared, true, 128, problem, seed++);
   problem.rows = problem.n;
@@ -444,13 +446,14 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
                    "producer_registers = 40, consumer_registers = 232",
                    "all")})
     judge(type, headDim, tiling, {{over}});
-  const std::string three = "consumers = 3, keys = 128, stages = 2, parts = 2, "
+  const std::string three = "consumers = 3, keys = 96, stages = 2, parts = 2, "
                             "producer_registers = 32, consumer_registers = 160";
   const std::vector<KeySet> ranges = {
       {"sinks<?>"},
       {"window<4096>", "[#shed.sinks<?>]", "within #shed.window<4096>"}};
   judge("bf16", 128, three, ranges);
   judge("bf16", 128, three + ", tma = true", ranges);
+  judge("bf16", 128, three + ", tma = true, query_stages = 2", ranges);
   judge("bf16", 128,
         "consumers = 2, keys = 128, stages = 2, parts = 2, "
         "producer_registers = 40, consumer_registers = 232",

@@ -108,9 +108,41 @@ def _check_array(array, name):
 
 
 def _check_gradient(array, name):
-    if array.requires_grad and _torch().is_grad_enabled():
+    torch = _torch()
+    if array.requires_grad and torch.is_grad_enabled():
         raise ValueError(f"{name}: requires a gradient, and there is none of this attention; "
                          "call it under torch.no_grad(), or on detach()ed tensors")
+    forward = torch.autograd.forward_ad
+    if forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None:
+        raise ValueError(f"{name}: has a forward gradient, and there is none of this attention; "
+                         "call it on the primal tensor")
+
+
+def _stands_for_another(tensor):
+    """Whether PyTorch wrapped it, for a transform (torch.func) or to make functions pure."""
+    torch = _torch()
+    functorch = getattr(torch._C, "_functorch", None)
+    is_wrapped = getattr(functorch, "is_functorch_wrapped_tensor", None)
+    return bool(is_wrapped and is_wrapped(tensor)) or torch._is_functional_tensor(tensor)
+
+
+def _check_memory(tensor, name):
+    """HeddleError for what lies in no memory that kernels could read."""
+    if _stands_for_another(tensor):
+        what = "a tensor of a torch.func transform (vmap, grad), which this does not know; call " \
+            "it outside"
+    elif tensor.is_nested:
+        what = "a nested tensor; pad it, or call this for each of its own"
+    elif tensor.layout is not _torch().strided:
+        what = f"of the layout {tensor.layout}; make it dense: to_dense()"
+    else:
+        try:
+            if tensor.data_ptr() or not tensor.numel():
+                return
+        except RuntimeError:  # PyTorch's, for tensors that only say what others would be
+            pass
+        what = f"a {type(tensor).__name__} without memory"
+    raise HeddleError(f"{name} is {what}")
 
 
 def _layout(name, shape, strides):
@@ -190,6 +222,9 @@ class Kernels:
         torch = _torch()
         if self.tensors is None:
             from . import _heddle
+            if hasattr(torch, "compiler"):
+                global _compiling
+                _compiling = torch.compiler.is_compiling  # as above, in half the time
             self.tensors = _heddle.TensorCalls(
                 torch, getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
         call = self.tensors.find(q, k, v, prompt)
@@ -200,6 +235,7 @@ class Kernels:
             if tensor.device.type not in ("cpu", "cuda"):
                 raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
                                   "and on CUDA GPUs")
+            _check_memory(tensor, name)
             devices.append(tensor.device.index if tensor.device.type == "cuda" else -1)
         if devices[0] >= 0 and torch.cuda.is_current_stream_capturing():
             raise HeddleError("the kernels are not loaded yet, which cannot be recorded: call "
@@ -278,35 +314,34 @@ _KNOWN = weakref.WeakValueDictionary()
 
 def _compiling():
     """Whether torch.compile is looking at this call."""
-    torch = sys.modules.get("torch")
+    torch = _torch()
     return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
 
 
 def _call(name, part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
-    tensors = known.kernels.tensors
-    if tensors is not None:
-        made = tensors.call(part, q, k, v, lists, known.prompt)
-        if made is not None:
-            return made
     torch = _torch()
     if torch is None or not isinstance(q, torch.Tensor):
         return known.kernels.run(part, q, k, v, lists, known.prompt)
-    plain = type(q) is type(k) is type(v) is torch.Tensor
-    if not plain:
-        for which, tensor in (("k", k), ("v", v)):
-            if not isinstance(tensor, torch.Tensor):
-                raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
-                                f"{type(tensor).__name__}")
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        for which, tensor in (("q", q), ("k", k), ("v", v)):
-            _check_gradient(tensor, which)
-    watched = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    if plain and not (watched and watched()) or _ops() is None:
+    for which, tensor in (("k", k), ("v", v)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
+                            f"{type(tensor).__name__}")
+    for which, tensor in (("q", q), ("k", k), ("v", v)):
+        _check_gradient(tensor, which)
+    if _ops() is None or not _is_watched(torch, (q, k, v)):
         return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
     op = getattr(_ops(), name)
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
+
+
+def _is_watched(torch, tensors):
+    """Whether somebody has to know what is done with tensors: their classes, a dispatch
+    mode, a trace, a transform."""
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    return any(type(tensor) is not torch.Tensor or _stands_for_another(tensor)
+               for tensor in tensors) or bool(modes and modes()) or torch.jit.is_tracing()
 
 
 class Plan:
@@ -327,6 +362,11 @@ class Plan:
         for devices, dtypes and strides that do not."""
         if _compiling():
             return _ops().attention(q, k, v, self.key)
+        tensors = self.kernels.tensors  # asked here, since a call of _call() takes time too
+        if tensors is not None:
+            made = tensors.call(_ALL, q, k, v, None, self.prompt)
+            if made is not None:
+                return made
         return _call("attention", _ALL, self, q, k, v)
 
     def select(self, q, k) -> Selection:
@@ -361,7 +401,13 @@ class Selection:
                              f"{list(self.k_shape)}; found {list(q.shape)} and {list(k.shape)}")
         if _compiling():
             return _ops().attend(q, k, v, self.lists, self.key)
-        return _call("attend", _ATTEND, self._plan or _known(self.key), q, k, v, self.lists)
+        plan = self._plan or _known(self.key)
+        tensors = plan.kernels.tensors
+        if tensors is not None:
+            made = tensors.call(_ATTEND, q, k, v, self.lists, plan.prompt)
+            if made is not None:
+                return made
+        return _call("attend", _ATTEND, plan, q, k, v, self.lists)
 
     def __repr__(self):
         return f"<heddle.Selection of {self.key}, {self.lists.shape[0]:,} bytes>"
@@ -460,7 +506,7 @@ def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[in
     """
     if _compiling():
         return _ops().attention(q, k, v, _plan_key(pairs, scores, prompt, False))
-    return _call("attention", _ALL, plan(pairs, scores=scores, prompt=prompt), q, k, v)
+    return plan(pairs, scores=scores, prompt=prompt)(q, k, v)
 
 
 def select(q, k, pairs, *, scores=None, prompt: Optional[int] = None) -> Selection:

@@ -48,6 +48,16 @@ def _lists(q, k, v, plan):
     return q.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.uint8)
 
 
+def _without_gradient(name):
+    """The operation, after a word on gradients, which would be zero without."""
+    def call(q, k, v, *rest):
+        for which, tensor in (("q", q), ("k", k), ("v", v)):
+            kernels._check_gradient(tensor, which)
+        with torch._C._AutoDispatchBelowAutograd():
+            return getattr(OPS, name)(q, k, v, *rest)
+    return call
+
+
 def _register():
     library = torch.library.Library("heddle", "DEF")
     unsafe = getattr(torch.Tag, "cudagraph_unsafe", None)
@@ -64,6 +74,7 @@ def _register():
         library.define(f"{name}({arguments}) -> Tensor", tags=tuple(tags))
         for device in ("CPU", "CUDA"):
             library.impl(name, function, device)
+        library.impl(name, _without_gradient(name), "Autograd")
         torch.library.register_fake(f"heddle::{name}", fake, lib=library)
     return library
 

@@ -99,20 +99,25 @@ struct Gpu {
 /// its current device.
 class ContextGuard {
 public:
-  explicit ContextGuard(const Driver &driver) : driver(driver) {
-    if (auto get = driver.entryPoints().ctxGetCurrent.function)
-      (void)get(&before);
-  }
+  explicit ContextGuard(const Driver &driver)
+      : entries(driver.entryPoints()), before(current()) {}
   ~ContextGuard() {
-    if (before)
-      (void)driver.entryPoints().ctxSetCurrent.function(before);
+    if (before && before != current())
+      (void)entries.ctxSetCurrent.function(before);
   }
   ContextGuard(const ContextGuard &) = delete;
   ContextGuard &operator=(const ContextGuard &) = delete;
 
 private:
-  const Driver &driver;
-  api::CUcontext before = nullptr;
+  api::CUcontext current() const {
+    api::CUcontext context = nullptr;
+    if (auto get = entries.ctxGetCurrent.function)
+      (void)get(&context);
+    return context;
+  }
+
+  const api::EntryPoints &entries;
+  const api::CUcontext before;
 };
 
 std::string &driverFile() {
@@ -266,10 +271,9 @@ private:
     if (!place)
       return place.takeError();
     base = (*place)->address;
-    if ((*place)->content == arguments)
+    if (!(*place)->content.empty())
       return Status::success();
-    (*place)->content.clear(); // until they are on their way
-    std::vector<std::byte> content = arguments;
+    std::vector<std::byte> content = arguments; // put() adds to them
     if (Status status = put(); !status)
       return status;
     (*place)->content = std::move(content);

@@ -149,14 +149,23 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     as docs/HowTo/Install.md says). Warns with ScheduleWarning of what has no effect. Raises ScheduleError, with the place, for a
     schedule that the compiler refuses; HeddleError for anything else."""
     if model is not None:
+        if not hasattr(model, "config") or not hasattr(model, "device"):
+            raise TypeError(f"model: expected a heddle.Model (heddle.load makes one), found {model!r}")
         if head_dim is not None or dtype is not None:
             raise TypeError("model: says head_dim and dtype; give one or the other")
         head_dim, dtype = model.config["head_dim"], model.dtype
         if target == "host" and model.device.startswith("cuda"):
             target = "cuda"
-    options = ["-o", "-", "--target=" + ",".join(map(str, _listed(target)))]
+    targets = _listed(target)
+    if not all(isinstance(one, str) for one in targets):
+        raise TypeError(f"target: expected a str or several, found {target!r}")
+    if not isinstance(parameters or {}, dict):
+        raise TypeError(f"parameters: expected a dict, found {parameters!r}")
+    options = ["-o", "-", "--target=" + ",".join(targets)]
     if head_dim is not None:
         dims = _listed(head_dim)
+        if not dims:
+            raise ValueError("head_dim: expected one at least, found none")
         for dim in dims:
             if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
                 raise TypeError(f"head_dim: expected a positive int, found {dim!r}")
@@ -170,9 +179,10 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     return Bundle(_run(schedule, options, text=False))
 
 
-def explain(schedule, *, steps: int = None, length: int = None, prompt: int = None,
-            block_length: int = None, model=None, machine: str = None, salient_share: float = None,
-            tokens_per_step: float = None, format: str = "text"):
+def explain(schedule, *, steps: Optional[int] = None, length: Optional[int] = None,
+            prompt: Optional[int] = None, block_length: Optional[int] = None, model=None,
+            machine: Optional[str] = None, salient_share: Optional[float] = None,
+            tokens_per_step: Optional[float] = None, format: str = "text"):
     """What each step of a schedule computes, keeps and costs: as "text", as "json" (a
     dict) or as "html" (a page of its own).
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """MLIR text of schedules: each value once, in front of what uses it."""
 
+import re
+
 
 class Writer:
     """Lines of a schedule's body, and the names of the values in it."""
@@ -21,6 +23,21 @@ class Writer:
         self.lines.append(f"  {operand} = {operation}")
         self.operands[value] = operand
         return operand
+
+
+class Inline:
+    """Writes a value where it stands, in parentheses if it is more than a word and its
+    arguments: what repr() shows."""
+
+    @staticmethod
+    def short(operation):
+        return re.sub("^(cadence|positions) ", "", operation)
+
+    def value(self, value, name, operation):
+        text = word = self.short(operation)
+        while (rest := re.sub(r"\([^()]*\)", "", word)) != word:
+            word = rest
+        return text if word.isidentifier() else f"({text})"
 
 
 def text_of(schedule):

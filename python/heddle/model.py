@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Callable, Iterator, Optional
 
 from .compiler import Bundle, dtype_name
@@ -261,7 +262,9 @@ def load(folder, *, device: str = "cpu", dtype=None) -> Model:
     from . import _heddle
     if not isinstance(device, str):
         raise TypeError(f"device: expected 'cpu', 'cuda' or 'cuda:N', found {device!r}")
-    folder = os.fspath(folder)
+    folder = os.fsdecode(folder)
+    if "\0" in folder:
+        raise ValueError(f"folder: no path has a NUL: {folder!r}")
     name = None if dtype is None else dtype_name(dtype)
     return Model(_heddle.load(folder, device, name), folder, device)
 
@@ -270,4 +273,6 @@ def set_threads(threads: int) -> None:
     """How many threads all models on the host have, 0 for one a core. Before the first load();
     HeddleError after it."""
     from . import _heddle
-    _heddle.set_threads(threads)
+    if not isinstance(threads, Integral) or isinstance(threads, bool) or abs(threads) >= 2**31:
+        raise TypeError(f"threads: expected a whole number below 2**31, found {threads!r}")
+    _heddle.set_threads(int(threads))

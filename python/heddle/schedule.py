@@ -84,12 +84,17 @@ class _Value:
     def _emit(self, out):
         return out.value(self, self._name, self._operation(out))
 
+    def __repr__(self):
+        """What str() of a schedule says of it, in one line."""
+        text = mlir.Inline.short(self._operation(mlir.Inline()))
+        return f"<heddle.{self._family.__name__} {text}>"
+
     def __bool__(self):
         raise TypeError("a value of a schedule is neither true nor false; unite with |, "
                         "intersect with &")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cadence(_Value):
     """A set of steps (docs/Spec/Cadence.md), made by every(), at() and their like."""
     text: str
@@ -110,6 +115,7 @@ class Cadence(_Value):
                 (" or after eos" if self.eos else ""))
 
 
+Cadence._family = Cadence
 never = Cadence("never")  #: No step.
 
 
@@ -190,7 +196,7 @@ class Pairs(_Set):
         return ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _SimplePairs(Pairs):
     text: str
     _name: str = field(compare=False)
@@ -199,7 +205,7 @@ class _SimplePairs(Pairs):
         return self.text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _PairUnion(Pairs):
     parts: tuple
     _name: str = field(default="pairs", compare=False)
@@ -217,7 +223,7 @@ class _PairUnion(Pairs):
         return "union " + ", ".join(part._emit(out) for part in self.parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Selection(Pairs):
     form: str
     details: str
@@ -231,8 +237,8 @@ class _Selection(Pairs):
         return () if self.on is not None else (self,)
 
     def _operation(self, out):
-        return (f"select {self.form} by mean_probability{self.details} on "
-                f"{self.on._emit(out)}")
+        cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
+        return f"select {self.form} by mean_probability{self.details}{cadence}"
 
 
 Pairs._family = Pairs
@@ -369,7 +375,7 @@ class Positions(_Set):
 Positions._family = Positions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _PositionSet(Positions):
     form: str
     parts: tuple
@@ -563,13 +569,17 @@ def reuse(*kept: str) -> Schedule:
     return Schedule((_Statement("reuse " + ", ".join(kept)),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exact:
     """Which of a pass's rows a layer recomputes: salient(), salient_ffn(),
     least_similar()."""
     form: str
     values: tuple
     rows: Positions
+
+    def __repr__(self):
+        values = (value._emit(mlir.Inline()) for value in (*self.values, self.rows))
+        return f"<heddle.Exact {(self.form + '{}').format(*values)}>"
 
 
 def _rows(rows):

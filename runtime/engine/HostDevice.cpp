@@ -19,7 +19,7 @@ public:
       : dtype(options.dtype), config(config) {}
 
   std::string description() const override {
-    return model ? model->description() : "this machine";
+    return model ? model->description() : "the host";
   }
   Result<std::unique_ptr<StepEngine>>
   engine(const bundle::Bundle &bundle) override;

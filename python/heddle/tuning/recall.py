@@ -25,11 +25,11 @@ def heddle_run() -> str:
     return program
 
 
-def recall(bundle, model, prompt_ids, options) -> float:
+def recall(bundle, model, prompt_ids, options, seconds: float = 3600.0) -> float:
     """The mean over maps, layers and heads of the share of attention's mass on computed pairs, 0 to 1, of a run of one
     prompt. bundle: compiled for the model. model: a loaded heddle.Model, whose folder, device and dtype are taken.
     prompt_ids: token ids. options: of Model.generate, of which lengths and steps count.
-    Raises HeddleError where there is no heddle-run, or it fails."""
+    seconds: how long heddle-run may take. Raises HeddleError where there is no heddle-run, it fails or takes longer."""
     program = heddle_run()
     with tempfile.TemporaryDirectory(prefix="heddle-tune-") as folder:
         record, compiled = os.path.join(folder, "run.safetensors"), os.path.join(folder, "schedule.hdl")
@@ -39,10 +39,13 @@ def recall(bundle, model, prompt_ids, options) -> float:
             file.write(json.dumps({"prompt_ids": list(map(int, prompt_ids))}) + "\n")
         flags = [text for name, flag in FLAGS.items() if options.get(name) is not None
                  for text in (flag, str(options[name]))]
-        done = subprocess.run(
-            [program, "--model", str(model.folder), "--bundle", compiled, "--prompts-file", prompts, "--record", record,
-             "--record-cells", "8", f"--device={model.device}", f"--dtype={model.dtype}", "--quiet", *flags],
-            capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                [program, "--model", str(model.folder), "--bundle", compiled, "--prompts-file", prompts, "--record", record,
+                 "--record-cells", "8", f"--device={model.device}", f"--dtype={model.dtype}", "--quiet", *flags],
+                capture_output=True, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise HeddleError(f"rung 'recall': heddle-run did not end within {seconds:.0f} s, and was stopped") from None
         if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):  # Ctrl-C reaches both
             raise KeyboardInterrupt
         if done.returncode:

@@ -185,8 +185,13 @@ class Search:
         length."""
         bundle, found = compiler.compile(schedule, model=self.model), []
         for cell in self._plan(schedule, "full").cells:
-            found.append(recall(bundle, self.model, self.model.encode(cell.examples[0].prompt), cell.options))
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            left = {} if self.deadline is None else {"seconds": max(self.deadline - time.monotonic(), 0)}
+            try:
+                found.append(recall(bundle, self.model, self.model.encode(cell.examples[0].prompt), cell.options, **left))
+            except HeddleError:
+                if not left or time.monotonic() < self.deadline:
+                    raise
+            if left and time.monotonic() >= self.deadline:
                 raise OutOfTime
         return sum(found) / len(found)
 

@@ -188,7 +188,16 @@ class WrongTest(unittest.TestCase):
                 (heddle.HeddleError, "not a bundle", lambda: heddle.Bundle(b"abc")),
                 (TypeError, "expected bytes", lambda: heddle.Bundle("abc")),
                 (heddle.HeddleError, "before the first model", lambda: heddle.set_threads(1)),
+                (TypeError, "threads: expected", lambda: heddle.set_threads("4")),
+                (TypeError, "threads: expected", lambda: heddle.set_threads(10**20)),
+                (ValueError, "no path has a NUL", lambda: heddle.load(f"{LLADA}\0x")),
                 (TypeError, "head_dim", lambda: heddle.compile(SCHEDULE, head_dim="64")),
+                (ValueError, "head_dim: expected one", lambda: heddle.compile(SCHEDULE, head_dim=[])),
+                (TypeError, "model: expected a heddle.Model",
+                 lambda: heddle.compile(SCHEDULE, model=LLADA)),
+                (TypeError, "target: expected a str", lambda: heddle.compile(SCHEDULE, target=None)),
+                (TypeError, "parameters: expected a dict",
+                 lambda: heddle.compile(SCHEDULE, parameters=3)),
                 (heddle.HeddleError, "target|CPU", lambda: heddle.compile(SCHEDULE, target="z80"))):
             with self.subTest(text):
                 with self.assertRaisesRegex(error, text):

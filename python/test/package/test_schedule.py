@@ -49,6 +49,22 @@ class TextTest(unittest.TestCase):
 }
 """)
 
+    def test_values_show_what_they_say(self):
+        for value, text in (
+                (every(4).in_block(), "Cadence every(4) in block"),
+                (window(64) | sinks(4), "Pairs union window(64), sinks(4)"),
+                (columns(keep=0.2), "Pairs select columns(keep = 0.2, group = 32) by mean_probability"),
+                (blocks(keep=0.3, on=every(2)) | dense,
+                 "Pairs union (select blocks(keep = 0.3, size = 128) by mean_probability on every(2)), "
+                 "dense"),
+                ((block | committed(since=every(2))) & undecoded().fixed(first(3)),
+                 "Positions intersect (union block, committed(since = every(2))), "
+                 "(fix undecoded on first(3))"),
+                (salient(block - decoded, 0.9), "Exact salient(below = 0.9) in (except block, decoded)")):
+            self.assertEqual(repr(value), f"<heddle.{text}>")
+        with self.assertRaisesRegex(TypeError, "found <heddle.Cadence every\\(4\\)>"):
+            attend(every(4))
+
     def test_positions_without_others(self):
         rest = undecoded(first=6) - undecoded(first=5)
         made = schedule("mine", reuse("kv") + recompute(all_positions, on=every(4)) +

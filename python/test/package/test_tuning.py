@@ -19,7 +19,7 @@ import heddle
 from common import BIN, LLADA
 from heddle.evaluation import records
 from heddle.tuning import Space, front, tune
-from heddle.tuning.recall import hopeless
+from heddle.tuning.recall import hopeless, recall
 from heddle.tuning.search import Search, parse_floor
 
 SMALL = dict(examples=8, batch=8, gen_length=16, steps=4, block_length=8)
@@ -164,6 +164,16 @@ class SearchTest(unittest.TestCase):
                 small(self.out, trials=5, axes=("keep",), rungs=("recall", "full"))  # nor is a trial refused for it
         with self.assertRaisesRegex(heddle.HeddleError, "no seconds"):
             small(trials=1, cost="measured", rungs=("recall", "full"))
+
+    def test_recall_does_not_wait_for_ever(self):
+        with tempfile.TemporaryDirectory() as folder, heddle.load(LLADA) as model:
+            endless = Path(folder, "endless")
+            endless.write_text("#!/bin/sh\nexec sleep 600\n")
+            endless.chmod(0o755)
+            bundle = heddle.compile(heddle.preset("dense"), model=model)
+            with mock.patch("heddle.tuning.recall.heddle_run", return_value=str(endless)):
+                with self.assertRaisesRegex(heddle.HeddleError, "did not end within 1 s"):
+                    recall(bundle, model, [1, 2, 3], {}, seconds=0.6)
 
     def test_three_trials_speak_against_one(self):
         trial = lambda recall, state, accuracy, rungs=2: {

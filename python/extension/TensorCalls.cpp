@@ -145,6 +145,8 @@ public:
     made->native = nb::cast<Call *>(call);
     made->call = std::move(call);
     made->likeWorkspace = std::move(likeWorkspace);
+    if (View lists; look(likeLists, lists))
+      made->byteType = lists.facts[0];
     made->likeLists = std::move(likeLists);
     made->dtype = q.attr("dtype");
     std::tie(made->shape, made->strides) = outputLayout(views[0]);
@@ -176,7 +178,7 @@ public:
     if (lists.is_none() && call.listBytes(layer))
       lists = zerosLike(entry->likeLists, "memory_format"_a = contiguous);
     if (!lists.is_none())
-      memory.lists = addressOf(lists);
+      memory.lists = listsOf(*entry, lists, views[0], call.listBytes(layer));
     Calls::One counted;
     auto attempt = [&] {
       Result<bool> done = [&] {
@@ -200,6 +202,7 @@ private:
     nb::object call;
     Call *native = nullptr;
     nb::object likeWorkspace, likeLists;
+    int64_t byteType = 0;             ///< what View::facts have for uint8
     nb::object dtype, shape, strides; ///< of the output
   };
 
@@ -297,6 +300,20 @@ private:
     std::copy(shape.begin(), shape.end(), view.facts.begin() + 4);
     std::copy(strides.begin(), strides.end(), view.facts.begin() + 8);
     return true;
+  }
+
+  /// Lists that come back from the caller: kernels read as far as ours go.
+  void *listsOf(const Entry &entry, nb::handle lists, const View &query,
+                int64_t bytes) const {
+    View view;
+    if (!look(lists, view) || view.facts[0] != entry.byteType ||
+        view.facts[3] != 1 || view.facts[4] != bytes || view.facts[8] != 1 ||
+        view.deviceType() != query.deviceType() ||
+        view.device() != query.device())
+      throw Raised{"lists: expected those that select() of this plan makes of "
+                   "such tensors, " +
+                   std::to_string(bytes) + " bytes [uint8] on their device"};
+    return reinterpret_cast<void *>(view.data);
   }
 
   void *addressOf(nb::handle tensor) const {

@@ -62,8 +62,11 @@ class _Library:
         self.cupy = sys.modules.get("cupy") if module == "cupy" else None
         self.stream = 0
         self.waits = False
-        kind, self.device = q.__dlpack_device__()
-        if int(kind) == 2:
+        try:
+            kind, self.device = (int(number) for number in q.__dlpack_device__())
+        except (AttributeError, TypeError, ValueError):  # of what only stands for an array
+            raise TypeError(f"q: {type(q).__name__} says no device by __dlpack_device__") from None
+        if kind == 2:
             # 1: the legacy default stream, as the protocol writes it.
             self.stream = self.cupy.cuda.get_current_stream().ptr or 1 if self.cupy else 1
             self.waits = self.cupy is None
@@ -98,7 +101,7 @@ class _Library:
         """Arrays of a library whose streams are its own are ready when they are seen."""
         if self.waits:
             from . import _heddle
-            _heddle.synchronize(int(self.device), self.stream)
+            _heddle.synchronize(self.device, self.stream)
 
 
 def _check_array(array, name):
@@ -287,6 +290,9 @@ class Kernels:
         if lists is None and call.list_bytes(place[0]):
             lists = library.new((call.list_bytes(place[0]),), "uint8", zeros=True)
         size = call.workspace_bytes
+        if lists is not None and (lists.ndim != 1 or lists.shape[0] != call.list_bytes(place[0])):
+            raise HeddleError(f"lists: expected those that select() of this plan makes of such arrays, "
+                              f"{call.list_bytes(place[0])} bytes, found {list(lists.shape)}")
         made = [out, lists, library.new((size,), "uint8") if size else None]
         own = [array if array is None else library.view(array, "output") for array in made]
         call.run(part, *(view[0] for view in views), *(each[0][0] if each else 0 for each in own),
@@ -378,6 +384,9 @@ class Plan:
         if _compiling():
             return Selection(self.key, _ops().select(q, k, k, self.key), q.shape, k.shape)
         return Selection(self.key, _call("select", _SELECT, self, q, k, k), q.shape, k.shape, self)
+
+    def __reduce__(self):
+        return _again, (self.kernels.source, self.prompt, self.selects, self.key)
 
     def __repr__(self):
         return f"<heddle.Plan {self.key}>"
@@ -474,6 +483,11 @@ def _make_plan(pairs, scores, prompt):
         source = attend(pairs, scores=scores, **at_once)
         digest = hashlib.sha256(str(source).encode())
     key = f"{name}-{digest.hexdigest()[:16]}-{prompt}"
+    return _again(source, prompt, selects, key)
+
+
+def _again(source, prompt, selects, key):
+    """The plan of a key, which a copy or another process may ask for."""
     if key not in _plans:
         if len(_plans) >= 256:
             _plans.pop(next(iter(_plans)))
@@ -541,10 +555,10 @@ class Attention:
     def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,
                  blocks: int = 1):
         self.kernels = Kernels(schedule, layers)
-        for name, value, least in (("steps", steps, 1), ("layers", layers, 1),
-                                   ("prompt", prompt, 0), ("blocks", blocks, 1)):
-            if _kind(value, int, name, "a whole number") < least:
-                raise ValueError(f"{name}: {value} is less than {least}")
+        for name, value, least, most in (("steps", steps, 1, 2**20), ("layers", layers, 1, 2**16),
+                                         ("prompt", prompt, 0, 2**31), ("blocks", blocks, 1, 2**20)):
+            if not least <= _kind(value, int, name, "a whole number") <= most:
+                raise ValueError(f"{name}: expected {least} to {most:,}, found {value}")
         if steps % blocks:
             raise ValueError(f"blocks: {steps} steps are no multiple of {blocks}")
         self.schedule = self.kernels.source

@@ -211,6 +211,13 @@ class OperationsTest(unittest.TestCase):
             self.selection.attend(self.q[:1], self.k[:1], self.v[:1])
         with self.assertRaisesRegex(ValueError, "nothing to reuse"):
             self.near.select(self.q, self.k)
+        lists = self.selection.lists
+        for wrong in (lists[:-1], lists.float(), lists.view(1, -1), lists.expand(2, -1)[:, 0],
+                      torch.cat((lists, lists))[::2], lists.to("meta")):
+            with self.assertRaisesRegex(heddle.HeddleError, "lists: expected those that select"):
+                self.selection.lists = wrong
+                self.selection.attend(self.q, self.k, self.v)
+        self.selection.lists = lists
         with self.assertRaisesRegex(heddle.HeddleError, "multiple of 64 bytes"):
             lists = torch.zeros(len(self.selection.lists) + 1, dtype=torch.uint8)[1:]
             torch.ops.heddle.attend(self.q, self.k, self.v, lists, self.chosen.key)

@@ -176,6 +176,10 @@ class Patch:
     def __exit__(self, *_):
         self.remove()
 
+    def __reduce__(self):
+        raise TypeError("a patched model is neither copied nor pickled: both would count the steps of "
+                        "one run; remove() the patch before, and patch the copy")
+
     def __repr__(self):
         return (f"<heddle.Patch of {type(self.model).__name__}, {self.run.layers} layers, step "
                 f"{self.step} of {self.run.steps}>")

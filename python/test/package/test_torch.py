@@ -5,6 +5,7 @@ later (and Transformers), which ./check does not install:
 
   pip install torch transformers && python -m unittest discover -s python/test/package"""
 
+import copy
 import unittest
 
 import heddle
@@ -312,6 +313,10 @@ class PatchTest(unittest.TestCase):
             heddle.patch(torch.nn.Linear(3, 3), preset("dense"), steps=4)
         with self.assertRaisesRegex(ValueError, "gen_length that is a multiple"):
             heddle.patch(model, preset("dense"), steps=4, gen_length=30, block_length=8)
+        with heddle.patch(model, preset("dense"), steps=4):
+            with self.assertRaisesRegex(TypeError, "patch the copy"):
+                copy.deepcopy(model)
+        copy.deepcopy(model)
         with heddle.patch(model, preset("dyllm"), steps=4):
             with self.assertRaisesRegex(heddle.HeddleError, "needs a model"):
                 model(torch.zeros(1, 40, dtype=torch.long))

@@ -13,6 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Optional
 
+from . import files
 from .errors import HeddleError, ScheduleError, ScheduleWarning
 from .schedule import Schedule, Source, number_text
 
@@ -85,8 +86,9 @@ class Bundle:
     def read(cls, path) -> Bundle:
         """The bundle of the file `path`, which heddlec or save() wrote. It holds machine code:
         read only files that you would run a program from. Raises OSError where there is no such
-        file, HeddleError for one that is no bundle, is damaged, or of another version."""
-        return cls(Path(path).read_bytes(), os.fspath(path))
+        file, HeddleError for one that is no bundle, is damaged, or of another version, and for devices
+        and pipes."""
+        return cls(files.read(path), os.fspath(path))
 
     def save(self, path) -> None:
         """Writes the file `path`, whole or not at all; OSError says why it cannot be written."""

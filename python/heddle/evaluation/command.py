@@ -9,6 +9,7 @@ import signal
 import sys
 
 from ..errors import HeddleError
+from ..files import problem
 from .records import read
 from .report import OVER, below, label, markdown, plot
 from .runner import evaluate
@@ -226,6 +227,9 @@ def main(argv=None):
     except BrokenPipeError:  # the reader of the table has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:
+        print(f"heddle-eval: {problem(error)}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 import json
 import os
 
+from .. import files
 from ..errors import HeddleError
 
 
@@ -12,8 +13,7 @@ def read(path) -> list:
     """The records of a file; a last line without its end, which a kill left, is passed over.
     Raises HeddleError for any other line that is no JSON object."""
     try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")
+        lines = files.read(path).split(b"\n")
     except FileNotFoundError:
         raise HeddleError(f"{path}: there is no such file") from None
     records = []

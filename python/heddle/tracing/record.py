@@ -7,6 +7,7 @@ import math
 import os
 import struct
 
+from .. import files
 from ..errors import HeddleError
 
 FORMAT = "heddle-run record 1"
@@ -22,8 +23,7 @@ class Record:
     def __init__(self, path):
         self.path = os.fspath(path)
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = files.read(path)
         except OSError as error:
             raise HeddleError(f"{path}: {error.strerror}") from None
         try:

@@ -10,6 +10,7 @@ import sys
 
 from .. import model as models
 from ..errors import HeddleError
+from ..files import problem
 from ..evaluation.command import names, run_options
 from ..evaluation.records import Records, read
 from ..evaluation.tasks import find
@@ -216,6 +217,9 @@ def main(argv=None):
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of the table has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        print(f"heddle-tune: {problem(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

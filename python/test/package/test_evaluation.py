@@ -285,6 +285,8 @@ class CommandTest(unittest.TestCase):
                 (1, "no schedule 'nope'", "--model", LLADA, "--schedule=nope"),
                 (1, "parameter 'nope'", "--model", LLADA, "--set=nope=3"),
                 (1, "there is no such file", "table", "/nonexistent.jsonl"),
+                (1, "/dev/zero: expected a regular file", "table", "/dev/zero"),
+                (1, "/dev/null/x: Not a directory", "--model", LLADA, "--tasks=sort", "--out=/dev/null/x"),
                 (2, "invalid choice", "tables", "nope"),
                 (1, "/nonexistent", "--model", "/nonexistent", "--tasks=sort")):
             done = command(*arguments)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import heddle
+from heddle.tracing import Record
 from heddle import attend, columns, sinks, uniform, window
 from common import DREAM, LLADA, PROMPTS, heddle_run
 
@@ -192,6 +193,10 @@ class WrongTest(unittest.TestCase):
                 (heddle.HeddleError, "needs a GPU", lambda: heddle.load(LLADA, dtype="f16")),
                 (heddle.HeddleError, "not a bundle", lambda: heddle.Bundle(b"abc")),
                 (TypeError, "expected bytes", lambda: heddle.Bundle("abc")),
+                (heddle.HeddleError, "/dev/zero: expected a regular file",
+                 lambda: heddle.Bundle.read("/dev/zero")),
+                (heddle.HeddleError, "/dev/zero: expected a regular file",
+                 lambda: Record("/dev/zero")),
                 (heddle.HeddleError, "before the first model", lambda: heddle.set_threads(1)),
                 (TypeError, "threads: expected", lambda: heddle.set_threads("4")),
                 (TypeError, "threads: expected", lambda: heddle.set_threads(10**20)),

@@ -236,6 +236,7 @@ class SearchTest(unittest.TestCase):
                 (1, "expected 'measured'", *FLAGS, "--cost=slow"),
                 (1, "no search in it", "front", self.out),
                 (1, "and no search", *FLAGS, "--trials=1", "--out", self.out),
+                (1, "/dev/null/x: Not a directory", *FLAGS, "--out=/dev/null/x"),
                 (1, "there is no such file", "front", "/nonexistent.jsonl")):
             done = command(*arguments)
             self.assertEqual(done.returncode, code, done.stderr)

@@ -108,6 +108,8 @@ def _check_array(array, name):
     if not hasattr(array, "__dlpack__") or not hasattr(array, "shape"):
         raise TypeError(f"{name}: expected an array or tensor with __dlpack__, found "
                         f"{type(array).__name__}")
+    if type(array).__module__.startswith("numpy.ma"):
+        raise TypeError(f"{name}: a masked array, whose mask would not count; pass its data")
 
 
 def _check_gradient(array, name):

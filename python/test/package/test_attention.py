@@ -237,6 +237,7 @@ class AttentionTest(unittest.TestCase):
             shape, __dlpack__, __dlpack_device__ = (4, 1, 32), None, lambda self: (self, self)
         for error, text, call in (
                 (TypeError, "q: expected an array", lambda: attention(3, k, v)),
+                (TypeError, "k: a masked array", lambda: attention(q, np.ma.array(k), v)),
                 (TypeError, "k: expected an array", lambda: attention(q, [[1.0]], v)),
                 (ValueError, "none of f32", lambda: attention(q.astype(int), k, v)),
                 (ValueError, "none of f32", lambda: attention(q.astype(float), k, v)),

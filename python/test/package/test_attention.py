@@ -211,16 +211,12 @@ class AttentionTest(unittest.TestCase):
         q, k, v = tensors()
         for plan in (heddle.plan(columns(0.2) | sinks(4)),
                      heddle.plan(heddle.compile(attend(window(8)), head_dim=64))):
-            selection = plan.select(q, k) if plan.selects and "attention" in plan.key else None
             for other in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
                 self.assertIs(other, plan)
             heddle.kernels._plans.pop(plan.key)  # as in another process
             sent = pickle.loads(pickle.dumps(plan))
             self.assertIsNot(sent, plan)
             np.testing.assert_array_equal(sent(q, k, v), plan(q, k, v))
-            if selection:
-                again = pickle.loads(pickle.dumps(selection))
-                np.testing.assert_array_equal(again.attend(q, k, v), plan(q, k, v))
 
     def test_what_is_wrong_is_said(self):
         q, k, v = tensors()

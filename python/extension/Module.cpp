@@ -14,7 +14,7 @@
 
 #include "embed/Process.h"
 #include "embed/Runner.h"
-#include "tools/explain/Cost.h"
+#include "tools/explain/RequestOptions.h"
 #include "tools/heddle-run/Totals.h"
 
 #include <utility>
@@ -80,15 +80,7 @@ double operationsOf(const rt::ModelConfig &config,
                     const rt::StepRecord &record) {
   run::Totals totals;
   totals.add(record);
-  return explain::operationsOf({.layers = config.layers,
-                                .hidden = config.hidden,
-                                .heads = config.queryHeads,
-                                .kvHeads = config.kvHeads,
-                                .headDim = config.headDim,
-                                .ffnWidth = config.mlpHidden,
-                                .vocabulary = config.vocabSize,
-                                .shifted = config.shiftedLogits},
-                               totals.work());
+  return explain::operationsOf(explain::shapeOf(config), totals.work());
 }
 
 /// What step observers get: see heddle.Step.

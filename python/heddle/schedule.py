@@ -247,8 +247,11 @@ ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
 
 
 def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
-    """Any set of pairs that the Spec has, by its word and what it is stated with:
-    pairs("window", 64) is window(64). The compiler checks both."""
+    """Any set of pairs that the Spec has: pairs("window", 64, dilation=4) is window(64, dilation=4).
+
+    word: of the Spec's table, such as "window". numbers: what it is stated with before names, tokens or
+    shares of 0 to 1. named: numbers of tokens by their names. The compiler checks all of them. Raises
+    ValueError for what is no word."""
     _kind(word, str, "word", "a word of the Spec, such as 'window'")
     if not re.fullmatch(r"[a-z_]+", word):
         raise ValueError(f"word: {word!r} is no word of the Spec")

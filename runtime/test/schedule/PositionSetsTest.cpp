@@ -43,6 +43,36 @@ List at(const PositionSets &sets, int64_t set) {
 
 using Kind = Positions::Kind;
 
+/// Sets of a manifest over 12 positions, the first two the prompt, of which 3,
+/// 6 and 9 are decoded. Masked: 2 4 5 7 8 10 11. The sets 2, 3 and 4 take one,
+/// two and three of these near set 0, what is next.
+struct AroundNext {
+  explicit AroundNext(std::vector<Positions> positions)
+      : manifest(holding(std::move(positions))) {
+    sets.beginRun(states.shapes[0]);
+    for (int64_t position : {3, 6, 9})
+      states.commit(0, position, 1);
+  }
+  static bundle::Manifest holding(std::vector<Positions> positions) {
+    bundle::Manifest manifest;
+    manifest.positions = std::move(positions);
+    return manifest;
+  }
+  void check(List next, const List &one, const List &two, const List &three) {
+    states.next[0] = next;
+    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(2, 8, 0))));
+    EXPECT_EQ(at(sets, 2), one);
+    EXPECT_EQ(at(sets, 3), two);
+    EXPECT_EQ(at(sets, 4), three);
+    std::sort(next.begin(), next.end());
+    EXPECT_EQ(at(sets, 0), next);
+  }
+
+  bundle::Manifest manifest;
+  PositionSets sets{manifest};
+  test::States states{{{12, 2}}};
+};
+
 } // namespace
 
 TEST(PositionSets, WorkedExample) {
@@ -213,8 +243,7 @@ TEST(PositionSets, FollowTheBlock) {
 }
 
 TEST(PositionSets, NeighborsAreTakenLeftAndRightInTurn) {
-  bundle::Manifest manifest;
-  manifest.positions = {
+  AroundNext around({
       make(Kind::Next),
       make(Kind::Undecoded),
       make(Kind::Neighbors, 1, {0, 1}),
@@ -225,38 +254,23 @@ TEST(PositionSets, NeighborsAreTakenLeftAndRightInTurn) {
       make(Kind::Prompt),
       make(Kind::Neighbors, 1, {7, 1}), // they are not of the set themselves
       make(Kind::Neighbors, 1, {0, 7}),
-  };
-  PositionSets sets(manifest);
-  test::States states({{12, 2}});
-  sets.beginRun(states.shapes[0]);
-  for (int64_t position : {3, 6, 9})
-    states.commit(0, position, 1);
-  // Masked: 2 4 5 7 8 10 11.
-  auto check = [&](List next, List one, List two, List three) {
-    states.next[0] = next;
-    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(2, 8, 0))));
-    EXPECT_EQ(at(sets, 0), next);
-    EXPECT_EQ(at(sets, 2), one);
-    EXPECT_EQ(at(sets, 3), two);
-    EXPECT_EQ(at(sets, 4), three);
-  };
-  check({7}, {5}, {5, 8}, {4, 5, 8});
-  EXPECT_EQ(at(sets, 5), (List{2, 4, 5, 8, 10, 11}));
-  EXPECT_EQ(at(sets, 6), (List{2, 4, 5, 7, 8, 10, 11}));
-  EXPECT_EQ(at(sets, 8), (List{2}));
-  EXPECT_EQ(at(sets, 9), (List{1}));
-  check({2}, {4}, {4, 5}, {4, 5, 7});
-  check({11}, {10}, {8, 10}, {7, 8, 10});
-  check({5, 7}, {4, 5}, {4, 5, 7, 8}, {2, 4, 5, 7, 8});
-  check({}, {}, {}, {});
-  EXPECT_EQ(sets.bound(0, {100, 20}), 80);
-  EXPECT_EQ(sets.bound(3, {100, 20}), 80);
-  EXPECT_EQ(sets.bound(8, {100, 20}), 20);
+  });
+  around.check({7}, {5}, {5, 8}, {4, 5, 8});
+  EXPECT_EQ(at(around.sets, 5), (List{2, 4, 5, 8, 10, 11}));
+  EXPECT_EQ(at(around.sets, 6), (List{2, 4, 5, 7, 8, 10, 11}));
+  EXPECT_EQ(at(around.sets, 8), (List{2}));
+  EXPECT_EQ(at(around.sets, 9), (List{1}));
+  around.check({2}, {4}, {4, 5}, {4, 5, 7});
+  around.check({11}, {10}, {8, 10}, {7, 8, 10});
+  around.check({5, 7}, {4, 5}, {4, 5, 7, 8}, {2, 4, 5, 7, 8});
+  around.check({}, {}, {}, {});
+  EXPECT_EQ(around.sets.bound(0, {100, 20}), 80);
+  EXPECT_EQ(around.sets.bound(3, {100, 20}), 80);
+  EXPECT_EQ(around.sets.bound(8, {100, 20}), 20);
 }
 
 TEST(PositionSets, TheNearestAreTakenOnceInTurn) {
-  bundle::Manifest manifest;
-  manifest.positions = {
+  AroundNext around({
       make(Kind::Next),
       make(Kind::Undecoded),
       make(Kind::Nearest, 1, {0, 1}),
@@ -267,34 +281,19 @@ TEST(PositionSets, TheNearestAreTakenOnceInTurn) {
       make(Kind::Nearest, 1, {6, 1}), // they are not of the set themselves
       make(Kind::Union, 0, {0, 0}),
       make(Kind::Nearest, 2, {8, 1}), // from the left, whatever is drawn
-  };
-  PositionSets sets(manifest);
-  test::States states({{12, 2}});
-  sets.beginRun(states.shapes[0]);
-  for (int64_t position : {3, 6, 9})
-    states.commit(0, position, 1);
-  // Masked: 2 4 5 7 8 10 11.
-  auto check = [&](List next, List one, List two, List three) {
-    states.next[0] = next;
-    ASSERT_TRUE(sets.beginStep(states.at(0, bundle::plannedPlace(2, 8, 0))));
-    EXPECT_EQ(at(sets, 2), one);
-    EXPECT_EQ(at(sets, 3), two);
-    EXPECT_EQ(at(sets, 4), three);
-    std::sort(next.begin(), next.end());
-    EXPECT_EQ(at(sets, 0), next);
-  };
-  check({7}, {8}, {5, 8}, {4, 5, 8});
-  EXPECT_EQ(at(sets, 5), List{});
-  EXPECT_EQ(at(sets, 7), (List{2, 4}));
-  check({2}, {4}, {4, 5}, {4, 5, 7});
-  check({11}, {10}, {8, 10}, {7, 8, 10});
-  check({5, 7}, {4, 8}, {2, 4, 8, 10}, {2, 4, 8, 10, 11});
-  check({5, 8}, {4, 7}, {4, 7, 10, 11}, {2, 4, 7, 10, 11});
-  check({8, 5}, {4, 7}, {2, 4, 7, 10}, {2, 4, 7, 10, 11});
-  EXPECT_EQ(at(sets, 9), (List{4, 7, 10, 11}));
-  check({}, {}, {}, {});
-  EXPECT_EQ(sets.bound(3, {100, 20}), 80);
-  EXPECT_EQ(sets.bound(7, {100, 20}), 20);
+  });
+  around.check({7}, {8}, {5, 8}, {4, 5, 8});
+  EXPECT_EQ(at(around.sets, 5), List{});
+  EXPECT_EQ(at(around.sets, 7), (List{2, 4}));
+  around.check({2}, {4}, {4, 5}, {4, 5, 7});
+  around.check({11}, {10}, {8, 10}, {7, 8, 10});
+  around.check({5, 7}, {4, 8}, {2, 4, 8, 10}, {2, 4, 8, 10, 11});
+  around.check({5, 8}, {4, 7}, {4, 7, 10, 11}, {2, 4, 7, 10, 11});
+  around.check({8, 5}, {4, 7}, {2, 4, 7, 10}, {2, 4, 7, 10, 11});
+  EXPECT_EQ(at(around.sets, 9), (List{4, 7, 10, 11}));
+  around.check({}, {}, {}, {});
+  EXPECT_EQ(around.sets.bound(3, {100, 20}), 80);
+  EXPECT_EQ(around.sets.bound(7, {100, 20}), 20);
 }
 
 TEST(PositionSets, OnePositionFromEitherEnd) {

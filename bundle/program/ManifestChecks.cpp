@@ -459,6 +459,12 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
               "kernel and selection do not agree whether heads share lists");
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
+    // Its sets would be those of other keys.
+    if (selection.isolation == Selection::Isolation::Filtered &&
+        !scorer.terms.empty())
+      in.fail(here + ".scorings",
+              "scored among the response's keys alone, by kernel \"" +
+                  printable(scorer.name) + "\", which is not dense");
     if (auto problem = checkScorings(selection, phase.scorer(), scorer.scores,
                                      refresh.scorings))
       in.fail(here + ".scorings", "the refresh " + *problem);

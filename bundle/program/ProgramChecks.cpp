@@ -630,7 +630,7 @@ std::optional<std::string>
 heddle::bundle::checkScorings(const Selection &selection, int64_t scorer,
                               const Scores &scores,
                               const std::vector<Phase::Scoring> &scorings) {
-  // F3: their positions would be others.
+  // F4: their positions would be others.
   if (selection.isolation == Selection::Isolation::Filtered && !scores.empty())
     return "needs attention among the response's keys alone, which can't have "
            "scores";

@@ -202,6 +202,12 @@ TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
   EXPECT_PRED2(has,
                refused([](Manifest &, Scorings &all) { all[0].kernel = 9; }),
                "scorings[0].kernel: index 9 is out of range");
+  // Among the response's keys alone its lists or windows would be of others.
+  EXPECT_PRED2(has, refused([](Manifest &other, Scorings &) {
+                 other.kernels[0].terms = {{Term::Kind::Sinks, 4, -1}};
+               }),
+               "refreshes[1].scorings: scored among the response's keys alone, "
+               "by kernel \"dense_lse\", which is not dense");
 }
 
 TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {

@@ -240,7 +240,7 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
           (variant.cluster > 1
                ? "clusters of " + std::to_string(variant.cluster) + ", "
                : "") +
-          (variant.persistent ? "a grid that stays, " : "") + "scratch " +
+          (variant.persistent ? "persistent, " : "") + "scratch " +
           bytesText(variant.scratchBytes);
   if (variant.scratchBytesPerKey)
     text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";

@@ -24,18 +24,6 @@ static std::string nameOf(const SetNumber &number, const Term &term) {
   return ("the " + Twine(number.name) + " of " + setName(term)).str();
 }
 
-static LogicalResult checkNumber(EmitError emitError, const SetNumber &number,
-                                 const Term &term) {
-  const int64_t value = term.*number.number;
-  if (value < number.least)
-    return emitError() << nameOf(number, term) << " must be at least "
-                       << number.least << ", found " << value;
-  if (value > number.most)
-    return emitError() << nameOf(number, term) << " must be at most "
-                       << number.most << ", found " << value;
-  return success();
-}
-
 LogicalResult mlir::heddle::checkTerm(EmitError emitError, const Term &term,
                                       StringRef word) {
   if (setName(term) != word)
@@ -46,7 +34,9 @@ LogicalResult mlir::heddle::checkTerm(EmitError emitError, const Term &term,
                   term.*number.number != Term().*number.number))
       return emitError() << nameOf(number, term)
                          << " is a number or a fraction of at most 1";
-    if (!share && failed(checkNumber(emitError, number, term)))
+    if (!share &&
+        failed(checkCount(emitError, nameOf(number, term), term.*number.number,
+                          number.least, number.most)))
       return failure();
   }
   return success();
@@ -78,11 +68,10 @@ static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
       term.share = {share.getNum(), share.getDen()};
     return success();
   }
-  NumberPlace place(parser);
-  if (place.parseInteger(term.*number.number))
-    return failure();
-  return check ? checkNumber([&] { return place.error(); }, number, term)
-               : success();
+  if (check)
+    return parseCount(parser, nameOf(number, term), term.*number.number,
+                      number.least, number.most);
+  return NumberPlace(parser).parseInteger(term.*number.number);
 }
 
 /// `(256)`, `(0.1)`, `(64, dilation = 2)`: one that has no name is first.

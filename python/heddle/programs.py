@@ -11,6 +11,9 @@ from typing import Callable
 from .compiler import dtype_name
 from .errors import HeddleError
 
+#: What is said after Ctrl-C where --out has what was done.
+RESUMES = "interrupted; the same command goes on from what --out has"
+
 
 def run(name: str, does: Callable, interrupted: str = "interrupted") -> int:
     """The exit status of the program `name`: what does() returns, None for 0; 1 with a line on standard error where a

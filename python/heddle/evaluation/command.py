@@ -32,8 +32,6 @@ exit status: 0 done, 1 an error that the message names or fewer right answers th
 asks for, 2 wrong options, 130 Ctrl-C
 """
 
-INTERRUPTED = "interrupted; the same command goes on from what --out has"
-
 
 class Progress:
     """Lines or, with tqdm on a terminal, a bar of the examples, on standard error."""
@@ -213,7 +211,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"table": _table, "plot": _plot, "tables": _tables}
     does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _tasks(argv))
-    return programs.run("heddle-eval", does, INTERRUPTED)
+    return programs.run("heddle-eval", does, programs.RESUMES)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Callable
 
+from .. import files
 from ..errors import HeddleError
 from . import long_tasks, short_tasks
 
@@ -48,22 +49,21 @@ def _file_task(path):
     without putting back."""
     examples, answers = [], {}
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                try:
-                    made = json.loads(line)
-                    examples.append(short_tasks.Example(path, made["prompt"], made["answer"]))
-                    if not (made["prompt"] + made["answer"]).encode() or not made["prompt"]:
-                        raise ValueError
-                except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                    raise HeddleError(f"{path}:{number}: expected an object with the texts \"prompt\", not empty, and "
-                                      f"\"answer\", found {line.strip()[:60]!r}") from None
-                before, answer = answers.setdefault(made["prompt"], (number, made["answer"]))
-                if answer != made["answer"]:
-                    raise HeddleError(f"{path}:{number}: line {before} has another answer to the same prompt; "
-                                      "leave one of them")
+        for number, line in enumerate(files.read(path).decode("utf-8-sig").split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                made = json.loads(line)
+                examples.append(short_tasks.Example(path, made["prompt"], made["answer"]))
+                if not (made["prompt"] + made["answer"]).encode() or not made["prompt"]:
+                    raise ValueError
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                raise HeddleError(f"{path}:{number}: expected an object with the texts \"prompt\", not empty, and "
+                                  f"\"answer\", found {line.strip()[:60]!r}") from None
+            before, answer = answers.setdefault(made["prompt"], (number, made["answer"]))
+            if answer != made["answer"]:
+                raise HeddleError(f"{path}:{number}: line {before} has another answer to the same prompt; "
+                                  "leave one of them")
     except (OSError, UnicodeDecodeError) as error:
         raise HeddleError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not examples:

@@ -12,8 +12,7 @@ import sys
 
 from .. import programs
 from ..errors import HeddleError
-from ..evaluation.command import INTERRUPTED
-from ..evaluation.sweep import parse_setting
+from ..evaluation.sweep import parse_settings
 
 EXAMPLES = """
 examples:
@@ -107,10 +106,9 @@ def _ray(args):
 def _schedule(args):
     from ..compiler import Bundle
     settings = {}
-    for text in args.settings:
-        name, values = parse_setting(text)
+    for name, values in parse_settings(args.settings).items():
         if len(values) > 1:
-            raise HeddleError(f"--set {text}: expected one value; heddle-eval sweeps them")
+            raise HeddleError(f"--set {name}: expected one value, found {len(values)}; heddle-eval sweeps them")
         settings[name] = values[0]
     if args.bundle is None:
         return args.schedule, settings
@@ -178,7 +176,7 @@ def _serve(args):
 
 def main(argv=None):
     args = _parser().parse_args(argv)
-    does, interrupted = {"generate": (_generate, INTERRUPTED), "serve": (_serve, "ended")}[args.command]
+    does, interrupted = {"generate": (_generate, programs.RESUMES), "serve": (_serve, "ended")}[args.command]
     return programs.run("heddle-ray", lambda: does(args), interrupted)
 
 

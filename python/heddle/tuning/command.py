@@ -8,7 +8,7 @@ import sys
 
 from .. import files, model as models, programs
 from ..errors import HeddleError
-from ..evaluation.command import INTERRUPTED, names, run_options
+from ..evaluation.command import names, run_options
 from ..evaluation.records import Records, read
 from ..evaluation.tasks import find
 from . import report
@@ -205,7 +205,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"front": _front, "plot": _plot}
     does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _run(argv))
-    return programs.run("heddle-tune", does, INTERRUPTED)
+    return programs.run("heddle-tune", does, programs.RESUMES)
 
 
 if __name__ == "__main__":

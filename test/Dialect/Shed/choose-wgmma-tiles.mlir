@@ -27,15 +27,15 @@
 // SHARES-SAME: key_shares = 8, least_keys = 4096>
 // THREE: error: the table of tilings: key_shares is 1, 2, 4 or 8, not 3
 
-// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/lasting.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LASTING
+// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/five.json 2>&1 | FileCheck %s --check-prefix=FIVE
-// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/lasting_shared.json 2>&1 | FileCheck %s --check-prefix=LASTING_SHARED
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent_shared.json 2>&1 | FileCheck %s --check-prefix=PERSISTENT_SHARED
 
 // Blocks that go on to further tiles of rows, whose queries have a ring.
-// LASTING: shed.kernel @dense
-// LASTING-SAME: tma = true, cluster = 2, query_stages = 2>
+// PERSISTENT: shed.kernel @dense
+// PERSISTENT-SAME: tma = true, cluster = 2, query_stages = 2>
 // FIVE: error: the table of tilings: query_stages is from 0 to 4, and 0 with key_shares, not 5
-// LASTING_SHARED: error: {{.*}}lasting_shared.json: wgmma[1]: 'query_stages' is 0 with 'shared', not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them
+// PERSISTENT_SHARED: error: {{.*}}persistent_shared.json: wgmma[1]: 'query_stages' is 0 with 'shared', not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them
 
 // Tensor maps and clusters of two, where the table says so.
 // MAPS: shed.kernel @dense
@@ -121,13 +121,13 @@
 //--- maps.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "copies": "tma", "cluster": 2}]}
-//--- lasting.json
+//--- persistent.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "copies": "tma", "cluster": 2, "query_stages": 2}]}
 //--- five.json
 {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "query_stages": 5}]}
-//--- lasting_shared.json
+//--- persistent_shared.json
 {"wgmma": [{"element": "bf16", "over": "list", "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2, "parts": 2,
             "producer_registers": 32, "consumer_registers": 160, "query_stages": 2},
            {"element": "bf16", "over": "list", "shared": true, "head_dim": 128, "consumers": 3, "keys": 128, "stages": 2,

@@ -328,7 +328,8 @@ TEST_F(WarpKernels, MistakesAreFound) {
                  shared =
                      compile("bf16", 128, tiling + ", tma = true, cluster = 2"),
                  divided = compile("bf16", 128, tiling + ", key_shares = 8"),
-                 lasting = compile("bf16", 128, tiling + ", query_stages = 1");
+                 persistent =
+                     compile("bf16", 128, tiling + ", query_stages = 1");
   Problem problem{300, 128, 1, 1, 0.088f};
   problem.blocks = 1;
   // Replaces a text from the last `after` on.
@@ -374,9 +375,9 @@ TEST_F(WarpKernels, MistakesAreFound) {
                          "// ", "ld.shared::cluster"),
                "an access to a block that has ended");
   // Of the queries' ring, whose stage is released last.
-  EXPECT_EQ(mistakeOf(lasting, "wgmma.fence", "wgmma.fence"), "");
+  EXPECT_EQ(mistakeOf(persistent, "wgmma.fence", "wgmma.fence"), "");
   EXPECT_PRED2(has,
-               mistakeOf(lasting, "@p mbarrier.arrive.shared::cta.b64 _, [",
+               mistakeOf(persistent, "@p mbarrier.arrive.shared::cta.b64 _, [",
                          "// ", "@p mbarrier.arrive.shared::cta.b64 _, ["),
                "no warp can go on");
   // The waits for all stages come last.

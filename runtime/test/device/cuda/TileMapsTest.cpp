@@ -71,10 +71,10 @@ TEST_F(TileMapsTest, TellOfKeysAndValues) {
   args.query = reinterpret_cast<void *>(uintptr_t(0x20000));
   args.queryStride = 1536;
   args.rows = 55;
-  bundle::KernelVariant lasting = variant();
-  lasting.persistent = true;
-  lasting.queryRows = 192;
-  maps = encodeTileMaps(device(), lasting, args);
+  bundle::KernelVariant persistent = variant();
+  persistent.persistent = true;
+  persistent.queryRows = 192;
+  maps = encodeTileMaps(device(), persistent, args);
   ASSERT_OK(maps);
   const FakeTensorMap query = read(maps->query);
   EXPECT_EQ(query.address, 0x20000u);

@@ -42,7 +42,7 @@ namespace {
 
 /// Bytes that one launch takes along: all of a sequence's arguments, or what
 /// parameters have room for, 4 KB in all. Short ones make a shorter call.
-constexpr int64_t chunkBytes[] = {640, 3840};
+constexpr int64_t chunkBytes[] = {768, 3840};
 constexpr const char *putNames[] = {"put_one", "put"};
 
 /// put(to, data, words): words of 8 bytes to the device's memory.
@@ -99,20 +99,25 @@ struct Gpu {
 /// its current device.
 class ContextGuard {
 public:
-  explicit ContextGuard(const Driver &driver) : driver(driver) {
-    if (auto get = driver.entryPoints().ctxGetCurrent.function)
-      (void)get(&before);
-  }
+  explicit ContextGuard(const Driver &driver)
+      : entries(driver.entryPoints()), before(current()) {}
   ~ContextGuard() {
-    if (before)
-      (void)driver.entryPoints().ctxSetCurrent.function(before);
+    if (before && before != current())
+      (void)entries.ctxSetCurrent.function(before);
   }
   ContextGuard(const ContextGuard &) = delete;
   ContextGuard &operator=(const ContextGuard &) = delete;
 
 private:
-  const Driver &driver;
-  api::CUcontext before = nullptr;
+  api::CUcontext current() const {
+    api::CUcontext context = nullptr;
+    if (auto get = entries.ctxGetCurrent.function)
+      (void)get(&context);
+    return context;
+  }
+
+  const api::EntryPoints &entries;
+  const api::CUcontext before;
 };
 
 std::string &driverFile() {
@@ -266,10 +271,9 @@ private:
     if (!place)
       return place.takeError();
     base = (*place)->address;
-    if ((*place)->content == arguments)
+    if (!(*place)->content.empty())
       return Status::success();
-    (*place)->content.clear(); // until they are on their way
-    std::vector<std::byte> content = arguments;
+    std::vector<std::byte> content = arguments; // put() adds to them
     if (Status status = put(); !status)
       return status;
     (*place)->content = std::move(content);

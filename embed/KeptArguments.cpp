@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
+#include <iterator>
 
 namespace heddle::embed {
 
@@ -39,6 +41,12 @@ private:
 
 } // namespace
 
+/// By memcmp(), as == goes byte by byte.
+bool KeptArguments::Place::has(const std::vector<std::byte> &arguments) const {
+  return content.size() == arguments.size() &&
+         std::memcmp(content.data(), arguments.data(), content.size()) == 0;
+}
+
 KeptArguments::~KeptArguments() {
   RelaxedCapture relaxed(context.api());
   for (auto &[stream, memory] : streams)
@@ -56,7 +64,8 @@ KeptArguments::streamNumber(api::CUstream stream) const {
           api::CUDA_SUCCESS ||
       capturing != 0 ||
       entries.streamGetId.function(stream, &number) != api::CUDA_SUCCESS ||
-      (streams.size() >= mostStreams && !streams.count(number)))
+      ((std::ssize(streams) + 1) * int64_t(places) * bytes > mostTotal &&
+       !streams.count(number)))
     return std::nullopt;
   return number;
 }
@@ -74,13 +83,15 @@ KeptArguments::find(uint64_t stream, const std::vector<std::byte> &arguments) {
     for (size_t i = 0; i < places; ++i)
       memory.all[i].address = memory.block + i * static_cast<size_t>(bytes);
   }
-  Place *found = std::find_if(
-      memory.all.begin(), memory.all.end(),
-      [&](const Place &place) { return place.content == arguments; });
-  if (found == memory.all.end())
+  Place *found =
+      std::find_if(memory.all.begin(), memory.all.end(),
+                   [&](const Place &place) { return place.has(arguments); });
+  if (found == memory.all.end()) {
     found = std::min_element(
         memory.all.begin(), memory.all.end(),
         [](const Place &a, const Place &b) { return a.lastUse < b.lastUse; });
+    found->content.clear();
+  }
   found->lastUse = ++uses;
   return found;
 }

@@ -41,25 +41,27 @@ public:
 
   /// The number by which the driver tells a stream from all others that ever
   /// were; none where nothing can be kept: a CUDA graph records the stream, the
-  /// driver gives no such numbers (before 12.0), arguments are long, or calls
-  /// came in many streams.
+  /// driver gives no such numbers (before 12.0), arguments are long, or streams
+  /// before it have all the memory: it stays with them, as none says when its
+  /// last work is done.
   std::optional<uint64_t> streamNumber(rt::cuda::api::CUstream stream) const;
 
   /// A place in the device's memory.
   struct Place {
     rt::cuda::api::CUdeviceptr address = 0;
     std::vector<std::byte> content; ///< what the last call there put
+    bool has(const std::vector<std::byte> &arguments) const;
     uint64_t lastUse = 0;
   };
 
-  /// Where these arguments are, or, with another content, may be put.
+  /// Where these arguments are, or, if it has no content, may be put.
   Result<Place *> find(uint64_t stream,
                        const std::vector<std::byte> &arguments);
 
 private:
-  static constexpr size_t places = 16; ///< of a stream
-  static constexpr size_t mostStreams = 32;
-  static constexpr int64_t mostBytes = 65536; ///< of a place
+  static constexpr size_t places = 16;           ///< of a stream
+  static constexpr int64_t mostBytes = 65536;    ///< of a place
+  static constexpr int64_t mostTotal = 32 << 20; ///< of all streams
 
   /// Of a stream.
   struct Memory {

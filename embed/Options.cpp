@@ -122,8 +122,10 @@ Result<OptionProblem> setOption(run::RunOptions &options,
 
 std::string withoutDashes(const std::string &text) {
   std::string result;
+  bool inCommand = false; // `heddlec --target=host`
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text.compare(i, 2, "--") != 0 || i + 2 >= text.size() ||
+    inCommand ^= text[i] == '`';
+    if (inCommand || text.compare(i, 2, "--") != 0 || i + 2 >= text.size() ||
         !std::islower(static_cast<unsigned char>(text[i + 2])) ||
         (i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])))) {
       result += text[i];

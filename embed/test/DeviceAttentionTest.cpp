@@ -289,6 +289,79 @@ TEST_F(DeviceAttention, PutsNoArgumentsThatAreThereAlready) {
   EXPECT_EQ(fakeDriver().blocks, blocks);
 }
 
+TEST_F(DeviceAttention, LeavesTheThreadTheContextThatItHad) {
+  start(gpuManifest(), 1, 40);
+  Tensors tensors(shape, 1);
+  auto &calls = fakeDriver().calls;
+  ASSERT_OK(call->run({}, Part::All, tensors.memory));
+  const int before = calls["cuCtxSetCurrent"];
+  ASSERT_OK(call->run({}, Part::All, tensors.memory));
+  EXPECT_EQ(calls["cuCtxSetCurrent"], before) << "it was the thread's already";
+
+  const heddle::rt::cuda::api::EntryPoints &api = device().api();
+  char other = 0; // no call of the fake looks into a context
+  auto *const theirs =
+      reinterpret_cast<heddle::rt::cuda::api::CUcontext>(&other);
+  heddle::rt::cuda::api::CUcontext now = nullptr;
+  ASSERT_EQ(api.ctxGetCurrent.function(&now), 0);
+  auto *const ours = now;
+  ASSERT_EQ(api.ctxSetCurrent.function(theirs), 0);
+  EXPECT_OK(call->run({}, Part::All, tensors.memory));
+  EXPECT_EQ(calls["cuCtxSetCurrent"], before + 3);
+  ASSERT_EQ(api.ctxGetCurrent.function(&now), 0);
+  EXPECT_EQ(now, theirs);
+  ASSERT_EQ(api.ctxSetCurrent.function(ours), 0);
+}
+
+TEST_F(DeviceAttention, KeepsArgumentsOfManyStreams) {
+  start(gpuManifest(), 1, 40);
+  Tensors tensors(shape, 1);
+  const heddle::rt::cuda::api::EntryPoints &api = device().api();
+  auto inNewStream = [&]() -> Result<bool> {
+    heddle::rt::cuda::api::CUstream stream = nullptr;
+    if (Status made = device().call(api.streamCreate, &stream, 1u); !made)
+      return made.takeError();
+    tensors.memory.stream = reinterpret_cast<uintptr_t>(stream);
+    Result<bool> done = call->tryRun({}, Part::All, tensors.memory);
+    EXPECT_OK(synchronizeDevice(0, tensors.memory.stream));
+    EXPECT_OK(device().call(api.streamDestroy, stream));
+    return done;
+  };
+  // All that PyTorch has of a device: 32 of each of 4 priorities.
+  for (int i = 0; i < 129; ++i) {
+    auto done = inNewStream();
+    ASSERT_OK(done);
+    ASSERT_TRUE(*done) << i;
+  }
+  // A program that makes streams without end comes to a point from which on new
+  // ones take a workspace, as graphs do; older ones need none still.
+  tensors.memory.stream = 0;
+  ASSERT_OK(call->run({}, Part::All, tensors.memory));
+  const int64_t allocated = fakeDriver().blocks;
+  int streams = 0;
+  for (bool kept = true; kept; ++streams) {
+    auto done = inNewStream();
+    ASSERT_OK(done);
+    kept = *done;
+    ASSERT_LT(streams, 10000);
+  }
+  EXPECT_EQ(fakeDriver().blocks, allocated + streams - 1);
+  Memory workspace(call->workspaceBytes());
+  tensors.memory.workspace = workspace.at();
+  const std::vector<float> expected = [&] {
+    tensors.memory.stream = 0;
+    EXPECT_OK(call->run({}, Part::All, tensors.memory));
+    return tensors.take();
+  }();
+  auto done = inNewStream();
+  ASSERT_OK(done);
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(tensors.take(), expected);
+  tensors.memory.workspace = nullptr;
+  tensors.memory.stream = 0;
+  EXPECT_OK(call->run({}, Part::All, tensors.memory));
+}
+
 TEST_F(DeviceAttention, TakesAWorkspaceWhereAGraphRecordsOrKernelsWrite) {
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});

@@ -35,18 +35,26 @@ public:
   class One {
   public:
     One() {
-      std::lock_guard<std::mutex> lock(all().mutex);
-      if (all().ending)
-        throw Raised{"the interpreter is ending"};
       ++all().count;
+      if (!all().ending)
+        return;
+      done();
+      throw Raised{"the interpreter is ending"};
     }
-    ~One() {
-      std::lock_guard<std::mutex> lock(all().mutex);
-      --all().count;
-      all().changed.notify_all();
-    }
+    ~One() { done(); }
     One(const One &) = delete;
     One &operator=(const One &) = delete;
+
+  private:
+    /// Whoever waits has said so before looking at the count, so that one of
+    /// both sees the other.
+    static void done() {
+      --all().count;
+      if (!all().ending)
+        return;
+      std::lock_guard<std::mutex> lock(all().mutex);
+      all().changed.notify_all();
+    }
   };
 
   /// Whether calls are to end soon.
@@ -55,8 +63,8 @@ public:
   /// Has all calls end after their step, and waits for them.
   static void end() {
     nanobind::gil_scoped_release released;
-    std::unique_lock<std::mutex> lock(all().mutex);
     all().ending = true;
+    std::unique_lock<std::mutex> lock(all().mutex);
     all().changed.wait(lock, [] { return all().count == 0; });
   }
 
@@ -68,7 +76,7 @@ private:
 
   std::mutex mutex;
   std::condition_variable changed;
-  int64_t count = 0;
+  std::atomic<int64_t> count = 0;
   std::atomic<bool> ending = false;
 };
 

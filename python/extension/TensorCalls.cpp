@@ -20,6 +20,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -78,12 +79,20 @@ public:
   /// `exchange`: the capsule of torch.Tensor's table, or None.
   TensorCalls(nb::module_ torch, nb::object exchange)
       : torch(torch), tensorType(torch.attr("Tensor")),
+        isNegated(tensorType.attr("is_neg")),
         emptyLike(torch.attr("empty_like")),
         zerosLike(torch.attr("zeros_like")),
         contiguous(torch.attr("contiguous_format")),
         hasGradients(torch.attr("is_grad_enabled")),
-        watchers(nb::getattr(torch.attr("_C"), "_len_torch_dispatch_stack",
-                             nb::none())) {
+        modes(nb::getattr(torch.attr("_C"), "_len_torch_dispatch_stack",
+                          nb::none())),
+        isTraced(torch.attr("_C").attr("_is_tracing")),
+        forward(torch.attr("autograd").attr("forward_ad")) {
+    const nb::object compiled =
+        nb::getattr(nb::getattr(torch.attr("_C"), "_dynamo", nb::none()),
+                    "guards", nb::none());
+    makeOnHost = nb::getattr(compiled, "_empty_strided_cpu", nb::none());
+    makeOnCuda = nb::getattr(compiled, "_empty_strided_cuda", nb::none());
     if (exchange.is_none())
       return;
     table = static_cast<const ExchangeTable *>(
@@ -96,15 +105,20 @@ public:
 
   /// The output or the lists of a call that is like an earlier one and of which
   /// nobody but us has to know: on plain tensors, without gradients and
-  /// negations to come, watched by no dispatch mode. None for others.
+  /// negations to come, watched by no dispatch mode and no trace. None for
+  /// others.
   nb::object call(int part, nb::handle q, nb::handle k, nb::handle v,
                   nb::object lists, int64_t prompt) {
     const bool plain =
         q.type().is(tensorType) && k.type().is(tensorType) &&
         v.type().is(tensorType) &&
-        (watchers.is_none() || nb::cast<int>(watchers()) == 0) &&
-        !(isNegated(q) || isNegated(k) || isNegated(v)) &&
-        (!nb::cast<bool>(hasGradients()) ||
+        (modes.is_none() || nb::cast<int>(modes()) == 0) &&
+        !isTrue(isTraced()) &&
+        nb::cast<int>(forward.attr("_current_level")) < 0 &&
+        // What lies in memory may not be negated yet (torch._neg_view).
+        !(isTrue(isNegated(q)) || isTrue(isNegated(k)) ||
+          isTrue(isNegated(v))) &&
+        (!isTrue(hasGradients()) ||
          !(needsGradient(q) || needsGradient(k) || needsGradient(v)));
     return plain ? run(part, q, k, v, std::move(lists), prompt, 0, 1, 1, 0)
                  : nb::none();
@@ -131,8 +145,11 @@ public:
     made->native = nb::cast<Call *>(call);
     made->call = std::move(call);
     made->likeWorkspace = std::move(likeWorkspace);
+    if (View lists; look(likeLists, lists))
+      made->byteType = lists.facts[0];
     made->likeLists = std::move(likeLists);
-    made->contiguousQuery = nb::cast<bool>(q.attr("is_contiguous")());
+    made->dtype = q.attr("dtype");
+    std::tie(made->shape, made->strides) = outputLayout(views[0]);
     entries[key] = std::move(made);
   }
 
@@ -156,13 +173,12 @@ public:
     memory.stream = streamOf(views[0]);
     nb::object output, workspace;
     if (!selects) {
-      output = entry->contiguousQuery ? emptyLike(q) : emptyOf(q);
-      memory.output = addressOf(output);
+      output = outputOf(*entry, q, views[0], memory.output);
     }
     if (lists.is_none() && call.listBytes(layer))
       lists = zerosLike(entry->likeLists, "memory_format"_a = contiguous);
     if (!lists.is_none())
-      memory.lists = addressOf(lists);
+      memory.lists = listsOf(*entry, lists, views[0], call.listBytes(layer));
     Calls::One counted;
     auto attempt = [&] {
       Result<bool> done = [&] {
@@ -186,25 +202,56 @@ private:
     nb::object call;
     Call *native = nullptr;
     nb::object likeWorkspace, likeLists;
-    bool contiguousQuery = false;
+    int64_t byteType = 0;             ///< what View::facts have for uint8
+    nb::object dtype, shape, strides; ///< of the output
   };
 
-  /// Whether what lies in memory is not yet negated (torch._neg_view).
-  static bool isNegated(nb::handle tensor) {
-    return nb::cast<bool>(tensor.attr("is_neg")());
+  static bool isTrue(const nb::object &object) {
+    return object.ptr() == Py_True;
   }
 
   static bool needsGradient(nb::handle tensor) {
-    return nb::cast<bool>(tensor.attr("requires_grad"));
+    return isTrue(tensor.attr("requires_grad"));
+  }
+
+  /// The shape of the query, and the strides of a contiguous tensor of it.
+  static std::pair<nb::tuple, nb::tuple> outputLayout(const View &query) {
+    const auto *first = query.facts.data() + 4;
+    const std::vector<int64_t> shape(first, first + query.facts[3]);
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t i = shape.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * shape[i];
+    return {nb::tuple(nb::cast(shape)), nb::tuple(nb::cast(strides))};
+  }
+
+  /// Memory for the output, contiguous. What PyTorch's own compiled programs
+  /// make tensors with takes half as long as empty_like(): it passes no
+  /// dispatcher. It makes them on the current device.
+  nb::object outputOf(const Entry &entry, nb::handle q, const View &like,
+                      void *&address) const {
+    const nb::object &make = like.deviceType() == cpu ? makeOnHost : makeOnCuda;
+    View view;
+    if (q.type().is(tensorType) && !make.is_none()) {
+      nb::object made = make(entry.shape, entry.strides, entry.dtype);
+      if (look(made, view) && view.device() == like.device()) {
+        address = reinterpret_cast<void *>(view.data);
+        return made;
+      }
+    }
+    nb::object made = emptyOf(q);
+    address = addressOf(made);
+    return made;
   }
 
   nb::object emptyOf(nb::handle like) const {
     return emptyLike(like, "memory_format"_a = contiguous);
   }
 
-  /// False for what no call is made of.
+  /// False for what no call is made of: no memory that this process can read,
+  /// as of tensors that wrap others, or another device.
   bool look(nb::handle tensor, View &view) const {
-    return table ? lookByTable(tensor, view) : lookByMethods(tensor, view);
+    return (table ? lookByTable(tensor, view) : lookByMethods(tensor, view)) &&
+           view.data;
   }
 
   bool lookByTable(nb::handle tensor, View &view) const {
@@ -229,6 +276,14 @@ private:
   }
 
   static bool lookByMethods(nb::handle tensor, View &view) {
+    try {
+      return askMethods(tensor, view);
+    } catch (const nb::python_error &) {
+      return false; // of what has no address or no shape
+    }
+  }
+
+  static bool askMethods(nb::handle tensor, View &view) {
     nb::object device = tensor.attr("device");
     const auto type = nb::cast<std::string>(device.attr("type"));
     const auto shape =
@@ -245,6 +300,20 @@ private:
     std::copy(shape.begin(), shape.end(), view.facts.begin() + 4);
     std::copy(strides.begin(), strides.end(), view.facts.begin() + 8);
     return true;
+  }
+
+  /// Lists that come back from the caller: kernels read as far as ours go.
+  void *listsOf(const Entry &entry, nb::handle lists, const View &query,
+                int64_t bytes) const {
+    View view;
+    if (!look(lists, view) || view.facts[0] != entry.byteType ||
+        view.facts[3] != 1 || view.facts[4] != bytes || view.facts[8] != 1 ||
+        view.deviceType() != query.deviceType() ||
+        view.device() != query.device())
+      throw Raised{"lists: expected those that select() of this plan makes of "
+                   "such tensors, " +
+                   std::to_string(bytes) + " bytes [uint8] on their device"};
+    return reinterpret_cast<void *>(view.data);
   }
 
   void *addressOf(nb::handle tensor) const {
@@ -285,8 +354,9 @@ private:
     return found == entries.end() ? nullptr : found->second;
   }
 
-  nb::object torch, tensorType, emptyLike, zerosLike, contiguous, hasGradients,
-      watchers;
+  nb::object torch, tensorType, isNegated, emptyLike, zerosLike, contiguous,
+      hasGradients, modes, isTraced, forward;
+  nb::object makeOnHost, makeOnCuda; ///< (shape, strides, dtype); or None
   const ExchangeTable *table = nullptr;
   std::unordered_map<Key, std::shared_ptr<const Entry>, KeyHash> entries;
 };
@@ -299,8 +369,8 @@ void bindTensorCalls(nb::module_ &m) {
       .def("find", &TensorCalls::find, "q"_a, "k"_a, "v"_a, "prompt"_a)
       .def("add", &TensorCalls::add, "q"_a, "k"_a, "v"_a, "prompt"_a, "call"_a,
            "like_workspace"_a.none(), "like_lists"_a.none())
-      .def("call", &TensorCalls::call, "part"_a, "q"_a, "k"_a, "v"_a,
-           "lists"_a.none(), "prompt"_a)
+      .def("call", &TensorCalls::call, "part"_a, "q"_a.none(), "k"_a.none(),
+           "v"_a.none(), "lists"_a.none(), "prompt"_a)
       .def("run", &TensorCalls::run, "part"_a, "q"_a, "k"_a, "v"_a,
            "lists"_a.none(), "prompt"_a, "layer"_a, "step"_a, "steps"_a,
            "block_steps"_a);

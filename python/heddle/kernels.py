@@ -62,8 +62,11 @@ class _Library:
         self.cupy = sys.modules.get("cupy") if module == "cupy" else None
         self.stream = 0
         self.waits = False
-        kind, self.device = q.__dlpack_device__()
-        if int(kind) == 2:
+        try:
+            kind, self.device = (int(number) for number in q.__dlpack_device__())
+        except (AttributeError, TypeError, ValueError):  # of what only stands for an array
+            raise TypeError(f"q: {type(q).__name__} says no device by __dlpack_device__") from None
+        if kind == 2:
             # 1: the legacy default stream, as the protocol writes it.
             self.stream = self.cupy.cuda.get_current_stream().ptr or 1 if self.cupy else 1
             self.waits = self.cupy is None
@@ -98,19 +101,53 @@ class _Library:
         """Arrays of a library whose streams are its own are ready when they are seen."""
         if self.waits:
             from . import _heddle
-            _heddle.synchronize(int(self.device), self.stream)
+            _heddle.synchronize(self.device, self.stream)
 
 
 def _check_array(array, name):
     if not hasattr(array, "__dlpack__") or not hasattr(array, "shape"):
         raise TypeError(f"{name}: expected an array or tensor with __dlpack__, found "
                         f"{type(array).__name__}")
+    if type(array).__module__.startswith("numpy.ma"):
+        raise TypeError(f"{name}: a masked array, whose mask would not count; pass its data")
 
 
 def _check_gradient(array, name):
-    if array.requires_grad and _torch().is_grad_enabled():
+    torch = _torch()
+    if array.requires_grad and torch.is_grad_enabled():
         raise ValueError(f"{name}: requires a gradient, and there is none of this attention; "
                          "call it under torch.no_grad(), or on detach()ed tensors")
+    forward = torch.autograd.forward_ad
+    if forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None:
+        raise ValueError(f"{name}: has a forward gradient, and there is none of this attention; "
+                         "call it on the primal tensor")
+
+
+def _stands_for_another(tensor):
+    """Whether PyTorch wrapped it, for a transform (torch.func) or to make functions pure."""
+    torch = _torch()
+    functorch = getattr(torch._C, "_functorch", None)
+    is_wrapped = getattr(functorch, "is_functorch_wrapped_tensor", None)
+    return bool(is_wrapped and is_wrapped(tensor)) or torch._is_functional_tensor(tensor)
+
+
+def _check_memory(tensor, name):
+    """HeddleError for what lies in no memory that kernels could read."""
+    if _stands_for_another(tensor):
+        what = "a tensor of a torch.func transform (vmap, grad), which this does not know; call " \
+            "it outside"
+    elif tensor.is_nested:
+        what = "a nested tensor; pad it, or call this for each of its own"
+    elif tensor.layout is not _torch().strided:
+        what = f"of the layout {tensor.layout}; make it dense: to_dense()"
+    else:
+        try:
+            if tensor.data_ptr() or not tensor.numel():
+                return
+        except RuntimeError:  # PyTorch's, for tensors that only say what others would be
+            pass
+        what = f"a {type(tensor).__name__} without memory"
+    raise HeddleError(f"{name} is {what}")
 
 
 def _layout(name, shape, strides):
@@ -190,6 +227,9 @@ class Kernels:
         torch = _torch()
         if self.tensors is None:
             from . import _heddle
+            if hasattr(torch, "compiler"):
+                global _compiling
+                _compiling = torch.compiler.is_compiling  # as above, in half the time
             self.tensors = _heddle.TensorCalls(
                 torch, getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
         call = self.tensors.find(q, k, v, prompt)
@@ -200,6 +240,7 @@ class Kernels:
             if tensor.device.type not in ("cpu", "cuda"):
                 raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
                                   "and on CUDA GPUs")
+            _check_memory(tensor, name)
             devices.append(tensor.device.index if tensor.device.type == "cuda" else -1)
         if devices[0] >= 0 and torch.cuda.is_current_stream_capturing():
             raise HeddleError("the kernels are not loaded yet, which cannot be recorded: call "
@@ -251,6 +292,9 @@ class Kernels:
         if lists is None and call.list_bytes(place[0]):
             lists = library.new((call.list_bytes(place[0]),), "uint8", zeros=True)
         size = call.workspace_bytes
+        if lists is not None and (lists.ndim != 1 or lists.shape[0] != call.list_bytes(place[0])):
+            raise HeddleError(f"lists: expected those that select() of this plan makes of such arrays, "
+                              f"{call.list_bytes(place[0])} bytes, found {list(lists.shape)}")
         made = [out, lists, library.new((size,), "uint8") if size else None]
         own = [array if array is None else library.view(array, "output") for array in made]
         call.run(part, *(view[0] for view in views), *(each[0][0] if each else 0 for each in own),
@@ -278,35 +322,34 @@ _KNOWN = weakref.WeakValueDictionary()
 
 def _compiling():
     """Whether torch.compile is looking at this call."""
-    torch = sys.modules.get("torch")
+    torch = _torch()
     return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
 
 
 def _call(name, part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
-    tensors = known.kernels.tensors
-    if tensors is not None:
-        made = tensors.call(part, q, k, v, lists, known.prompt)
-        if made is not None:
-            return made
     torch = _torch()
     if torch is None or not isinstance(q, torch.Tensor):
         return known.kernels.run(part, q, k, v, lists, known.prompt)
-    plain = type(q) is type(k) is type(v) is torch.Tensor
-    if not plain:
-        for which, tensor in (("k", k), ("v", v)):
-            if not isinstance(tensor, torch.Tensor):
-                raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
-                                f"{type(tensor).__name__}")
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        for which, tensor in (("q", q), ("k", k), ("v", v)):
-            _check_gradient(tensor, which)
-    watched = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    if plain and not (watched and watched()) or _ops() is None:
+    for which, tensor in (("k", k), ("v", v)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
+                            f"{type(tensor).__name__}")
+    for which, tensor in (("q", q), ("k", k), ("v", v)):
+        _check_gradient(tensor, which)
+    if _ops() is None or not _is_watched(torch, (q, k, v)):
         return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
     op = getattr(_ops(), name)
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
+
+
+def _is_watched(torch, tensors):
+    """Whether somebody has to know what is done with tensors: their classes, a dispatch
+    mode, a trace, a transform."""
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    return any(type(tensor) is not torch.Tensor or _stands_for_another(tensor)
+               for tensor in tensors) or bool(modes and modes()) or torch.jit.is_tracing()
 
 
 class Plan:
@@ -327,6 +370,11 @@ class Plan:
         for devices, dtypes and strides that do not."""
         if _compiling():
             return _ops().attention(q, k, v, self.key)
+        tensors = self.kernels.tensors  # asked here, since a call of _call() takes time too
+        if tensors is not None:
+            made = tensors.call(_ALL, q, k, v, None, self.prompt)
+            if made is not None:
+                return made
         return _call("attention", _ALL, self, q, k, v)
 
     def select(self, q, k) -> Selection:
@@ -338,6 +386,9 @@ class Plan:
         if _compiling():
             return Selection(self.key, _ops().select(q, k, k, self.key), q.shape, k.shape)
         return Selection(self.key, _call("select", _SELECT, self, q, k, k), q.shape, k.shape, self)
+
+    def __reduce__(self):
+        return _again, (self.kernels.source, self.prompt, self.selects, self.key)
 
     def __repr__(self):
         return f"<heddle.Plan {self.key}>"
@@ -361,7 +412,13 @@ class Selection:
                              f"{list(self.k_shape)}; found {list(q.shape)} and {list(k.shape)}")
         if _compiling():
             return _ops().attend(q, k, v, self.lists, self.key)
-        return _call("attend", _ATTEND, self._plan or _known(self.key), q, k, v, self.lists)
+        plan = self._plan or _known(self.key)
+        tensors = plan.kernels.tensors
+        if tensors is not None:
+            made = tensors.call(_ATTEND, q, k, v, self.lists, plan.prompt)
+            if made is not None:
+                return made
+        return _call("attend", _ATTEND, plan, q, k, v, self.lists)
 
     def __repr__(self):
         return f"<heddle.Selection of {self.key}, {self.lists.shape[0]:,} bytes>"
@@ -428,6 +485,11 @@ def _make_plan(pairs, scores, prompt):
         source = attend(pairs, scores=scores, **at_once)
         digest = hashlib.sha256(str(source).encode())
     key = f"{name}-{digest.hexdigest()[:16]}-{prompt}"
+    return _again(source, prompt, selects, key)
+
+
+def _again(source, prompt, selects, key):
+    """The plan of a key, which a copy or another process may ask for."""
     if key not in _plans:
         if len(_plans) >= 256:
             _plans.pop(next(iter(_plans)))
@@ -460,7 +522,7 @@ def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[in
     """
     if _compiling():
         return _ops().attention(q, k, v, _plan_key(pairs, scores, prompt, False))
-    return _call("attention", _ALL, plan(pairs, scores=scores, prompt=prompt), q, k, v)
+    return plan(pairs, scores=scores, prompt=prompt)(q, k, v)
 
 
 def select(q, k, pairs, *, scores=None, prompt: Optional[int] = None) -> Selection:
@@ -495,10 +557,10 @@ class Attention:
     def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,
                  blocks: int = 1):
         self.kernels = Kernels(schedule, layers)
-        for name, value, least in (("steps", steps, 1), ("layers", layers, 1),
-                                   ("prompt", prompt, 0), ("blocks", blocks, 1)):
-            if _kind(value, int, name, "a whole number") < least:
-                raise ValueError(f"{name}: {value} is less than {least}")
+        for name, value, least, most in (("steps", steps, 1, 2**20), ("layers", layers, 1, 2**16),
+                                         ("prompt", prompt, 0, 2**31), ("blocks", blocks, 1, 2**20)):
+            if not least <= _kind(value, int, name, "a whole number") <= most:
+                raise ValueError(f"{name}: expected {least} to {most:,}, found {value}")
         if steps % blocks:
             raise ValueError(f"blocks: {steps} steps are no multiple of {blocks}")
         self.schedule = self.kernels.source

@@ -49,6 +49,27 @@ class Generation:
     seconds: float  #: of its steps
 
 
+def _token_ids(value, what):
+    """Token ids as a list of ints; a str as it is. `what`: the name in errors."""
+    import numpy as np
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{what}: not Unicode at character {error.start}: half of a "
+                             "surrogate pair") from None
+        return value
+    if isinstance(value, (bytes, dict, set)) or not hasattr(value, "__len__"):
+        raise TypeError(f"{what}: expected a str or token ids, found {value!r}")
+    ids = np.asarray(value)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise TypeError(f"{what}: expected token ids, whole numbers [tokens], found "
+                        f"{ids.dtype} {list(ids.shape)}")
+    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
+        raise ValueError(f"{what}: token ids are from 0 to 2**31 - 1")
+    return ids.tolist()
+
+
 def _prompts(prompts):
     """One prompt or several, as a list of str and of lists of ints."""
     import numpy as np
@@ -58,22 +79,7 @@ def _prompts(prompts):
             all(isinstance(i, (int, np.integer)) for i in value)
 
     def one(value, index):
-        if isinstance(value, str):
-            try:
-                value.encode()
-            except UnicodeEncodeError as error:
-                raise ValueError(f"prompt {index}: not Unicode at character {error.start}: half "
-                                 "of a surrogate pair") from None
-            return value
-        if isinstance(value, (bytes, dict)) or not hasattr(value, "__len__"):
-            raise TypeError(f"prompt {index}: expected a str or token ids, found {value!r}")
-        ids = np.asarray(value)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise TypeError(f"prompt {index}: expected token ids, whole numbers [tokens], found "
-                            f"{ids.dtype} {list(ids.shape)}")
-        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
-            raise ValueError(f"prompt {index}: token ids are from 0 to 2**31 - 1")
-        return ids.tolist()
+        return _token_ids(value, f"prompt {index}")
 
     if isinstance(prompts, str):
         return [one(prompts, 0)]
@@ -143,6 +149,7 @@ class Model:
                             f"{bundle!r}")
         if on_step is not None and not callable(on_step):
             raise TypeError(f"on_step: {on_step!r} cannot be called")
+        import numpy as np
         ids = _prompts(prompts)
         given = {name: value for name, value in options.items() if value is not None}
         bar = None
@@ -154,7 +161,8 @@ class Model:
             step = Step(**fields)
             if bar is not None:
                 bar.show(step)
-            return on_step(step) if on_step is not None else None
+            answer = on_step(step) if on_step is not None else None
+            return bool(answer) if isinstance(answer, np.bool_) else answer
         watched = bar is not None or on_step is not None
         try:
             made = self._native.generate(bundle._native, ids, given, observer if watched else None)
@@ -197,13 +205,17 @@ class Model:
     def encode(self, text: str) -> np.ndarray:
         """The token ids of a text, int32 [tokens]. Special tokens in it are read as such. Raises HeddleError where the
         model's folder has no tokenizer."""
-        return self._native.encode(text)
+        if not isinstance(text, str):
+            raise TypeError(f"text: expected a str, found {text!r}")
+        return self._native.encode(_token_ids(text, "text"))
 
     def decode(self, ids, skip_special: bool = True) -> str:
         """The text of token ids [tokens], each from 0 to the vocabulary's size less 1 (config["vocabulary"]).
         skip_special: leave out end-of-text, mask and the like. Raises TypeError for what are no ids, HeddleError where
         the model's folder has no tokenizer."""
-        return self._native.decode(_prompts([ids])[0], skip_special)
+        if isinstance(ids, str):
+            raise TypeError(f"ids: expected token ids, found {ids!r}")
+        return self._native.decode(_token_ids(ids, "ids"), bool(skip_special))
 
     def chat_text(self, messages) -> str:
         """A conversation in the model's chat template, up to the header of the answer:

@@ -17,17 +17,28 @@ from . import kernels
 OPS = None
 
 
+def _refuse_gradients(q, k, v):
+    """PyTorch would take them for zero, as no kernel of these operations makes any. An
+    operation does not see forward ones."""
+    if torch.is_grad_enabled():
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            kernels._check_gradient(tensor, name)
+
+
 def _attention(q, k, v, plan):
+    _refuse_gradients(q, k, v)
     plan = kernels._known(plan)
     return plan.kernels.run_torch(kernels._ALL, q, k, v, None, plan.prompt)
 
 
 def _select(q, k, v, plan):
+    _refuse_gradients(q, k, v)
     plan = kernels._known(plan)
     return plan.kernels.run_torch(kernels._SELECT, q, k, v, None, plan.prompt)
 
 
 def _attend(q, k, v, lists, plan):
+    _refuse_gradients(q, k, v)
     plan = kernels._known(plan)
     return plan.kernels.run_torch(kernels._ATTEND, q, k, v, lists, plan.prompt)
 
@@ -38,12 +49,14 @@ def _step(q, k, v, run, layer):
 
 def _like(q, k, v, *rest):
     """What the kernels refuse is refused when a program is traced, too."""
+    _refuse_gradients(q, k, v)
     if all(isinstance(n, int) for x in (q, k, v) for n in x.shape):
         kernels._check_shapes([x.shape for x in (q, k, v)])
     return q.new_empty(q.shape)
 
 
 def _lists(q, k, v, plan):
+    _refuse_gradients(q, k, v)
     # How long they are is the kernels' business, and known when they run.
     return q.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.uint8)
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention as a function, against its definition in float64."""
 
+import copy
+import pickle
 import threading
 import unittest
 
@@ -205,6 +207,17 @@ class AttentionTest(unittest.TestCase):
         with torch.no_grad():
             self.assertFalse(attention(*there).requires_grad)
 
+    def test_plans_are_copied_and_sent(self):
+        q, k, v = tensors()
+        for plan in (heddle.plan(columns(0.2) | sinks(4)),
+                     heddle.plan(heddle.compile(attend(window(8)), head_dim=64))):
+            for other in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+                self.assertIs(other, plan)
+            heddle.kernels._plans.pop(plan.key)  # as in another process
+            sent = pickle.loads(pickle.dumps(plan))
+            self.assertIsNot(sent, plan)
+            np.testing.assert_array_equal(sent(q, k, v), plan(q, k, v))
+
     def test_what_is_wrong_is_said(self):
         q, k, v = tensors()
         run = Attention(attend(window(8)))
@@ -213,8 +226,14 @@ class AttentionTest(unittest.TestCase):
         read_only.flags.writeable = False
         np.testing.assert_array_equal(attention(q, k, v, window(8)),
                                       attention(read_only, k, v, window(8)))
+        shortened = heddle.select(q, k, columns(0.2))
+        shortened.lists = shortened.lists[:64]
+
+        class Proxy:
+            shape, __dlpack__, __dlpack_device__ = (4, 1, 32), None, lambda self: (self, self)
         for error, text, call in (
                 (TypeError, "q: expected an array", lambda: attention(3, k, v)),
+                (TypeError, "k: a masked array", lambda: attention(q, np.ma.array(k), v)),
                 (TypeError, "k: expected an array", lambda: attention(q, [[1.0]], v)),
                 (ValueError, "none of f32", lambda: attention(q.astype(int), k, v)),
                 (ValueError, "none of f32", lambda: attention(q.astype(float), k, v)),
@@ -232,7 +251,13 @@ class AttentionTest(unittest.TestCase):
                 (ValueError, "with on=", lambda: attention(q, k, v, columns(0.2, on=every(2)))),
                 (ValueError, "prompt", lambda: attention(q, k, v, window(4), prompt=151)),
                 (ValueError, "the run is of", lambda: run(q[:9], k[:9], v[:9])),
-                (ValueError, "steps: 0", lambda: Attention(attend(), steps=0)),
+                (ValueError, "steps: expected 1 to 1,048,576, found 0",
+                 lambda: Attention(attend(), steps=0)),
+                (ValueError, "layers: expected 1 to 65,536",
+                 lambda: Attention(attend(), layers=10**9)),
+                (TypeError, "q: Proxy says no device", lambda: attention(Proxy(), k, v)),
+                (heddle.HeddleError, "lists: expected those .*, found \\[64\\]",
+                 lambda: shortened.attend(q, k, v)),
                 (heddle.HeddleError, "needs a model",
                  lambda: Attention(heddle.preset("dyllm"))(q, k, v))):
             with self.subTest(text):

@@ -115,8 +115,9 @@ class RunTest(unittest.TestCase):
             list(llada.stream("", bundle))
 
     def test_a_callback_ends_a_run(self):
-        made = llada.generate(PROMPTS[0], bundle, on_step=lambda step: step.step < 3, **SHORT)
-        self.assertEqual((made.steps, made.complete), (3, False))
+        for kind in (bool, np.bool_):
+            made = llada.generate(PROMPTS[0], bundle, on_step=lambda step: kind(step.step < 3), **SHORT)
+            self.assertEqual((made.steps, made.complete), (3, False))
 
         def fails(step):
             raise KeyError("mine")
@@ -181,6 +182,10 @@ class WrongTest(unittest.TestCase):
                  lambda: llada.generate("a", bundle, alg="entropy")),
                 (heddle.HeddleError, "token id 99999", lambda: llada.generate([99999], bundle)),
                 (heddle.HeddleError, "is no token", lambda: llada.decode([99999])),
+                (TypeError, "ids: expected token ids, found 'a'", lambda: llada.decode("a")),
+                (ValueError, "ids: token ids are from 0", lambda: llada.decode([-1])),
+                (TypeError, "text: expected a str, found 3", lambda: llada.encode(3)),
+                (ValueError, "text: not Unicode at character 1", lambda: llada.encode("a\ud800")),
                 (heddle.HeddleError, "config.json", lambda: heddle.load("/nowhere")),
                 (heddle.HeddleError, "folder is empty", lambda: heddle.load("")),
                 (heddle.HeddleError, "no device 'tpu'", lambda: heddle.load(LLADA, device="tpu")),

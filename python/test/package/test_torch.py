@@ -132,9 +132,75 @@ class OperationsTest(unittest.TestCase):
             self.assertTrue(torch.equal(self.near(*own), self.near(q, k, v)))
             required = q.clone().requires_grad_()
             self.assertTrue(torch.equal(self.near(required, k, v), self.near(q, k, v)))
-        # No crash; what a transform cannot see through it says.
-        with self.assertRaises(Exception):
-            torch.vmap(lambda q, k, v: self.near(q, k, v))(q, k, v)
+
+    def test_what_stands_for_other_tensors(self):
+        """Transforms and traces see the operation; what has no memory is refused."""
+        q, k, v = self.q, self.k, self.v
+        expected, lists = self.near(q, k, v), self.selection.lists
+
+        def near(q, k, v):
+            return self.near(q, k, v)
+        for function in (near, lambda *t: attention(*t, window(20))):
+            for outcome in (torch.vmap(function)(q, k, v), torch.func.functionalize(function)(q, k, v),
+                            torch.vmap(lambda row: function(row, k[0], v[0]))(q[:1])):
+                self.assertTrue(torch.equal(outcome, expected[:len(outcome)]))
+        batches = torch.vmap(lambda q, k: self.chosen.select(q, k).lists)(q, k)
+        self.assertEqual(batches.numel(), lists.numel())
+        wrapped = near(*(torch._to_functional_tensor(t) for t in (q, k, v)))
+        self.assertTrue(torch.equal(torch._from_functional_tensor(wrapped), expected))
+        traced = torch.jit.trace(near, (q, k, v))
+        self.assertTrue(torch.equal(traced(k=k, q=q * 2, v=v), near(q * 2, k, v)))
+
+        class Own(torch.Tensor):
+            pass
+        self.assertIsInstance(near(q.as_subclass(Own), k, v), Own)
+        with torch.inference_mode():
+            self.assertTrue(near(*tensors()).is_inference())
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode() as mode:
+            fake = [mode.from_tensor(t) for t in (q, k, v)]
+            self.assertEqual(near(*fake).shape, q.shape)
+        with self.assertRaisesRegex(heddle.HeddleError, "q is a FakeTensor without memory"):
+            Attention(preset("dense"))(*fake)
+        with self.assertRaisesRegex(heddle.HeddleError, "q is a tensor of a torch.func transform"):
+            torch.vmap(Attention(preset("dense")))(q, k, v)
+        emptied = q.clone()
+        emptied.untyped_storage().resize_(0)
+        for odd, message in ((emptied, "q is a Tensor without memory"),
+                             (q.to_sparse(), "q is of the layout torch.sparse_coo"),
+                             (q.to_mkldnn(), "q is of the layout torch._mkldnn"),
+                             (torch.nested.nested_tensor(list(q)), "q is a nested tensor")):
+            for mine in (self.near, attention):
+                with self.assertRaisesRegex(heddle.HeddleError, message):
+                    mine(odd, k, v)
+        for odd in (None, 3, [1.0]):
+            with self.assertRaisesRegex(TypeError, "q: expected an array or tensor"):
+                self.near(odd, k, v)
+            with self.assertRaisesRegex(TypeError, "v: expected a torch.Tensor, as q is"):
+                self.near(q, k, odd)
+
+    def test_gradients_are_refused_everywhere(self):
+        q, k, v = self.q, self.k, self.v
+        required = v.clone().requires_grad_()
+        operations = torch.ops.heddle
+        for call in (lambda: self.near(q, k, required),
+                     lambda: operations.attention(q, k, required, self.near.key),
+                     lambda: operations.select(required, k, k, self.chosen.key),
+                     lambda: self.selection.attend(q, k, required),
+                     lambda: operations.attend(q, k, required, self.selection.lists,
+                                               self.chosen.key),
+                     lambda: torch.func.grad(lambda v: self.near(q, k, v).sum())(v)):
+            with self.assertRaisesRegex(ValueError, "requires a gradient"):
+                call()
+        with self.assertRaisesRegex(Exception, "requires a gradient"):
+            torch.compile(lambda v: self.near(q, k, v), backend="aot_eager")(required)
+        with self.assertRaisesRegex(ValueError, "has a forward gradient"):
+            torch.func.jvp(lambda v: self.near(q, k, v), (v,), (v,))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(v, v)
+            with self.assertRaisesRegex(ValueError, "has a forward gradient"):
+                self.near(q, k, dual)
+            self.assertTrue(torch.equal(self.near(q, k, v), operations.attention(q, k, v, self.near.key)))
 
     def test_meta_tensors_are_refused(self):
         with self.assertRaisesRegex(heddle.HeddleError, "q is on meta"):
@@ -145,6 +211,13 @@ class OperationsTest(unittest.TestCase):
             self.selection.attend(self.q[:1], self.k[:1], self.v[:1])
         with self.assertRaisesRegex(ValueError, "nothing to reuse"):
             self.near.select(self.q, self.k)
+        lists = self.selection.lists
+        for wrong in (lists[:-1], lists.float(), lists.view(1, -1), lists.expand(2, -1)[:, 0],
+                      torch.cat((lists, lists))[::2], lists.to("meta")):
+            with self.assertRaisesRegex(heddle.HeddleError, "lists: expected those that select"):
+                self.selection.lists = wrong
+                self.selection.attend(self.q, self.k, self.v)
+        self.selection.lists = lists
         with self.assertRaisesRegex(heddle.HeddleError, "multiple of 64 bytes"):
             lists = torch.zeros(len(self.selection.lists) + 1, dtype=torch.uint8)[1:]
             torch.ops.heddle.attend(self.q, self.k, self.v, lists, self.chosen.key)

@@ -153,6 +153,11 @@ Context::~Context() {
 Status Context::enter() const {
   if (isBroken)
     return Error(fault);
+  // It mostly is already, and to ask takes a fraction of the time.
+  CUcontext current = nullptr;
+  auto get = api().ctxGetCurrent.function;
+  if (get && get(&current) == CUDA_SUCCESS && current == primary)
+    return Status::success();
   return check(api().ctxSetCurrent.function(primary), api().ctxSetCurrent.name);
 }
 

@@ -138,6 +138,11 @@ HEDDLE_FAKE_ENTRY CUresult cuCtxSetCurrent(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+HEDDLE_FAKE_ENTRY CUresult cuCtxGetCurrent(CUcontext *context) {
+  *context = current;
+  return enter("cuCtxGetCurrent", false);
+}
+
 HEDDLE_FAKE_ENTRY CUresult cuCtxSynchronize() {
   if (CUresult code = enter("cuCtxSynchronize"))
     return code;

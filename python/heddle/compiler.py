@@ -85,8 +85,8 @@ class Bundle:
     @classmethod
     def read(cls, path) -> Bundle:
         """The bundle of the file `path`, which heddlec or save() wrote. It holds machine code:
-        read only files that you would run a program from. Raises OSError where there is no such
-        file, HeddleError for one that is no bundle, is damaged, or of another version, and for devices
+        read only files that you would run a program from. Raises OSError for a file
+        that cannot be read, HeddleError for one that is no bundle, is damaged, or of another version, and for devices
         and pipes."""
         return cls(files.read(path), os.fspath(path))
 

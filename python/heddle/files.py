@@ -4,19 +4,29 @@
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from .errors import HeddleError
+
+
+@contextmanager
+def named(path):
+    """An OSError within is of `path`: that of a read or a write names no file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def read(path) -> bytes:
     """The bytes of a regular file: a device or a pipe might have no end. HeddleError for
     these, OSError as open() raises it."""
-    kind = os.stat(path).st_mode
-    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-        raise HeddleError(f"{os.fspath(path)}: expected a regular file, found a device or pipe")
-    with open(path, "rb") as file:
-        return file.read()
+    with named(path):
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise HeddleError(f"{os.fspath(path)}: expected a regular file, found a device or pipe")
+        with open(path, "rb") as file:
+            return file.read()
 
 
 def write(path, data: bytes) -> None:
@@ -25,7 +35,7 @@ def write(path, data: bytes) -> None:
     real = os.path.realpath(path)
     folder, name = os.path.split(real)
     part = os.path.join(folder, f".{name}.{os.getpid()}")
-    try:
+    with named(path):
         if os.path.exists(real) and not os.path.isfile(real):
             with open(real, "wb") as file:
                 file.write(data)
@@ -37,8 +47,6 @@ def write(path, data: bytes) -> None:
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def check_writable(path) -> None:

@@ -12,57 +12,49 @@ from ..errors import HeddleError
 from .statistics import ABOUT, WORK
 
 NUMBER, ANY = (int, float), object
-#: What a line of a kind has at least. Lines of other kinds are passed over.
-FIELDS = {
-    "batch": {"cell": str, "results": list, "steps": NUMBER, **dict.fromkeys(WORK, NUMBER),
-              **{**dict.fromkeys(ABOUT, str), "settings": dict, "options": dict, "length": ANY, "seed": ANY}},
-    "result": {"id": str, "answer": str, "right": bool},
-    "search": {"settings": dict, "date": str, "machine": str},
-    "search's settings": {"model": str, "dtype": str, "tasks": list, "floor": ANY, "cost": str, "cost_model": ANY,
-                             "examples": int, "length": ANY, "seed": int},
-    "trial": {"number": int, "state": str, "why": str, "about": str, "params": dict, "key": str, "schedule": str,
-              "rungs": list, "seconds": NUMBER},
-    "trial that ran": dict.fromkeys(("cost", "accuracy", "low", "high"), NUMBER),
-}
+#: What a batch's line has at least, and each of its results.
+BATCH = {"cell": str, "results": list, "steps": NUMBER, **dict.fromkeys(WORK, NUMBER),
+         **{**dict.fromkeys(ABOUT, str), "settings": dict, "options": dict, "length": ANY, "seed": ANY}}
+RESULT = {"id": str, "answer": str, "right": bool}
 
 
-def _check(record, kind):
-    """ValueError for what a record of a kind lacks."""
+def check(record, what, fields):
+    """ValueError for what a record lacks of {name: types}. what: it is, in errors."""
     if not isinstance(record, dict):
-        raise ValueError(f"a {kind} is no object")
-    for name, types in FIELDS[kind].items():
+        raise ValueError(f"a {what} is no object")
+    for name, types in fields.items():
         if name not in record or not isinstance(record[name], types):
-            raise ValueError(f"a {kind} with {name!r} {record[name]!r:.40}" if name in record else f"a {kind} without {name!r}")
+            raise ValueError(f"a {what} with {name!r} {record[name]!r:.40}" if name in record else f"a {what} without {name!r}")
 
 
-def _parse(line) -> dict:
+def _check_batch(record):
+    check(record, "batch", BATCH)
+    for one in record["results"]:
+        check(one, "result", RESULT)
+
+
+#: What raises ValueError for a record of a kind that lacks something. Other kinds are passed over.
+CHECKS = {"batch": _check_batch}
+
+
+def _parse(line, checks) -> dict:
     """The record of a line; ValueError for a line that is none."""
     record = json.loads(line)
     if not isinstance(record, dict):
         raise ValueError("no object")
     kind = record.get("kind")
-    if kind in ("batch", "search", "trial"):
-        _check(record, kind)
-    for one in record["results"] if kind == "batch" else ():
-        _check(one, "result")
-    if kind == "search":
-        _check(record["settings"], "search's settings")
-    if kind == "trial" and record["state"] != "refused":
-        _check(record, "trial that ran")
+    if isinstance(kind, str) and kind in checks:
+        checks[kind](record)
     return record
 
 
-def read(path) -> list:
+def read(path, checks=CHECKS) -> list:
     """The records of a file; a last line without its end, which a kill left, is passed over.
     Raises HeddleError for any other line that is no record, OSError for a file that cannot be read."""
-    try:
-        lines = files.read(path).split(b"\n")
-    except FileNotFoundError:
-        raise HeddleError(f"{path}: there is no such file") from None
     records = []
-    for number, line in enumerate(lines[:-1], 1):
+    for number, line in enumerate(files.read(path).split(b"\n")[:-1], 1):
         try:
-            records.append(_parse(line))
+            records.append(_parse(line, checks))
         except (ValueError, RecursionError) as error:
             raise HeddleError(f"{path}:{number}: expected a record of heddle-eval or heddle-tune, one JSON object a "
                               f"line, found {line[:60]!r}: {error}; take the line out, or give another file") from None
@@ -73,7 +65,7 @@ class Records:
     """A file that is appended to by one process at a time. A record is one write, on disk
     before the next batch begins. OSError says why it cannot be written."""
 
-    def __init__(self, path):
+    def __init__(self, path, checks=CHECKS):
         import fcntl
         self.path = os.fspath(path)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -86,7 +78,7 @@ class Records:
                 raise HeddleError(f"{path}: another program writes into it; wait for that, or give "
                                   "another --out") from None
             self._heal()
-            self.records = read(self.path)
+            self.records = read(self.path, checks)
         except BaseException:
             os.close(self._file)
             raise
@@ -106,14 +98,12 @@ class Records:
 
     def append(self, record: dict):
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        try:
+        with files.named(self.path):
             written = os.write(self._file, line)
             if written != len(line):
                 self._heal()
                 raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written: the disk is full?")
             os.fsync(self._file)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, self.path) from None
         self.records.append(record)
 
     def close(self):

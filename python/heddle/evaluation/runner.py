@@ -173,7 +173,7 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
     batch: examples at once. on_batch: called with (record, examples done, of how many). Options are those of Model.generate. An answer is right when
     the text is the expected one, letter for letter; temperature is 0 unless it is given.
 
-    Raises HeddleError for names that there are not, OSError where `out` cannot be written; KeyboardInterrupt leaves `out` good."""
+    Raises HeddleError for names that there are not, OSError for files that cannot be read or written; KeyboardInterrupt leaves `out` good."""
     if isinstance(tasks, str):
         tasks = [tasks]
     if isinstance(schedules, str) or not hasattr(schedules, "__iter__"):

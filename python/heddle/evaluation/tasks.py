@@ -64,8 +64,8 @@ def _file_task(path):
             if answer != made["answer"]:
                 raise HeddleError(f"{path}:{number}: line {before} has another answer to the same prompt; "
                                   "leave one of them")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HeddleError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except UnicodeDecodeError as error:
+        raise HeddleError(f"{path}: {error}") from None
     if not examples:
         raise HeddleError(f"{path}: there is no example in it")
     return Task(path, lambda count, seed, length:
@@ -74,7 +74,7 @@ def _file_task(path):
 
 def find(names) -> list:
     """The tasks of a list of names: of tasks, of groups (short, long, needles) or of JSON-lines files.
-    Raises HeddleError for a name that there is not."""
+    Raises HeddleError for a name that there is not, OSError for a file that cannot be read."""
     found = {}
     for name in names:
         if name in GROUPS:

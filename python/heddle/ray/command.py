@@ -114,10 +114,7 @@ def _schedule(args):
         return args.schedule, settings
     if settings:
         raise HeddleError("--set: a bundle has no parameters; give --schedule")
-    try:
-        return Bundle.read(args.bundle), {}
-    except OSError as error:
-        raise HeddleError(f"{args.bundle}: {error.strerror}") from None
+    return Bundle.read(args.bundle), {}
 
 
 def _same(args):

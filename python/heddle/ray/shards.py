@@ -135,11 +135,8 @@ class Folder:
         self.path = os.path.abspath(os.fspath(path))
         if "://" in os.fspath(path):
             raise HeddleError(f"{path}: expected a folder of a file system that all workers see")
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            self._lock = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise HeddleError(f"{path}: cannot be written to: {error}") from None
+        os.makedirs(self.path, exist_ok=True)
+        self._lock = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

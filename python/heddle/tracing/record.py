@@ -27,14 +27,11 @@ RUN = {**dict.fromkeys(("schedule", "source", "producer", "model", "device", "dt
 
 class Record:
     """What heddle-run --record wrote: `run`, a dict, and tensors by name (docs/HowTo/Trace.md). Raises HeddleError for
-    a file that is none."""
+    a file that is none, OSError for one that cannot be read."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
-        try:
-            data = files.read(path)
-        except OSError as error:
-            raise HeddleError(f"{path}: {error.strerror}") from None
+        data = files.read(path)
         try:
             if len(data) < 8:
                 raise ValueError(f"it has {len(data)} bytes")

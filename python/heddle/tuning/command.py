@@ -12,8 +12,9 @@ from ..evaluation.command import names, run_options
 from ..evaluation.records import Records, read
 from ..evaluation.tasks import find
 from . import report
-from .search import DEFAULT_RUNGS, Search, front, parse_floor, trials_of
 from .cost import parse_cost
+from .records import CHECKS, trials_of
+from .search import DEFAULT_RUNGS, Search, front, parse_floor
 from .space import AXES
 
 EXAMPLES = """
@@ -118,7 +119,7 @@ def _run(argv):
     parse_cost(args.cost)
     options = {n: getattr(args, n) for n in ("gen_length", "steps", "block_length", "alg", "temperature", "chat")
                if getattr(args, n) is not None}
-    file = Records(args.out) if args.out else None
+    file = Records(args.out, CHECKS) if args.out else None
     progress = Progress(args.quiet, args.trials, minutes)
     try:
         with models.load(args.model, device=args.device, dtype=args.dtype) as model:
@@ -155,7 +156,7 @@ def _run(argv):
 
 
 def _read(path):
-    records = read(path)
+    records = read(path, CHECKS)
     first = next((r for r in records if r.get("kind") == "search"), None)
     if first is None:
         raise HeddleError(f"{path}: there is no search in it; expected what heddle-tune --out wrote")

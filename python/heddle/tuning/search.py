@@ -21,6 +21,7 @@ from ..evaluation.statistics import counted, wilson
 from ..evaluation.tasks import find
 from .cost import Estimate, parse_cost
 from .recall import heddle_run, hopeless, recall
+from .records import CHECKS, trials_of
 from .space import AXES, Space
 
 #: By price; "recall" runs no task to its answers and is taken on request.
@@ -43,22 +44,6 @@ def parse_floor(text) -> tuple:
         raise HeddleError(f"floor: '{text}': expected the percent of right answers, such as 95, or points that may be "
                           "lost against dense attention, such as dense-2")
     return ("dense" if relative else "share"), value
-
-
-def dominates(a, b) -> bool:
-    """Whether trial a is at least as good as b in both, and better in one."""
-    return (a["cost"] <= b["cost"] and a["accuracy"] >= b["accuracy"]
-            and (a["cost"], a["accuracy"]) != (b["cost"], b["accuracy"]))
-
-
-def trials_of(records, path=None) -> list:
-    """The trials among the records of a file. HeddleError for a file that lacks some of them."""
-    trials = [r for r in records if r.get("kind") == "trial"]
-    for number, trial in enumerate(trials):
-        if trial["number"] != number:
-            raise HeddleError(f"{path}: trial {trial['number']} follows {number} others, expected trial {number}: lines are "
-                              "missing or stand twice; mend the file, or give another --out")
-    return trials
 
 
 def front(trials) -> list:
@@ -371,7 +356,7 @@ def tune(model, tasks, *, out=None, trials: Optional[int] = None, minutes: Optio
     opened = None
     if not isinstance(model, models.Model):
         model = opened = models.load(model, device=device, dtype=dtype)
-    file = Records(out) if out is not None else None
+    file = Records(out, CHECKS) if out is not None else None
     try:
         search = Search(model, tasks, file, **settings)
         search.run(trials, None if minutes is None else 60 * minutes)

@@ -79,7 +79,7 @@ class RecordsTest(unittest.TestCase):
         (good,) = records.read(self.path)
         result = good["results"][0]
         wrong = [{**good, "tokens": "9"}, {**good, "results": 5}, {**good, "results": [5]}, {**good, "cell": ["x"]},
-                 {**good, "results": [{**result, "right": "yes"}]}, {"kind": "trial"}, {"kind": "search", "settings": {}}]
+                 {**good, "results": [{**result, "right": "yes"}]}]
         wrong += [{k: v for k, v in good.items() if k != name} for name in ("cell", "machine", "seed", "pairs")]
         for line in [*map(json.dumps, wrong), "[" * 100000, "{}\r{}"]:
             self.path.write_text(line + "\n")
@@ -340,7 +340,7 @@ class CommandTest(unittest.TestCase):
                 (1, "no task 'nope'; there are add", "--model", LLADA, "--tasks=nope"),
                 (1, "no schedule 'nope'", "--model", LLADA, "--schedule=nope"),
                 (1, "parameter 'nope'", "--model", LLADA, "--set=nope=3"),
-                (1, "there is no such file", "table", "/nonexistent.jsonl"),
+                (1, "/nonexistent.jsonl: No such file", "table", "/nonexistent.jsonl"),
                 (1, "/dev/zero: expected a regular file", "table", "/dev/zero"),
                 (1, "/dev/null/x: Not a directory", "--model", LLADA, "--tasks=sort", "--out=/dev/null/x"),
                 (2, "invalid choice", "tables", "nope"),

@@ -39,12 +39,16 @@ class FilesTest(unittest.TestCase):
         self.assertEqual(reader.communicate(timeout=30)[0], b"all")
         self.assertTrue(pipe.is_fifo())
 
-    def test_what_cannot_be_written_is_named_and_leaves_nothing(self):
+    def test_what_cannot_be_read_or_written_is_named_and_leaves_nothing(self):
         for path, number in ((self.folder, errno.EISDIR), (self.folder / "no" / "x", errno.ENOENT)):
             for does in (lambda: files.write(path, b"x"), lambda: files.check_writable(path)):
                 with self.assertRaises(OSError) as raised:
                     does()
                 self.assertEqual((raised.exception.filename, raised.exception.errno), (str(path), number))
+        for path in ("/nonexistent", "/proc/self/mem"):  # to be opened, and to be read
+            with self.assertRaises(OSError) as raised:
+                files.read(path)
+            self.assertEqual(raised.exception.filename, path)
         files.check_writable(self.folder / "x")
         self.assertEqual(list(self.folder.iterdir()), [])
 

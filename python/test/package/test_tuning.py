@@ -243,7 +243,7 @@ class SearchTest(unittest.TestCase):
                 (1, "no search in it", "front", self.out),
                 (1, "and no search", *FLAGS, "--trials=1", "--out", self.out),
                 (1, "/dev/null/x: Not a directory", *FLAGS, "--out=/dev/null/x"),
-                (1, "there is no such file", "front", "/nonexistent.jsonl")):
+                (1, "/nonexistent.jsonl: No such file", "front", "/nonexistent.jsonl")):
             done = command(*arguments)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(said, done.stderr)
@@ -303,6 +303,16 @@ class SearchTest(unittest.TestCase):
         done = command("front", self.out)
         self.assertEqual(done.returncode, 1)
         self.assertIn(said, done.stderr)
+
+    def test_lines_that_lack_what_is_reported_are_errors(self):
+        small(trials=1, out=self.out)
+        lines = [json.loads(line) for line in self.out.read_text().splitlines()]
+        search, trial = (next(line for line in lines if line["kind"] == kind) for kind in ("search", "trial"))
+        for wrong in ({"kind": "trial"}, {**trial, "cost": None}, {**trial, "number": "0"}, {**search, "settings": {}},
+                      {**search, "settings": 3}, {"kind": "search"}):
+            self.out.write_text(json.dumps(wrong) + "\n")
+            with self.subTest(wrong):
+                self.assertRaisesRegex(heddle.HeddleError, "s.jsonl:1: expected a record", small, trials=1, out=self.out)
 
     def test_interrupts_and_kills_leave_the_file_good(self):
         for what, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 
 import torch
 
+from heddle.evaluation.report import pyplot, save
 from heddle.evaluation.tasks import find
 from heddle_reference import weights
 from heddle_reference.model import make, probabilities
@@ -131,10 +132,7 @@ def markdown(rows):
 
 
 def plot(rows, path, title):
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
     lines = {}
     for row in rows:
         lines.setdefault(name(row), []).append((100 * row["keys"], 100 * row["mass"]))
@@ -144,7 +142,7 @@ def plot(rows, path, title):
     axes.set(xlabel="keys kept, %", ylabel="attention mass kept, %", ylim=(0, 102), title=title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 def main():

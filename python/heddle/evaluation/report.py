@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Results as Markdown tables and as plots."""
 
+import io
+import os
+
+from .. import files
 from ..errors import HeddleError
 from .statistics import wilson
 
@@ -128,6 +132,14 @@ def pyplot():
     return found
 
 
+def save(figure, path):
+    """Writes a figure as PNG, SVG or PDF, by the path's end."""
+    made = io.BytesIO()
+    figure.savefig(made, dpi=150, format=os.path.splitext(path)[1][1:])
+    pyplot().close(figure)
+    files.write(path, made.getvalue())
+
+
 def plot(rows, path, over="pairs"):
     """Writes accuracy over the share of pairs ("pairs") or tokens a second ("speed") as PNG, SVG or
     PDF (by the path's end): a point a schedule with its 95% interval, joined over a sweep's
@@ -162,5 +174,4 @@ def plot(rows, path, over="pairs"):
         many = len(series) > 10
         place.legend(fontsize="x-small" if many else "small",
                      **(dict(loc="center left", bbox_to_anchor=(1.01, 0.5)) if many else {}))
-    figure.savefig(path, dpi=150)
-    drawing.close(figure)
+    save(figure, path)

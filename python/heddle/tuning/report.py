@@ -6,7 +6,7 @@ import os
 
 from .. import compiler, files
 from ..errors import HeddleError
-from ..evaluation.report import pyplot
+from ..evaluation.report import pyplot, save
 from ..schedule import Source
 
 
@@ -95,5 +95,4 @@ def plot(trials, kept, settings, path):
     axes.xaxis.set_minor_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-    drawing.close(figure)
+    save(figure, path)

@@ -297,6 +297,10 @@ class EvaluateTest(unittest.TestCase):
             self.assertIn("</svg>", drawn[-1])
             self.assertIn(label, drawn[-1])
         self.assertNotEqual(*drawn)
+        link = path.with_name("link.svg")
+        link.symlink_to(path)
+        report.plot(rows, link)
+        self.assertEqual((link.is_symlink(), sorted(p.name for p in path.parent.iterdir())), (True, ["link.svg", path.name]))
         self.assertRaisesRegex(heddle.HeddleError, "pairs or speed", report.plot, rows, path, "time")
 
 

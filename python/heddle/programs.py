@@ -3,6 +3,7 @@
 """What the package's programs share: how they end, and options."""
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -15,9 +16,11 @@ from .errors import HeddleError
 RESUMES = "interrupted; the same command goes on from what --out has"
 
 
-def run(name: str, does: Callable, interrupted: str = "interrupted") -> int:
+def run(name: str, does: Callable, interrupted: str = "interrupted", as_json: bool = False) -> int:
     """The exit status of the program `name`: what does() returns, None for 0; 1 with a line on standard error where a
-    HeddleError or an OSError says what is wrong; 130 after Ctrl-C, with the line `interrupted`."""
+    HeddleError or an OSError says what is wrong; 130 after Ctrl-C, with the line `interrupted`. as_json: what is said then
+    is also an object on standard output, heddle-run's {"complete": false, "error": "..."}."""
+    status = 1
     try:
         return does() or 0
     except HeddleError as error:
@@ -30,10 +33,14 @@ def run(name: str, does: Callable, interrupted: str = "interrupted") -> int:
             _drop_output()
         said = f"{'standard output' if error.filename is None else os.fsdecode(error.filename)}: {error.strerror or error}"
     except KeyboardInterrupt:
-        print(f"{name}: {interrupted}", file=sys.stderr)
-        return 128 + signal.SIGINT
+        said, status = interrupted, 128 + signal.SIGINT
     print(f"{name}: {said}", file=sys.stderr)
-    return 1
+    if as_json:
+        try:
+            print(json.dumps({"complete": False, "error": said}, indent=2), flush=True)
+        except OSError:
+            _drop_output()
+    return status
 
 
 def dtype(text: str) -> str:

@@ -90,7 +90,7 @@ def run_options(p):
     p.add_argument("--dtype", type=programs.dtype, help="f32, bf16, f16 (default: that of the weights)")
     p.add_argument("--seed", type=int, default=2026, help="of the examples (default: 2026)")
     p.add_argument("--out", metavar="FILE", help="JSON lines, appended; what is there is not run again")
-    p.add_argument("--json", action="store_true", help="print the rows as JSON in place of the table")
+    p.add_argument("--json", action="store_true", help="print the rows, or what went wrong, as JSON in place of the table")
     p.add_argument("--quiet", action="store_true", help="no progress")
     for name, kind in (("gen-length", int), ("steps", int), ("block-length", int), ("alg", str),
                        ("temperature", float)):
@@ -211,7 +211,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"table": _table, "plot": _plot, "tables": _tables}
     does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _tasks(argv))
-    return programs.run("heddle-eval", does, programs.RESUMES)
+    return programs.run("heddle-eval", does, programs.RESUMES, "--json" in argv)
 
 
 if __name__ == "__main__":

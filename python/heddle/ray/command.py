@@ -174,7 +174,7 @@ def _serve(args):
 def main(argv=None):
     args = _parser().parse_args(argv)
     does, interrupted = {"generate": (_generate, programs.RESUMES), "serve": (_serve, "ended")}[args.command]
-    return programs.run("heddle-ray", lambda: does(args), interrupted)
+    return programs.run("heddle-ray", lambda: does(args), interrupted, "json" in args and args.json)
 
 
 if __name__ == "__main__":

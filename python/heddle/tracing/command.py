@@ -91,7 +91,7 @@ def main(argv=None):
     args = p.parse_args(argv)
     does = {"view": _view, "info": _info, "rows": lambda args: print(tables.rows(Record(args.file)), end="", flush=True),
             "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="", flush=True)}
-    return programs.run("heddle-trace", lambda: does[args.command](args))
+    return programs.run("heddle-trace", lambda: does[args.command](args), as_json="json" in args and args.json)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     commands = {"front": _front, "plot": _plot}
     does = (lambda: commands[argv[0]](argv[1:])) if argv and argv[0] in commands else (lambda: _run(argv))
-    return programs.run("heddle-tune", does, programs.RESUMES)
+    return programs.run("heddle-tune", does, programs.RESUMES, "--json" in argv)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 import contextlib
 import errno
 import io
+import json
 import os
 import subprocess
 import sys
@@ -65,6 +66,10 @@ class ProgramsTest(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()) as shown:
                 self.assertEqual(programs.run("p", does, "stopped"), status)
             self.assertEqual(shown.getvalue(), said)
+            with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()) as shown:
+                self.assertEqual(programs.run("p", does, "stopped", True), status)
+            said = said.removeprefix("p: ").strip()
+            self.assertEqual(shown.getvalue() and json.loads(shown.getvalue()), said and {"complete": False, "error": said})
         self.assertRaises(ValueError, programs.run, "p", lambda: raises(ValueError("a bug")))
 
     def test_an_output_that_ends_early(self):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 from .. import compiler, model as models
-from ..errors import HeddleError
+from ..errors import HeddleError, ScheduleError
 from ..evaluation.records import Records
 from ..evaluation.runner import Plan, digest, fingerprint
 from ..evaluation.statistics import counted, wilson
@@ -260,6 +260,16 @@ class Search:
                 return {"state": "stopped", "why": f"{name}: trial {beaten} costs less and is as accurate", **made}
         return {"state": "complete", "why": "", **made}
 
+    def _try_dense(self):
+        """Runs an example under dense attention, which ran before. Where that fails too no schedule is to blame."""
+        dense = self.space.schedule(self.trials[0]["params"])
+        next(Plan(self.model, tasks=self.tasks[:1], schedules=[dense], examples=1, length=self.length, seed=self.seed,
+                  options=self.options).run())
+        if self.cost_kind == "estimate":
+            self.estimate(dense, self._runs("full")[:1])
+        if "recall" in self.rungs:
+            self.recall_of(dense)
+
     def _study(self):
         """Optuna's study of the trials so far, with the sampler of the next."""
         optuna = _optuna()
@@ -299,6 +309,8 @@ class Search:
             except HeddleError as error:  # the compiler, or the model at these lengths, refuses it
                 if not self.trials:
                     raise  # dense: not the schedule is wrong
+                if not isinstance(error, ScheduleError):
+                    self._try_dense()
                 made.update(state="refused", why=str(error).splitlines()[0], rungs=[], cost=None, accuracy=None,
                             low=None, high=None)
         made.update(key=key, schedule=str(schedule), seconds=time.monotonic() - begun, date=time.strftime("%Y-%m-%d"))

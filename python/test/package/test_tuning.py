@@ -294,6 +294,31 @@ class SearchTest(unittest.TestCase):
         self.assertEqual(self.out.read_bytes(), before)
         self.assertEqual([t["state"] for t in small(self.out, trials=2).trials], ["complete", "complete"])
 
+    def test_what_dense_attention_fails_at_too_is_no_refusal(self):
+        shape = self.folder / "shape"
+        shape.mkdir()
+        config = shape / "config.json"
+        config.write_bytes((LLADA / "config.json").read_bytes())
+        self.assertRaisesRegex(heddle.HeddleError, "config.json", small, self.out, trials=3, cost_model=str(shape),
+                               on_trial=lambda *_: config.unlink())
+        generate = heddle.Model.generate
+        made = []
+
+        def fails_at(word):
+            def fails(model, prompts, bundle, **options):
+                if made and word in bundle.source:
+                    raise heddle.HeddleError("it does not fit")
+                return generate(model, prompts, bundle, **options)
+            return mock.patch.object(heddle.Model, "generate", fails)
+        run = lambda: small(trials=2, on_trial=lambda trial, _: made.append((trial["state"], trial["why"])))
+        with fails_at("select"):
+            run()
+        self.assertEqual(made, [("complete", ""), ("refused", "it does not fit")])
+        made.clear()
+        with fails_at("attend"):
+            self.assertRaisesRegex(heddle.HeddleError, "it does not fit", run)
+        self.assertEqual(made, [("complete", "")])
+
     def test_a_file_that_lacks_a_trial_is_refused(self):
         small(trials=3, out=self.out)
         lines = self.out.read_text().splitlines(True)

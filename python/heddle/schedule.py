@@ -25,6 +25,7 @@ from typing import Optional, Union
 
 from . import mlir
 from . import scores as score_functions
+from .errors import ScheduleError
 
 Ratio = Union[float, int, Fraction, str]
 
@@ -467,10 +468,13 @@ class Schedule:
 
 
 class Source(Schedule):
-    """A schedule as MLIR text, one in the text or the one that `name` chooses."""
+    """A schedule as MLIR text, one in the text or the one that `name` chooses. ScheduleError for a text without one."""
 
     def __init__(self, text: str, name: Optional[str] = None):
         _kind(text, str, "text", "MLIR text")
+        if "heddle.schedule" not in text:
+            raise ScheduleError("schedule: expected MLIR text, 'heddle.schedule @name { ... }', found "
+                                f"{text!r:.60}; heddle.preset() makes schedules by their names", text)
         names = re.findall(r"heddle\.schedule\s+@([A-Za-z0-9_.$]+)", text)
         super().__init__((), name or (names[0] if names else None))
         self.text = text if text.endswith("\n") else text + "\n"

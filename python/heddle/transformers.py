@@ -17,6 +17,7 @@ from __future__ import annotations
 import types
 from typing import Optional
 
+from .compiler import Bundle, canonical
 from .errors import HeddleError
 from .kernels import Attention, plan
 from .schedule import _kind, dense
@@ -223,8 +224,9 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
     among gen_length / block_length blocks.
 
     Everything else about the model stays as it is, torch.compile included. Raises
-    HeddleError for a model that is none of these; at the forward pass for padding masks,
-    past keys and values, and shapes and types that attention() refuses.
+    HeddleError for a model that is none of these, ScheduleError for a schedule that the compiler
+    refuses; at the forward pass HeddleError for padding masks, past keys and values, and shapes and
+    types that attention() refuses.
 
         import heddle
         heddle.patch(model, heddle.preset("pulsecol"), steps=128)
@@ -239,6 +241,8 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
         blocks = gen_length // block_length
     modules, make = _attentions(model)
     run = _Run(schedule, steps, len(modules), gen_length, blocks)
+    if not isinstance(schedule, Bundle):
+        canonical(schedule)  # what the compiler refuses is said here, not in a forward pass
     undo = []
     for layer, module in enumerate(modules):
         if make is not None:

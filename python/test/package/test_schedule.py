@@ -112,9 +112,8 @@ class TextTest(unittest.TestCase):
                 self.assertEqual(str(heddle.parse(text)), text)
 
     def test_every_set_of_pairs_by_arithmetic_has_an_expression(self):
-        table = (ROOT / "docs/Spec/Grammar.md").read_text().split("## Attention\n")[1]
-        forms = re.findall(r"^\| `([a-z_]+)\((.+)\)` \|", table.split("<!-- end")[0], re.M)
-        forms = [(word, numbers) for word, numbers in forms if "%" not in numbers]
+        table = (ROOT / "docs/Spec/Pairs.md").read_text().split("<!-- end")[0]
+        forms = re.findall(r"^\| `([a-z_]+)\((.+)\)` \|", table, re.M)
         self.assertLessEqual({("window", "n"), ("sinks", "n"), ("sinks", "r")}, set(forms))
         for word, numbers in forms:
             lone, named = [], {}
@@ -287,6 +286,11 @@ class WrongTest(unittest.TestCase):
                         .startswith("1.5"))
         self.assertIn("schedule:3:", str(error))
 
+    def test_a_text_without_a_schedule_is_none(self):
+        for make in (heddle.Source, heddle.compile, heddle.Attention):
+            with self.assertRaisesRegex(heddle.ScheduleError, "expected MLIR text.*found 'pulsecol'.*preset"):
+                make("pulsecol")
+
     def test_wrong_kinds_are_refused_where_they_are_written(self):
         steps = every(8)
         for make in (lambda: window(128) | steps, lambda: window(1.5), lambda: window(True),
@@ -296,7 +300,7 @@ class WrongTest(unittest.TestCase):
                      lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
                      lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
-                     lambda: schedule("a", heddle.Source("x"))):
+                     lambda: schedule("a", heddle.Source("heddle.schedule @x {}"))):
             with self.assertRaises(TypeError):
                 make()
         for make in (lambda: attend(columns(keep=0.2)), lambda: attend(refresh=steps),

@@ -310,6 +310,9 @@ class PatchTest(unittest.TestCase):
         model = self.released.load(LLADA)
         with self.assertRaisesRegex(heddle.HeddleError, "no attention that can be patched"):
             heddle.patch(torch.nn.Linear(3, 3), preset("dense"), steps=4)
+        for wrong, said in (("junk", "expected MLIR text"), ("heddle.schedule @a { attend dens }", "did you mean 'dense'")):
+            with self.assertRaisesRegex(heddle.ScheduleError, said):
+                heddle.patch(model, wrong, steps=4)
         with self.assertRaisesRegex(ValueError, "gen_length that is a multiple"):
             heddle.patch(model, preset("dense"), steps=4, gen_length=30, block_length=8)
         with heddle.patch(model, preset("dense"), steps=4):

@@ -420,6 +420,14 @@ class Selection:
                 return made
         return _call("attend", _ATTEND, plan, q, k, v, self.lists)
 
+    def __setstate__(self, state):
+        """Of a copy, or in another process: NumPy aligns less than lists are."""
+        self.__dict__.update(state)
+        if type(self.lists).__module__ == "numpy":
+            lists = _Library(self.lists).new(self.lists.shape, "uint8")
+            lists[:] = self.lists
+            self.lists = lists
+
     def __repr__(self):
         return f"<heddle.Selection of {self.key}, {self.lists.shape[0]:,} bytes>"
 

@@ -218,6 +218,14 @@ class AttentionTest(unittest.TestCase):
             self.assertIsNot(sent, plan)
             np.testing.assert_array_equal(sent(q, k, v), plan(q, k, v))
 
+    def test_selections_are_copied_and_sent_with_aligned_lists(self):
+        q, k, v = tensors()
+        selection = heddle.select(q, k, columns(0.2))
+        sent = [copy.copy(selection), copy.deepcopy(selection), *(pickle.loads(pickle.dumps(selection)) for _ in range(4))]
+        for other in sent:
+            self.assertEqual(other.lists.ctypes.data % 64, 0)
+            np.testing.assert_array_equal(other.attend(q, k, v), selection.attend(q, k, v))
+
     def test_what_is_wrong_is_said(self):
         q, k, v = tensors()
         run = Attention(attend(window(8)))

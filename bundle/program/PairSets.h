@@ -234,7 +234,7 @@ struct BlocksSet : ListSet {
 using Sets =
     std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet, RandomBlocksSet>;
 
-/// Calls `use` with the set of a term: the only place that goes by kinds.
+/// Calls `use` with the set of a term: where this folder goes by all kinds.
 template <size_t kind = 0, typename Use>
 decltype(auto) withSet(const Term &term, Use &&use) {
   if constexpr (kind + 1 < std::tuple_size_v<Sets>)
@@ -373,7 +373,7 @@ PairPredicate pairsOf(std::span<const Term> terms, int64_t head,
                       std::span<const int64_t> groups,
                       const int32_t *position = nullptr, int64_t sinks = 0);
 
-/// As a schedule states it: "window(64)", "sinks(1/10)", with the name of a
+/// As a schedule states it: "window(64)", "sinks(0.1)", with the name of a
 /// selection "columns(cols)".
 std::string words(const Term &term, std::string_view selection = {});
 /// "dense", "columns(cols)", "window(64) + sinks(4)".

@@ -85,7 +85,7 @@ TEST(Explain, SharesOfSinksMatchACount) {
                   {Term::Kind::Sinks, 4, -1},
                   {Term::Kind::Sinks, 0, -1, {1, 10}}};
   EXPECT_EQ(bundle::words(kernel.terms, Manifest()),
-            "window(64) + sinks(4) + sinks(1/10)");
+            "window(64) + sinks(4) + sinks(0.1)");
 }
 
 TEST(Explain, PairsOfColumns) {

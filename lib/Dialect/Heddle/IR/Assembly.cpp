@@ -237,13 +237,6 @@ void mlir::heddle::printCount(AsmPrinter &printer, Operation *,
   printer << count.getInt();
 }
 
-void mlir::heddle::printShare(AsmPrinter &printer, RatioAttr share) {
-  if (share.getDen() == 1)
-    printer << share.getNum() << "/1";
-  else
-    printRatio(printer, share);
-}
-
 //===----------------------------------------------------------------------===//
 // Named arguments
 //===----------------------------------------------------------------------===//

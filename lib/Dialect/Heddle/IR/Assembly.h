@@ -109,8 +109,6 @@ void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
 /// Sets one of the two. `word` names the set in messages.
 ParseResult parseCountOrShare(AsmParser &parser, StringRef word, int64_t &count,
                               RatioAttr &share);
-/// Never a bare integer: that would be a count.
-void printShare(AsmPrinter &printer, RatioAttr share);
 
 /// A fraction of the run, where a whole number is not one but a step, which
 /// `other` names: at(16) is to be at(step = 16).

@@ -92,26 +92,6 @@ static ParseResult parseNumbers(AsmParser &parser, Term &term, bool check) {
   return parseArguments(parser, setName(term), lone, named);
 }
 
-static void printNumbers(AsmPrinter &printer, const Term &term,
-                         MLIRContext *context) {
-  printer << '(';
-  StringRef between = "";
-  for (const SetNumber &number : numbersOf(term.kind)) {
-    if (number.isLeftOut(term))
-      continue;
-    printer << between;
-    between = ", ";
-    if (number.named)
-      printer << number.name << " = ";
-    if (number.orShare && term.share.num > 0)
-      printShare(printer,
-                 RatioAttr::get(context, term.share.num, term.share.den));
-    else
-      printer << term.*number.number;
-  }
-  printer << ')';
-}
-
 ParseResult mlir::heddle::parseNumbers(OpAsmParser &parser, TermAttr &term,
                                        StringRef word) {
   SMLoc loc = parser.getCurrentLocation();
@@ -125,8 +105,8 @@ ParseResult mlir::heddle::parseNumbers(OpAsmParser &parser, TermAttr &term,
 }
 
 void mlir::heddle::printNumbers(OpAsmPrinter &printer, Operation *,
-                                TermAttr term, StringRef) {
-  ::printNumbers(printer, term.getSet(), term.getContext());
+                                TermAttr term, StringRef word) {
+  printer << words(term.getSet()).substr(word.size());
 }
 
 /// "columns(...), blocks(...) or window(...)".
@@ -172,10 +152,11 @@ static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
 
 static void printTerm(AsmPrinter &printer, TermAttr term) {
   const Term set = term.getSet();
-  printer << setName(set);
-  if (!readsList(set))
-    return ::printNumbers(printer, set, term.getContext());
-  printer << '(';
+  if (!readsList(set)) {
+    printer << words(set);
+    return;
+  }
+  printer << setName(set) << '(';
   printer.printSymbolName(term.getSelection().getValue());
   printer << ", " << StringRef(::heddle::bundle::groupName(set.kind)) << " = "
           << term.getGroup() << ')';

@@ -57,7 +57,7 @@ shed.kernel @f attention element(f32) head_dim(64) {
 
 // -----
 
-// expected-error@+1 {{a window has a size of at least 0, not -2}}
+// expected-error@+1 {{the size of window is from 1 to 2147483647, not -2}}
 #w = #shed.window<-2>
 
 // -----
@@ -158,7 +158,7 @@ shed.kernel @keys select element(f32) head_dim(64) group(64) {
 
 shed.kernel @few_sinks attention element(f32) head_dim(64) {
   %s = shed.softmax_init : !shed.softmax
-  // expected-error@+1 {{sinks have a size of at least 1, not 0}}
+  // expected-error@+1 {{the size of sinks is from 1 to 2147483647, not 0}}
   %r = shed.for_keys over #shed.sinks<0> init(%s) : !shed.softmax {
   ^bb0(%keys: !shed.keys, %c: !shed.softmax):
     shed.yield %c : !shed.softmax

@@ -60,6 +60,19 @@ Value PairArithmetic::integer(int64_t value) {
   return arith::ConstantOp::create(b, number);
 }
 
+/// The numbers of a set have the ranges that bundle::SetNumber says.
+static LogicalResult checkNumbers(EmitError emitError, const Term &term) {
+  for (const auto &number : numbersOf(term.kind))
+    if (int64_t value = term.*number.number;
+        value < number.least || value > number.most)
+      return emitError() << "the " << number.name << " of "
+                         << StringRef(
+                                ::heddle::bundle::setNames()[size_t(term.kind)])
+                         << " is from " << number.least << " to " << number.most
+                         << ", not " << value;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Windows
 //===----------------------------------------------------------------------===//
@@ -73,12 +86,9 @@ static int64_t reachOf(WindowAttr window) {
 
 LogicalResult WindowAttr::verify(EmitError emitError, int64_t size,
                                  int64_t dilation) {
-  if (size < 0)
-    return emitError() << "a window has a size of at least 0, not " << size;
-  if (dilation < 1 || dilation > ::heddle::bundle::maxCount)
-    return emitError() << "a window has a dilation from 1 to "
-                       << ::heddle::bundle::maxCount << ", not " << dilation;
-  return success();
+  return checkNumbers(
+      emitError,
+      {.kind = Term::Kind::Window, .size = size, .dilation = dilation});
 }
 
 std::optional<Term> WindowAttr::getTerm() const {
@@ -132,9 +142,9 @@ Value WindowAttr::keeps(PairArithmetic &a, Value query, Value key) const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult SinksAttr::verify(EmitError emitError, int64_t size) {
-  if (size < 1 && !ShapedType::isDynamic(size))
-    return emitError() << "sinks have a size of at least 1, not " << size;
-  return success();
+  return success(ShapedType::isDynamic(size) ||
+                 succeeded(checkNumbers(
+                     emitError, {.kind = Term::Kind::Sinks, .size = size})));
 }
 
 std::optional<Term> SinksAttr::getTerm() const {
@@ -158,13 +168,10 @@ PositionRange SinksAttr::getKeys(PairArithmetic &a, Value, Value) const {
 
 LogicalResult RandomBlocksAttr::verify(EmitError emitError, int64_t oneIn,
                                        int64_t size, int64_t seed) {
-  for (auto [what, value, least] :
-       {std::tuple("one_in", oneIn, 1), {"size", size, 1}, {"seed", seed, 0}})
-    if (value < least || value > ::heddle::bundle::maxCount)
-      return emitError() << "random blocks have a " << what << " from " << least
-                         << " to " << ::heddle::bundle::maxCount << ", not "
-                         << value;
-  return success();
+  return checkNumbers(emitError, {.kind = Term::Kind::RandomBlocks,
+                                  .size = size,
+                                  .oneIn = oneIn,
+                                  .seed = seed});
 }
 
 std::optional<Term> RandomBlocksAttr::getTerm() const {

@@ -7,12 +7,12 @@
 
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 
+#include "Loops.h"
+
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 
 namespace mlir::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZEROLES
@@ -218,8 +218,7 @@ LogicalResult Specializer::findPasses() {
   for (Pass &pass : passes) {
     scf::ForOp loop = pass.loop;
     if (!loop.getInductionVar().getType().isInteger(32) ||
-        !matchPattern(loop.getLowerBound(), m_Zero()) ||
-        !matchPattern(loop.getStep(), m_One()))
+        !countsFromZero(loop))
       return loop.emitOpError(
           "does not count tiles: it does not go from 0 by 1 in i32");
     if (loop->getBlock() != passes.front().loop->getBlock() ||
@@ -241,8 +240,7 @@ LogicalResult Specializer::verifyTurns() {
     return success();
   }
   if (!turns.getInductionVar().getType().isInteger(32) ||
-      !matchPattern(turns.getLowerBound(), m_Zero()) ||
-      !matchPattern(turns.getStep(), m_One()) || turns.getNumResults() ||
+      !countsFromZero(turns) || turns.getNumResults() ||
       isa<scf::ForOp>(turns->getParentOp()))
     return turns.emitOpError("does not count turns: it does not go from 0 by 1 "
                              "in i32, carries values or is in another loop");

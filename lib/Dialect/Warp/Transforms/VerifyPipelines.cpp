@@ -7,12 +7,12 @@
 
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 
+#include "Loops.h"
+
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/OperationSupport.h"
 
 namespace mlir::warp {
@@ -182,12 +182,6 @@ static bool same(Value x, Value y, DenseMap<Value, Value> &known) {
       [&](Value x, Value y) { return success(same(x, y, known)); },
       [&](Value x, Value y) { known[x] = y; },
       OperationEquivalence::IgnoreLocations);
-}
-
-/// Whether a loop goes from 0 by 1.
-static bool countsFromZero(scf::ForOp loop) {
-  return matchPattern(loop.getLowerBound(), m_Zero()) &&
-         matchPattern(loop.getStep(), m_One());
 }
 
 /// One side's loops over a ring's tiles, in order.

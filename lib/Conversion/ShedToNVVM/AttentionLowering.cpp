@@ -152,16 +152,9 @@ void AttentionLowering::findRows() {
   if (kernel.hasLists()) {
     // No tile lies behind the last place.
     v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
-    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
-    Values range = v.choose(
-        v.isNull(firstRow), {v.i32(), v.i32()},
-        [&]() -> Values { return {tileStart, rows}; },
-        [&]() -> Values {
-          Value first =
-              v.at(firstRow, v.mul(v.blockId(NVVMBuilder::Axis::X), 4));
-          return {v.loadConstant(v.i32(), first, 4),
-                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
-        });
+    Values range =
+        v.rowsOfTask(field(v.global(), offsetof(abi::AttentionArgs, firstRow)),
+                     v.blockId(NVVMBuilder::Axis::X), tileStart, rows);
     taskRow = range[0];
     rows = range[1];
   }

@@ -222,6 +222,18 @@ Value NVVMBuilder::isNull(Value pointer) {
                               LLVM::ZeroOp::create(b, pointer.getType()));
 }
 
+Values NVVMBuilder::rowsOfTask(Value firstRow, Value task, Value start,
+                               Value end) {
+  return choose(
+      isNull(firstRow), {i32(), i32()},
+      [&]() -> Values { return {start, end}; },
+      [&]() -> Values {
+        Value first = at(firstRow, mul(task, 4));
+        return {loadConstant(i32(), first, 4),
+                loadConstant(i32(), at(first, 4), 4)};
+      });
+}
+
 Value NVVMBuilder::sharedBase() {
   auto module =
       b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();

@@ -161,6 +161,11 @@ public:
   Value extract(Value vector, int64_t i);
   Value makeVector(ArrayRef<Value> elements);
   Value isNull(Value pointer);
+
+  /// The rows of a task by abi::AttentionArgs::firstRow: from its entry to the
+  /// next, and where there is no table from `start` to `end`.
+  SmallVector<Value> rowsOfTask(Value firstRow, Value task, Value start,
+                                Value end);
   /// The null pointer to global memory.
   Value null();
 

@@ -175,15 +175,9 @@ void AttentionWriter::findRows() {
     // No tile lies behind the last place.
     if (!isPersistent())
       v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
-    Value firstRow = field(v.global(), offsetof(abi::AttentionArgs, firstRow));
-    Values range = v.choose(
-        v.isNull(firstRow), {v.i32(), v.i32()},
-        [&]() -> Values { return {tileStart, rows}; },
-        [&]() -> Values {
-          Value first = v.at(firstRow, v.mul(task, 4));
-          return {v.loadConstant(v.i32(), first, 4),
-                  v.loadConstant(v.i32(), v.at(first, 4), 4)};
-        });
+    Values range =
+        v.rowsOfTask(field(v.global(), offsetof(abi::AttentionArgs, firstRow)),
+                     task, tileStart, rows);
     taskRow = range[0];
     end = range[1];
   }

@@ -39,7 +39,7 @@ constexpr float tolerance = 0.05f;
 constexpr std::byte untouched{0xff};
 
 /// Scratch memory as the manifest gives it, and behind it memory in which
-/// writes are noticed instead of doing harm.
+/// writes do no harm. In its first part they are noticed.
 class Scratch {
 public:
   explicit Scratch(int64_t bytes) : declared((bytes + 63) / 64 * 64) {
@@ -49,7 +49,7 @@ public:
     if (mapped == MAP_FAILED)
       return;
     memory = static_cast<std::byte *>(mapped);
-    std::fill_n(memory + declared, margin, untouched);
+    std::fill_n(memory + declared, watched, untouched);
   }
   ~Scratch() {
     if (memory)
@@ -64,10 +64,12 @@ public:
   int64_t overrun() const {
     const std::byte *first = memory + declared;
     // Equal to itself moved by a byte: all bytes are the first one.
-    if (*first == untouched && std::memcmp(first, first + 1, margin - 1) == 0)
+    if (*first == untouched && std::memcmp(first, first + 1, watched - 1) == 0)
       return 0;
+    // What is not watched was zero.
     int64_t last = margin;
-    while (last > 0 && memory[declared + last - 1] == untouched)
+    while (last > 0 &&
+           first[last - 1] == (last > watched ? std::byte{} : untouched))
       --last;
     return last;
   }
@@ -75,6 +77,8 @@ public:
 private:
   /// More than a task of any generated kernel needs.
   static constexpr int64_t margin = int64_t(1) << 20;
+  /// To fill and compare all of it would be most of a probe's time.
+  static constexpr int64_t watched = int64_t(1) << 16;
   int64_t declared;
   std::byte *memory = nullptr;
 };

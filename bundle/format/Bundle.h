@@ -43,6 +43,8 @@ inline constexpr std::string_view manifestSection = "manifest"; ///< JSON
 inline constexpr std::string_view scheduleSection =
     "schedule"; ///< the source text as the user wrote it
 inline constexpr std::string_view planSection = "plan"; ///< IR after planning
+inline constexpr std::string_view tuningSection =
+    "tuning"; ///< the table of tilings that the user gave (heddlec --tuning)
 
 /// What a target's code is.
 enum class CodeForm {

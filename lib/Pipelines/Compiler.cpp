@@ -261,6 +261,8 @@ LogicalResult Compilation::runBundle() {
   std::vector<std::pair<std::string, std::string>> sections = {
       {std::string(bundle::scheduleSection), source.str()},
       {std::string(bundle::planSection), plan}};
+  if (!options.backend.tuning.empty())
+    sections.emplace_back(bundle::tuningSection, options.backend.tuning);
   llvm::move(code, std::back_inserter(sections));
   auto bytes = bundle::Bundle::serialize(result.manifest, sections);
   if (!bytes)

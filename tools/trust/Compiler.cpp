@@ -50,9 +50,9 @@ class MemoryFile {
 public:
   explicit MemoryFile(const char *name)
       : descriptor(::memfd_create(name, MFD_CLOEXEC)) {
-    // Numbers 0 to 2 are the child's own: dup2() onto itself would close it.
-    if (descriptor >= 0 && descriptor < 3) {
-      int higher = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    // Numbers 0 to 3 are the child's own: dup2() onto itself would close it.
+    if (descriptor >= 0 && descriptor < 4) {
+      int higher = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 4);
       ::close(descriptor);
       descriptor = higher;
     }
@@ -126,8 +126,10 @@ std::string ownFolder() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::getppid() == parent && ::dup2(files[0].number(), 0) == 0 &&
-      ::dup2(files[1].number(), 1) == 1 && ::dup2(files[2].number(), 2) == 2) {
+  bool good = ::getppid() == parent;
+  for (int i = 0; i < 4; ++i)
+    good = good && ::dup2(files[i].number(), i) == i;
+  if (good) {
     ::execv(arguments[0], arguments);
     const char said[] = "it is no program of this machine\n";
     [[maybe_unused]] ssize_t written = ::write(2, said, sizeof(said) - 1);
@@ -190,14 +192,15 @@ Result<std::string> findCompiler(const char *named) {
 
 Result<Ended> runProgram(const std::string &path,
                          const std::vector<std::string> &arguments,
-                         std::string_view input,
+                         std::string_view input, std::string_view aside,
                          const std::function<bool()> &interrupted) {
   MemoryFile files[] = {MemoryFile("heddle-in"), MemoryFile("heddle-out"),
-                        MemoryFile("heddle-messages")};
+                        MemoryFile("heddle-messages"),
+                        MemoryFile("heddle-aside")};
   for (const MemoryFile &file : files)
     if (file.number() < 0)
       return systemError("no file in memory for " + path, errno);
-  if (!files[0].write(input))
+  if (!files[0].write(input) || !files[3].write(aside))
     return systemError("the input of " + path, errno);
 
   std::vector<char *> words = {const_cast<char *>(path.c_str())};

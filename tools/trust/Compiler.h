@@ -35,12 +35,15 @@ struct Ended {
   bool succeeded() const { return status ? *status == 0 : !output.empty(); }
 };
 
+/// Where a program that runProgram() runs finds what is `aside`.
+inline constexpr const char *asideFile = "/proc/self/fd/3";
+
 /// Runs it to its end, or until `interrupted` is true: it is then ended, and
 /// the error is "interrupted". It ends when this process does. Waits without a
 /// bound.
 Result<Ended> runProgram(const std::string &path,
                          const std::vector<std::string> &arguments,
-                         std::string_view input,
+                         std::string_view input, std::string_view aside = {},
                          const std::function<bool()> &interrupted = nullptr);
 
 } // namespace heddle::trust

@@ -18,11 +18,15 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-/// The compiler's standard output for this text on its standard input.
+/// The compiler's standard output for the bundle's schedule and its table of
+/// tilings.
 Result<std::string> compile(const std::string &compiler,
-                            const Arguments &arguments, std::string_view text,
+                            const Arguments &arguments,
+                            const bundle::Bundle &old,
                             const std::function<bool()> &interrupted) {
-  Result<Ended> ended = runProgram(compiler, arguments, text, interrupted);
+  Result<Ended> ended =
+      runProgram(compiler, arguments, old.section(bundle::scheduleSection),
+                 old.section(bundle::tuningSection), interrupted);
   if (!ended)
     return ended.takeError();
   if (!ended->succeeded()) {
@@ -66,15 +70,19 @@ Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
       types.insert(variant.dtype);
       headDims.insert(std::to_string(variant.headDim));
     }
-  return {"-",
-          "-o",
-          "-",
-          "--schedule=" + manifest.schedule,
-          "--target=" + targets,
-          "--dtype=" + joined(types),
-          "--head-dim=" + joined(headDims),
-          "--index-encoding=" + (encoding.empty() ? "auto" : encoding),
-          assembled ? "--ptxas=auto" : "--ptxas=none"};
+  Arguments arguments = {"-",
+                         "-o",
+                         "-",
+                         "--schedule=" + manifest.schedule,
+                         "--target=" + targets,
+                         "--dtype=" + joined(types),
+                         "--head-dim=" + joined(headDims),
+                         "--index-encoding=" +
+                             (encoding.empty() ? "auto" : encoding),
+                         assembled ? "--ptxas=auto" : "--ptxas=none"};
+  if (!old.section(bundle::tuningSection).empty())
+    arguments.push_back(std::string("--tuning=") + asideFile);
+  return arguments;
 }
 
 /// The forms that a bundle has kernels in.
@@ -93,8 +101,7 @@ std::set<std::string> formsOf(const bundle::Manifest &manifest) {
 
 Result<std::string> rebuild(const bundle::Bundle &old,
                             const std::function<bool()> &interrupted) {
-  std::string_view schedule = old.section(bundle::scheduleSection);
-  if (schedule.empty())
+  if (old.section(bundle::scheduleSection).empty())
     return Error("the bundle holds no schedule that could be compiled anew");
   Result<std::string> compiler = findCompiler();
   if (!compiler)
@@ -107,7 +114,7 @@ Result<std::string> rebuild(const bundle::Bundle &old,
   std::string bytes;
   for (const char *host : {"", "host"}) {
     Result<std::string> made =
-        compile(*compiler, argumentsFor(old, host), schedule, interrupted);
+        compile(*compiler, argumentsFor(old, host), old, interrupted);
     if (!made)
       return made.takeError();
     Result<bundle::Bundle> parsed =

@@ -17,10 +17,11 @@
 namespace heddle::trust {
 
 /// Compiles the schedule that a bundle holds, for the targets, element types,
-/// head dims and encodings of index lists that its manifest names, with the
-/// heddlec that findCompiler() finds and its own table of tilings. GPU code is
-/// assembled where the bundle's was. Nothing of the bundle's code is used.
-/// Returns the bytes of the new bundle, which have been verified.
+/// head dims and encodings of index lists that its manifest names, by the table
+/// of tilings that it holds or else the compiler's own, with the heddlec that
+/// findCompiler() finds. GPU code is assembled where the bundle's was. Nothing
+/// of the bundle's code is used. Returns the bytes of the new bundle, which
+/// have been verified.
 ///
 /// heddlec is a child process; it ends when `interrupted` is true (the error is
 /// then "interrupted"; null is never) and when this program does. Errors: there

@@ -40,7 +40,8 @@ struct RequestOptions {
 
 template <typename T> using OptionMember = std::optional<T> RequestOptions::*;
 
-/// An option of every tool that explains. The name is without dashes.
+/// An option of every tool that explains. The name is without dashes; --help
+/// shows these under a heading of their own.
 struct RequestOption {
   const char *name;
   std::variant<OptionMember<int64_t>, OptionMember<uint64_t>,
@@ -52,62 +53,48 @@ struct RequestOption {
 };
 inline constexpr std::array requestOptions = {
     RequestOption{"steps", &RequestOptions::steps,
-                  "For explanations: steps of the run (default: gen-length)"},
-    RequestOption{"length", &RequestOptions::length,
-                  "For explanations: tokens, prompt included (default: 4096, "
-                  "or prompt and "
-                  "gen-length)"},
+                  "Steps of the run (default: gen-length)"},
+    RequestOption{
+        "length", &RequestOptions::length,
+        "Tokens, prompt included (default: 4096, or prompt and gen-length)"},
     RequestOption{"prompt", &RequestOptions::prompt,
-                  "For explanations: tokens of the prompt (default: length "
-                  "less gen-length)"},
+                  "Tokens of the prompt (default: length less gen-length)"},
     RequestOption{"gen-length", &RequestOptions::genLength,
-                  "For explanations: tokens to generate (default: 128, or "
-                  "length less prompt)"},
-    RequestOption{"block-length", &RequestOptions::blockLength,
-                  "For explanations: tokens that are unmasked together "
-                  "(default: as heddle-run, "
-                  "the largest divisor of gen-length up to 32 that fits the "
-                  "steps)"},
+                  "Tokens to generate (default: 128, or length less prompt)"},
     RequestOption{
-        "layers", &RequestOptions::layers,
-        "For explanations: the model's layers (default: LLaDA-8B's, 32)"},
+        "block-length", &RequestOptions::blockLength,
+        "Tokens that are unmasked together (default: as heddle-run, the "
+        "largest divisor of gen-length up to 32 that fits the steps)"},
+    RequestOption{"layers", &RequestOptions::layers,
+                  "The model's layers (default: LLaDA-8B's, 32)"},
     RequestOption{"heads", &RequestOptions::heads,
-                  "For explanations: query heads a layer (default: 32)"},
+                  "Query heads a layer (default: 32)"},
     RequestOption{"kv-heads", &RequestOptions::kvHeads,
-                  "For explanations: key/value heads a layer (default: as many "
-                  "as query heads)"},
+                  "Key/value heads a layer (default: as many as query heads)"},
     RequestOption{"ffn-width", &RequestOptions::ffnWidth,
-                  "For explanations: width of the FFN (default: three times "
-                  "the hidden width)"},
-    RequestOption{
-        "vocabulary", &RequestOptions::vocabulary,
-        "For explanations: tokens that the LM head scores (default: 126464)"},
+                  "Width of the FFN (default: three times the hidden width)"},
+    RequestOption{"vocabulary", &RequestOptions::vocabulary,
+                  "Tokens that the LM head scores (default: 126464)"},
     RequestOption{"model", &RequestOptions::model,
-                  "For explanations: the model's shape, that of this folder's "
-                  "config.json",
+                  "The model's shape, that of this folder's config.json",
                   "folder"},
     RequestOption{"machine", &RequestOptions::machine,
-                  "For explanations: the machine, h200 or cpu (default: that "
-                  "of the targets)",
+                  "The machine, h200 or cpu (default: that of the targets)",
                   "name"},
     RequestOption{"salient-share", &RequestOptions::salientShare,
-                  "For explanations: the share of the rows that layers find to "
-                  "have changed "
+                  "The share of the rows that layers find to have changed "
                   "(default: 1, the most)"},
     RequestOption{"tokens-per-step", &RequestOptions::tokensPerStep,
-                  "For explanations: tokens committed a step where confidence "
-                  "decides (default: "
+                  "Tokens committed a step where confidence decides (default: "
                   "gen-length over steps)"},
     RequestOption{"seed", &RequestOptions::seed,
-                  "For explanations: the seed of an order of commits that is "
-                  "drawn (default: 0)"},
+                  "The seed of an order of commits that is drawn (default: 0)"},
     RequestOption{"follow", &RequestOptions::follow,
-                  "For explanations: a run that was made, by what heddle-run "
-                  "--steps-json wrote "
+                  "A run that was made, by what heddle-run --steps-json wrote "
                   "into this file",
                   "file"},
     RequestOption{"kernels", &RequestOptions::kernels,
-                  "For explanations: kernels and their scratch memory, too"},
+                  "Kernels and their scratch memory, too"},
 };
 
 /// Fills in what was not given, from the model's config.json where one is

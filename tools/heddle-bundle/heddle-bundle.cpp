@@ -260,8 +260,7 @@ int main(int argc, char **argv) {
                    "Write the section to this file, '-' for stdout")
       ->needs(section);
   std::vector<CLI::Option *> explaining = {dumpCommand->add_option(
-      "--head-dim", options.request.headDim,
-      "For explanations: width of a head (default: 128)")};
+      "--head-dim", options.request.headDim, "Width of a head (default: 128)")};
   for (const RequestOption &option : requestOptions)
     explaining.push_back(std::visit(
         [&](auto member) {
@@ -282,7 +281,7 @@ int main(int argc, char **argv) {
       "Write one page with pictures of what the schedule does to this file, "
       "'-' for stdout"));
   for (CLI::Option *option : explaining)
-    option->excludes(json)->excludes(section);
+    option->excludes(json)->excludes(section)->group("Explanations");
 
   try {
     app.parse(argc, argv);

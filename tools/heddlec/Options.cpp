@@ -68,6 +68,7 @@ size_t rankOfType(StringRef type) {
 /// pays nothing and sees none of these.
 struct Flags {
   cl::OptionCategory category{"heddlec options"};
+  cl::OptionCategory explanations{"heddlec options of the run to --explain"};
 
   cl::opt<std::string> input{cl::Positional, cl::desc("<schedule.mlir>"),
                              cl::cat(category)};
@@ -176,7 +177,7 @@ struct Flags {
   template <typename T, typename Member>
   void add(const RequestOption &option, Member RequestOptions::*member) {
     auto flag = std::make_unique<cl::opt<T>>(
-        StringRef(option.name), cl::desc(option.help), cl::cat(category));
+        StringRef(option.name), cl::desc(option.help), cl::cat(explanations));
     flag->setValueStr(option.value);
     auto take = [member, flag = flag.get()](RequestOptions &request) {
       request.*member = flag->getValue();
@@ -315,10 +316,12 @@ bool watchesPasses(const Flags &flags) {
   if (flags.dump.getNumOccurrences() || flags.remarks.getNumOccurrences() ||
       flags.verifyEach)
     return true;
-  // MLIR's, which are not in the category: --mlir-print-ir-after-all and so on.
+  // MLIR's, which are in neither category: --mlir-print-ir-after-all and so on.
   return llvm::any_of(cl::getRegisteredOptions(), [&](const auto &entry) {
+    const auto &of = entry.second->Categories;
     return entry.second->getNumOccurrences() &&
-           !llvm::is_contained(entry.second->Categories, &flags.category);
+           !llvm::is_contained(of, &flags.category) &&
+           !llvm::is_contained(of, &flags.explanations);
   });
 }
 
@@ -334,8 +337,8 @@ CacheOptions readCacheOptions(const Flags &flags) {
   cache.folder = folder ? *folder : ::heddle::CodeCache::defaultFolder();
   cache.policy = choose(flags.cachePolicy, "HEDDLE_CACHE_POLICY").value_or("");
   // Without a home there is no folder either, which whoever opens it says.
-  cache.used =
-      !flags.noCache && (!folder || cache.named) && !watchesPasses(flags);
+  cache.used = !flags.noCache && (!folder || cache.named);
+  cache.bypassed = watchesPasses(flags);
   cache.verbose = flags.cacheVerbose;
   cache.stats = flags.cacheStats;
   cache.clear = flags.cacheClear;
@@ -440,7 +443,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   static Flags flags;
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
-  cl::HideUnrelatedOptions(flags.category);
+  cl::HideUnrelatedOptions({&flags.category, &flags.explanations});
   cl::SetVersionPrinter(printVersion);
   Options options;
   // Without a stream of ours, wrong options end the program with code 1.

@@ -22,9 +22,10 @@ enum class ExplainFormat { None, Text, Json, Html };
 
 /// The cache of compiled code.
 struct CacheOptions {
-  bool used = true;     ///< whether compiling reads and fills it
-  bool named = false;   ///< whether the user chose `folder`
-  bool verbose = false; ///< say what it had
+  bool used = true;      ///< whether compiling reads and fills it
+  bool named = false;    ///< whether the user chose `folder`
+  bool verbose = false;  ///< say what it had
+  bool bypassed = false; ///< not asked, since the compilation is to be seen
   std::string folder;
   std::string policy;                        ///< as CodeCache::open() takes it
   ExplainFormat stats = ExplainFormat::None; ///< print what it holds, then end

@@ -134,6 +134,12 @@ LogicalResult runCacheCommand(const CacheOptions &options) {
 std::unique_ptr<::heddle::CodeCache> openCache(const CacheOptions &options) {
   if (!options.used)
     return nullptr;
+  if (options.bypassed) {
+    if (options.verbose)
+      messages() << "heddlec: the cache is not used: --dump, --remarks, "
+                    "--verify-each and MLIR's own options always compile\n";
+    return nullptr;
+  }
   auto cache = ::heddle::CodeCache::open(options.folder, options.policy);
   if (cache)
     return std::move(*cache);

@@ -139,6 +139,7 @@ class Cache(unittest.TestCase):
                 bundle, said = run(*self.options, *options)
                 self.assertEqual(bundle, self.expected)
                 self.assertNotIn(" the cache\n", said)
+                self.assertEqual("the cache is not used: --dump" in said, options != ["--no-cache"])
         # Levels that have no code neither read nor fill it.
         elsewhere = OUT / "never made"
         run(f"--cache-dir={elsewhere}", "--compile-to=machine")

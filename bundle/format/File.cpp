@@ -63,11 +63,6 @@ private:
   sigset_t old;
 };
 
-/// "PATH: what".
-Error fileError(const std::string &path, const std::string &what) {
-  return Error(printablePath(path) + ": " + what);
-}
-
 /// "PATH: what: why".
 Error systemError(const std::string &path, const char *what, int code = errno) {
   return fileError(path, std::string(what) + ": " + std::strerror(code));

@@ -66,3 +66,7 @@ std::string heddle::printablePath(std::string_view path) {
 std::string heddle::printableLines(std::string_view message) {
   return escaped(message, /*keepLineBreaks=*/true);
 }
+
+Error heddle::fileError(std::string_view path, const std::string &what) {
+  return Error(printablePath(path) + ": " + what);
+}

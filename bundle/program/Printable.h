@@ -13,6 +13,8 @@
 #ifndef HEDDLE_BUNDLE_PROGRAM_PRINTABLE_H
 #define HEDDLE_BUNDLE_PROGRAM_PRINTABLE_H
 
+#include "bundle/Result.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -29,6 +31,9 @@ std::string printablePath(std::string_view path);
 
 /// A whole message, in which line breaks stay.
 std::string printableLines(std::string_view message);
+
+/// "PATH: what".
+Error fileError(std::string_view path, const std::string &what);
 
 } // namespace heddle
 

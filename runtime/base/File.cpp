@@ -25,10 +25,6 @@ namespace {
 
 std::string lastError() { return std::generic_category().message(errno); }
 
-Error fileError(const std::string &path, const std::string &what) {
-  return Error(printablePath(path) + ": " + what);
-}
-
 } // namespace
 
 Result<File> File::open(const std::string &path) {

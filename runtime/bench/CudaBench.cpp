@@ -7,6 +7,7 @@
 
 #include "runtime/bench/CudaBench.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaSubjects.h"
 
@@ -80,12 +81,12 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
       return read.takeError();
     auto module = Module::load(**context, *read);
     if (!module)
-      return module.takeError().withContext(path);
+      return module.takeError().withContext(printablePath(path));
     if (!weights)
       if (Status s = checkAsked((*read).manifest(), (*module)->choice().target,
                                 request.dtypes, request.headDims);
           !s)
-        return s.takeError().withContext(path);
+        return s.takeError().withContext(printablePath(path));
     std::string name = path.substr(path.rfind('/') + 1);
     CudaSubject subject{name.substr(0, name.rfind('.')), &*read, context->get(),
                         module->get(), &*stream};

@@ -7,6 +7,7 @@
 
 #include "runtime/bench/CudaTune.h"
 
+#include "bundle/program/Printable.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaKernels.h"
 #include "runtime/bench/CudaTimer.h"
@@ -71,7 +72,7 @@ Status Tuner::load(const std::vector<Candidate> &candidates) {
   timer = std::move(*clock);
   for (const Candidate &candidate : candidates)
     if (Status s = load(candidate); !s)
-      return s.takeError().withContext(candidate.bundle);
+      return s.takeError().withContext(printablePath(candidate.bundle));
   return Status::success();
 }
 

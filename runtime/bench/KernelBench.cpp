@@ -8,6 +8,7 @@
 #include "runtime/bench/KernelBench.h"
 
 #include "bundle/abi/IndexLayout.h"
+#include "bundle/program/Printable.h"
 #include "runtime/base/Buffer.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"
@@ -37,12 +38,12 @@ Result<Subject> bench::loadSubject(const std::string &path) {
   if (!bundle)
     return bundle.takeError();
   Subject subject;
-  subject.name = std::filesystem::path(path).stem().string();
+  subject.name = printablePath(std::filesystem::path(path).stem().string());
   subject.bundle = std::make_unique<bundle::Bundle>(std::move(*bundle));
   Result<std::unique_ptr<rt::HostModule>> module =
       rt::HostModule::load(*subject.bundle);
   if (!module)
-    return module.takeError().withContext(path);
+    return module.takeError().withContext(printablePath(path));
   subject.module = std::move(*module);
   return subject;
 }

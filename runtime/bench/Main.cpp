@@ -7,6 +7,7 @@
 
 #include "bundle/Process.h"
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaBench.h"
@@ -23,38 +24,35 @@
 
 using namespace heddle;
 
-static int writeJson(const std::string &path, const std::string &text) {
-  if (path.empty())
-    return 0;
-  Status status = bundle::writeFileAtomically(path, text);
-  if (status)
-    return 0;
-  std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
-  return 1;
-}
-
-/// `code`, or failure when what was printed did not arrive.
-static int finish(int code) {
-  Status status = bundle::flushStandardOutput();
-  if (status)
-    return code;
-  std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
-  return code == 0 ? 1 : code;
-}
-
 namespace {
 
 constexpr int exitFailure = 1, exitUsage = 2;
 
 int fail(const Error &error) {
-  std::fprintf(stderr, "error: %s\n", error.text().c_str());
+  std::fprintf(stderr, "error: %s\n", printableLines(error.text()).c_str());
   return exitFailure;
+}
+
+int writeJson(const std::string &path, const std::string &text) {
+  if (path.empty())
+    return 0;
+  Status status = bundle::writeFileAtomically(path, text);
+  return status ? 0 : fail(status.error());
+}
+
+/// `code`, or failure when what was printed did not arrive.
+int finish(int code) {
+  Status status = bundle::flushStandardOutput();
+  if (status)
+    return code;
+  const int failed = fail(status.error());
+  return code == 0 ? failed : code;
 }
 
 int refuse(const std::string &message) {
   std::fprintf(stderr,
                "error: %s\nTry 'heddle-bench --help' for all options.\n",
-               message.c_str());
+               printableLines(message).c_str());
   return exitUsage;
 }
 
@@ -276,14 +274,14 @@ int tuneOnGpu(const Options &options, const bench::CudaRequest &request) {
   if (!result->best) {
     std::printf("no tiling is faster than the baseline at every length; %s is "
                 "as it was\n",
-                options.tune.table.c_str());
+                printablePath(options.tune.table).c_str());
     return 0;
   }
   const bench::Candidate &best = (*candidates)[*result->best];
   if (Status s = bench::addToTable(options.tune.table, best.tiling); !s)
     return fail(s.error());
   std::printf("%s: added to %s, for heddlec --tuning\n", best.name.c_str(),
-              options.tune.table.c_str());
+              printablePath(options.tune.table).c_str());
   return 0;
 }
 
@@ -332,7 +330,7 @@ int runOnHost(const CLI::App &app, const Options &options, char *program) {
             bench::checkAsked(manifest, bundle::hostTarget(manifest),
                               options.common.dtypes, options.common.headDims);
         !s)
-      return fail(s.takeError().withContext(path));
+      return fail(s.takeError().withContext(printablePath(path)));
     subjects.push_back(std::move(*subject));
   }
   std::vector<bench::Row> rows;

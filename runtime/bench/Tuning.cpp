@@ -8,6 +8,7 @@
 #include "runtime/bench/Tuning.h"
 
 #include "bundle/format/File.h"
+#include "bundle/program/Printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -36,8 +37,8 @@ static Result<Json> readTable(const std::string &path) {
       !table["wgmma"].is_array() ||
       !std::ranges::all_of(table["wgmma"],
                            [](const Json &each) { return each.is_object(); }))
-    return Error(path + ": expected a table of tilings, an object with a list "
-                        "'wgmma' of objects, as heddlec --tuning takes it");
+    return fileError(path, "expected a table of tilings, an object with a list "
+                           "'wgmma' of objects, as heddlec --tuning takes it");
   return table;
 }
 
@@ -52,16 +53,16 @@ heddle::bench::readCandidates(const std::vector<std::string> &bundles) {
     Result<Json> table = readTable(beside.string());
     if (!table)
       return table.takeError().withContext(
-          "the table that " + bundle +
-          " was compiled with is to stand beside "
-          "it");
+          "the table that " + printablePath(bundle) +
+          " was compiled with is to stand beside it");
     const Json &tilings = (*table)["wgmma"];
     if (tilings.size() > 1)
-      return Error(beside.string() + " has " + std::to_string(tilings.size()) +
+      return Error(printablePath(beside.string()) + " has " +
+                   std::to_string(tilings.size()) +
                    " tilings; a candidate is compiled with one, the baseline "
                    "with none");
     baselines += tilings.empty();
-    result.push_back({bundle, path.stem().string(),
+    result.push_back({bundle, printablePath(path.stem().string()),
                       tilings.empty() ? "" : tilings.front().dump()});
   }
   if (baselines != 1 || result.size() < 2)

@@ -161,6 +161,19 @@ TEST_F(Tuning, ATableGrows) {
   EXPECT_EQ(read("table.json"), "[]");
 }
 
+TEST_F(Tuning, NamesReachTheTerminalWithEscapes) {
+  const std::string path = write("a\nerror: b\x1b[2J.json", "[]");
+  for (const std::string &option : {"--tune='" + path + "' --bundle=x",
+                                    "--bundle='" + path + "' --lengths=64"}) {
+    EXPECT_EQ(run(option), 1);
+    EXPECT_PRED2(has, read("said"), R"(a\nerror: b\u001b[2J.json: )");
+    EXPECT_EQ(read("said").find('\x1b'), std::string::npos);
+  }
+  const auto result = readCandidates({path});
+  ASSERT_FALSE(static_cast<bool>(result));
+  EXPECT_PRED2(has, result.error().text(), R"(a\nerror: b\u001b[2J.json)");
+}
+
 TEST_F(Tuning, TheToolOnTheFakeDriver) {
   const bundle::Manifest manifest = rt::cuda::test::gpuManifest();
   const std::string section =

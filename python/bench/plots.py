@@ -42,7 +42,9 @@ LONG = dict(models=("heddle-long-9m", "heddle-dream-long-9m"), tasks=("needles",
 PLOTS = {
     **{f"table-{name}": Plot(name) for name in ("pulsecol", "pulsecol-ablations", "sparsed", "dyllm", "window", "composed")},
     "table-long-pulsecol": Plot("pulsecol", **LONG),
-    "table-long-ablations": Plot("pulsecol-ablations", **{**LONG, "models": LONG["models"][:1]}),
+    **{f"table-long-{name}": Plot(table, **{**LONG, "models": LONG["models"][:1]})
+       for name, table in (("ablations", "pulsecol-ablations"), ("sparsed", "sparsed"), ("dyllm", "dyllm"), ("window", "window"),
+                           ("composed", "composed"))},
     "table-long-speed": Plot("parallel", over="speed", **LONG),
 }
 #: Of a row in docs/images/results. What a row of a plot does not need may be missing.

@@ -739,7 +739,27 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
                  "refreshed twice");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
                  "rules[0].phases[2].attention: kernel \"columns\" reads "
-                 "selection 0, which no phase of this rule refreshes");
+                 "selection 0, which neither a phase of this rule nor layers "
+                 "before its own refresh");
+}
+
+/// The default rule refreshes nothing and reads what another's layers choose.
+TEST(Manifest, ReadsOfLayersBeforeAreTaken) {
+  auto read = [](int64_t first, int64_t last) {
+    Json json = Json::parse(toJson(testManifest()));
+    Json rule = json["rules"][0];
+    rule["layers"] = {{"first", first}, {"last", last}};
+    json["rules"][0]["phases"].erase(0);
+    json["rules"] = {json["rules"][0], rule};
+    Result<Manifest> manifest = manifestFromJson(json.dump());
+    return manifest ? "" : manifest.error().text();
+  };
+  EXPECT_EQ(read(0, 1), "");
+  // Layer 0 is the default rule's, which begins before.
+  for (auto [first, last] : {std::pair(1, 2), std::pair(-2, -1)})
+    EXPECT_NE(read(first, last).find("nor layers before its own refresh"),
+              std::string::npos)
+        << read(first, last);
 }
 
 TEST(Manifest, WritesNamesThatAreNotUtf8) {

@@ -146,6 +146,12 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
     }
   }
   result.written.assign(result.lists.size(), 0);
+  for (size_t layer = 0; layer < shape.keeps.size(); ++layer)
+    for (size_t s = 0; s < shape.selections.size(); ++s)
+      result.keepers.push_back(
+          layer == 0 || shape.keeps[layer][s]
+              ? static_cast<int64_t>(layer)
+              : result.keepers[(layer - 1) * shape.selections.size() + s]);
   return result;
 }
 

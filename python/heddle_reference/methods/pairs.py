@@ -245,10 +245,12 @@ class Window(Dense):
 class Selecting(Dense):
     """A selection refreshed at a cadence's steps and read in between; dense before
     its first step. A step that refreshes attends densely, or, with `refreshing`
-    "sparse", over what it has just selected."""
+    "sparse", over what it has just selected. `layers`: those that refresh it; the
+    others read what the nearest one before has, and are never dense for its sake."""
 
-    def __init__(self, selection, cadence, refreshing="dense"):
+    def __init__(self, selection, cadence, refreshing="dense", layers=None):
         self.selection, self.cadence, self.refreshing = selection, cadence, refreshing
+        self.layers = layers
 
     def begin(self, run):
         if run.steps is None:
@@ -256,6 +258,8 @@ class Selecting(Dense):
         self.steps, self.masks = set(self.cadence(run.steps)), {}
 
     def mask(self, run, record, layer, q, k):
+        if self.layers is not None and layer not in self.layers:
+            return self.masks.get(max(source for source in self.layers if source < layer))
         if run.step in self.steps:
             entries = self.selection.select(run, q, k)
             for head, entry in enumerate(entries):

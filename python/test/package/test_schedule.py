@@ -151,6 +151,8 @@ class TextTest(unittest.TestCase):
                 recompute(block) + commit("above", 0.9) + attend(dense),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
+                "columns-across-layers": attend(
+                    columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
                 "columns-window-saliency": composed()}.items():
             with self.subTest(name):
                 theirs = heddle.canonical(heddle.preset(name))
@@ -221,6 +223,7 @@ class TextTest(unittest.TestCase):
   %cols = select columns(keep=keep, group = on)
       by mean_probability
       on %often
+      in layers(0, last to 3)
   %w = window(
     near
   )
@@ -295,7 +298,7 @@ class WrongTest(unittest.TestCase):
                      lambda: decoded & dense, lambda: decoded - dense, lambda: committed(),
                      lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
-                     lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
+                     lambda: attend(window(3), layers="3"), lambda: heddle.compile(3),
                      lambda: schedule("a", heddle.Source("x"))):
             with self.assertRaises(TypeError):
                 make()

@@ -48,8 +48,31 @@ TEST(IndexLists, HaveTheDocumentedLayout) {
     EXPECT_EQ(static_cast<const std::byte *>(list.indices) - base, row.offset);
     EXPECT_EQ(list.rowBytes, row.keep * 4);
   }
-  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
-  EXPECT_EQ(lists->list(1, 1, 1).indices, nullptr);
+  // Layer 1 reads layer 0's.
+  for (int64_t sequence : {0, 1})
+    EXPECT_EQ(&lists->list(1, sequence, 1), &lists->list(0, sequence, 1));
+}
+
+TEST(IndexLists, AreReadOfTheNearestLayerThatKeepsThem) {
+  IndexListShape shape = example();
+  shape.keeps = {{false, false}, {true, false}, {false, true},
+                 {false, false}, {true, false}, {false, false}};
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists);
+  const int64_t sources[6][2] = {{0, 0}, {1, 0}, {1, 2},
+                                 {1, 2}, {4, 2}, {4, 2}};
+  lists->markFilled(4, 1, 0);
+  for (int64_t layer = 0; layer < 6; ++layer)
+    for (int64_t selection = 0; selection < 2; ++selection) {
+      const int64_t source = sources[layer][selection];
+      EXPECT_EQ(&lists->list(layer, 1, selection),
+                &lists->list(source, 1, selection));
+      EXPECT_EQ(lists->list(layer, 1, selection).indices == nullptr,
+                !shape.keeps[source][selection]);
+      EXPECT_EQ(lists->filled(layer, 1, selection),
+                source == 4 && selection == 0);
+    }
+  EXPECT_NE(lists->list(1, 1, 0).indices, lists->list(4, 1, 0).indices);
 }
 
 TEST(IndexLists, TakeAnyEncoding) {
@@ -122,7 +145,7 @@ TEST(IndexLists, FollowTheVisiblePositions) {
   EXPECT_EQ(lists->list(0, 0, 0).indices, memory);
   EXPECT_EQ(lists->list(0, 0, 0).groups, 2);
   EXPECT_EQ(lists->list(0, 0, 0).keep, 2);
-  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
+  EXPECT_EQ(&lists->list(1, 0, 1), &lists->list(0, 0, 1));
 }
 
 TEST(IndexLists, BlocksHaveTheDocumentedSpans) {

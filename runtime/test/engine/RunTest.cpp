@@ -794,6 +794,48 @@ TEST_F(RunTest, HostDrivenAtOnce) {
   EXPECT_EQ(kept.generation.sequences, dense.generation.sequences);
 }
 
+/// The schedule's one rule for the first layer alone; the others read its
+/// lists.
+static bundle::Manifest chosenInLayerZero(bundle::Manifest manifest) {
+  bundle::Rule first = manifest.rules.front();
+  first.isDefault = false;
+  first.firstLayer = first.lastLayer = 0;
+  std::vector<bundle::Phase> &others = manifest.rules.front().phases;
+  others = {others.back()};
+  others.front().refreshes.clear();
+  others.front().scoring = -1;
+  manifest.rules.push_back(first);
+  return manifest;
+}
+
+// Captured, of fixed numbers of pairs and of such as the lists give, and driven
+// by the host.
+TEST_F(RunTest, LayersReadTheListsOfOneBefore) {
+  makeModel(tiny);
+  ASSERT_GT(config.layers, 1);
+  const Prompts prompts = promptsOf({40, 9});
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  for (const char *kernel : {"columns", "two_columns", "union"}) {
+    SCOPED_TRACE(kernel);
+    bundle::Manifest own = gpuManifest();
+    setRule(own, kernel,
+            kernel == std::string("columns")       ? std::vector<int64_t>{0}
+            : kernel == std::string("two_columns") ? std::vector<int64_t>{0, 1}
+                                                   : std::vector<int64_t>{2});
+    const bundle::Manifest shared = chosenInLayerZero(own);
+    ASSERT_TRUE(CudaEngine::supports(shared, config));
+    compare(shared, prompts, lengths);
+    compareHostDriven(shared, prompts, lengths);
+    compareHostDriven(chosenInLayerZero(atOnce(own)), prompts, lengths);
+    // One layer scores, and the others are sparse at once.
+    const StepCounters each = onHost(own, prompts, lengths).steps[0].counters;
+    const StepCounters one = onHost(shared, prompts, lengths).steps[0].counters;
+    EXPECT_EQ(config.layers * one.scorePairs, each.scorePairs);
+    EXPECT_EQ(config.layers * one.refreshes, each.refreshes);
+    EXPECT_LT(one.pairs, each.pairs);
+  }
+}
+
 // Sequences whose blocks end by confidence are at different steps: some refresh
 // and attend, others attend alone.
 TEST_F(RunTest, HostDrivenAtOnceAtDifferentSteps) {

@@ -113,3 +113,11 @@ heddle.schedule @layers(last = -1) {
   attend pairs(%near) in layers(0 to 3, 28, last)
   attend dense
 }
+
+// CHECK-LABEL: heddle.schedule @layers_that_refresh
+heddle.schedule @layers_that_refresh(second = 8) {
+  %c = cadence first(1) in block
+  // CHECK: %cols = select columns(keep = 0.2, group = 128) by mean_probability on %{{.+}} in layers(0, 8 to 9, -1){{$}}
+  %cols = select columns(keep = 0.2, group = 128) by mean_probability on %c in layers(0, second to 9, -1)
+  attend pairs(%cols)
+}

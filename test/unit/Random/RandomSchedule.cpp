@@ -379,6 +379,10 @@ private:
     std::string rounding =
         oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
                ", rounding = floor_plus_one"});
+    // Layer 0 is before all that read.
+    std::string when = on;
+    if (below(4) == 0)
+      when += " in layers" + oneOf({"(0)", "(0, 2)", "(0 to 1)"});
     if (below(3) == 0) {
       std::string isolation =
           oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
@@ -386,11 +390,13 @@ private:
       plainLogits |= isolation == "isolating(filtered) ";
       return value("s", "select blocks(keep = " + keep + ", size = " + size +
                             rounding + ") by mean_probability " + isolation +
-                            oneOf({"", "", "scaled_by(heads) "}) + "on " + on);
+                            oneOf({"", "", "scaled_by(heads) "}) + "on " +
+                            when);
     }
     std::string shared = below(4) ? "" : ", per_kv_head";
     return value("s", "select columns(keep = " + keep + ", group = " + size +
-                          rounding + shared + ") by mean_probability on " + on);
+                          rounding + shared + ") by mean_probability on " +
+                          when);
   }
 
   void pairs() {

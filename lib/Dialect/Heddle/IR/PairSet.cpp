@@ -21,8 +21,9 @@ CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
 }
 
 bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
-  return a == b || (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
-                    a.getRule() == b.getRule());
+  return a == b ||
+         (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
+          a.getRule() == b.getRule() && a.getLayersAttr() == b.getLayersAttr());
 }
 
 // Unions that share operands can be exponentially many paths, and long chains:

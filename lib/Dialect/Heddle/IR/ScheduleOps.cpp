@@ -10,10 +10,12 @@
 #include "Verify.h"
 #include "bundle/abi/Abi.h"
 #include "bundle/program/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -33,6 +35,19 @@ void SelectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
+}
+
+// L2: no layer is named twice.
+LogicalResult SelectOp::verify() {
+  if (!getLayersAttr())
+    return success();
+  if (getLayersAttr().empty())
+    return emitOpError("names no layer in layers(...)");
+  NamedLayers<SelectOp> named;
+  for (auto range : getLayersAttr().getAsRange<LayerRangeAttr>())
+    if (failed(named.add(*this, range, "names a layer twice")))
+      return failure();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -145,8 +160,30 @@ static LogicalResult verifyLayers(ScheduleOp schedule) {
                               "it holds for all that no other one names");
 }
 
-/// S3, S4, S5, S10 for what one attend reads.
-static LogicalResult verifyReads(AttendOp attend) {
+/// The cadence at whose first step layers of `attend` first refresh a selection
+/// on `cadence`; none if that cannot be shown. At once, nothing is refreshed
+/// while attention is dense.
+static std::optional<bundle::Cadence> firstRefreshed(AttendOp attend,
+                                                     bundle::Cadence cadence) {
+  CadenceAttr until = cadenceOf(attend.getUntil());
+  if (!attend.getAtOnce() || !until || includesFirst(until.getValue()))
+    return cadence;
+  if (!includesAll(cadence, until.getValue()))
+    return std::nullopt;
+  return until.getValue();
+}
+
+/// Whether `attend` reads no step before the first one of `refreshed`.
+static bool readsNoEarlier(AttendOp attend,
+                           std::optional<bundle::Cadence> refreshed) {
+  CadenceAttr until = cadenceOf(attend.getUntil());
+  return refreshed && (includesFirst(*refreshed) ||
+                       (until && startsNoLater(*refreshed, until.getValue())));
+}
+
+/// S4, S5, S10 for what one attend reads, and S3 for what its layers, which
+/// `parts` are, refresh of it.
+static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
   CadenceAttr until = cadenceOf(attend.getUntil());
   if (until && until.getValue().kind == CadenceKind::Never)
     return attend
@@ -160,6 +197,12 @@ static LogicalResult verifyReads(AttendOp attend) {
   if (attend.getAtOnce() && set.selections.empty())
     return attend.emitOpError(
         "reads no selection, so `at_once` says nothing; drop it");
+  SmallVector<SelectOp> own;
+  for (const LayerPart &part : parts)
+    llvm::append_range(own, part.refreshed);
+  if (attend.getAtOnce() && own.empty() && !set.dense)
+    return attend.emitOpError("has no layer that refreshes a selection, so "
+                              "`at_once` says nothing; drop it");
   if (!attend.getPairs())
     return success();
   if (set.dense)
@@ -176,15 +219,9 @@ static LogicalResult verifyReads(AttendOp attend) {
     if (!cadence)
       continue; // the verifier of dominance reports it
     const bundle::Cadence refreshed = cadence.getValue();
-    const bool first = includesFirst(refreshed);
-    // At once, it is not refreshed while attention is dense.
-    const bool ready =
-        !until ? first
-        : attend.getAtOnce() && !includesFirst(until.getValue())
-            ? includesAll(refreshed, until.getValue())
-            : first || (!attend.getAtOnce() &&
-                        startsNoLater(refreshed, until.getValue()));
-    if (ready)
+    if (llvm::none_of(own,
+                      [&](SelectOp op) { return sameSelection(op, select); }) ||
+        readsNoEarlier(attend, firstRefreshed(attend, refreshed)))
       continue;
     InFlightDiagnostic error = attend.emitOpError(
         "may read a selection before it is first made: its cadence, ");
@@ -205,9 +242,86 @@ static LogicalResult verifyReads(AttendOp attend) {
   return success();
 }
 
+namespace {
+/// The layers that refresh a selection for others.
+struct Refreshing {
+  bundle::FirstOf first;
+  llvm::SmallSetVector<AttendOp, 4> attends; ///< of these layers
+};
+} // namespace
+
+/// S3, L3 for what layers read that others refresh.
+static LogicalResult verifyShared(ArrayRef<LayerPart> parts) {
+  std::vector<bundle::LayerSpan> spans;
+  for (const LayerPart &part : parts)
+    spans.push_back(part.layers
+                        ? bundle::LayerSpan{false, part.layers.getFirst(),
+                                            part.layers.getLast()}
+                        : bundle::LayerSpan());
+  const std::vector<int64_t> first = bundle::firstLayers(spans);
+  SmallVector<std::pair<SelectOp, Refreshing>> all;
+  auto find = [&](SelectOp select) -> Refreshing & {
+    for (auto &[other, refreshing] : all)
+      if (sameSelection(other, select))
+        return refreshing;
+    return all.emplace_back(select, Refreshing()).second;
+  };
+  for (auto [part, layer] : llvm::zip_equal(parts, first))
+    for (SelectOp select : part.refreshed)
+      if (select.getLayersAttr()) {
+        find(select).first.add(layer);
+        find(select).attends.insert(part.attend);
+      }
+
+  AttendOp attend;
+  PairSet set;
+  for (auto [part, layer] : llvm::zip_equal(parts, first)) {
+    if (part.attend != attend) {
+      attend = part.attend;
+      set = attend.getPairs() ? PairSet::of(attend.getPairs()) : PairSet();
+    }
+    if (set.dense)
+      continue;
+    for (SelectOp select : set.selections) {
+      CadenceAttr cadence = cadenceOf(select.getCadence());
+      if (!cadence || llvm::any_of(part.refreshed, [&](SelectOp op) {
+            return sameSelection(op, select);
+          }))
+        continue;
+      Refreshing &refreshing = find(select);
+      if (!refreshing.first.comesBefore(layer))
+        return attend.emitOpError("reads a selection in layer ")
+                   .append(layer,
+                           ", which neither refreshes it nor comes after "
+                           "a layer that does; name it in the "
+                           "selection's layers(...), or write an attend "
+                           "without the selection for it")
+                   .attachNote(select.getLoc())
+               << "the selection is here";
+      for (AttendOp other : refreshing.attends) {
+        if (readsNoEarlier(attend, firstRefreshed(other, cadence.getValue())))
+          continue;
+        InFlightDiagnostic error = attend.emitOpError(
+            "may read a selection before the layers that refresh it first do: "
+            "on ");
+        error << toString(cadence.getValue());
+        if (CadenceAttr until = cadenceOf(other.getUntil());
+            until && other.getAtOnce())
+          error << ", not before " << toString(until.getValue());
+        error << "; be dense until(...) it, or let its cadence include step 1";
+        error.attachNote(select.getLoc()) << "the selection is here";
+        error.attachNote(other.getLoc()) << "its layers have this attend";
+        return error;
+      }
+    }
+  }
+  return success();
+}
+
 /// F3, F4: what is computed beside attention knows logits by their product
 /// alone.
-static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
+static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
+                                  ArrayRef<LayerPart> parts) {
   if (scoresOf(attend.getScores()).empty())
     return success();
   for (auto reuse : schedule.getOps<ReuseOp>())
@@ -217,17 +331,16 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
                               "weigh what changed; reuse context")
                  .attachNote(reuse.getLoc())
              << "the reuse is here";
-  if (!attend.getPairs())
-    return success();
-  for (SelectOp select : PairSet::of(attend.getPairs()).selections)
-    if (select.getRule().isolation == Isolation::Filtered)
-      return attend
-                 .emitOpError(
-                     "has scores, which isolating(filtered) can't take "
-                     "among the response's keys alone; isolate aligned "
-                     "or spans")
-                 .attachNote(select.getLoc())
-             << "the selection is here";
+  for (const LayerPart &part : parts)
+    for (SelectOp select : part.refreshed)
+      if (select.getRule().isolation == Isolation::Filtered)
+        return attend
+                   .emitOpError(
+                       "has scores, which isolating(filtered) can't take "
+                       "among the response's keys alone; isolate aligned "
+                       "or spans")
+                   .attachNote(select.getLoc())
+               << "the selection is here";
   return success();
 }
 
@@ -245,9 +358,21 @@ LogicalResult ScheduleOp::verifyRegions() {
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyLayers(*this));
-  for (auto attend : getOps<AttendOp>())
-    good &= succeeded(verifyReads(attend)) &&
-            succeeded(verifyScored(*this, attend));
+  SmallVector<LayerPart> parts;
+  if (good)
+    parts = layerParts(*this);
+  else // as if each attend had layers of its own
+    for (auto attend : getOps<AttendOp>())
+      parts.push_back({attend, {}, PairSet::of(attend.getPairs()).selections});
+  for (ArrayRef<LayerPart> left = parts; !left.empty();) {
+    AttendOp attend = left.front().attend;
+    ArrayRef<LayerPart> own = left.take_while(
+        [&](const LayerPart &part) { return part.attend == attend; });
+    left = left.drop_front(own.size());
+    good &= succeeded(verifyReads(attend, own)) &&
+            succeeded(verifyScored(*this, attend, own));
+  }
+  good = good && succeeded(verifyShared(parts));
   // K5, U4: one of each.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
   good &= succeeded(verifyOnlyOne<ReuseOp>(*this));

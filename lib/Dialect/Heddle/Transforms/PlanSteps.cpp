@@ -18,6 +18,9 @@
 //   before U   dense
 //   otherwise  score with dense; refresh all selections; the pairs
 //
+// The selections are those that the layers refresh: what they read of other
+// layers has no phase.
+//
 // Each refresh comes behind the attention that its selection is scored by
 // besides.
 //
@@ -28,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -69,7 +73,7 @@ private:
                      ArrayRef<Attribute> terms, bool writesLse,
                      SelectOp select = {});
   void planProgram();
-  void planRule(AttendOp attend, LayerRangeAttr layers);
+  void planRule(const LayerPart &part);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
@@ -240,42 +244,43 @@ void Planner::addRefresh(SelectOp select) {
                     FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
 }
 
-void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
+void Planner::planRule(const LayerPart &part) {
+  AttendOp attend = part.attend;
   Location loc = attend.getLoc();
   PairSet pairs = pairsOf(attend);
   scores = &attend.getScores();
   builder.setInsertionPointToEnd(result.getBody());
-  auto rule = RuleOp::create(builder, loc, layers);
+  auto rule = RuleOp::create(builder, loc, part.layers);
   builder.createBlock(&rule.getBodyRegion());
-  if (isDense(attend, pairs)) {
-    addPhase(loc, WhenKind::Otherwise, {}, denseAttention());
-    return;
-  }
+  const bool dense = isDense(attend, pairs);
+  auto attention = [&] {
+    return dense ? denseAttention() : attentionFor(pairs);
+  };
 
   CadenceAttr until = cadenceOf(attend.getUntil());
-  const bool waits = until && !includesFirst(until.getValue());
-  if (attend.getAtOnce()) {
+  const bool waits = until && !dense && !includesFirst(until.getValue());
+  if (attend.getAtOnce() && !part.refreshed.empty()) {
     if (waits)
       addPhase(loc, WhenKind::Before, until, denseAttention());
-    PhaseOp phase = addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+    PhaseOp phase = addPhase(loc, WhenKind::Otherwise, {}, attention());
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(phase.getBody());
     ScoreWithOp::create(
         builder, loc,
         FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
-    for (SelectOp select : pairs.selections)
+    for (SelectOp select : part.refreshed)
       addRefresh(select);
     return;
   }
 
   llvm::SmallSetVector<CadenceAttr, 4> cadences;
-  for (SelectOp select : pairs.selections)
+  for (SelectOp select : part.refreshed)
     cadences.insert(cadenceOf(select.getCadence()));
   ArrayRef<CadenceAttr> left = cadences.getArrayRef();
   for (; !left.empty(); left = left.drop_front()) {
     PhaseOp phase = addPhase(loc, WhenKind::On, left.front(), denseAttention());
     OpBuilder::InsertionGuard guard(builder);
-    for (SelectOp select : pairs.selections) {
+    for (SelectOp select : part.refreshed) {
       if (!llvm::is_contained(left, cadenceOf(select.getCadence())))
         continue;
       builder.setInsertionPointToEnd(phase.getBody());
@@ -284,7 +289,7 @@ void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
   }
   if (waits)
     addPhase(loc, WhenKind::Before, until, denseAttention());
-  addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+  addPhase(loc, WhenKind::Otherwise, {}, attention());
 }
 
 /// Rows, keys, reuse and commit are the schedule's own ops, without those that
@@ -335,24 +340,12 @@ void Planner::plan() {
       PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
   builder.createBlock(&result.getBodyRegion());
 
-  // The default rule first.
-  SmallVector<AttendOp> attends;
-  for (bool isDefault : {true, false})
-    for (auto attend : schedule.getOps<AttendOp>())
-      if (!attend.getLayersAttr() == isDefault)
-        attends.push_back(attend);
-  for (AttendOp attend : attends) {
-    PairSet pairs = pairsOf(attend);
-    anySelection |= !isDense(attend, pairs) && !pairs.selections.empty();
-  }
+  const SmallVector<LayerPart> parts = layerParts(schedule);
+  for (const LayerPart &part : parts)
+    anySelection |= !part.refreshed.empty();
   planProgram();
-  for (AttendOp attend : attends) {
-    if (!attend.getLayersAttr())
-      planRule(attend, {});
-    else // a rule for each range
-      for (auto range : attend.getLayersAttr().getAsRange<LayerRangeAttr>())
-        planRule(attend, range);
-  }
+  for (const LayerPart &part : parts)
+    planRule(part);
 
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();

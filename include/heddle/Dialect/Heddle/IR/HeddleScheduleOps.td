@@ -153,15 +153,25 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     |---|---|
     | `on %cadence` | the steps at which it is refreshed |
 
+    | clause | meaning |
+    |---|---|
+    | `in layers(0, 8 to 9, -1)` | the layers that refresh it; the others that read it read the list of the nearest one before |
+
     At a step of the cadence all visible rows are computed and the layer computes
     dense attention, whose output is the layer's output; the selection is then
     refreshed from that step's Q and K (after RoPE). At other steps the latest
     selection is read.
 
+    Each layer that reads the selection refreshes its own lists. With `in
+    layers(...)` these layers refresh it, whatever they attend to; every other
+    layer that reads it reads, in each step, what the nearest of them before it
+    chose last, and is dense at no step for the selection's sake.
+
     ```mlir
     %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
     %more = select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
     %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
+    %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
@@ -169,15 +179,17 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
                        Heddle_SelectionRuleAttr:$rule,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
   // The result's name in the source becomes `name`, so that the plan, the
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule) `on` $cadence
+    custom<Selected>($rule) `on` $cadence (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
+  let hasVerifier = 1;
 }
 
 def Heddle_DenseOp : Heddle_PairsOp<"dense"> {

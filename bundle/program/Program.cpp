@@ -16,6 +16,11 @@ using namespace heddle::bundle;
 
 static constexpr size_t noChoice = SIZE_MAX;
 
+std::string heddle::bundle::keepText(const Selection &selection) {
+  return selection.count > 0 ? std::to_string(selection.count)
+                             : detail::toString(selection.keep);
+}
+
 Result<std::vector<size_t>>
 heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
   if (layers < 1)

@@ -62,6 +62,32 @@ TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest->rules[1].firstLayer, -2);
 }
 
+TEST(Manifest, NumbersOfKeysRoundTripThroughJson) {
+  Manifest manifest = testManifest();
+  Selection &selection = manifest.selections[0];
+  selection.keep = {};
+  selection.count = 512;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->selections[0], selection);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+  EXPECT_EQ(keepText(selection), "512");
+  EXPECT_EQ(keepText(testManifest().selections[0]), "1/5");
+
+  auto refused = [&](const std::function<void(Json &)> &change) {
+    return refusal(manifest, change);
+  };
+  EXPECT_EQ(refused([](Json &json) { json["selections"][0]["count"] = 0; }),
+            "manifest: selections[0].count: 0 is out of range, expected 1 to "
+            "2147483647");
+  for (auto [other, value] :
+       {std::pair("keep", "1/5"), std::pair("rounding", "floor")}) {
+    const std::string found =
+        refused([&](Json &json) { json["selections"][0][other] = value; });
+    EXPECT_NE(found.find(other), std::string::npos) << found;
+  }
+}
+
 TEST(Manifest, SharesOfSinksRoundTripThroughJson) {
   Manifest manifest = testManifest();
   const Term share = {Term::Kind::Sinks, 0, -1, {1, 10}};

@@ -296,16 +296,16 @@ def _layers_text(layers):
 def _selection(kind, keep, size_name, size, words, details, on, layers, name):
     if on is not None:
         _kind(on, Cadence, "on", "a cadence")
-    form = (f"{kind}(keep = {ratio_text(keep, 'keep')}, "
+    form = (f"{kind}(keep = {number_text(keep, 'keep')}, "
             f"{size_name} = {_count(size, size_name)}{words})")
     return _Selection(form, details, on, name, _layers_text(layers))
 
 
-def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
+def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False,
             layers: Union[int, tuple, list, None] = None) -> Pairs:
-    """For each group of `group` query rows the share `keep` of keys of largest mean
-    probability, refreshed on the cadence `on`, else on the `refresh` of attend().
+    """For each group of `group` query rows the keys of largest mean probability, the share
+    `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the `refresh` of attend().
 
     group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
     down. per_kv_head: query heads that share keys share a list. layers: that refresh it, a layer,
@@ -319,12 +319,12 @@ def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
                       words + (", per_kv_head" if per_kv_head else ""), "", on, layers, "cols")
 
 
-def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
+def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None,
            layers: Union[int, tuple, list, None] = None) -> Pairs:
-    """For each block of `size` query rows the share `keep` of blocks of as many keys, by their mean probability, refreshed
-    on the cadence `on` as columns() are.
+    """For each block of `size` query rows the share `keep` of blocks of as many keys, or, if that is an int, so many, by
+    their mean probability, refreshed on the cadence `on` as columns() are.
 
     size: a power of two from 16 to 128. isolating: how prompt and response are told apart,
     "spans", "aligned" or "filtered" (docs/Spec/Pairs.md). scaled_by_heads: scores as SparseD's

@@ -45,13 +45,12 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
           manifest.selections[static_cast<size_t>(term.selection)];
       if (term.kind == Term::Kind::Blocks) {
         // Blocks at a span's end are shorter, and spans round apart.
-        listed += (keepCount(selection.keep, selection.rule,
-                             (length - 1) / selection.group + 1) +
+        listed += (selection.kept((length - 1) / selection.group + 1) +
                    (selection.isolation != Selection::Isolation::None)) *
                   selection.group;
         exact = false;
       } else {
-        listed += keepCount(selection.keep, selection.rule, length);
+        listed += selection.kept(length);
       }
       ++lists;
     }
@@ -225,9 +224,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   auto blocksOf = [&](int64_t keys) {
     return (keys + selection.group - 1) / selection.group;
   };
-  auto kept = [&](int64_t of) {
-    return of > 0 ? keepCount(selection.keep, selection.rule, of) : 0;
-  };
+  auto kept = [&](int64_t of) { return of > 0 ? selection.kept(of) : 0; };
   result.of = blocks ? blocksOf(run.length) : run.length;
   result.keys = kept(result.of);
   if (selection.isolation != Selection::Isolation::None) {

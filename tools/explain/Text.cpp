@@ -178,8 +178,7 @@ std::string selectionText(const Selection &selection,
   const Manifest &manifest = explanation.manifest;
   const int64_t length = explanation.request.run.length;
   std::string text =
-      "selection " + selection.name + ": keeps " +
-      detail::toString(selection.keep) +
+      "selection " + selection.name + ": keeps " + keepText(selection) +
       (selection.kind == Selection::Kind::Blocks
            ? " of the blocks of " + std::to_string(selection.group) + " keys ("
            : " of the keys (") +

@@ -414,6 +414,12 @@ COMPOSED = [
            schedule("columns_window_saliency", *moving(
                20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "attend pairs(%cols)", WITHIN)),
            shapes=WHOLE),
+    in_blocks("mage", lambda s, b, f: (composed.BlockColumns(pairs.Columns(24, 16)),
+                                       commit.Quotas(s, b)),
+              schedule("mage", BLOCK, "%block = positions block",
+                       "%cols = select columns(keep = 24, group = 16) by mean_probability on %start",
+                       "reuse kv", "recompute all on %start", "recompute %block",
+                       "attend pairs(%cols)"), LLADA),
     Method("columns-across-layers",
            selecting(lambda: pairs.Columns("1/5", 32), pairs.uniform("3/10", 4), layers=(0, 2)),
            schedule("columns_across_layers", REFRESH, COLUMNS + " in layers(0, 2)",

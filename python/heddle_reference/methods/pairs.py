@@ -77,12 +77,13 @@ class Columns:
     """PulseCol, equations 5 to 7: each group of consecutive queries keeps the
     keys of largest mean probability over all keys; the last group's mean is
     over the rows that it has. Per query head, or shared by the query heads of
-    a KV head (`shared`: the mean is over their rows together)."""
+    a KV head (`shared`: the mean is over their rows together). A `keep` that is an
+    int is a number of keys."""
 
     kind = "columns"
 
     def __init__(self, keep, group, rounding="floor", shared=False):
-        self.keep, self.group = Fraction(keep), group
+        self.keep, self.group = keep if isinstance(keep, int) else Fraction(keep), group
         self.rounding, self.shared = rounding, shared
 
     def select(self, run, q, k):
@@ -92,7 +93,8 @@ class Columns:
         if self.shared:
             together = heads // k.shape[0]
             p = p.view(-1, together, n, n).mean(1).repeat_interleave(together, 0)
-        count = keep_count(self.keep, n, self.rounding)
+        count = min(n, self.keep) if isinstance(self.keep, int) else \
+            keep_count(self.keep, n, self.rounding)
         return [{"lists": [Chosen(p[h, g:g + self.group].mean(0).tolist(), count)
                            for g in range(0, n, self.group)]} for h in range(heads)]
 

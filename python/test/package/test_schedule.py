@@ -131,6 +131,11 @@ class TextTest(unittest.TestCase):
                 self.assertEqual(heddle.parse(str(made)), made)
                 self.assertIn(f" = {word}({said})", heddle.canonical(made))
         self.assertEqual(heddle.pairs("window", 64), window(64))
+        # An int is a number of keys or blocks.
+        for made, said in ((columns(512, 64), "columns(keep = 512, group = 64)"),
+                           (columns(1.0, 64), "columns(keep = 1/1, group = 64)"),
+                           (blocks(8, 64), "blocks(keep = 8, size = 64)")):
+            self.assertIn(said, heddle.canonical(attend(made, refresh=every(4))))
         self.assertEqual(heddle.pairs("sinks", "10 percent"), sinks("10 percent"))
         with self.assertRaisesRegex(heddle.ScheduleError, "gap"):
             heddle.canonical(attend(window(64, gap=2)))

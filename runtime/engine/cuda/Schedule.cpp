@@ -127,7 +127,7 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       if (!bound.selections.empty()) {
         const bundle::Selection &selection =
             program.selections[bound.selections.front()];
-        keep = bundle::keepCount(selection.keep, selection.rule, n);
+        keep = selection.kept(n);
       }
       fixedPairs[k] +=
           config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);

@@ -120,6 +120,31 @@ TEST(IndexLists, BytesDoNotWrapAround) {
   EXPECT_EQ(IndexLists::bytesFor(shape), std::numeric_limits<int64_t>::max());
 }
 
+TEST(IndexLists, NumbersOfKeysAreTheSameAtAnyLength) {
+  IndexListShape shape = example();
+  shape.selections[0].count = 3;
+  shape.selections[1].count = 9;
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists);
+  for (int64_t sequence = 0; sequence < 2; ++sequence) {
+    EXPECT_EQ(lists->list(0, sequence, 0).keep, 3);
+    EXPECT_EQ(lists->list(0, sequence, 0).rowBytes, 12);
+    EXPECT_EQ(lists->list(0, sequence, 1).keep,
+              std::min<int64_t>(shape.lengths[sequence], 9));
+  }
+  lists->see(0, 2, 0);
+  EXPECT_EQ(lists->list(0, 0, 0).keep, 2);
+  // Of each of two spans, and no more than they have.
+  bundle::Selection blocks;
+  blocks.kind = bundle::Selection::Kind::Blocks;
+  blocks.group = 32;
+  blocks.count = 2;
+  blocks.isolation = bundle::Selection::Isolation::Spans;
+  BlockSpans spans = blockSpans(blocks, 200, 20);
+  EXPECT_EQ(spans.spanKeep, 1);
+  EXPECT_EQ(spans.keep, 3);
+}
+
 TEST(IndexLists, AccountForTheDesignsExample) {
   // 65,536 tokens, one fifth kept, 32 layers, 32 heads, groups of 128: 27 GB.
   IndexListShape shape;

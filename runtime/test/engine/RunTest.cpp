@@ -210,6 +210,22 @@ TEST_F(RunTest, Columns) {
   compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
 }
 
+TEST_F(RunTest, NumbersOfColumns) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].count = 11;
+  setRule(manifest, "columns", {0});
+  compare(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
+  compareHostDriven(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
+  // 11 keys for each row, whatever the length; the shortest has fewer.
+  const StepCounters step =
+      onHost(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10))
+          .steps[1]
+          .counters;
+  EXPECT_EQ(step.pairs,
+            config.layers * config.queryHeads * (48 * 11 + 17 * 11 + 9 * 9));
+}
+
 TEST_F(RunTest, ColumnsAsBitmaps) {
   makeModel(tiny);
   bundle::Manifest manifest =

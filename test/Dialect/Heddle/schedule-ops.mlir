@@ -121,3 +121,19 @@ heddle.schedule @layers_that_refresh(second = 8) {
   %cols = select columns(keep = 0.2, group = 128) by mean_probability on %c in layers(0, second to 9, -1)
   attend pairs(%cols)
 }
+
+// An integer is a number of keys or blocks, any other number a share of them.
+// CHECK-LABEL: heddle.schedule @numbers_kept
+heddle.schedule @numbers_kept(keep = 512) {
+  %c = cadence every(4)
+  // CHECK: select columns(keep = 512, group = 32) by
+  %a = select columns(keep = keep, group = 32) by mean_probability on %c
+  // CHECK-NEXT: select columns(keep = 1, group = 64, per_kv_head) by
+  %b = select columns(keep = 1, group = 64, per_kv_head) by mean_probability on %c
+  // CHECK-NEXT: select columns(keep = 1/1, group = 32) by
+  %d = select columns(keep = 1.0, group = 32, rounding = floor) by mean_probability on %c
+  // CHECK-NEXT: select blocks(keep = 8, size = 64) by mean_probability isolating(spans) on
+  %e = select blocks(keep = 8, size = 64) by mean_probability isolating(spans) on %c
+  %u = union %a, %b, %d, %e
+  attend pairs(%u)
+}

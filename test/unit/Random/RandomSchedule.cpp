@@ -374,11 +374,14 @@ private:
   }
 
   std::string selection(const std::string &on) {
-    std::string keep = oneOf({"1/8", "0.2", "50 percent", "1", "1/100"});
+    std::string keep =
+        oneOf({"1/8", "0.2", "50 percent", "1/1", "1/100", "1", "2", "40"});
     std::string size = oneOf({"16", "32", "64", "128"});
     std::string rounding =
         oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
                ", rounding = floor_plus_one"});
+    if (keep.find_first_not_of("0123456789") == std::string::npos)
+      rounding.clear(); // of a number
     // Layer 0 is before all that read.
     std::string when = on;
     if (below(4) == 0)

@@ -136,7 +136,7 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["name"] = cost.name;
     item["kind"] = detail::nameOf(selection.kind);
     item["group"] = selection.group;
-    item["keep"] = spelling.apply(detail::toString(selection.keep));
+    item["keep"] = spelling.apply(keepText(selection));
     item["keys"] = cost.keys;
     item["of"] = cost.of;
     item["apart"] = selection.isolation != Selection::Isolation::None;

@@ -207,21 +207,20 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
   printer << bundle::detail::spell(ratio.getValue());
 }
 
-ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef word,
-                                            int64_t &count, RatioAttr &share) {
+ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef what,
+                                            StringRef ofWhole, int64_t &count,
+                                            RatioAttr &share) {
   NumberPlace place(parser);
-  const std::string size = ("the size of " + word).str();
   // Of a negative number the count's message says most.
   if (*place.text() == '-')
-    return parseCount(parser, size, count);
+    return parseCount(parser, what, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, ("the fraction of " + word).str(),
-                          share, 1, &bare))
+  if (parseRatioOrInteger(parser, place, ofWhole, share, 1, &bare))
     return failure();
   if (!bare)
     return success();
   count = *bare;
-  return checkCount([&] { return place.error(); }, size, count);
+  return checkCount([&] { return place.error(); }, what, count);
 }
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, IntegerAttr &count) {
@@ -498,13 +497,16 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
   if (parseOneOf(parser, "expected columns(...) or blocks(...)", value.kind))
     return failure();
   const bool blocks = value.kind == SelectionKind::Blocks;
+  SMLoc rounding;
   SmallVector<NamedArgument, 4> wanted = {
       {"keep",
        [&]() -> ParseResult {
          RatioAttr keep;
-         if (parseRatio(parser, "keep", keep))
+         if (parseCountOrShare(parser, "the number that is kept", "keep",
+                               value.count, keep))
            return failure();
-         value.keep = keep.getValue();
+         if (keep)
+           value.keep = keep.getValue();
          return success();
        }},
       {blocks ? "size" : "group",
@@ -516,6 +518,7 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
        }},
       {"rounding",
        [&] {
+         rounding = parser.getCurrentLocation();
          return parseOneOf(parser,
                            "rounding is floor, ceil, round or floor_plus_one",
                            value.rule);
@@ -525,8 +528,13 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
     wanted.push_back({"per_kv_head", nullptr, /*required=*/false,
                       /*seen=*/false, &value.perKvHead});
   ScorerAttr scorer;
-  if (parseArguments(parser, spelled(value.kind), nullptr, wanted) ||
-      parser.parseKeyword("by") || parseScorer(parser, scorer))
+  if (parseArguments(parser, spelled(value.kind), nullptr, wanted))
+    return failure();
+  if (value.count > 0 && rounding.isValid())
+    return parser.emitError(rounding)
+           << "rounds a fraction of the " << (blocks ? "blocks" : "keys")
+           << ", and `keep = " << value.count << "` is a number of them";
+  if (parser.parseKeyword("by") || parseScorer(parser, scorer))
     return failure();
   value.scorer = scorer.getValue();
   SMLoc loc = parser.getCurrentLocation();
@@ -562,9 +570,13 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
 
 void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
   const bundle::Selection value = rule.getValue();
-  printer << spelled(value.kind)
-          << "(keep = " << bundle::detail::spell(value.keep)
-          << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
+  printer << spelled(value.kind) << "(keep = ";
+  if (value.count > 0)
+    printer << value.count;
+  else
+    printShare(printer, RatioAttr::get(rule.getContext(), value.keep.num,
+                                       value.keep.den));
+  printer << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
           << value.group;
   if (value.rule != KeepRule::Floor)
     printer << ", rounding = " << spelled(value.rule);

@@ -106,8 +106,9 @@ ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
 void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
 
 /// A bare integer is a count, any other ratio a share: `4`, but `10 percent`.
-/// Sets one of the two. `word` names the set in messages.
-ParseResult parseCountOrShare(AsmParser &parser, StringRef word, int64_t &count,
+/// Sets one of the two. Messages call them `what` and `ofWhole`.
+ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
+                              StringRef ofWhole, int64_t &count,
                               RatioAttr &share);
 /// Never a bare integer: that would be a count.
 void printShare(AsmPrinter &printer, RatioAttr share);

@@ -112,7 +112,8 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     n keys `keep * n` are kept, rounded down unless `rounding` says `ceil`,
     `round` or `floor_plus_one`, and at least one; of equal scores the key of
     lowest index wins. With `per_kv_head` all query heads of a key/value head
-    share a list, by the mean of their scores.
+    share a list, by the mean of their scores. A `keep` that is an integer is a
+    number of keys, of blocks one of blocks; it is not rounded.
 
     `blocks`: the same for blocks of `size` consecutive keys, each scored by the
     mean of its keys, and groups of `size` rows. `isolating` tells prompt and
@@ -131,6 +132,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | argument | meaning |
     |---|---|
     | `keep = r` | the fraction of the keys that is kept, of what a group may read |
+    | `keep = n` | so many keys or blocks, or all if there are no more; of isolated spans so many of each |
     | `rounding = floor` | a fraction of the keys is rounded down, to one at least |
     | `rounding = ceil` | rounded up |
     | `rounding = round` | rounded to the nearest |
@@ -171,6 +173,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
     %more = select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
     %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
+    %some = select columns(keep = 512, group = 32) by mean_probability on %refresh
     %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
     ```
 

@@ -532,28 +532,36 @@ def _on(cadences):
 
 
 def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
-           until: Optional[Cadence] = None, at_once: bool = False,
+           until: Optional[Cadence] = None, earlier: Optional[list] = None, at_once: bool = False,
            layers: Union[int, tuple, list, None] = None, scores=None) -> Schedule:
     """The pairs that attention computes.
 
     refresh: the cadence of selections in `pairs` that name none of their own.
-    until: dense attention before this cadence's first step. at_once: attend over
+    until: dense attention before this cadence's first step. earlier: a list of (pairs,
+    cadence), each what is attended to, then, before that cadence's first step. at_once: attend over
     what was just chosen. layers: (first, last), both included, -1 the last one; a
     layer, or a list of these.
     scores: what becomes of a logit: a function of logit, query, key and head
     (heddle.scores says what it may do), or MLIR text, "(%logit) {...}"."""
+    stages = []
+    for stage in _kind(earlier or [], list, "earlier", "a list of (pairs, cadence)"):
+        if not isinstance(stage, tuple) or len(stage) != 2:
+            raise TypeError(f"earlier: expected (pairs, cadence), found {stage!r}")
+        stages.append((_kind(stage[0], Pairs, "earlier", "a set of pairs"),
+                       _kind(stage[1], Cadence, "earlier", "a cadence")))
     _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
-    open_ones = pairs._unrefreshed()
+    sets = [stage[0] for stage in stages] + [pairs]
+    open_ones = sum((each._unrefreshed() for each in sets), ())
     if refresh is not None:
         _kind(refresh, Cadence, "refresh", "a cadence")
         if not open_ones:
             raise ValueError("refresh: no selection in these pairs is left without a cadence")
-        pairs = pairs._refreshed(refresh)
+        sets = [each._refreshed(refresh) for each in sets]
     elif open_ones:
         raise ValueError(f"{open_ones[0].form}: says no cadence on which it is refreshed; give "
                          "refresh= here or on= there")
     text, values = "attend", ()
-    if pairs == dense:
+    if sets == [dense]:
         text += " dense"
         if until is not None:
             raise ValueError("until: attention is dense anyway")
@@ -561,7 +569,9 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
         if until is not None:
             _kind(until, Cadence, "until", "a cadence")
             text, values = text + " dense until({}) then", (until,)
-        text, values = text + " pairs({})", values + (pairs,)
+        for each, (_, end) in zip(sets, stages):
+            text, values = text + " pairs({}) until({}) then", values + (each, end)
+        text, values = text + " pairs({})", values + (sets[-1],)
     if _kind(at_once, bool, "at_once", "True or False"):
         text += " at_once"
     text += _layers_text(layers)

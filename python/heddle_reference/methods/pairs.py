@@ -271,6 +271,25 @@ class Selecting(Dense):
         return self.masks.get(layer)
 
 
+class Stages(Dense):
+    """A Selecting until the first of some steps, then another. Steps that refresh one of
+    both attend densely."""
+
+    def __init__(self, first, until, then):
+        self.first, self.until, self.then = first, until, then
+
+    def begin(self, run):
+        self.first.begin(run)
+        self.then.begin(run)
+        self.end = min(self.until(run.steps), default=run.steps + 1)
+
+    def mask(self, run, record, layer, q, k):
+        masks = [method.mask(run, record, layer, q, k) for method in (self.first, self.then)]
+        if run.step in self.first.steps | self.then.steps:
+            return None
+        return masks[run.step >= self.end]
+
+
 def pulsecol(keep="1/5", group=32, window="3/10", count=16, shared=False):
     """PulseCol: columns on its equation 8."""
     return Selecting(Columns(keep, group, shared=shared), uniform(window, count))

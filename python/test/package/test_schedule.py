@@ -158,6 +158,9 @@ class TextTest(unittest.TestCase):
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
                     columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
+                "columns-fewer-later": attend(
+                    columns(0.1, 128), earlier=[(columns(0.5, 128), at(Fraction(1, 3)))],
+                    refresh=uniform(0.5, 8)),
                 "columns-window-saliency": composed()}.items():
             with self.subTest(name):
                 theirs = heddle.canonical(heddle.preset(name))
@@ -234,7 +237,8 @@ class TextTest(unittest.TestCase):
   )
   %both = union %cols,
     %w
-  attend pairs(%w) in layers(0 to last)
+  attend pairs(%w) until(%often) then
+      pairs(%cols) in layers(0 to last)
   attend
     pairs(%both) scores(%logit) {
     %c = arith.constant 30.0 : f32

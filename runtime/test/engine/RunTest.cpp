@@ -226,6 +226,27 @@ TEST_F(RunTest, NumbersOfColumns) {
             config.layers * config.queryHeads * (48 * 11 + 17 * 11 + 9 * 9));
 }
 
+// Columns with a window and sinks until step 6, others alone from then on.
+TEST_F(RunTest, StagesOfPairs) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0, 2});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  bundle::Phase earlier;
+  earlier.when.kind = bundle::When::Kind::Before;
+  earlier.when.cadence.kind = bundle::Cadence::Kind::At;
+  earlier.when.cadence.step = 6;
+  earlier.attention = kernelNamed(manifest, "union");
+  phases.insert(phases.begin() + 1, earlier);
+  const Prompts prompts = promptsOf({40, 9});
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  compare(manifest, prompts, lengths);
+  compareHostDriven(manifest, prompts, lengths);
+  const Trace trace = onHost(manifest, prompts, lengths);
+  EXPECT_GT(trace.steps[3].counters.pairs, trace.steps[6].counters.pairs);
+  EXPECT_EQ(trace.steps[5].counters.pairs, trace.steps[6].counters.pairs);
+}
+
 TEST_F(RunTest, ColumnsAsBitmaps) {
   makeModel(tiny);
   bundle::Manifest manifest =

@@ -290,3 +290,64 @@ heddle.schedule @shared_at_once {
   %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
   attend dense until(%late) then pairs(%s) at_once
 }
+
+// Stages: pairs until a cadence, then others.
+// CHECK-LABEL: heddle.plan @stages
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase before at(0.2) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase before at(0.5) {
+// CHECK-NEXT:   heddle.attend_with @attention_many
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_few
+heddle.schedule @stages {
+  %c = cadence every(4)
+  %early = cadence at(0.2)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  attend dense until(%early) then pairs(%many) until(%half) then pairs(%few)
+}
+
+// At once, each stage that is not the first dense one refreshes before it
+// attends.
+// CHECK-LABEL: heddle.plan @stages_at_once
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase before at(0.5) {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT:   heddle.attend_with @attention_many
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT:   heddle.attend_with @attention_few
+heddle.schedule @stages_at_once {
+  %c = cadence every(4)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  attend pairs(%many) until(%half) then pairs(%few) at_once
+}
+
+// A stage that never comes reads and refreshes nothing.
+// CHECK-LABEL: heddle.plan @no_stage
+// CHECK-NOT: @many
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_window8
+heddle.schedule @no_stage {
+  %c = cadence every(4)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %near = window(8)
+  attend pairs(%many) until(%c) then pairs(%near)
+}

@@ -645,3 +645,55 @@ heddle.schedule @text {
   %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layer(0)
   attend pairs(%s)
 }
+
+// -----
+
+// S4: the second stage never comes.
+heddle.schedule @S4 {
+  // expected-note@+1 {{the cadence is here}}
+  %never = cadence never
+  %a = window(8)
+  %b = window(64)
+  // expected-error@+1 {{attends to pairs until a cadence that never comes; drop what follows}}
+  attend pairs(%a) until(%never) then pairs(%b)
+}
+
+// -----
+
+// S3: the first stage reads from step 1 on.
+heddle.schedule @S3 {
+  %c = cadence at(0.5)
+  // expected-note@+1 {{the selection is here}}
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %near = window(8)
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, at(0.5), need not include step 1; write `dense until(...) then pairs(...)` with that cadence}}
+  attend pairs(%many) until(%c) then pairs(%near)
+}
+
+// -----
+
+// S3: the second one from the end of the first.
+heddle.schedule @S3_holds {
+  %c = cadence at(0.5)
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %near = window(8)
+  attend pairs(%near) until(%c) then pairs(%few)
+}
+
+// -----
+
+heddle.schedule @text {
+  %a = window(8)
+  %c = cadence at(0.5)
+  // expected-error@+1 {{expected pairs(%value); give dense a line of its own, %dense = dense ..., and write pairs(%dense)}}
+  attend pairs(%a) until(%c) then dense
+}
+
+// -----
+
+heddle.schedule @text {
+  %a = window(8)
+  %c = cadence at(0.5)
+  // expected-error@+1 {{has 1 sets of pairs and 2 cadences; each stage but the last ends on one}}
+  "heddle.attend"(%c, %c, %a) <{operandSegmentSizes = array<i32: 2, 1>}> ({}) : (!heddle.cadence, !heddle.cadence, !heddle.pairs) -> ()
+}

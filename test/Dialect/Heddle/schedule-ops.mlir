@@ -137,3 +137,19 @@ heddle.schedule @numbers_kept(keep = 512) {
   %u = union %a, %b, %d, %e
   attend pairs(%u)
 }
+
+// Stages.
+// CHECK-LABEL: heddle.schedule @stages
+heddle.schedule @stages {
+  %c = cadence every(4)
+  %early = cadence at(0.2)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %near = window(64)
+  // CHECK: attend pairs(%window) until(%[[A:.+]]) then pairs(%few) in layers(0){{$}}
+  attend pairs(%near) until(%early) then pairs(%few) in layers(0)
+  // CHECK: attend dense until(%[[A]]) then pairs(%many) until(%[[B:.+]]) then pairs(%few){{$}}
+  attend dense until(%early) then pairs(%many)
+      until(%half) then pairs(%few)
+}

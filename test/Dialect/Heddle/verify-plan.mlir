@@ -602,3 +602,77 @@ heddle.plan @N9_of_others_at_once {
     }
   }
 }
+
+// -----
+
+// Stages that refresh before they attend: the second one reads what the first
+// has refreshed.
+heddle.plan @N9_stages {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.2)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @near
+    }
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9_stages {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @near
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// The last phase, which may run before another block's first, does not refresh.
+heddle.plan @N9_stages {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.3)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.attend_with @near
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh}}
+    heddle.phase before at(0.5) in block {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @near
+    }
+  }
+}

@@ -302,6 +302,79 @@ TEST_F(PlanMeaning, LayersReadWhatOthersRefresh) {
   EXPECT_GT(waiting, 50);
 }
 
+/// Dense until %d, if that is there, then %a until %u, then %b.
+TEST_F(PlanMeaning, StagesFollowEachOther) {
+  int accepted = 0, atOnces = 0, lates = 0;
+  for (uint32_t seed = 1; seed <= 3000 && !HasFailure(); ++seed) {
+    Generator generator(seed);
+    const Cadence ofA = generator.cadence(), ofB = generator.cadence(),
+                  until = generator.cadence(), dense = generator.cadence();
+    const bool late = generator.below(2), atOnce = generator.below(2);
+    const std::string text =
+        "heddle.schedule @s {\n%c = cadence " + ofA.text + "\n%e = cadence " +
+        ofB.text + "\n%u = cadence " + until.text + "\n%d = cadence " +
+        dense.text +
+        "\n%a = select columns(keep = 1/2, group = 32) by mean_probability on "
+        "%c\n%b = select columns(keep = 9, group = 32) by mean_probability on "
+        "%e\nattend " +
+        (late ? "dense until(%d) then " : "") +
+        "pairs(%a) until(%u) then pairs(%b)" + (atOnce ? " at_once" : "") +
+        "\n}\n";
+    SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text);
+    std::optional<bundle::Manifest> manifest = plan(text);
+    if (!manifest)
+      continue;
+    ++accepted;
+    atOnces += atOnce;
+    lates += late && !includesFirst(dense.meaning);
+    const bundle::Rule &rule = manifest->rules.front();
+    for (int64_t totalSteps = 1; totalSteps <= longestRun && !HasFailure();
+         totalSteps += 1 + totalSteps / 8) {
+      auto comes = [&](const Cadence &cadence, int64_t t) {
+        const std::set<int64_t> steps = cadence.steps(totalSteps);
+        return !steps.empty() && *steps.begin() <= t;
+      };
+      std::set<std::string> filled;
+      for (int64_t t = 1; t <= totalSteps; ++t) {
+        SCOPED_TRACE("step " + std::to_string(t) + " of " +
+                     std::to_string(totalSteps));
+        const bool waits = late && !comes(dense, t);
+        std::set<std::string> due, refreshed, read;
+        if (!waits || !atOnce)
+          for (auto [name, cadence] : {std::pair("a", &ofA), {"b", &ofB}})
+            // A stage that never comes asks for nothing.
+            if ((*name == 'b' || !includesFirst(until.meaning)) &&
+                cadence->steps(totalSteps).count(t))
+              due.insert(name);
+        const bundle::Phase &phase =
+            rule.phases[bundle::phasesOfSteps(rule, totalSteps)[t - 1]];
+        for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
+          const bundle::Selection &selection =
+              manifest->selections[refresh.selection];
+          if ((selection.name == "a" ? ofA : ofB).steps(totalSteps).count(t))
+            refreshed.insert(selection.name);
+        }
+        EXPECT_EQ(refreshed, due);
+        for (const bundle::Term &term :
+             manifest->kernels[phase.attention].terms)
+          read.insert(manifest->selections[term.selection].name);
+        std::set<std::string> expected;
+        if (!waits && (atOnce || due.empty()))
+          expected.insert(comes(until, t) ? "b" : "a");
+        EXPECT_EQ(read, expected);
+        if (atOnce)
+          filled.insert(due.begin(), due.end());
+        for (const std::string &name : read)
+          EXPECT_TRUE(filled.count(name)) << name;
+        filled.insert(due.begin(), due.end());
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(atOnces, 30);
+  EXPECT_GT(lates, 20);
+}
+
 TEST_F(PlanMeaning, ClaimsOnCadencesHoldForEveryT) {
   int ordered = 0;
   auto attribute = [&](const Cadence &cadence) {

@@ -29,7 +29,7 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   text += "\n  attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
-  return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
+  return text + earlier + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
 }
 
 namespace {
@@ -423,6 +423,16 @@ private:
       schedule.terms.push_back(value("w", bundle::words(term)));
     }
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
+    if (schedule.terms.empty() || below(5))
+      return;
+    std::string set = value("w", bundle::words(randomTerm(random, 60)));
+    if (selects && !late && !schedule.atOnce && below(2))
+      set = value("w", "union " + set + ", " +
+                           selection(!phase.empty() ? phase : fromStepOne()));
+    schedule.earlier =
+        "pairs(" + set + ") until(" +
+        cadence(oneOf({"at(1/2)", "at(step = 4)", "every(3, from = 2)"})) +
+        ") then ";
   }
 
   /// A function of the logits, where none of the other words asks for plain

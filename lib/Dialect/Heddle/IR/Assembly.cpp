@@ -652,49 +652,56 @@ ParseResult mlir::heddle::parseResultName(OpAsmParser &parser,
 }
 
 ParseResult mlir::heddle::parseAttended(
-    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &until,
-    std::optional<OpAsmParser::UnresolvedOperand> &pairs) {
+    OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &until,
+    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs) {
   auto parenthesised =
-      [&](std::optional<OpAsmParser::UnresolvedOperand> &operand)
+      [&](SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands)
       -> ParseResult {
     return failure(parser.parseLParen() ||
-                   parseValue(parser, operand.emplace()) ||
+                   parseValue(parser, operands.emplace_back()) ||
                    parser.parseRParen());
   };
-  if (succeeded(parser.parseOptionalKeyword("dense"))) {
-    if (failed(parser.parseOptionalKeyword("until")))
-      return success();
-    if (parenthesised(until) || parser.parseKeyword("then"))
+  auto parsePairs = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    if (succeeded(parser.parseOptionalKeyword("pairs")))
+      return parenthesised(pairs);
+    InFlightDiagnostic error = parser.emitError(
+        loc, until.empty() ? "expected dense, pairs(%value) or "
+                             "dense until(%cadence) then pairs(%value)"
+                           : "expected pairs(%value)");
+    OpAsmParser::UnresolvedOperand value;
+    StringRef word;
+    if (OptionalParseResult bare = parser.parseOptionalOperand(value);
+        bare.has_value() && succeeded(*bare))
+      return error << "; write pairs(" << value.name << ')';
+    if (failed(parser.parseOptionalKeyword(&word)))
+      return error;
+    if (isValueOp(parser, word))
+      return error << "; give " << word << " a line of its own, %" << word
+                   << " = " << word << " ..., and write pairs(%" << word << ')';
+    SmallVector<StringRef> words = {"pairs"};
+    if (until.empty())
+      words.push_back("dense");
+    return suggesting(std::move(error), word, words);
+  };
+  if (failed(parser.parseOptionalKeyword("dense")) && parsePairs())
+    return failure();
+  while (succeeded(parser.parseOptionalKeyword("until")))
+    if (parenthesised(until) || parser.parseKeyword("then") || parsePairs())
       return failure();
-  }
-  SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalKeyword("pairs")))
-    return parenthesised(pairs);
-  InFlightDiagnostic error =
-      parser.emitError(loc, until ? "expected pairs(%value)"
-                                  : "expected dense, pairs(%value) or "
-                                    "dense until(%cadence) then pairs(%value)");
-  OpAsmParser::UnresolvedOperand value;
-  StringRef word;
-  if (OptionalParseResult bare = parser.parseOptionalOperand(value);
-      bare.has_value() && succeeded(*bare))
-    return error << "; write pairs(" << value.name << ')';
-  if (failed(parser.parseOptionalKeyword(&word)))
-    return error;
-  if (isValueOp(parser, word))
-    return error << "; give " << word << " a line of its own, %" << word
-                 << " = " << word << " ..., and write pairs(%" << word << ')';
-  return suggesting(std::move(error), word, {"dense", "pairs"});
+  return success();
 }
 
-void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,
-                                 Value until, Value pairs) {
-  if (until)
-    printer << "dense until(" << until << ") then ";
-  if (pairs)
-    printer << "pairs(" << pairs << ')';
-  else
-    printer << "dense";
+void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *op,
+                                 OperandRange, OperandRange) {
+  for (AttendOp::Stage stage : cast<AttendOp>(op).getStages()) {
+    if (stage.pairs)
+      printer << "pairs(" << stage.pairs << ')';
+    else
+      printer << "dense";
+    if (stage.until)
+      printer << " until(" << stage.until << ") then ";
+  }
 }
 
 ParseResult mlir::heddle::parseScores(OpAsmParser &parser, Region &region) {

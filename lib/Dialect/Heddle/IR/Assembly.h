@@ -172,12 +172,14 @@ void printTerms(AsmPrinter &printer, ArrayAttr terms);
 ParseResult parseResultName(OpAsmParser &parser, StringAttr &name);
 inline void printResultName(OpAsmPrinter &, Operation *, StringAttr) {}
 
-/// `dense`, `pairs(%p)` or `dense until(%c) then pairs(%p)`.
-ParseResult parseAttended(OpAsmParser &parser,
-                          std::optional<OpAsmParser::UnresolvedOperand> &until,
-                          std::optional<OpAsmParser::UnresolvedOperand> &pairs);
-void printAttended(OpAsmPrinter &printer, Operation *, Value until,
-                   Value pairs);
+/// `dense`, `pairs(%p)` or `dense until(%c) then pairs(%p)`, which may go on
+/// with `until(%d) then pairs(%q)`.
+ParseResult
+parseAttended(OpAsmParser &parser,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &until,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs);
+void printAttended(OpAsmPrinter &printer, Operation *, OperandRange until,
+                   OperandRange pairs);
 
 //===----------------------------------------------------------------------===//
 // Rows, keys, reuse, commit (ProgramAssembly.cpp)

@@ -44,7 +44,7 @@ private:
 
   ScheduleOp schedule;
   SmallVector<AttendOp> attends; ///< the one that names no layers first
-  SmallVector<PairSet> pairs;    ///< that they read
+  SmallVector<SmallVector<SelectOp>> reads; ///< of these
   /// That name layers and are read by an attend.
   SmallVector<SelectOp> scoped;
   std::vector<Segment> segments; ///< disjoint, ascending
@@ -59,12 +59,7 @@ void Divider::findSelections() {
       if (!attend.getLayersAttr() == isDefault)
         attends.push_back(attend);
   for (AttendOp attend : attends) {
-    PairSet &set = pairs.emplace_back();
-    if (attend.getPairs())
-      set = PairSet::of(attend.getPairs());
-    if (set.dense)
-      set.selections.clear();
-    for (SelectOp select : set.selections)
+    for (SelectOp select : reads.emplace_back(selectionsOf(attend)))
       if (select.getLayersAttr() && llvm::none_of(scoped, [&](SelectOp other) {
             return sameSelection(select, other);
           }))
@@ -131,7 +126,7 @@ void Divider::addPart(size_t attend, LayerRangeAttr layers,
       return sameSelection(scoped[index], select);
     });
   };
-  for (SelectOp select : pairs[attend].selections)
+  for (SelectOp select : reads[attend])
     if (!select.getLayersAttr() || isNamed(select))
       part.refreshed.push_back(select);
   for (size_t index : named)

@@ -18,6 +18,9 @@
 //   before U   dense
 //   otherwise  score with dense; refresh all selections; the pairs
 //
+// Pairs until U take the place of the dense ones, and with at_once are
+// refreshed first, too.
+//
 // The selections are those that the layers refresh: what they read of other
 // layers has no phase.
 //
@@ -64,7 +67,6 @@ public:
   void plan();
 
 private:
-  PairSet pairsOf(AttendOp attend);
   StringAttr freshName(const Twine &wanted);
   SelectionOp selectionFor(SelectOp select);
   KernelOp attentionFor(PairSet &pairs);
@@ -74,6 +76,7 @@ private:
                      SelectOp select = {});
   void planProgram();
   void planRule(const LayerPart &part);
+  void addFirst(PhaseOp phase, ArrayRef<SelectOp> selections);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
@@ -97,19 +100,11 @@ private:
 
 } // namespace
 
-PairSet Planner::pairsOf(AttendOp attend) {
-  return PairSet::of(attend.getPairs());
-}
-
 /// "select_128", "select_128_per_kv_head", "select_blocks_128".
 static std::string selectName(SelectOp select) {
   const bundle::Selection rule = select.getRule();
   return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
          std::to_string(rule.group) + (rule.perKvHead ? "_per_kv_head" : "");
-}
-
-static bool isDense(AttendOp attend, const PairSet &pairs) {
-  return !attend.getPairs() || pairs.dense;
 }
 
 /// A name that becomes part of a C symbol: letters, digits and underscores.
@@ -244,40 +239,31 @@ void Planner::addRefresh(SelectOp select) {
                     FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
 }
 
+/// In front of a phase's attention, if it refreshes `selections` first.
+void Planner::addFirst(PhaseOp phase, ArrayRef<SelectOp> selections) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(phase.getBody());
+  ScoreWithOp::create(
+      builder, phase.getLoc(),
+      FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
+  for (SelectOp select : selections)
+    addRefresh(select);
+}
+
 void Planner::planRule(const LayerPart &part) {
   AttendOp attend = part.attend;
   Location loc = attend.getLoc();
-  PairSet pairs = pairsOf(attend);
   scores = &attend.getScores();
   builder.setInsertionPointToEnd(result.getBody());
   auto rule = RuleOp::create(builder, loc, part.layers);
   builder.createBlock(&rule.getBodyRegion());
-  const bool dense = isDense(attend, pairs);
-  auto attention = [&] {
-    return dense ? denseAttention() : attentionFor(pairs);
-  };
 
-  CadenceAttr until = cadenceOf(attend.getUntil());
-  const bool waits = until && !dense && !includesFirst(until.getValue());
-  if (attend.getAtOnce() && !part.refreshed.empty()) {
-    if (waits)
-      addPhase(loc, WhenKind::Before, until, denseAttention());
-    PhaseOp phase = addPhase(loc, WhenKind::Otherwise, {}, attention());
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(phase.getBody());
-    ScoreWithOp::create(
-        builder, loc,
-        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
-    for (SelectOp select : part.refreshed)
-      addRefresh(select);
-    return;
-  }
-
+  const bool first = attend.getAtOnce() && !part.refreshed.empty();
   llvm::SmallSetVector<CadenceAttr, 4> cadences;
   for (SelectOp select : part.refreshed)
     cadences.insert(cadenceOf(select.getCadence()));
   ArrayRef<CadenceAttr> left = cadences.getArrayRef();
-  for (; !left.empty(); left = left.drop_front()) {
+  for (; !first && !left.empty(); left = left.drop_front()) {
     PhaseOp phase = addPhase(loc, WhenKind::On, left.front(), denseAttention());
     OpBuilder::InsertionGuard guard(builder);
     for (SelectOp select : part.refreshed) {
@@ -287,9 +273,23 @@ void Planner::planRule(const LayerPart &part) {
       addRefresh(select);
     }
   }
-  if (waits)
-    addPhase(loc, WhenKind::Before, until, denseAttention());
-  addPhase(loc, WhenKind::Otherwise, {}, attention());
+
+  SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+  SmallVector<PairSet> sets = pairsOfStages(attend);
+  auto isDense = [&](size_t stage) {
+    return !stages[stage].pairs || sets[stage].dense;
+  };
+  const bool allDense = llvm::all_of(llvm::seq(stages.size()), isDense);
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    CadenceAttr until = cadenceOf(stages[stage].until);
+    if (until && (allDense || includesFirst(until.getValue())))
+      continue;
+    PhaseOp phase =
+        addPhase(loc, until ? WhenKind::Before : WhenKind::Otherwise, until,
+                 isDense(stage) ? denseAttention() : attentionFor(sets[stage]));
+    if (first && (stage > 0 || !isDense(stage)))
+      addFirst(phase, part.refreshed);
+  }
 }
 
 /// Rows, keys, reuse and commit are the schedule's own ops, without those that

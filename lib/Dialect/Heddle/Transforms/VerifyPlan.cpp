@@ -161,21 +161,43 @@ static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
   });
 }
 
-/// Whether the first step of phase `reader`, which refreshes a selection on
-/// `cadence` before it reads it, is one of the cadence: all of the phase's
-/// steps are, or its first step is step 1, or one at which the last of the
-/// cadences begins that all phases in front of it wait for.
+/// Whether a phase refreshes a selection before it attends.
+static bool refreshesBefore(PhaseOp phase, FlatSymbolRefAttr selection) {
+  return phase.getScoring() && refreshes(phase, selection);
+}
+
+/// Whether phase `reader`, which refreshes a selection on `cadence` before it
+/// reads it, finds it refreshed at its first step. All of its steps may be the
+/// cadence's. Else all phases behind it refresh it first as well, and with any
+/// number of those right in front that do they are as one: their first step is
+/// step 1, or one at which the last of the cadences begins that all phases in
+/// front of them wait for. Or they are all of the rule's, and one in front ends
+/// no earlier than the cadence begins.
 static bool refreshesAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
-                             CadenceAttr cadence) {
-  PhaseOp own = phases[reader];
-  if (own.getWhen() == WhenKind::On)
+                             FlatSymbolRefAttr name, CadenceAttr cadence) {
+  if (PhaseOp own = phases[reader]; own.getWhen() == WhenKind::On)
     return includesAll(cadence.getValue(), *own.getCadence());
-  if (reader == 0)
-    return includesFirst(cadence.getValue());
-  return llvm::all_of(phases.take_front(reader), [&](PhaseOp phase) {
+  if (!llvm::all_of(phases.drop_front(reader), [&](PhaseOp phase) {
+        return refreshesBefore(phase, name);
+      }))
+    return false;
+  auto allOfItsSteps = [&](PhaseOp phase) {
     return phase.getWhen() == WhenKind::Before &&
            includesAll(cadence.getValue(), *phase.getCadence());
-  });
+  };
+  for (size_t first = reader;; --first) {
+    ArrayRef<PhaseOp> before = phases.take_front(first);
+    if (first == 0)
+      return includesFirst(cadence.getValue()) ||
+             llvm::any_of(phases.take_front(reader), [&](PhaseOp phase) {
+               return phase.getWhen() == WhenKind::Before &&
+                      startsNoLater(cadence.getValue(), *phase.getCadence());
+             });
+    if (llvm::all_of(before, allOfItsSteps))
+      return true;
+    if (!refreshesBefore(phases[first - 1], name))
+      return false;
+  }
 }
 
 /// N9: what phase `reader` reads was written at an earlier step, or in the same
@@ -190,8 +212,8 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                                  FlatSymbolRefAttr name) {
   auto selection = symbols.lookup<SelectionOp>(name.getAttr());
   CadenceAttr cadence = selection.getCadenceAttr();
-  if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name) &&
-                                    refreshesAtFirst(phases, reader, cadence))
+  if (refreshesBefore(phases[reader], name) &&
+      refreshesAtFirst(phases, reader, name, cadence))
     return success();
   bool isWritten = false, isReady = includesFirst(cadence.getValue());
   for (PhaseOp phase : phases.take_front(reader)) {
@@ -224,16 +246,18 @@ CadenceAttr Checker::refreshedFrom(ArrayRef<PhaseOp> phases,
                                    FlatSymbolRefAttr name) {
   CadenceAttr cadence =
       symbols.lookup<SelectionOp>(name.getAttr()).getCadenceAttr();
+  // Those at the end that refresh first.
+  size_t last = phases.size();
+  while (last > 0 && refreshesBefore(phases[last - 1], name))
+    --last;
+  if (last == 0)
+    return cadence;
+  if (last == 1 && last < phases.size())
+    if (PhaseOp before = phases.front();
+        before.getWhen() == WhenKind::Before &&
+        includesAll(cadence.getValue(), *before.getCadence()))
+      return before.getCadenceAttr();
   for (PhaseOp phase : phases) {
-    if (phase == phases.back() && phase.getScoring() &&
-        refreshes(phase, name)) {
-      if (phases.size() == 1)
-        return cadence;
-      PhaseOp before = phases.front();
-      if (phases.size() == 2 && before.getWhen() == WhenKind::Before &&
-          includesAll(cadence.getValue(), *before.getCadence()))
-        return before.getCadenceAttr();
-    }
     if (!refreshes(phase, name))
       continue;
     if (phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence &&

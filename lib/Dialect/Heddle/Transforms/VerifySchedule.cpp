@@ -46,11 +46,12 @@ static void warnOfIdleOps(ScheduleOp schedule) {
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
-    CadenceAttr until = cadenceOf(attend.getUntil());
-    if (until && includesFirst(until.getValue()))
-      attend.emitWarning("`until` has no effect: its cadence includes step 1")
-              .attachNote(attend.getUntil().getLoc())
-          << "the cadence is here";
+    for (Value until : attend.getUntil())
+      if (CadenceAttr cadence = cadenceOf(until);
+          cadence && includesFirst(cadence.getValue()))
+        attend.emitWarning("`until` has no effect: its cadence includes step 1")
+                .attachNote(until.getLoc())
+            << "the cadence is here";
   }
 }
 

@@ -662,6 +662,7 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     attend dense
     attend pairs(%cols)
     attend dense until(%once) then pairs(%cols)
+    attend pairs(%many) until(%half) then pairs(%few)
     attend dense until(%once) then pairs(%cols) at_once
     ```
 
@@ -670,6 +671,7 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     | `dense` | all pairs |
     | `pairs(%set)` | these pairs |
     | `dense until(%cadence) then pairs(%set)` | all pairs as long as no step of the cadence has come, then these |
+    | `pairs(%set) until(%cadence) then pairs(%set)` | the former as long as no step of the cadence has come, then the latter; either `until` may be followed by others |
 
     | clause | meaning |
     |---|---|
@@ -677,8 +679,15 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end |
     | `scores(%logit, %query, %key, %head)` | what becomes of a logit before the softmax, in operations of `arith` and `math` that end in `yield` |
 
-    With `until`, attention is dense as long as no step of that cadence has
-    come. A step that refreshes a selection attends densely, and what it has chosen
+    With `until`, attention is dense, or over the pairs in front of it, as long as
+    no step of that cadence has come. Several of them make as many stages, of which
+    the first that has not ended is the step's:
+
+    ```mlir
+    attend dense until(%early) then pairs(%many) until(%half) then pairs(%few)
+    ```
+
+    A step that refreshes a selection attends densely, and what it has chosen
     is read from the next step on; with `at_once` such a step, too, attends over
     what it has just chosen. `in layers(...)` makes it hold for these layers only, and of a
     schedule's attends the first that names a layer, or names none, is the layer's:
@@ -705,15 +714,24 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     }
     ```
   }];
-  let arguments = (ins Optional<Heddle_CadenceType>:$until,
-                       Optional<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
+  // As many cadences as sets: the first stage is dense. One fewer: it is not.
+  let arguments = (ins Variadic<Heddle_CadenceType>:$until,
+                       Variadic<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let regions = (region AnyRegion:$scores);
   let assemblyFormat = [{
     custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<LayerRanges>($layers)^)?
     `` custom<Scores>($scores) `` custom<NoAttributes>(attr-dict)
   }];
-  let extraClassDeclaration = Heddle_UnprefixedOps;
+  let extraClassDeclaration = Heddle_UnprefixedOps # [{
+    /// What is attended to as long as no step of `until` has come; in the last
+    /// stage, which has none, from then on.
+    struct Stage {
+      ::mlir::Value pairs; ///< null: all
+      ::mlir::Value until;
+    };
+    ::llvm::SmallVector<Stage, 2> getStages();
+  }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;

@@ -45,6 +45,8 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
   if (!fitted)
     return fitted.takeError();
   made->fitted = std::move(*fitted);
+  if (Status status = made->findLists(); !status)
+    return status.takeError();
   for (size_t k = 0; k < made->manifest.kernels.size(); ++k)
     made->needsLse |=
         made->fitted.uses(k) && made->manifest.kernels[k].writesLse;
@@ -55,6 +57,32 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
     return machine.takeError();
   made->machine = std::move(*machine);
   return made;
+}
+
+/// Which layer's memory each layer takes.
+Status Attention::findLists() {
+  for (int64_t layer = 0; layer < fitted.layers(); ++layer) {
+    int64_t &of = listLayers.emplace_back(-1);
+    auto take = [&](int64_t selection) {
+      const int64_t source = fitted.source(layer, selection);
+      const bool one = of < 0 || of == source;
+      of = source;
+      return one;
+    };
+    for (const Phase &phase : fitted.phasesOf(layer)) {
+      bool one = true;
+      for (const Phase::Refresh &refresh : phase.refreshes)
+        one &= take(refresh.selection);
+      for (const bundle::Term &term : manifest.kernels[phase.attention].terms)
+        one &= !bundle::readsList(term) || take(term.selection);
+      if (!one)
+        return Error("layer " + std::to_string(layer) + " of the schedule '" +
+                     manifest.schedule +
+                     "' takes selections of several layers, which needs a "
+                     "model; in attention alone each layer takes those of one");
+    }
+  }
+  return Status::success();
 }
 
 Result<const rt::StepProgram *> Attention::program(int64_t steps,
@@ -104,10 +132,12 @@ Result<std::unique_ptr<Call>> Attention::prepare(const CallShape &shape) {
   return call;
 }
 
+int64_t Call::listLayer(int64_t layer) const {
+  return attention.listLayers[layer];
+}
+
 int64_t Call::listBytes(int64_t layer) const {
-  const std::vector<bool> &kept = attention.fitted.keeps()[layer];
-  bool any = std::find(kept.begin(), kept.end(), true) != kept.end();
-  return any ? listTotal : 0;
+  return listLayer(layer) < 0 ? 0 : listTotal;
 }
 
 /// One call: its memory and the blocks of all sequences.

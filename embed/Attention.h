@@ -63,8 +63,11 @@ class Attention;
 /// Calls on tensors of one shape.
 class Call {
 public:
-  /// Bytes of the lists that a layer keeps; 0: none.
+  /// Bytes of the lists that a layer keeps, or reads of another; 0: none.
   int64_t listBytes(int64_t layer) const;
+  /// The layer whose lists' memory calls of `layer` take: itself, or the one
+  /// before that chooses what it reads. -1: they take none.
+  int64_t listLayer(int64_t layer) const;
   int64_t workspaceBytes() const { return bytes; }
 
   /// Thread-safe: calls come one after the other.
@@ -101,7 +104,8 @@ class Attention {
 public:
   /// `device`: a GPU's number, or -1 for the host. Refused: a schedule whose
   /// steps do not compute all rows, which only a model can run; a rule that
-  /// names a layer that there is not; code that the device does not run.
+  /// names a layer that there is not; a layer that takes lists of several
+  /// layers; code that the device does not run.
   static Result<std::unique_ptr<Attention>> make(const bundle::Bundle &bundle,
                                                  int64_t layers, int device);
 
@@ -119,9 +123,11 @@ private:
   friend class Call;
   Attention(const bundle::Bundle &bundle) : manifest(bundle.manifest()) {}
   Result<const rt::StepProgram *> program(int64_t steps, int64_t blockSteps);
+  Status findLists();
 
   const bundle::Manifest manifest;
-  rt::StepProgram fitted; ///< to the layers; of no run
+  rt::StepProgram fitted;          ///< to the layers; of no run
+  std::vector<int64_t> listLayers; ///< Call::listLayer()
   bool needsLse = false;
   std::unique_ptr<Machine> machine;
   std::mutex mutex;

@@ -105,8 +105,12 @@ template <typename V> void fields(V &v, In<V, Term> &x) {
 template <typename V> void fields(V &v, In<V, Selection> &x) {
   v("name", x.name);
   v("kind", x.kind);
-  v("keep", x.keep, UpTo{});
-  v("rounding", x.rule);
+  if (v.has("count", x.count > 0)) {
+    v("count", x.count, counted);
+  } else {
+    v("keep", x.keep, UpTo{});
+    v("rounding", x.rule);
+  }
   v("group", x.group, Group{});
   v("isolation", x.isolation);
   v("scale", x.scale);

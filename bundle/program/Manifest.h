@@ -22,6 +22,7 @@
 #include "bundle/program/PositionForms.h"
 #include "bundle/program/Scores.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -132,7 +133,7 @@ struct Selection {
                      ///< over all keys
   };
   std::string name;
-  Ratio keep;
+  Ratio keep; ///< of all keys or blocks, made a whole number by `rule`
   KeepRule rule = KeepRule::Floor;
   int64_t group = 0; ///< consecutive query rows that share a list; Blocks: also
                      ///< the keys of a block
@@ -144,8 +145,18 @@ struct Selection {
   /// One list for all query heads that share a key/value head, by the mean of
   /// their scores; else each query head has its own.
   bool perKvHead = false;
+  int64_t count = 0; ///< if not 0: so many keys or blocks, whatever `keep`
   bool operator==(const Selection &) const = default;
+
+  /// How many of n keys or blocks it keeps.
+  int64_t kept(int64_t n) const {
+    return count > 0 ? std::min(count, std::max<int64_t>(0, n))
+                     : keepCount(keep, rule, n);
+  }
 };
+
+/// "1/5" or, of a number of keys or blocks, "512".
+std::string keepText(const Selection &selection);
 
 /// A machine that the bundle has code for.
 struct Target {

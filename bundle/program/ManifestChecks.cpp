@@ -393,23 +393,50 @@ void checkKernels(Problem &in, const Manifest &manifest) {
       in.fail(at("targets", i), "no kernel has a form for this target");
 }
 
-/// The attention kernel's reads are all refreshed by a phase of the same rule:
-/// selections live per layer, so no other rule can have filled them.
-void checkReads(Problem &in, const Manifest &manifest, const Rule &rule,
-                const std::string &path) {
-  std::set<int64_t> refreshed;
-  for (const Phase &phase : rule.phases)
-    for (const Phase::Refresh &refresh : phase.refreshes)
-      refreshed.insert(refresh.selection);
+/// What a rule's attention reads some phase of the rule refreshes, or one of a
+/// rule whose layers come before.
+class Reads {
+public:
+  explicit Reads(const Manifest &manifest) : manifest(manifest) {
+    std::vector<LayerSpan> spans;
+    for (const Rule &rule : manifest.rules)
+      spans.push_back({rule.isDefault, rule.firstLayer, rule.lastLayer});
+    first = firstLayers(spans);
+    for (size_t i = 0; i < manifest.rules.size(); ++i)
+      for (int64_t selection : refreshedBy(manifest.rules[i]))
+        refreshing[selection].add(first[i]);
+  }
+
+  void check(Problem &in, size_t index, const std::string &path);
+
+private:
+  static std::set<int64_t> refreshedBy(const Rule &rule) {
+    std::set<int64_t> refreshed;
+    for (const Phase &phase : rule.phases)
+      for (const Phase::Refresh &refresh : phase.refreshes)
+        refreshed.insert(refresh.selection);
+    return refreshed;
+  }
+
+  const Manifest &manifest;
+  std::vector<int64_t> first;            ///< layer of each rule
+  std::map<int64_t, FirstOf> refreshing; ///< by selection
+};
+
+void Reads::check(Problem &in, size_t index, const std::string &path) {
+  const Rule &rule = manifest.rules[index];
+  const std::set<int64_t> refreshed = refreshedBy(rule);
   for (size_t i = 0; i < rule.phases.size(); ++i) {
     const Kernel &kernel =
         manifest.kernels[static_cast<size_t>(rule.phases[i].attention)];
     for (const Term &term : kernel.terms)
-      if (readsList(term) && !refreshed.count(term.selection))
+      if (readsList(term) && !refreshed.count(term.selection) &&
+          !refreshing[term.selection].comesBefore(first[index]))
         in.fail(at(path + ".phases", i) + ".attention",
                 "kernel \"" + printable(kernel.name) + "\" reads selection " +
                     std::to_string(term.selection) +
-                    ", which no phase of this rule refreshes");
+                    ", which neither a phase of this rule nor layers before "
+                    "its own refresh");
   }
 }
 
@@ -517,8 +544,10 @@ void checkRules(Problem &in, const Manifest &manifest) {
     }
     if (in.failed())
       return;
-    checkReads(in, manifest, rule, path);
   }
+  Reads reads(manifest);
+  for (size_t i = 0; i < manifest.rules.size(); ++i)
+    reads.check(in, i, at("rules", i));
 }
 
 } // namespace

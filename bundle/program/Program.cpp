@@ -16,6 +16,11 @@ using namespace heddle::bundle;
 
 static constexpr size_t noChoice = SIZE_MAX;
 
+std::string heddle::bundle::keepText(const Selection &selection) {
+  return selection.count > 0 ? std::to_string(selection.count)
+                             : detail::toString(selection.keep);
+}
+
 Result<std::vector<size_t>>
 heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
   if (layers < 1)
@@ -57,6 +62,31 @@ heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
                    std::to_string(layers) + " layers, and has no default");
   }
   return rules;
+}
+
+Result<std::vector<std::vector<int64_t>>>
+heddle::bundle::listSources(const Manifest &manifest,
+                            const std::vector<size_t> &rules) {
+  std::vector<int64_t> latest(manifest.selections.size(), -1);
+  std::vector<std::vector<int64_t>> sources;
+  for (size_t rule : rules) {
+    const auto layer = std::ssize(sources);
+    const std::vector<Phase> &phases = manifest.rules[rule].phases;
+    for (const Phase &phase : phases)
+      for (const Phase::Refresh &refresh : phase.refreshes)
+        latest[static_cast<size_t>(refresh.selection)] = layer;
+    for (const Phase &phase : phases)
+      for (const Term &term :
+           manifest.kernels[static_cast<size_t>(phase.attention)].terms)
+        if (readsList(term) && latest[static_cast<size_t>(term.selection)] < 0)
+          return Error(
+              "layer " + std::to_string(layer) + " of a model of " +
+              std::to_string(rules.size()) + " layers reads selection '" +
+              manifest.selections[static_cast<size_t>(term.selection)].name +
+              "', which neither it nor a layer before it refreshes");
+    sources.push_back(latest);
+  }
+  return sources;
 }
 
 bool heddle::bundle::holds(const When &when, const StepPlace &place) {

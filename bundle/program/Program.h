@@ -37,6 +37,12 @@ inline constexpr int64_t maxSteps = int64_t(1) << 20;
 Result<std::vector<size_t>> rulesOfLayers(const Manifest &manifest,
                                           int64_t layers);
 
+/// For each layer and selection the layer whose lists it reads: the nearest one
+/// up to itself that refreshes the selection; -1: none does. `rules` are those
+/// of the layers. An error where a layer reads what none of these has.
+Result<std::vector<std::vector<int64_t>>>
+listSources(const Manifest &manifest, const std::vector<size_t> &rules);
+
 //===----------------------------------------------------------------------===//
 // At one step
 //===----------------------------------------------------------------------===//

@@ -43,6 +43,28 @@ bool includesAll(const Cadence &a, Cadence b);
 /// when that cannot be shown.
 bool follows(const Cadence &a, const Cadence &b);
 
+/// Layers that do the same: `first` to `last` as a Rule has them, or all that
+/// no other names.
+struct LayerSpan {
+  bool isDefault = true;
+  int64_t first = 0, last = -1;
+};
+
+/// The first layer of each of a program's spans; negative counts from the end.
+std::vector<int64_t> firstLayers(const std::vector<LayerSpan> &spans);
+
+/// The first of some layers, counted from either end.
+class FirstOf {
+public:
+  void add(int64_t layer);
+  /// L3: whether one of them stands before `layer` in every model that is deep
+  /// enough to have them apart. False when that cannot be shown.
+  bool comesBefore(int64_t layer) const;
+
+private:
+  std::optional<int64_t> fromFront, fromEnd;
+};
+
 /// A rule that a program breaks.
 struct ProgramProblem {
   enum class At { Positions, Visible, Pass, Reuse, Commit, Selection };

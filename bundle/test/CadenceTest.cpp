@@ -201,6 +201,14 @@ TEST(KeepCount, RoundsAsAsked) {
 }
 
 TEST(KeepCount, KeepsAtLeastOneAndAtMostAll) {
+  Selection some;
+  some.count = 5;
+  for (int64_t n : {0, 1, 4, 5, 6, 4096})
+    EXPECT_EQ(some.kept(n), std::min<int64_t>(n, 5)) << n;
+  some.count = 0;
+  some.keep = {1, 5};
+  some.rule = KeepRule::Ceil;
+  EXPECT_EQ(some.kept(14), 3);
   EXPECT_EQ(keepCount({1, 100}, KeepRule::Floor, 7), 1);
   EXPECT_EQ(keepCount({1, 1}, KeepRule::Ceil, 7), 7);
   EXPECT_EQ(keepCount({9, 10}, KeepRule::Ceil, 1), 1);

@@ -62,6 +62,32 @@ TEST(Manifest, RoundTripsThroughJson) {
   EXPECT_EQ(manifest->rules[1].firstLayer, -2);
 }
 
+TEST(Manifest, NumbersOfKeysRoundTripThroughJson) {
+  Manifest manifest = testManifest();
+  Selection &selection = manifest.selections[0];
+  selection.keep = {};
+  selection.count = 512;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->selections[0], selection);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+  EXPECT_EQ(keepText(selection), "512");
+  EXPECT_EQ(keepText(testManifest().selections[0]), "1/5");
+
+  auto refused = [&](const std::function<void(Json &)> &change) {
+    return refusal(manifest, change);
+  };
+  EXPECT_EQ(refused([](Json &json) { json["selections"][0]["count"] = 0; }),
+            "manifest: selections[0].count: 0 is out of range, expected 1 to "
+            "2147483647");
+  for (auto [other, value] :
+       {std::pair("keep", "1/5"), std::pair("rounding", "floor")}) {
+    const std::string found =
+        refused([&](Json &json) { json["selections"][0][other] = value; });
+    EXPECT_NE(found.find(other), std::string::npos) << found;
+  }
+}
+
 TEST(Manifest, SharesOfSinksRoundTripThroughJson) {
   Manifest manifest = testManifest();
   const Term share = {Term::Kind::Sinks, 0, -1, {1, 10}};
@@ -739,7 +765,27 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
                  "refreshed twice");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
                  "rules[0].phases[2].attention: kernel \"columns\" reads "
-                 "selection 0, which no phase of this rule refreshes");
+                 "selection 0, which neither a phase of this rule nor layers "
+                 "before its own refresh");
+}
+
+/// The default rule refreshes nothing and reads what another's layers choose.
+TEST(Manifest, ReadsOfLayersBeforeAreTaken) {
+  auto read = [](int64_t first, int64_t last) {
+    Json json = Json::parse(toJson(testManifest()));
+    Json rule = json["rules"][0];
+    rule["layers"] = {{"first", first}, {"last", last}};
+    json["rules"][0]["phases"].erase(0);
+    json["rules"] = {json["rules"][0], rule};
+    Result<Manifest> manifest = manifestFromJson(json.dump());
+    return manifest ? "" : manifest.error().text();
+  };
+  EXPECT_EQ(read(0, 1), "");
+  // Layer 0 is the default rule's, which begins before.
+  for (auto [first, last] : {std::pair(1, 2), std::pair(-2, -1)})
+    EXPECT_NE(read(first, last).find("nor layers before its own refresh"),
+              std::string::npos)
+        << read(first, last);
 }
 
 TEST(Manifest, WritesNamesThatAreNotUtf8) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
@@ -211,6 +212,51 @@ TEST(Program, LayersGoToTheRuleThatNamesThem) {
   EXPECT_TRUE(rulesOfLayers(manifest, 4));
   EXPECT_FALSE(rulesOfLayers(manifest, 5)) << "layer 2 has no rule";
   EXPECT_FALSE(rulesOfLayers(manifest, 3)) << "layer 1 has two";
+}
+
+TEST(Program, ListsAreReadOfTheNearestLayerBefore) {
+  Manifest manifest;
+  manifest.selections.resize(2);
+  manifest.selections[1].name = "second";
+  manifest.kernels.resize(2);
+  manifest.kernels[1].terms = {{.kind = Term::Kind::Columns, .selection = 1}};
+  auto rule = [&](std::vector<int64_t> refreshed, int64_t attention) {
+    Phase &phase = manifest.rules.emplace_back().phases.emplace_back();
+    phase.attention = attention;
+    for (int64_t selection : refreshed)
+      phase.refreshes.push_back({.selection = selection});
+  };
+  rule({0}, 0);
+  rule({}, 0);
+  rule({0, 1}, 1);
+  rule({}, 1);
+  auto sources = listSources(manifest, {0, 1, 2, 3, 0, 3});
+  ASSERT_TRUE(sources);
+  EXPECT_EQ(*sources, (std::vector<std::vector<int64_t>>{
+                          {0, -1}, {0, -1}, {2, 2}, {2, 2}, {4, 2}, {4, 2}}));
+  auto none = listSources(manifest, {0, 3, 2});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text(),
+            "layer 1 of a model of 3 layers reads selection 'second', which "
+            "neither it nor a layer before it refreshes");
+}
+
+TEST(Program, LayersComeBeforeOthersInEveryModel) {
+  const std::vector<LayerSpan> spans = {
+      {true, 0, 0}, {false, 2, 3}, {false, 0, 1}, {false, -2, -1}};
+  EXPECT_EQ(firstLayers(spans), (std::vector<int64_t>{4, 2, 0, -2}));
+  EXPECT_EQ(firstLayers({{true, 0, 0}, {false, 1, 9}}),
+            (std::vector<int64_t>{0, 1}));
+  FirstOf none, front, end;
+  front.add(5);
+  front.add(3);
+  end.add(-2);
+  for (int64_t layer : {-9, -2, -1, 0, 3, 4})
+    EXPECT_FALSE(none.comesBefore(layer));
+  EXPECT_TRUE(front.comesBefore(4) && front.comesBefore(-9));
+  EXPECT_FALSE(front.comesBefore(3));
+  EXPECT_TRUE(end.comesBefore(-1));
+  EXPECT_FALSE(end.comesBefore(-2) || end.comesBefore(100));
 }
 
 TEST(Program, TheFirstPhaseThatHoldsRuns) {

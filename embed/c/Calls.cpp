@@ -143,6 +143,16 @@ heddle_status heddle_call_memory(heddle_call *call, int64_t layer,
   });
 }
 
+heddle_status heddle_call_list_layer(heddle_call *call, int64_t layer,
+                                     int64_t *of) {
+  return answer([&] {
+    *given(of, "of") = -1;
+    std::shared_ptr<CallObject> object = calls().get(call);
+    inRange("layer", layer, 0, object->owner->layers - 1);
+    *of = object->call->listLayer(layer);
+  });
+}
+
 heddle_status heddle_call_run(heddle_call *call,
                               const heddle_attention_run *run) {
   return answer([&] {

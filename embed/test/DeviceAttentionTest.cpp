@@ -103,6 +103,33 @@ protected:
     return static_cast<float>(rt::reference::load(&stored, 0, shape.dtype));
   }
 
+  /// The pairs of 50 keys that selection 0 of a layer's lists keeps, by
+  /// sequence, head and row.
+  std::vector<bool> keptIn(Memory &memory) const {
+    const rt::IndexListShape lengths{
+        program.selections,
+        {std::vector<bool>(program.selections.size(), true)},
+        {50, 50},
+        heads,
+        bundle::Encoding::Uint16,
+        kvHeads};
+    rt::IndexLists where = rt::IndexLists::at(lengths, memory.at());
+    std::vector<bool> mask(2 * heads * 50 * 50);
+    for (int64_t s = 0; s < 2; ++s) {
+      const heddle::abi::IndexList &list = where.list(0, s, 0);
+      std::vector<int32_t> keys(list.keep);
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < 50; ++i) {
+          EXPECT_TRUE(bundle::decodeList(
+              lengths.encoding, 50,
+              bundle::listRow(list, h, i / program.selections[0].group), keys));
+          for (int32_t j : keys)
+            mask[((s * heads + h) * 50 + i) * 50 + j] = true;
+        }
+    }
+    return mask;
+  }
+
   /// The output of a layer's step.
   std::vector<float> run(const Place &place, Part part, Memory &lists) {
     const int64_t size = rt::byteSize(shape.dtype);
@@ -394,6 +421,49 @@ TEST_F(DeviceAttention, TakesAWorkspaceWhereAGraphRecordsOrKernelsWrite) {
   ASSERT_OK(device().call(device().api().graphDestroy, graph));
 }
 
+TEST_F(DeviceAttention, LayersReadTheListsOfOneBefore) {
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
+  bundle::Rule first = manifest.rules.front();
+  first.isDefault = false;
+  first.firstLayer = first.lastLayer = 0;
+  std::vector<bundle::Phase> &others = manifest.rules.front().phases;
+  others = {others.back()};
+  manifest.rules.push_back(first);
+  start(manifest, 2, 50);
+  ASSERT_OK(attention->check(8, 0));
+  EXPECT_EQ(call->listLayer(0), 0);
+  EXPECT_EQ(call->listLayer(1), 0);
+  EXPECT_EQ(call->listBytes(1), call->listBytes(0));
+  Memory lists(call->listBytes(0));
+  expectAttention(run({.layer = 0, .step = 1, .steps = 8}, Part::All, lists),
+                  everything, 1e-5);
+  const std::vector<bool> kept = keptIn(lists);
+  // Of other queries and keys, by the lists of the same step.
+  std::reverse(fused.begin(), fused.end());
+  expectAttention(
+      run({.layer = 1, .step = 1, .steps = 8}, Part::All, lists),
+      [&](int64_t s, int64_t h, int64_t i, int64_t j) -> bool {
+        return kept[((s * heads + h) * 50 + i) * 50 + j];
+      },
+      1e-5);
+  EXPECT_EQ(keptIn(lists), kept);
+
+  // Layer 1 refreshes one and reads another.
+  bundle::Manifest two = gpuManifest();
+  setRule(two, "two_columns", {0, 1});
+  first.phases = two.rules.front().phases;
+  two.rules.front().phases.front().refreshes.pop_back();
+  two.rules.push_back(first);
+  auto refused = Attention::make(gpuBundle(two), 2, 0);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find(
+                "layer 1 of the schedule 'test' takes selections of several "
+                "layers"),
+            std::string::npos)
+      << refused.error().text();
+}
+
 TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
@@ -405,37 +475,12 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   ASSERT_FALSE(refreshed.empty());
   Memory lists(call->listBytes(1)), again(call->listBytes(1));
   std::vector<bool> kept;
-  auto read = [&](Memory &memory) {
-    const rt::IndexListShape lengths{
-        manifest.selections,
-        {std::vector<bool>(manifest.selections.size(), true)},
-        {50, 50},
-        heads,
-        bundle::Encoding::Uint16,
-        kvHeads};
-    rt::IndexLists where = rt::IndexLists::at(lengths, memory.at());
-    std::vector<bool> mask(2 * heads * 50 * 50);
-    for (int64_t s = 0; s < 2; ++s) {
-      const heddle::abi::IndexList &list = where.list(0, s, 0);
-      std::vector<int32_t> keys(list.keep);
-      for (int64_t h = 0; h < heads; ++h)
-        for (int64_t i = 0; i < 50; ++i) {
-          EXPECT_TRUE(bundle::decodeList(
-              lengths.encoding, 50,
-              bundle::listRow(list, h, i / manifest.selections[0].group),
-              keys));
-          for (int32_t j : keys)
-            mask[((s * heads + h) * 50 + i) * 50 + j] = true;
-        }
-    }
-    return mask;
-  };
   for (int64_t step = *refreshed.begin(); step <= 8; ++step) {
     const std::vector<float> mine =
         run({.layer = 1, .step = step, .steps = 8}, Part::All, lists);
     if (refreshed.count(step)) {
       expectAttention(mine, everything, 1e-5);
-      kept = read(lists);
+      kept = keptIn(lists);
     } else {
       expectAttention(
           mine,
@@ -452,7 +497,7 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
           again);
   EXPECT_TRUE(std::all_of(nothing.begin(), nothing.end(),
                           [](float x) { return x == 0; }));
-  EXPECT_EQ(read(again), kept);
+  EXPECT_EQ(keptIn(again), kept);
 }
 
 TEST_F(DeviceAttention, RefusesWhatKernelsCannotRead) {

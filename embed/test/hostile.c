@@ -425,6 +425,11 @@ static void calls(void) {
   BAD(heddle_call_memory(call, -1, &lists, &workspace), "layer");
   FINE(heddle_call_memory(call, 1, &lists, &workspace));
   TRUE(lists > 0 && workspace > 0);
+  int64_t of = 7;
+  BAD(heddle_call_list_layer(call, 2, &of), "layer");
+  BAD(heddle_call_list_layer(call, 1, NULL), "of");
+  FINE(heddle_call_list_layer(call, 1, &of));
+  TRUE(of == 1);
   void *kept = aligned_alloc(64, (lists + 63) / 64 * 64);
   void *room = malloc(workspace);
   memset(kept, 0, lists);

@@ -114,6 +114,7 @@ void bindAttention(nb::module_ &m) {
   m.def("view", &view, "array"_a);
   nb::class_<Call>(m, "Call")
       .def("list_bytes", &Call::listBytes, "layer"_a)
+      .def("list_layer", &Call::listLayer, "layer"_a)
       .def_prop_ro("workspace_bytes", &Call::workspaceBytes)
       .def("run", &run, "part"_a, "query"_a, "key"_a, "value"_a, "output"_a,
            "lists"_a, "workspace"_a, "stream"_a, "layer"_a, "step"_a, "steps"_a,

@@ -621,14 +621,18 @@ class Attention:
         return self.kernels.run(_ALL, q, k, v, self._lists[layer], self.prompt, place)
 
     def _new_lists(self, q, k, v, layer):
-        """Memory for the selections of a layer, zeros; None: it keeps none."""
-        if _is_torch(q):
-            size = self.kernels.prepared(q, k, v, self.prompt).list_bytes(layer)
-            return q.new_zeros(size, dtype=_torch().uint8) if size else None
-        library = _Library(q)
-        call, *_ = self.kernels.prepared_others(library, q, k, v, self.prompt)
+        """Memory for the selections of a layer, zeros, or of the one whose selections it
+        reads; None: it takes none."""
+        library = None if _is_torch(q) else _Library(q)
+        call = self.kernels.prepared(q, k, v, self.prompt) if library is None else \
+            self.kernels.prepared_others(library, q, k, v, self.prompt)[0]
+        if call.list_layer(layer) not in (-1, layer):
+            return self._lists[call.list_layer(layer)]
         size = call.list_bytes(layer)
-        return library.new((size,), "uint8", zeros=True) if size else None
+        if not size:
+            return None
+        return library.new((size,), "uint8", zeros=True) if library else \
+            q.new_zeros(size, dtype=_torch().uint8)
 
     @property
     def step(self) -> int:

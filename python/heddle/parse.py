@@ -76,11 +76,12 @@ class _Reader:
             text, block, eos = re.fullmatch(r"(.+?)( in block)?( or after eos)?", words).groups()
             return Cadence(text, bool(block), bool(eos), name)
         if op == "select":
-            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%\S+)", words)
+            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%\S+)( in layers *\(.*\))?",
+                                 words)
             if not parts:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
                           f"'on %cadence', found '{words}'")
-            return _Selection(parts[1], parts[2], found[-1], name)
+            return _Selection(parts[1], parts[2], found[-1], name, parts[4] or "")
         if op == "union" and found and isinstance(found[0], Pairs):
             return _PairUnion(found, name)
         if op == "dense" or op not in _VALUES:

@@ -230,6 +230,7 @@ class _Selection(Pairs):
     details: str
     on: Optional[Cadence]
     _name: str = field(compare=False)
+    layers: str = ""
 
     def _refreshed(self, cadence):
         return self if self.on is not None else dataclasses.replace(self, on=cadence)
@@ -239,7 +240,7 @@ class _Selection(Pairs):
 
     def _operation(self, out):
         cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
-        return f"select {self.form} by mean_probability{self.details}{cadence}"
+        return f"select {self.form} by mean_probability{self.details}{cadence}{self.layers}"
 
 
 Pairs._family = Pairs
@@ -275,39 +276,60 @@ def sinks(size: Union[int, Ratio]) -> Pairs:
     return pairs("sinks", size)
 
 
-def _selection(kind, keep, size_name, size, words, details, on, name):
+def _layers_text(layers):
+    """" in layers(0 to 3, 8)" of (0, 3), of 8 or of a list of these; "" of None."""
+    if layers is None:
+        return ""
+    ranges = []
+    for each in layers if isinstance(layers, list) else [layers]:
+        if isinstance(each, tuple) and len(each) == 2:
+            ranges.append(" to ".join(str(_count(layer, "layers")) for layer in each))
+        elif isinstance(each, Integral) and not isinstance(each, bool):
+            ranges.append(str(each))
+        else:
+            raise TypeError("layers: expected (first, last), a layer or a list of these, "
+                            f"found {layers!r}")
+    if not ranges:
+        raise ValueError("layers: the list names no layer")
+    return f" in layers({', '.join(ranges)})"
+
+
+def _selection(kind, keep, size_name, size, words, details, on, layers, name):
     if on is not None:
         _kind(on, Cadence, "on", "a cadence")
-    form = (f"{kind}(keep = {ratio_text(keep, 'keep')}, "
+    form = (f"{kind}(keep = {number_text(keep, 'keep')}, "
             f"{size_name} = {_count(size, size_name)}{words})")
-    return _Selection(form, details, on, name)
+    return _Selection(form, details, on, name, _layers_text(layers))
 
 
-def columns(keep: Ratio, group: int = 32, *, on: Optional[Cadence] = None,
-            rounding: Optional[str] = None, per_kv_head: bool = False) -> Pairs:
-    """For each group of `group` query rows the share `keep` of keys of largest mean
-    probability, refreshed on the cadence `on`, else on the `refresh` of attend().
+def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] = None,
+            rounding: Optional[str] = None, per_kv_head: bool = False,
+            layers: Union[int, tuple, list, None] = None) -> Pairs:
+    """For each group of `group` query rows the keys of largest mean probability, the share
+    `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the `refresh` of attend().
 
     group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
-    down. per_kv_head: query heads that share keys share a list. ValueError for another
-    rounding; what the Spec numbers is the compiler's ScheduleError. Source: PulseCol,
+    down. per_kv_head: query heads that share keys share a list. layers: that refresh it, a layer,
+    (first, last) or a list of these; others read what the nearest one before has chosen. None:
+    each layer refreshes its own. ValueError for another rounding or no layer; what the Spec numbers is the compiler's ScheduleError. Source: PulseCol,
     equations 5 to 7."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _kind(per_kv_head, bool, "per_kv_head", "True or False")
     words = f", rounding = {rounding}" if rounding else ""
     return _selection("columns", keep, "group", group,
-                      words + (", per_kv_head" if per_kv_head else ""), "", on, "cols")
+                      words + (", per_kv_head" if per_kv_head else ""), "", on, layers, "cols")
 
 
-def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
+def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
-           rounding: Optional[str] = None) -> Pairs:
-    """For each block of `size` query rows the share `keep` of blocks of as many keys, by their mean probability, refreshed
-    on the cadence `on` as columns() are.
+           rounding: Optional[str] = None,
+           layers: Union[int, tuple, list, None] = None) -> Pairs:
+    """For each block of `size` query rows the share `keep` of blocks of as many keys, or, if that is an int, so many, by
+    their mean probability, refreshed on the cadence `on` as columns() are.
 
     size: a power of two from 16 to 128. isolating: how prompt and response are told apart,
     "spans", "aligned" or "filtered" (docs/Spec/Pairs.md). scaled_by_heads: scores as SparseD's
-    released code has them. rounding: of keep times the blocks, None for down. ValueError for another word; what the
+    released code has them. rounding: of keep times the blocks, None for down. layers: as for columns(). ValueError for another word; what the
     Spec numbers is the compiler's ScheduleError. Source: SparseD, equations 5 and 6."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
@@ -315,7 +337,7 @@ def blocks(keep: Ratio, size: int = 128, *, on: Optional[Cadence] = None,
     details = (f" isolating({isolating})" if isolating else "") + \
         (" scaled_by(heads)" if scaled_by_heads else "")
     return _selection("blocks", keep, "size", size,
-                      f", rounding = {rounding}" if rounding else "", details, on, "tiles")
+                      f", rounding = {rounding}" if rounding else "", details, on, layers, "tiles")
 
 
 class Positions(_Set):
@@ -514,27 +536,36 @@ def _on(cadences):
 
 
 def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
-           until: Optional[Cadence] = None, at_once: bool = False,
-           layers: Optional[tuple] = None, scores=None) -> Schedule:
+           until: Optional[Cadence] = None, earlier: Optional[list] = None, at_once: bool = False,
+           layers: Union[int, tuple, list, None] = None, scores=None) -> Schedule:
     """The pairs that attention computes.
 
     refresh: the cadence of selections in `pairs` that name none of their own.
-    until: dense attention before this cadence's first step. at_once: attend over
-    what was just chosen. layers: (first, last), both included, -1 the last one.
+    until: dense attention before this cadence's first step. earlier: a list of (pairs,
+    cadence), each what is attended to, then, before that cadence's first step. at_once: attend over
+    what was just chosen. layers: (first, last), both included, -1 the last one; a
+    layer, or a list of these.
     scores: what becomes of a logit: a function of logit, query, key and head
     (heddle.scores says what it may do), or MLIR text, "(%logit) {...}"."""
+    stages = []
+    for stage in _kind(earlier or [], list, "earlier", "a list of (pairs, cadence)"):
+        if not isinstance(stage, tuple) or len(stage) != 2:
+            raise TypeError(f"earlier: expected (pairs, cadence), found {stage!r}")
+        stages.append((_kind(stage[0], Pairs, "earlier", "a set of pairs"),
+                       _kind(stage[1], Cadence, "earlier", "a cadence")))
     _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
-    open_ones = pairs._unrefreshed()
+    sets = [stage[0] for stage in stages] + [pairs]
+    open_ones = sum((each._unrefreshed() for each in sets), ())
     if refresh is not None:
         _kind(refresh, Cadence, "refresh", "a cadence")
         if not open_ones:
             raise ValueError("refresh: no selection in these pairs is left without a cadence")
-        pairs = pairs._refreshed(refresh)
+        sets = [each._refreshed(refresh) for each in sets]
     elif open_ones:
         raise ValueError(f"{open_ones[0].form}: says no cadence on which it is refreshed; give "
                          "refresh= here or on= there")
     text, values = "attend", ()
-    if pairs == dense:
+    if sets == [dense]:
         text += " dense"
         if until is not None:
             raise ValueError("until: attention is dense anyway")
@@ -542,13 +573,12 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
         if until is not None:
             _kind(until, Cadence, "until", "a cadence")
             text, values = text + " dense until({}) then", (until,)
-        text, values = text + " pairs({})", values + (pairs,)
+        for each, (_, end) in zip(sets, stages):
+            text, values = text + " pairs({}) until({}) then", values + (each, end)
+        text, values = text + " pairs({})", values + (sets[-1],)
     if _kind(at_once, bool, "at_once", "True or False"):
         text += " at_once"
-    if layers is not None:
-        if not isinstance(layers, tuple) or len(layers) != 2:
-            raise TypeError(f"layers: expected (first, last), found {layers!r}")
-        text += f" in layers({_count(layers[0], 'layers')} to {_count(layers[1], 'layers')})"
+    text += _layers_text(layers)
     if scores is not None:
         if callable(scores):
             scores = score_functions.trace(scores)

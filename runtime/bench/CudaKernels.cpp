@@ -74,7 +74,7 @@ Status KernelSubject::prepare() {
         selections.push_back(&selection);
   for (const bundle::Selection *selection : selections) {
     const int64_t of = entriesOf(*selection, n);
-    int64_t keep = bundle::keepCount(selection->keep, selection->rule, of);
+    int64_t keep = selection->kept(of);
     lists.push_back(plan.add(
         "list",
         listRows(*selection) * ((n - 1) / selection->group + 1) *
@@ -152,7 +152,7 @@ Status KernelSubject::fillLists(const bundle::Selection &selection, size_t c,
   const bundle::Encoding encoding =
       bundle::listEncoding(selection, variant.encoding);
   const int64_t of = entriesOf(selection, n);
-  const int64_t keep = bundle::keepCount(selection.keep, selection.rule, of);
+  const int64_t keep = selection.kept(of);
   const int64_t rowBytes = bundle::listRowBytes(encoding, of, keep);
   args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
   args.lists[c].headsPerList = heads / rows;

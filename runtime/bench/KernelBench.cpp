@@ -229,9 +229,7 @@ private:
     // Of blocks as of one span: there is no prompt.
     const bool blocks = selection.kind == bundle::Selection::Kind::Blocks;
     const rt::BlockSpans spans = rt::blockSpans(selection, n, 0);
-    int64_t keep = blocks
-                       ? spans.keep
-                       : bundle::keepCount(selection.keep, selection.rule, n);
+    int64_t keep = blocks ? spans.keep : selection.kept(n);
     int64_t count = (n - 1) / selection.group + 1;
     std::vector<int32_t> all(static_cast<size_t>(blocks ? spans.blocks : n));
     std::iota(all.begin(), all.end(), 0);

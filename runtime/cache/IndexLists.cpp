@@ -31,9 +31,7 @@ static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 BlockSpans heddle::rt::blockSpans(const bundle::Selection &selection, int64_t n,
                                   int64_t promptPlaces) {
   using Isolation = bundle::Selection::Isolation;
-  auto kept = [&](int64_t blocks) {
-    return bundle::keepCount(selection.keep, selection.rule, blocks);
-  };
+  auto kept = [&](int64_t blocks) { return selection.kept(blocks); };
   int64_t size = selection.group;
   BlockSpans spans;
   spans.blocks = ceilDiv(n, size);
@@ -84,7 +82,7 @@ static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
                              std::max(spans.blocks, list.keep), list.keep);
     return list;
   }
-  list.keep = bundle::keepCount(selection.keep, selection.rule, n);
+  list.keep = selection.kept(n);
   list.rowBytes = bundle::listRowBytes(shape.encoding, n, list.keep);
   return list;
 }
@@ -99,8 +97,7 @@ static int64_t paddedBytes(const bundle::Selection &selection, int64_t n,
     // Two spans have at most one block more than one, and each span's share is
     // at most that of them all.
     int64_t blocks = list.groups + 1;
-    int64_t keep =
-        2 * bundle::keepCount(selection.keep, selection.rule, blocks);
+    int64_t keep = 2 * selection.kept(blocks);
     list.rowBytes = bundle::listRowBytes(
         bundle::listEncoding(selection, shape.encoding), 2 * blocks, keep);
   }
@@ -146,6 +143,12 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
     }
   }
   result.written.assign(result.lists.size(), 0);
+  for (size_t layer = 0; layer < shape.keeps.size(); ++layer)
+    for (size_t s = 0; s < shape.selections.size(); ++s)
+      result.keepers.push_back(
+          layer == 0 || shape.keeps[layer][s]
+              ? static_cast<int64_t>(layer)
+              : result.keepers[(layer - 1) * shape.selections.size() + s]);
   return result;
 }
 

@@ -103,8 +103,9 @@ public:
   /// length], the first `promptPlaces` of them prompt. None is filled then.
   void see(int64_t sequence, int64_t n, int64_t promptPlaces);
 
-  /// The list of a (layer, sequence, selection). `indices` is null when the
-  /// layer does not keep the selection.
+  /// The list that a layer reads: its own or, where it keeps none of the
+  /// selection, that of the nearest layer before that does. `indices` is null
+  /// when there is no such layer.
   const abi::IndexList &list(int64_t layer, int64_t sequence,
                              int64_t selection) const {
     return lists[slot(layer, sequence, selection)];
@@ -120,13 +121,15 @@ public:
 
 private:
   size_t slot(int64_t layer, int64_t sequence, int64_t selection) const {
-    return static_cast<size_t>((layer * sequences + sequence) * selections +
+    const int64_t keeper = keepers[layer * selections + selection];
+    return static_cast<size_t>((keeper * sequences + sequence) * selections +
                                selection);
   }
 
   int64_t sequences = 0;
   int64_t selections = 0;
   IndexListShape shape;
+  std::vector<int64_t> keepers; ///< [layer][selection]: whose list is read
   Buffer memory;
   std::vector<abi::IndexList> lists;
   std::vector<uint8_t> written;

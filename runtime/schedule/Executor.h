@@ -44,7 +44,7 @@ struct StepCounters {
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
 };
 
-/// The lists in force in one layer, for observers. Keys and rows are counted by
+/// The lists that one layer keeps, for observers. Keys and rows are counted by
 /// place: the index in the visible positions.
 struct SelectionView {
   int64_t selection = 0; ///< index into Manifest::selections

@@ -560,10 +560,14 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
       for (int64_t s : refreshed) {
         int64_t n = sequences[s]->rows.n();
         lists.markFilled(layer, s, static_cast<int64_t>(selection));
-        size_t kernels = schedule.kernels.size();
-        std::fill_n(knownPairs.begin() +
-                        (layer * sequences.size() + s) * kernels,
-                    kernels, KnownPairs());
+        const auto kernels = static_cast<int64_t>(schedule.kernels.size());
+        const auto all = static_cast<int64_t>(sequences.size());
+        for (int64_t reader = layer;
+             reader < layers &&
+             program.source(reader, static_cast<int64_t>(selection)) == layer;
+             ++reader)
+          std::fill_n(knownPairs.begin() + (reader * all + s) * kernels,
+                      kernels, KnownPairs());
         refreshedNow[s].push_back(static_cast<int64_t>(selection));
         counted.scorePairs += n * n * queryHeads;
         ++counted.refreshes;

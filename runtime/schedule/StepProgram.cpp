@@ -21,8 +21,12 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
   Result<std::vector<size_t>> rules = bundle::rulesOfLayers(manifest, layers);
   if (!rules)
     return rules.takeError();
+  auto sources = bundle::listSources(manifest, *rules);
+  if (!sources)
+    return sources.takeError();
   StepProgram program;
   program.manifest = &manifest;
+  program.sources = std::move(*sources);
   program.ruleOfLayer = std::move(*rules);
   program.used.resize(manifest.kernels.size());
   for (size_t rule : program.ruleOfLayer) {
@@ -78,21 +82,24 @@ bool StepProgram::refreshes(int64_t selection,
 }
 
 /// Every list that a phase reads has been refreshed at an earlier step, or in
-/// the same one by a phase that refreshes first.
+/// the same one by a layer before or a phase that refreshes first.
 Status StepProgram::checkReads() const {
-  for (int64_t layer = 0; layer < layers(); ++layer) {
-    std::vector<bool> filled(manifest->selections.size());
-    for (int64_t step = 1; step <= steps; ++step) {
+  const size_t selections = manifest->selections.size();
+  std::vector<std::vector<bool>> filled(ruleOfLayer.size(),
+                                        std::vector<bool>(selections));
+  for (int64_t step = 1; step <= steps; ++step) {
+    for (int64_t layer = 0; layer < layers(); ++layer) {
       const Phase &now = phase(layer, step);
       auto refresh = [&] {
         for (const Phase::Refresh &each : now.refreshes)
           if (refreshes(each.selection, step))
-            filled[each.selection] = true;
+            filled[layer][each.selection] = true;
       };
       if (now.scoring >= 0)
         refresh();
       for (const Term &term : manifest->kernels[now.attention].terms) {
-        if (term.selection < 0 || filled[term.selection])
+        if (term.selection < 0 ||
+            filled[source(layer, term.selection)][term.selection])
           continue;
         const bundle::Selection &selection =
             manifest->selections[term.selection];

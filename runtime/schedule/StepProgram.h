@@ -26,8 +26,8 @@ public:
   StepProgram() = default;
 
   /// Fits the rules of `manifest`, which must outlive the result, to the layers
-  /// of a model. An error when a rule names a layer that there is not, or a
-  /// layer has no rule or several.
+  /// of a model. An error when a rule names a layer that there is not, a layer
+  /// has no rule or several, or reads what no layer up to it refreshes.
   static Result<StepProgram> create(const bundle::Manifest &manifest,
                                     int64_t layers);
 
@@ -72,6 +72,12 @@ public:
   /// selection.
   const std::vector<std::vector<bool>> &keeps() const { return kept; }
 
+  /// The layer whose lists of a selection `layer` reads: the nearest one up to
+  /// itself that keeps them, -1 if there is none.
+  int64_t source(int64_t layer, int64_t selection) const {
+    return sources[layer][selection];
+  }
+
   /// Whether some layer runs the kernel.
   bool uses(size_t kernel) const { return used[kernel]; }
 
@@ -84,6 +90,7 @@ private:
   const bundle::Manifest *manifest = nullptr;
   std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<bool>> kept;
+  std::vector<std::vector<int64_t>> sources; ///< [layer][selection]
   std::vector<bool> used;
   bool scoring = false;
 

@@ -45,13 +45,12 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
           manifest.selections[static_cast<size_t>(term.selection)];
       if (term.kind == Term::Kind::Blocks) {
         // Blocks at a span's end are shorter, and spans round apart.
-        listed += (keepCount(selection.keep, selection.rule,
-                             (length - 1) / selection.group + 1) +
+        listed += (selection.kept((length - 1) / selection.group + 1) +
                    (selection.isolation != Selection::Isolation::None)) *
                   selection.group;
         exact = false;
       } else {
-        listed += keepCount(selection.keep, selection.rule, length);
+        listed += selection.kept(length);
       }
       ++lists;
     }
@@ -81,10 +80,41 @@ Status checkRange(const char *what, int64_t value, int64_t most) {
                ", expected 1 to " + std::to_string(most));
 }
 
-/// The phases of one rule over the steps of the run.
-std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
-                                          const Rule &rule,
-                                          const ExplainRequest &request) {
+/// The steps of each selection's cadence.
+using Due = std::vector<std::set<int64_t>>;
+
+Due dueSteps(const Manifest &manifest, const SimulationRequest &run) {
+  Due due;
+  for (const Selection &selection : manifest.selections) {
+    std::vector<int64_t> steps =
+        plannedSteps(selection.cadence, run.steps, run.blockSteps());
+    due.emplace_back(steps.begin(), steps.end());
+  }
+  return due;
+}
+
+/// The first step at which a rule refreshes each selection.
+std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
+                                    const ExplainRequest &request,
+                                    const Due &due) {
+  const SimulationRequest &run = request.run;
+  std::vector<int64_t> first(manifest.selections.size(), run.steps + 1);
+  std::vector<size_t> timeline =
+      phasesOfSteps(rule, run.steps, run.blockSteps());
+  for (int64_t step = run.steps; step >= 1; --step)
+    for (const Phase::Refresh &refresh :
+         rule.phases[timeline[static_cast<size_t>(step - 1)]].refreshes)
+      if (auto of = static_cast<size_t>(refresh.selection); due[of].count(step))
+        first[of] = step;
+  return first;
+}
+
+/// The phases of one rule over the steps of the run. `elsewhere`: the first
+/// step at which its layers can read each selection as others have chosen it.
+std::vector<PhaseExplanation>
+explainRule(const Manifest &manifest, const Rule &rule,
+            const ExplainRequest &request, const Due &due,
+            const std::vector<int64_t> &elsewhere) {
   const SimulationRequest &run = request.run;
   std::vector<PhaseExplanation> phases(rule.phases.size());
   for (size_t i = 0; i < phases.size(); ++i) {
@@ -100,12 +130,6 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
       here.refreshes.push_back(
           {manifest.selections[static_cast<size_t>(refresh.selection)].name,
            {}});
-  }
-  std::vector<std::set<int64_t>> due;
-  for (const Selection &selection : manifest.selections) {
-    std::vector<int64_t> steps =
-        plannedSteps(selection.cadence, run.steps, run.blockSteps());
-    due.emplace_back(steps.begin(), steps.end());
   }
   std::set<int64_t> filled;
   std::vector<size_t> timeline =
@@ -129,7 +153,8 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
       refresh();
     bool ready = std::all_of(
         kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
-          return !readsList(term) || filled.count(term.selection);
+          return !readsList(term) || filled.count(term.selection) ||
+                 elsewhere[static_cast<size_t>(term.selection)] <= step;
         });
     if (!ready)
       phases[index].unfilled.push_back(step);
@@ -139,8 +164,55 @@ std::vector<PhaseExplanation> explainRule(const Manifest &manifest,
   return phases;
 }
 
+/// [layer][selection], as listSources() has them.
+using Sources = std::vector<std::vector<int64_t>>;
+
+/// All rules, `rules` being those of the layers.
+std::vector<RuleExplanation> explainRules(const Manifest &manifest,
+                                          const std::vector<size_t> &rules,
+                                          const Sources &sources,
+                                          const ExplainRequest &request) {
+  const Due due = dueSteps(manifest, request.run);
+  std::vector<std::vector<int64_t>> first, elsewhere;
+  for (const Rule &rule : manifest.rules)
+    first.push_back(firstRefreshes(manifest, rule, request, due));
+  // A rule's layers may read those of several others.
+  elsewhere.assign(manifest.rules.size(),
+                   std::vector<int64_t>(manifest.selections.size(), 0));
+  for (size_t layer = 0; layer < rules.size(); ++layer)
+    for (size_t s = 0; s < manifest.selections.size(); ++s) {
+      const int64_t source = sources[layer][s];
+      const bool other = source >= 0 && static_cast<size_t>(source) != layer;
+      int64_t &step = elsewhere[rules[layer]][s];
+      step = std::max(step, other ? first[rules[static_cast<size_t>(source)]][s]
+                                  : request.run.steps + 1);
+    }
+  std::vector<RuleExplanation> result;
+  for (size_t i = 0; i < manifest.rules.size(); ++i)
+    result.push_back(
+        {{},
+         explainRule(manifest, manifest.rules[i], request, due, elsewhere[i])});
+  for (size_t layer = 0; layer < rules.size(); ++layer)
+    result[rules[layer]].layers.push_back(static_cast<int64_t>(layer));
+  return result;
+}
+
+/// Whether one of the rule's phases reads the selection.
+bool reads(const Manifest &manifest, const Rule &rule, size_t selection) {
+  return std::any_of(
+      rule.phases.begin(), rule.phases.end(), [&](const Phase &phase) {
+        const std::vector<Term> &terms =
+            manifest.kernels[static_cast<size_t>(phase.attention)].terms;
+        return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
+          return readsList(term) &&
+                 static_cast<size_t>(term.selection) == selection;
+        });
+      });
+}
+
 SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                                       const std::vector<size_t> &rules,
+                                      const Sources &sources,
                                       const ExplainRequest &request,
                                       const Machine &machine) {
   const SimulationRequest &run = request.run;
@@ -152,9 +224,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   auto blocksOf = [&](int64_t keys) {
     return (keys + selection.group - 1) / selection.group;
   };
-  auto kept = [&](int64_t of) {
-    return of > 0 ? keepCount(selection.keep, selection.rule, of) : 0;
-  };
+  auto kept = [&](int64_t of) { return of > 0 ? selection.kept(of) : 0; };
   result.of = blocks ? blocksOf(run.length) : run.length;
   result.keys = kept(result.of);
   if (selection.isolation != Selection::Isolation::None) {
@@ -172,16 +242,12 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   int64_t lists =
       selection.perKvHead ? request.shape.kvHeads : request.shape.heads;
   result.groups = (run.length - 1) / selection.group + 1;
-  for (size_t rule : rules) {
-    const std::vector<Phase> &phases = manifest.rules[rule].phases;
-    result.layers +=
-        std::any_of(phases.begin(), phases.end(), [&](const Phase &phase) {
-          return std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
-                             [&](const Phase::Refresh &refresh) {
-                               return static_cast<size_t>(refresh.selection) ==
-                                      index;
-                             });
-        });
+  for (size_t layer = 0; layer < rules.size(); ++layer) {
+    const auto number = static_cast<int64_t>(layer);
+    if (sources[layer][index] == number)
+      result.refreshed.push_back(number);
+    else if (reads(manifest, manifest.rules[rules[layer]], index))
+      result.readers.push_back(number);
   }
   for (const Target &target : manifest.targets) {
     SelectionExplanation::Lists &cost = result.lists.emplace_back();
@@ -197,7 +263,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     constexpr double most = 4.6e18;
     cost.bytesPerLayer = static_cast<int64_t>(std::min(bytes, most));
     cost.bytes = static_cast<int64_t>(
-        std::min(bytes * static_cast<double>(result.layers), most));
+        std::min(bytes * static_cast<double>(result.refreshed.size()), most));
   }
   return result;
 }
@@ -288,6 +354,9 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, shape.layers);
   if (!rules)
     return rules.takeError();
+  Result<Sources> sources = listSources(manifest, *rules);
+  if (!sources)
+    return sources.takeError();
 
   Explanation result;
   result.request = request;
@@ -295,13 +364,10 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   result.machine = request.machine.empty() ? machineOf(manifest)
                                            : *machineNamed(request.machine);
   result.densePairs = run.length * run.length;
-  for (const Rule &rule : manifest.rules)
-    result.rules.push_back({{}, explainRule(manifest, rule, request)});
-  for (size_t layer = 0; layer < rules->size(); ++layer)
-    result.rules[(*rules)[layer]].layers.push_back(static_cast<int64_t>(layer));
+  result.rules = explainRules(manifest, *rules, *sources, request);
   for (size_t i = 0; i < manifest.selections.size(); ++i)
-    result.selections.push_back(
-        explainSelection(manifest, i, *rules, request, result.machine));
+    result.selections.push_back(explainSelection(manifest, i, *rules, *sources,
+                                                 request, result.machine));
 
   Result<RunCost> counted =
       costOf(manifest, {.run = run,

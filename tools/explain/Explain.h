@@ -70,6 +70,7 @@ struct PhaseExplanation {
   struct Refresh {
     std::string selection;
     std::vector<int64_t> steps;
+    bool operator==(const Refresh &) const = default;
   };
   std::vector<Refresh> refreshes;
   /// The refreshes come first: dense attention for the scores' sake, then the
@@ -78,6 +79,7 @@ struct PhaseExplanation {
   /// Steps at which a selection is read that no step so far has filled. A run
   /// with this number of steps is refused by the runtime.
   std::vector<int64_t> unfilled;
+  bool operator==(const PhaseExplanation &) const = default;
 };
 
 struct RuleExplanation {
@@ -92,10 +94,11 @@ const bundle::Scores &scoresOf(const RuleExplanation &rule,
 
 struct SelectionExplanation {
   std::string name;
-  int64_t keys = 0;   ///< keys or blocks that a list has at most
-  int64_t of = 0;     ///< of so many
-  int64_t groups = 0; ///< lists a head
-  int64_t layers = 0; ///< in which it is refreshed
+  int64_t keys = 0;               ///< keys or blocks that a list has at most
+  int64_t of = 0;                 ///< of so many
+  int64_t groups = 0;             ///< lists a head
+  std::vector<int64_t> refreshed; ///< layers that refresh it
+  std::vector<int64_t> readers;   ///< those that read it as another chose it
   /// On the estimate's machine: attention over a list of fewer than this share
   /// of what there is takes less time than dense attention.
   double fasterBelow = 1;
@@ -108,7 +111,7 @@ struct SelectionExplanation {
     /// in no encoding that holds so many keys, so that a run is refused.
     std::optional<Encoding> encoding;
     int64_t bytesPerLayer = 0;
-    int64_t bytes = 0; ///< bytesPerLayer * layers
+    int64_t bytes = 0; ///< of all layers that refresh it
   };
   std::vector<Lists> lists; ///< one for each of Manifest::targets
 };

@@ -135,7 +135,7 @@ int64_t Counter::listedKeys(const Selection &selection,
                             const SimulatedStep &step, bool &exact) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   if (selection.kind == Selection::Kind::Columns)
-    return keepCount(selection.keep, selection.rule, n);
+    return selection.kept(n);
   int64_t prompt = std::lower_bound(step.visible.begin(), step.visible.end(),
                                     request.run.prompt) -
                    step.visible.begin();

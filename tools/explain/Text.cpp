@@ -178,8 +178,7 @@ std::string selectionText(const Selection &selection,
   const Manifest &manifest = explanation.manifest;
   const int64_t length = explanation.request.run.length;
   std::string text =
-      "selection " + selection.name + ": keeps " +
-      detail::toString(selection.keep) +
+      "selection " + selection.name + ": keeps " + keepText(selection) +
       (selection.kind == Selection::Kind::Blocks
            ? " of the blocks of " + std::to_string(selection.group) + " keys ("
            : " of the keys (") +
@@ -187,6 +186,10 @@ std::string selectionText(const Selection &selection,
       ") for each " + counted(selection.group, "row") + ", scored by " +
       bundle::detail::nameOf(selection.scorer) + ", refreshed " +
       toString(selection.cadence) + "\n";
+  if (!cost.readers.empty())
+    text += "  in layers " + runLengths(cost.refreshed) + "; layers " +
+            runLengths(cost.readers) +
+            " read the lists of the nearest one before\n";
   if (!cost.faster()) {
     const bool longer = selection.group < 128;
     char share[32];
@@ -204,7 +207,8 @@ std::string selectionText(const Selection &selection,
     if (lists.encoding)
       text += " (" + std::string(nameOf(*lists.encoding)) +
               "): " + bytesText(lists.bytesPerLayer) + " a layer, " +
-              bytesText(lists.bytes) + " in " + counted(cost.layers, "layer");
+              bytesText(lists.bytes) + " in " +
+              counted(std::ssize(cost.refreshed), "layer");
     else
       text += ": cannot run, no encoding of this bundle holds " +
               std::to_string(length) + " keys";
@@ -386,13 +390,33 @@ const Scores &heddle::explain::scoresOf(const RuleExplanation &rule,
   return none;
 }
 
+/// Rules of several ranges of layers that do the same, as one.
+static std::vector<RuleExplanation>
+likeOnesTogether(const std::vector<RuleExplanation> &rules) {
+  std::vector<RuleExplanation> result;
+  for (const RuleExplanation &rule : rules) {
+    auto like = std::find_if(result.begin(), result.end(),
+                             [&](const RuleExplanation &other) {
+                               return other.phases == rule.phases;
+                             });
+    if (like == result.end()) {
+      result.push_back(rule);
+      continue;
+    }
+    like->layers.insert(like->layers.end(), rule.layers.begin(),
+                        rule.layers.end());
+    std::sort(like->layers.begin(), like->layers.end());
+  }
+  return result;
+}
+
 std::string heddle::explain::toText(const Explanation &explanation,
                                     bool kernels) {
   const ExplainRequest &request = explanation.request;
   const Manifest &manifest = explanation.manifest;
   std::string text =
       headText(explanation) + costText(explanation) + rowsText(explanation);
-  for (const RuleExplanation &rule : explanation.rules) {
+  for (const RuleExplanation &rule : likeOnesTogether(explanation.rules)) {
     text += "\nlayers " + runLengths(rule.layers) + "\n";
     if (const Scores &scores = scoresOf(rule, manifest); !scores.empty())
       text += "  a pair's logit becomes " + toString(scores) + "\n";
@@ -537,7 +561,9 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     item["name"] = selection.name;
     item["keys"] = selection.keys;
     item["groups"] = selection.groups;
-    item["layers"] = selection.layers;
+    item["layers"] = selection.refreshed.size();
+    if (!selection.readers.empty())
+      item["read_in"] = selection.readers;
     item["faster_below"] = selection.fasterBelow;
     item["lists"] = ordered_json::array();
     for (size_t i = 0; i < selection.lists.size(); ++i) {

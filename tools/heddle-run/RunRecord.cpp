@@ -189,8 +189,7 @@ Status RunRecord::finish(const std::string &path,
          {"kind",
           each.kind == bundle::Selection::Kind::Columns ? "columns" : "blocks"},
          {"group", each.group},
-         {"keep",
-          std::to_string(each.keep.num) + "/" + std::to_string(each.keep.den)},
+         {"keep", bundle::keepText(each)},
          {"per_kv_head", each.perKvHead}});
   Json texts = Json::array();
   if (!generation.sequences.empty() && about.text) {

@@ -281,12 +281,18 @@ typedef struct heddle_attention_shape {
 HEDDLE_C_EXPORT heddle_status
 heddle_call_create(heddle_attention *attention,
                    const heddle_attention_shape *shape, heddle_call **call);
-/* Bytes of the selections that a layer keeps from step to step (0: none), and
- * of memory that a run of the call works in. Either pointer may be NULL. */
+/* Bytes of the selections that a layer keeps from step to step or reads of
+ * another layer (0: none), and of memory that a run of the call works in.
+ * Either pointer may be NULL. */
 HEDDLE_C_EXPORT heddle_status heddle_call_memory(heddle_call *call,
                                                  int64_t layer,
                                                  size_t *list_bytes,
                                                  size_t *workspace_bytes);
+/* The layer whose selections' memory runs of `layer` take: itself, or the one
+ * before it that chooses what it reads. -1: none. */
+HEDDLE_C_EXPORT heddle_status heddle_call_list_layer(heddle_call *call,
+                                                     int64_t layer,
+                                                     int64_t *of);
 
 enum {
   HEDDLE_ALL = 0,    /* attention, and the selections that are due */
@@ -307,7 +313,8 @@ typedef struct heddle_attention_run {
   void *output;
   size_t output_bytes;
   void *lists; /* begins at a multiple of 64; zeros before the first step, then
-                  nothing but what calls of this layer wrote */
+                  nothing but what calls of this layer, or of
+                  heddle_call_list_layer()'s, wrote */
   size_t list_bytes;
   void *workspace; /* of any contents */
   size_t workspace_bytes;

@@ -91,7 +91,9 @@ private:
 SmallVector<bundle::Encoding>
 NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
   auto isDense = [](const bundle::Selection &selection) {
-    return 16 * selection.keep.num >= selection.keep.den;
+    // Of a number of keys, longer sequences keep ever smaller shares.
+    return selection.count == 0 &&
+           16 * selection.keep.num >= selection.keep.den;
   };
   auto ofKeys =
       llvm::make_filter_range(selections, [](const bundle::Selection &each) {

@@ -67,8 +67,8 @@ def with_own_rule(make):
     return lambda steps, block, family: (make(), own_rule(steps, block, family))
 
 
-def selecting(selection, cadence, refreshing="dense"):
-    return with_own_rule(lambda: pairs.Selecting(selection(), cadence, refreshing))
+def selecting(selection, cadence, refreshing="dense", layers=None):
+    return with_own_rule(lambda: pairs.Selecting(selection(), cadence, refreshing, layers))
 
 
 def schedule(name, *lines):
@@ -414,6 +414,31 @@ COMPOSED = [
            schedule("columns_window_saliency", *moving(
                20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "attend pairs(%cols)", WITHIN)),
            shapes=WHOLE),
+    in_blocks("mage", lambda s, b, f: (composed.BlockColumns(pairs.Columns(24, 16)),
+                                       commit.Quotas(s, b)),
+              schedule("mage", BLOCK, "%block = positions block",
+                       "%cols = select columns(keep = 24, group = 16) by mean_probability on %start",
+                       "reuse kv", "recompute all on %start", "recompute %block",
+                       "attend pairs(%cols)"), LLADA),
+    Method("columns-fewer-later",
+           with_own_rule(lambda: pairs.Stages(
+               pairs.Selecting(pairs.Columns("1/2", 32), pairs.uniform("1/2", 3)), pairs.at("1/3"),
+               pairs.Selecting(pairs.Columns(9, 32), pairs.uniform("1/2", 2)))),
+           schedule("columns_fewer_later", "%three = cadence uniform(window = 1/2, count = 3)",
+                    "%two = cadence uniform(window = 1/2, count = 2)", "%third = cadence at(1/3)",
+                    "%more = select columns(keep = 1/2, group = 32) by mean_probability on %three",
+                    "%less = select columns(keep = 9, group = 32) by mean_probability on %two",
+                    "attend pairs(%more) until(%third) then pairs(%less)")),
+    Method("columns-across-layers",
+           selecting(lambda: pairs.Columns("1/5", 32), pairs.uniform("3/10", 4), layers=(0, 2)),
+           schedule("columns_across_layers", REFRESH, COLUMNS + " in layers(0, 2)",
+                    "attend pairs(%cols)")),
+    Method("blocks-across-layers",
+           selecting(lambda: pairs.Blocks("1/2", 32), pairs.every_after("1/5"), "sparse", (0, 1, 3)),
+           schedule("blocks_across_layers", "%always = cadence every(1)",
+                    "%skipped = cadence at(1/5, plus = 1)",
+                    BLOCKS32 + "isolating(spans) on %always in layers(0 to 1, 3)",
+                    "attend dense until(%skipped) then pairs(%tiles) at_once")),
     Method("by-layer",
            with_own_rule(lambda: composed.ByLayer(
                pairs.pulsecol("1/5", 32, "3/10", 4), (0, 0, pairs.Dense()), (-1, -1, pairs.Window(64)))),

@@ -10,6 +10,7 @@ the tests check against pairs.py, cached.py and dyllm.py.
 import torch
 
 from ..model import probabilities
+from .cached import FastDllm
 from .dyllm import cosine
 from .models import merge
 from .pairs import Dense
@@ -116,6 +117,41 @@ class Composed(Method):
             self.masks[layer] = torch.stack([self.columns.allowed(e, size) for e in entries])
             return every
         return self.masks.get(layer, every)
+
+
+class BlockColumns(FastDllm):
+    """Fast-dLLM's dual cache, whose blocks attend to columns: those that the block's
+    first pass, which is dense, gives the highest scores. Source of the choice: MAGE."""
+
+    def __init__(self, columns):
+        super().__init__(dual=True)
+        self.columns = columns
+
+    def forward(self, run, record):
+        m, (rows, _) = run.pieces, self.plan(run)
+        record.visible = list(range(run.n))
+        if run.inner == 0:
+            self.masks = {}
+        x = m.embed([run.tokens[p] for p in rows])
+        for layer in range(m.layers):
+            h = m.attention_norm(layer, x)
+            q = m.rotate(m.query(layer, h), rows)
+            self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
+            self.values[layer][:, rows] = m.value(layer, h)
+            k, v = self.keys[layer], self.values[layer].repeat_interleave(m.heads // m.kv_heads, 0)
+            allowed = torch.ones(m.heads, len(rows), run.n, dtype=torch.bool)
+            if run.inner == 0:
+                entries = self.columns.select(run, q, k)
+                for head, entry in enumerate(entries):
+                    record.refresh(layer, head, "columns", **entry)
+                self.masks[layer] = torch.stack([self.columns.allowed(e, run.n) for e in entries])
+            else:
+                allowed = self.masks[layer][:, rows]
+            p = probabilities(q, k.repeat_interleave(m.heads // m.kv_heads, 0), allowed)
+            x = x + m.output(layer, merge(p @ v))
+            x = x + m.ffn(layer, x)
+            record.layer(rows, rows, rows, int(allowed.sum()))
+        return rows, x
 
 
 class ByLayer(Dense):

@@ -77,12 +77,13 @@ class Columns:
     """PulseCol, equations 5 to 7: each group of consecutive queries keeps the
     keys of largest mean probability over all keys; the last group's mean is
     over the rows that it has. Per query head, or shared by the query heads of
-    a KV head (`shared`: the mean is over their rows together)."""
+    a KV head (`shared`: the mean is over their rows together). A `keep` that is an
+    int is a number of keys."""
 
     kind = "columns"
 
     def __init__(self, keep, group, rounding="floor", shared=False):
-        self.keep, self.group = Fraction(keep), group
+        self.keep, self.group = keep if isinstance(keep, int) else Fraction(keep), group
         self.rounding, self.shared = rounding, shared
 
     def select(self, run, q, k):
@@ -92,7 +93,8 @@ class Columns:
         if self.shared:
             together = heads // k.shape[0]
             p = p.view(-1, together, n, n).mean(1).repeat_interleave(together, 0)
-        count = keep_count(self.keep, n, self.rounding)
+        count = min(n, self.keep) if isinstance(self.keep, int) else \
+            keep_count(self.keep, n, self.rounding)
         return [{"lists": [Chosen(p[h, g:g + self.group].mean(0).tolist(), count)
                            for g in range(0, n, self.group)]} for h in range(heads)]
 
@@ -245,10 +247,12 @@ class Window(Dense):
 class Selecting(Dense):
     """A selection refreshed at a cadence's steps and read in between; dense before
     its first step. A step that refreshes attends densely, or, with `refreshing`
-    "sparse", over what it has just selected."""
+    "sparse", over what it has just selected. `layers`: those that refresh it; the
+    others read what the nearest one before has, and are never dense for its sake."""
 
-    def __init__(self, selection, cadence, refreshing="dense"):
+    def __init__(self, selection, cadence, refreshing="dense", layers=None):
         self.selection, self.cadence, self.refreshing = selection, cadence, refreshing
+        self.layers = layers
 
     def begin(self, run):
         if run.steps is None:
@@ -256,6 +260,8 @@ class Selecting(Dense):
         self.steps, self.masks = set(self.cadence(run.steps)), {}
 
     def mask(self, run, record, layer, q, k):
+        if self.layers is not None and layer not in self.layers:
+            return self.masks.get(max(source for source in self.layers if source < layer))
         if run.step in self.steps:
             entries = self.selection.select(run, q, k)
             for head, entry in enumerate(entries):
@@ -263,6 +269,25 @@ class Selecting(Dense):
             self.masks[layer] = torch.stack([self.selection.allowed(e, run.n) for e in entries])
             return None if self.refreshing == "dense" else self.masks[layer]
         return self.masks.get(layer)
+
+
+class Stages(Dense):
+    """A Selecting until the first of some steps, then another. Steps that refresh one of
+    both attend densely."""
+
+    def __init__(self, first, until, then):
+        self.first, self.until, self.then = first, until, then
+
+    def begin(self, run):
+        self.first.begin(run)
+        self.then.begin(run)
+        self.end = min(self.until(run.steps), default=run.steps + 1)
+
+    def mask(self, run, record, layer, q, k):
+        masks = [method.mask(run, record, layer, q, k) for method in (self.first, self.then)]
+        if run.step in self.first.steps | self.then.steps:
+            return None
+        return masks[run.step >= self.end]
 
 
 def pulsecol(keep="1/5", group=32, window="3/10", count=16, shared=False):

@@ -166,6 +166,26 @@ class AttentionTest(unittest.TestCase):
         with self.assertRaisesRegex(heddle.HeddleError, "layer 1 of 2 is next"):
             run(*first)
 
+    def test_layers_read_what_one_before_has_chosen(self):
+        made = [tensors() for _ in range(3)]
+        run = Attention(attend(columns(0.2, 32, layers=0), refresh=every(2)), steps=3, layers=3)
+        for step in range(3):
+            if step % 2 == 0:
+                chosen = made[step]
+                mask = columns_mask(*chosen[:2], 0.2, 32)
+            for layer in range(3):
+                mine = made[(step + layer) % 3]
+                found = run(*mine, layer=layer)
+                if layer == 0 and step % 2 == 0:
+                    self.near(found, attended(*mine, np.ones((1, 150, 150), bool)))
+                else:
+                    self.near(found, attended(*mine, mask))
+        # Memory goes by layer: none for two layers' lists in one.
+        two = attend(columns(0.2, 32, on=every(1), layers=0) | columns(0.2, 32, on=every(1)))
+        with self.assertRaisesRegex(heddle.HeddleError, "layer 1 of the schedule 'schedule' takes "
+                                                        "selections of several layers"):
+            Attention(two, steps=1, layers=2)(*made[0])
+
     def test_threads(self):
         made = tensors()
         expected = attention(*made, columns(0.2, 32))

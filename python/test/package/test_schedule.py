@@ -130,6 +130,11 @@ class TextTest(unittest.TestCase):
                 self.assertEqual(heddle.parse(str(made)), made)
                 self.assertIn(f" = {word}({said})", heddle.canonical(made))
         self.assertEqual(heddle.pairs("window", 64), window(64))
+        # An int is a number of keys or blocks.
+        for made, said in ((columns(512, 64), "columns(keep = 512, group = 64)"),
+                           (columns(1.0, 64), "columns(keep = 1/1, group = 64)"),
+                           (blocks(8, 64), "blocks(keep = 8, size = 64)")):
+            self.assertIn(said, heddle.canonical(attend(made, refresh=every(4))))
         self.assertEqual(heddle.pairs("sinks", "10 percent"), sinks("10 percent"))
         with self.assertRaisesRegex(heddle.ScheduleError, "gap"):
             heddle.canonical(attend(window(64, gap=2)))
@@ -150,6 +155,11 @@ class TextTest(unittest.TestCase):
                 recompute(block) + commit("above", 0.9) + attend(dense),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
+                "columns-across-layers": attend(
+                    columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
+                "columns-fewer-later": attend(
+                    columns(0.1, 128), earlier=[(columns(0.5, 128), at(Fraction(1, 3)))],
+                    refresh=uniform(0.5, 8)),
                 "columns-window-saliency": composed()}.items():
             with self.subTest(name):
                 theirs = heddle.canonical(heddle.preset(name))
@@ -220,12 +230,14 @@ class TextTest(unittest.TestCase):
   %cols = select columns(keep=keep, group = on)
       by mean_probability
       on %often
+      in layers(0, last to 3)
   %w = window(
     near
   )
   %both = union %cols,
     %w
-  attend pairs(%w) in layers(0 to last)
+  attend pairs(%w) until(%often) then
+      pairs(%cols) in layers(0 to last)
   attend
     pairs(%both) scores(%logit) {
     %c = arith.constant 30.0 : f32
@@ -299,7 +311,7 @@ class WrongTest(unittest.TestCase):
                      lambda: decoded & dense, lambda: decoded - dense, lambda: committed(),
                      lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
-                     lambda: attend(window(3), layers=3), lambda: heddle.compile(3),
+                     lambda: attend(window(3), layers="3"), lambda: heddle.compile(3),
                      lambda: schedule("a", heddle.Source("heddle.schedule @x {}"))):
             with self.assertRaises(TypeError):
                 make()

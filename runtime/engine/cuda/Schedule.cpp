@@ -127,7 +127,7 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       if (!bound.selections.empty()) {
         const bundle::Selection &selection =
             program.selections[bound.selections.front()];
-        keep = bundle::keepCount(selection.keep, selection.rule, n);
+        keep = selection.kept(n);
       }
       fixedPairs[k] +=
           config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);
@@ -333,24 +333,31 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
     counters.densePairs += dense;
     counters.pairs += bound.listed ? listed[layer][phase.attention]
                                    : fixedPairs[phase.attention];
-    bool refreshed = false;
+    std::vector<int64_t> refreshed;
     for (const Phase::Refresh &refresh : phase.refreshes) {
       if (!steps.refreshes(refresh.selection, step))
         continue;
-      refreshed = true;
+      refreshed.push_back(refresh.selection);
       counters.scorePairs += dense;
       counters.refreshes += static_cast<int64_t>(lengths.size());
     }
-    if (!refreshed)
-      continue;
-    // Now, as the step's own attention read the lists of before.
-    for (const Phase &reader : steps.phasesOf(layer)) {
-      if (!kernels[reader.attention].listed)
-        continue;
-      Result<int64_t> pairs = listedPairsOf(stream, layer, reader.attention);
-      if (!pairs)
-        return pairs.takeError();
-      listed[layer][reader.attention] = *pairs;
+    // Now, as the layer's own attention read the lists of before. Layers after
+    // it read the new ones in this very step.
+    auto reads = [&](int64_t reader, int64_t selection) {
+      return steps.source(reader, selection) == layer;
+    };
+    for (int64_t reader = layer; reader < config.layers; ++reader) {
+      if (std::none_of(refreshed.begin(), refreshed.end(),
+                       [&](int64_t each) { return reads(reader, each); }))
+        break;
+      for (const Phase &each : steps.phasesOf(reader)) {
+        if (!kernels[each.attention].listed)
+          continue;
+        Result<int64_t> pairs = listedPairsOf(stream, reader, each.attention);
+        if (!pairs)
+          return pairs.takeError();
+        listed[reader][each.attention] = *pairs;
+      }
     }
   }
   return counters;

@@ -48,8 +48,31 @@ TEST(IndexLists, HaveTheDocumentedLayout) {
     EXPECT_EQ(static_cast<const std::byte *>(list.indices) - base, row.offset);
     EXPECT_EQ(list.rowBytes, row.keep * 4);
   }
-  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
-  EXPECT_EQ(lists->list(1, 1, 1).indices, nullptr);
+  // Layer 1 reads layer 0's.
+  for (int64_t sequence : {0, 1})
+    EXPECT_EQ(&lists->list(1, sequence, 1), &lists->list(0, sequence, 1));
+}
+
+TEST(IndexLists, AreReadOfTheNearestLayerThatKeepsThem) {
+  IndexListShape shape = example();
+  shape.keeps = {{false, false}, {true, false}, {false, true},
+                 {false, false}, {true, false}, {false, false}};
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists);
+  const int64_t sources[6][2] = {{0, 0}, {1, 0}, {1, 2},
+                                 {1, 2}, {4, 2}, {4, 2}};
+  lists->markFilled(4, 1, 0);
+  for (int64_t layer = 0; layer < 6; ++layer)
+    for (int64_t selection = 0; selection < 2; ++selection) {
+      const int64_t source = sources[layer][selection];
+      EXPECT_EQ(&lists->list(layer, 1, selection),
+                &lists->list(source, 1, selection));
+      EXPECT_EQ(lists->list(layer, 1, selection).indices == nullptr,
+                !shape.keeps[source][selection]);
+      EXPECT_EQ(lists->filled(layer, 1, selection),
+                source == 4 && selection == 0);
+    }
+  EXPECT_NE(lists->list(1, 1, 0).indices, lists->list(4, 1, 0).indices);
 }
 
 TEST(IndexLists, TakeAnyEncoding) {
@@ -97,6 +120,31 @@ TEST(IndexLists, BytesDoNotWrapAround) {
   EXPECT_EQ(IndexLists::bytesFor(shape), std::numeric_limits<int64_t>::max());
 }
 
+TEST(IndexLists, NumbersOfKeysAreTheSameAtAnyLength) {
+  IndexListShape shape = example();
+  shape.selections[0].count = 3;
+  shape.selections[1].count = 9;
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists);
+  for (int64_t sequence = 0; sequence < 2; ++sequence) {
+    EXPECT_EQ(lists->list(0, sequence, 0).keep, 3);
+    EXPECT_EQ(lists->list(0, sequence, 0).rowBytes, 12);
+    EXPECT_EQ(lists->list(0, sequence, 1).keep,
+              std::min<int64_t>(shape.lengths[sequence], 9));
+  }
+  lists->see(0, 2, 0);
+  EXPECT_EQ(lists->list(0, 0, 0).keep, 2);
+  // Of each of two spans, and no more than they have.
+  bundle::Selection blocks;
+  blocks.kind = bundle::Selection::Kind::Blocks;
+  blocks.group = 32;
+  blocks.count = 2;
+  blocks.isolation = bundle::Selection::Isolation::Spans;
+  BlockSpans spans = blockSpans(blocks, 200, 20);
+  EXPECT_EQ(spans.spanKeep, 1);
+  EXPECT_EQ(spans.keep, 3);
+}
+
 TEST(IndexLists, AccountForTheDesignsExample) {
   // 65,536 tokens, one fifth kept, 32 layers, 32 heads, groups of 128: 27 GB.
   IndexListShape shape;
@@ -122,7 +170,7 @@ TEST(IndexLists, FollowTheVisiblePositions) {
   EXPECT_EQ(lists->list(0, 0, 0).indices, memory);
   EXPECT_EQ(lists->list(0, 0, 0).groups, 2);
   EXPECT_EQ(lists->list(0, 0, 0).keep, 2);
-  EXPECT_EQ(lists->list(1, 0, 1).indices, nullptr);
+  EXPECT_EQ(&lists->list(1, 0, 1), &lists->list(0, 0, 1));
 }
 
 TEST(IndexLists, BlocksHaveTheDocumentedSpans) {

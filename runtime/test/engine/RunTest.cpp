@@ -210,6 +210,43 @@ TEST_F(RunTest, Columns) {
   compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
 }
 
+TEST_F(RunTest, NumbersOfColumns) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].count = 11;
+  setRule(manifest, "columns", {0});
+  compare(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
+  compareHostDriven(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
+  // 11 keys for each row, whatever the length; the shortest has fewer.
+  const StepCounters step =
+      onHost(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10))
+          .steps[1]
+          .counters;
+  EXPECT_EQ(step.pairs,
+            config.layers * config.queryHeads * (48 * 11 + 17 * 11 + 9 * 9));
+}
+
+// Columns with a window and sinks until step 6, others alone from then on.
+TEST_F(RunTest, StagesOfPairs) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0, 2});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  bundle::Phase earlier;
+  earlier.when.kind = bundle::When::Kind::Before;
+  earlier.when.cadence.kind = bundle::Cadence::Kind::At;
+  earlier.when.cadence.step = 6;
+  earlier.attention = kernelNamed(manifest, "union");
+  phases.insert(phases.begin() + 1, earlier);
+  const Prompts prompts = promptsOf({40, 9});
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  compare(manifest, prompts, lengths);
+  compareHostDriven(manifest, prompts, lengths);
+  const Trace trace = onHost(manifest, prompts, lengths);
+  EXPECT_GT(trace.steps[3].counters.pairs, trace.steps[6].counters.pairs);
+  EXPECT_EQ(trace.steps[5].counters.pairs, trace.steps[6].counters.pairs);
+}
+
 TEST_F(RunTest, ColumnsAsBitmaps) {
   makeModel(tiny);
   bundle::Manifest manifest =
@@ -792,6 +829,48 @@ TEST_F(RunTest, HostDrivenAtOnce) {
   const Trace kept = onHost(atOnce(whole), prompts, lengthsOf(16, 16, 10));
   const Trace dense = onHost(denseManifest(), prompts, lengthsOf(16, 16, 10));
   EXPECT_EQ(kept.generation.sequences, dense.generation.sequences);
+}
+
+/// The schedule's one rule for the first layer alone; the others read its
+/// lists.
+static bundle::Manifest chosenInLayerZero(bundle::Manifest manifest) {
+  bundle::Rule first = manifest.rules.front();
+  first.isDefault = false;
+  first.firstLayer = first.lastLayer = 0;
+  std::vector<bundle::Phase> &others = manifest.rules.front().phases;
+  others = {others.back()};
+  others.front().refreshes.clear();
+  others.front().scoring = -1;
+  manifest.rules.push_back(first);
+  return manifest;
+}
+
+// Captured, of fixed numbers of pairs and of such as the lists give, and driven
+// by the host.
+TEST_F(RunTest, LayersReadTheListsOfOneBefore) {
+  makeModel(tiny);
+  ASSERT_GT(config.layers, 1);
+  const Prompts prompts = promptsOf({40, 9});
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  for (const char *kernel : {"columns", "two_columns", "union"}) {
+    SCOPED_TRACE(kernel);
+    bundle::Manifest own = gpuManifest();
+    setRule(own, kernel,
+            kernel == std::string("columns")       ? std::vector<int64_t>{0}
+            : kernel == std::string("two_columns") ? std::vector<int64_t>{0, 1}
+                                                   : std::vector<int64_t>{2});
+    const bundle::Manifest shared = chosenInLayerZero(own);
+    ASSERT_TRUE(CudaEngine::supports(shared, config));
+    compare(shared, prompts, lengths);
+    compareHostDriven(shared, prompts, lengths);
+    compareHostDriven(chosenInLayerZero(atOnce(own)), prompts, lengths);
+    // One layer scores, and the others are sparse at once.
+    const StepCounters each = onHost(own, prompts, lengths).steps[0].counters;
+    const StepCounters one = onHost(shared, prompts, lengths).steps[0].counters;
+    EXPECT_EQ(config.layers * one.scorePairs, each.scorePairs);
+    EXPECT_EQ(config.layers * one.refreshes, each.refreshes);
+    EXPECT_LT(one.pairs, each.pairs);
+  }
 }
 
 // Sequences whose blocks end by confidence are at different steps: some refresh

@@ -165,9 +165,7 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
   while (boundary < count && blocks[boundary].front() < prompt)
     ++boundary;
   boundary = std::min(boundary, count - 1);
-  auto kept = [&](int64_t of) {
-    return bundle::keepCount(selection.keep, selection.rule, of);
-  };
+  auto kept = [&](int64_t of) { return selection.kept(of); };
   double scale = 1 / std::sqrt(selection.scale == Selection::Scale::Heads
                                    ? double(config.queryHeads)
                                    : double(config.headDim));

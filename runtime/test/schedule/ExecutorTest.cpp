@@ -8,11 +8,14 @@
 #include "runtime/schedule/Executor.h"
 
 #include "runtime/base/Parallel.h"
+#include "runtime/reference/Reference.h"
 #include "runtime/test/schedule/HandBundle.h"
 #include "runtime/test/schedule/Tensors.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 using namespace heddle;
@@ -151,6 +154,159 @@ TEST(Executor, PicksTheFirstPhaseThatHolds) {
     EXPECT_EQ(steps[t - 1].pairs, heads * (2 * expected + sinks)) << t;
     EXPECT_EQ(steps[t - 1].refreshes, t == 5 ? 2 : 0) << t;
   }
+}
+
+namespace {
+/// columnsOn() of which only some layers refresh.
+bundle::Manifest columnsIn(const std::vector<int64_t> &layers,
+                           const Cadence &cadence) {
+  bundle::Manifest manifest = columnsOn(cadence);
+  for (int64_t layer : layers) {
+    bundle::Rule rule = manifest.rules[0];
+    rule.isDefault = false;
+    rule.firstLayer = rule.lastLayer = layer;
+    manifest.rules.push_back(rule);
+  }
+  manifest.rules[0].phases.erase(manifest.rules[0].phases.begin());
+  return manifest;
+}
+
+/// Attention in float64 over the keys that a list names, against what was
+/// computed: the largest difference.
+double errorOver(const std::vector<int32_t> &lists, int64_t keep,
+                 int64_t groups, const AttentionTensors &tensors, int64_t n) {
+  heddle::abi::AttentionArgs args{};
+  args.query = tensors.query;
+  args.key = tensors.key;
+  args.value = tensors.value;
+  args.queryStride = tensors.queryStride;
+  args.keyStride = tensors.keyStride;
+  args.valueStride = tensors.valueStride;
+  args.n = args.rows = n;
+  args.kvGroup = tensors.queryHeads / tensors.kvHeads;
+  args.scale = static_cast<float>(1 / std::sqrt(double(tensors.headDim)));
+  double worst = 0;
+  for (int64_t h = 0; h < tensors.queryHeads; ++h) {
+    reference::Head head =
+        reference::headOf(args, h, tensors.headDim, DType::F32);
+    for (int64_t row = 0; row < n; ++row) {
+      auto list = lists.begin() + (h * groups + row / 16) * keep;
+      auto result = reference::attendRow(head, row, [&](int64_t, int64_t key) {
+        return std::find(list, list + keep, key) != list + keep;
+      });
+      for (int64_t e = 0; e < tensors.headDim; ++e) {
+        double found = reference::load(
+            tensors.output,
+            row * tensors.outputStride + h * tensors.headDim + e, DType::F32);
+        // Not a number where nothing was written.
+        double error = std::abs(found - result.output[e]);
+        worst = error <= worst ? worst : error;
+      }
+    }
+  }
+  return worst;
+}
+} // namespace
+
+/// Layers 0 and 3 of 6 refresh at steps 1, 4 and 7: the others are sparse then,
+/// too, by lists that are a layer's of the same step.
+TEST(Executor, LayersReadWhatTheNearestOneBeforeHasChosen) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Every;
+  cadence.period = 3;
+  ModelConfig config = model(6);
+  auto executor = make(columnsIn({0, 3}, cadence), config);
+  ASSERT_TRUE(executor);
+  constexpr int64_t n = 37, steps = 8, heads = 4;
+  test::States states(test::shapesOf({n}));
+  ASSERT_TRUE(executor->beginRun(states.shapes, steps, steps));
+  std::mt19937 random(5);
+  std::vector<int32_t> lists[2];
+  for (int64_t step = 1; step <= steps; ++step) {
+    const bool refreshes = step % 3 == 1;
+    auto active = executor->beginStep(states.all(step, steps));
+    ASSERT_TRUE(active);
+    int64_t keep = 0;
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", layer " +
+                   std::to_string(layer));
+      test::Tensors tensors(config, n, 5, DType::F32, random);
+      std::vector<std::byte> output;
+      AttentionTensors view = tensors.into(output);
+      ASSERT_TRUE(test::executeLayer(*executor, layer, **active, view));
+      const bool chooses = layer == 0 || layer == 3;
+      auto views = executor->selections(layer, 0);
+      ASSERT_TRUE(views);
+      ASSERT_EQ(views->size(), chooses ? 1u : 0u);
+      std::vector<int32_t> &list = lists[layer >= 3];
+      if (chooses) {
+        const SelectionView &own = views->front();
+        keep = own.keep;
+        std::vector<int32_t> now(own.indices,
+                                 own.indices + heads * own.groups * keep);
+        EXPECT_EQ(now == list, !refreshes);
+        list = std::move(now);
+      }
+      if (chooses && refreshes) {
+        std::vector<int32_t> all;
+        for (int64_t i = 0; i < heads * 3 * n; ++i)
+          all.push_back(static_cast<int32_t>(i % n));
+        EXPECT_LT(errorOver(all, n, 3, view, n), 1e-5);
+      } else {
+        EXPECT_LT(errorOver(list, keep, 3, view, n), 1e-5);
+      }
+    }
+    const StepCounters counted = executor->counters();
+    EXPECT_EQ(counted.refreshes, refreshes ? 2 : 0);
+    EXPECT_EQ(counted.scorePairs, refreshes ? 2 * heads * n * n : 0);
+    EXPECT_EQ(counted.pairs, refreshes ? heads * n * (2 * n + 4 * keep)
+                                       : heads * n * 6 * keep);
+  }
+  EXPECT_NE(lists[0], lists[1]);
+}
+
+TEST(Executor, ListsTakeMemoryInLayersThatRefreshThem) {
+  Cadence always;
+  ModelConfig config = model(6);
+  const std::vector<SequenceShape> shapes = test::shapesOf({37});
+  auto all = make(columnsOn(always), config);
+  auto some = make(columnsIn({0, 3}, always), config);
+  auto one = make(columnsIn({0}, always), config);
+  ASSERT_TRUE(all && some && one);
+  const int64_t layer = some->runBytes(shapes) - one->runBytes(shapes);
+  // 4 heads, 3 groups of 16 rows, half of 37 keys in 4 bytes each.
+  EXPECT_GE(layer, 4 * 3 * 18 * 4);
+  EXPECT_EQ(all->runBytes(shapes), some->runBytes(shapes) + 4 * layer);
+}
+
+TEST(Executor, RefusesLayersThatNoneBeforeChoosesFor) {
+  Cadence always;
+  // The last layer but five comes after layer 3 in deep models alone.
+  bundle::Manifest shallow = columnsIn({3}, always);
+  bundle::Rule reader = shallow.rules[0];
+  reader.isDefault = false;
+  reader.firstLayer = reader.lastLayer = -6;
+  shallow.rules.push_back(reader);
+  shallow.rules[0].phases[0].attention = test::kernelNamed(shallow, "dense");
+  EXPECT_TRUE(make(shallow, model(10)));
+  EXPECT_TRUE(contains(
+      createError(shallow, model(6), DType::F32),
+      "layer 0 of a model of 6 layers reads selection 'groups16', which "
+      "neither it nor a layer before it refreshes"));
+  // The first step is the default rule's own.
+  bundle::Manifest late = columnsIn({0}, always);
+  Cadence second;
+  second.kind = Cadence::Kind::At;
+  second.step = 2;
+  late.selections[0].cadence = late.rules[1].phases[0].when.cadence = second;
+  late.rules[1].phases[1].attention = test::kernelNamed(late, "dense");
+  auto executor = make(late, model(2));
+  ASSERT_TRUE(executor);
+  Status begun = executor->beginRun(test::shapesOf({20}), 4, 4);
+  ASSERT_FALSE(begun);
+  EXPECT_TRUE(
+      contains(begun.error().text(), "with 4 steps, step 1 reads selection"));
+  EXPECT_TRUE(contains(begun.error().text(), "in layer 1"));
 }
 
 TEST(Executor, SharesOfSinksAreOfEachSequence) {

@@ -81,13 +81,14 @@ public:
     return result;
   }
 
-  /// Phases whose reads some phase of the same rule refreshes.
-  std::vector<Phase> phases(const Manifest &manifest) {
+  /// Phases whose reads some phase of the same rule refreshes, or layers before
+  /// do: `refreshed`.
+  std::vector<Phase> phases(const Manifest &manifest,
+                            std::set<int64_t> refreshed = {}) {
     auto kernel = [&](const char *name) {
       return test::kernelNamed(manifest, name);
     };
     std::vector<Phase> result;
-    std::set<int64_t> refreshed;
     for (int64_t count = between(0, 2); count > 0; --count) {
       Phase phase;
       phase.when.kind = chance(75) ? When::Kind::On : When::Kind::Before;
@@ -130,14 +131,19 @@ public:
     }
     result.rules.clear();
     int64_t split = chance(50) ? between(0, layers - 1) : -1;
+    std::set<int64_t> refreshed; // in layer 0, for those after it
     if (split >= 0) {
       bundle::Rule &rule = result.rules.emplace_back();
       rule.isDefault = false;
       rule.firstLayer = chance(50) ? split : split - layers;
       rule.lastLayer = chance(50) ? split : split - layers;
       rule.phases = phases(result);
+      if (split == 0 && rule.firstLayer == 0 && rule.lastLayer == 0)
+        for (const Phase &phase : rule.phases)
+          for (const Phase::Refresh &refresh : phase.refreshes)
+            refreshed.insert(refresh.selection);
     }
-    result.rules.emplace_back().phases = phases(result);
+    result.rules.emplace_back().phases = phases(result, refreshed);
     return result;
   }
 

@@ -141,3 +141,17 @@ heddle.schedule @shared {
   attend pairs(%p40) in layers(0)
   attend dense
 }
+
+// Dense sets are stages of their own; a first one is a word.
+// CHECK-LABEL: heddle.schedule @stages
+// CHECK: attend dense in layers(0){{$}}
+// CHECK: attend dense until(%{{.+}}) then pairs(%window) in layers(1){{$}}
+// CHECK: attend pairs(%window) until(%{{.+}}) then pairs(%dense){{$}}
+heddle.schedule @stages {
+  %c = cadence at(0.5)
+  %all = dense
+  %near = window(64)
+  attend dense until(%c) then pairs(%all) in layers(0)
+  attend pairs(%all) until(%c) then pairs(%near) in layers(1)
+  attend pairs(%near) until(%c) then pairs(%all)
+}

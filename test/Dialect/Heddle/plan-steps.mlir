@@ -193,3 +193,161 @@ heddle.schedule @ranges {
   attend pairs(%near) in layers(0 to 1, -1)
   attend dense
 }
+
+// Layers that refresh a selection have rules of their own, cut out of those of
+// their attends, and alone are dense at its steps. What the selection does not
+// name reads it at all steps. Layer 2 refreshes what it does not read.
+// CHECK-LABEL: heddle.plan @shared
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_s
+// CHECK: heddle.rule layers(0 to 1) {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @s with @select_32
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_s
+// CHECK: heddle.rule layers(6) {
+// CHECK-NEXT: heddle.phase on every(4)
+// CHECK: heddle.rule layers(-1) {
+// CHECK-NEXT: heddle.phase on every(4)
+// CHECK: heddle.rule layers(2) {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @s with @select_32
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_window8
+// CHECK: heddle.rule layers(3 to 4) {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_window8
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.rule layers(5) {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK: heddle.rule layers(-2) {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @s with @select_32
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+heddle.schedule @shared {
+  %c = cadence every(4)
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0, 1 to 2, 5 to 6, -2 to -1)
+  %near = window(8)
+  attend pairs(%near) in layers(2 to 5)
+  attend dense in layers(-2)
+  attend pairs(%s)
+}
+
+// Selections that differ in their layers are two; where one is chosen, the other
+// is read.
+// CHECK-LABEL: heddle.plan @two_of_one_kind
+// CHECK: heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(4)
+// CHECK: heddle.selection @b columns(keep = 0.2, group = 32) by mean_probability on every(4)
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_a_b
+// CHECK: heddle.rule layers(0) {
+// CHECK:   heddle.refresh @a with @select_32
+// CHECK-NEXT:   heddle.refresh @b with @select_32
+// CHECK-NEXT: }
+// CHECK: heddle.rule layers(4) {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @b with @select_32
+// CHECK-NEXT: }
+heddle.schedule @two_of_one_kind {
+  %c = cadence every(4)
+  %a = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
+  %b = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0, 4)
+  %u = union %a, %b
+  attend pairs(%u)
+}
+
+// At once: layers that refresh nothing have nothing to score.
+// CHECK-LABEL: heddle.plan @shared_at_once
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase before at(0.2) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_s
+// CHECK-NEXT: }
+// CHECK: heddle.rule layers(0) {
+// CHECK-NEXT: heddle.phase before at(0.2) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @s with @select_32
+// CHECK-NEXT:   heddle.attend_with @attention_s
+heddle.schedule @shared_at_once {
+  %c = cadence every(1)
+  %late = cadence at(0.2)
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
+  attend dense until(%late) then pairs(%s) at_once
+}
+
+// Stages: pairs until a cadence, then others.
+// CHECK-LABEL: heddle.plan @stages
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase before at(0.2) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase before at(0.5) {
+// CHECK-NEXT:   heddle.attend_with @attention_many
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_few
+heddle.schedule @stages {
+  %c = cadence every(4)
+  %early = cadence at(0.2)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  attend dense until(%early) then pairs(%many) until(%half) then pairs(%few)
+}
+
+// At once, each stage that is not the first dense one refreshes before it
+// attends.
+// CHECK-LABEL: heddle.plan @stages_at_once
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase before at(0.5) {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT:   heddle.attend_with @attention_many
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse
+// CHECK-NEXT:   heddle.refresh @many with @select_32
+// CHECK-NEXT:   heddle.refresh @few with @select_32
+// CHECK-NEXT:   heddle.attend_with @attention_few
+heddle.schedule @stages_at_once {
+  %c = cadence every(4)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  attend pairs(%many) until(%half) then pairs(%few) at_once
+}
+
+// A stage that never comes reads and refreshes nothing.
+// CHECK-LABEL: heddle.plan @no_stage
+// CHECK-NOT: @many
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_window8
+heddle.schedule @no_stage {
+  %c = cadence every(4)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %near = window(8)
+  attend pairs(%many) until(%c) then pairs(%near)
+}

@@ -515,3 +515,185 @@ heddle.schedule @text {
   attend dense in layers(all)
   attend dense
 }
+
+// -----
+
+heddle.schedule @L2 {
+  %c = cadence every(4)
+  // expected-note@+2 {{they are named here}}
+  // expected-error@+1 {{names a layer twice}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0 to 3, 3)
+  attend pairs(%s)
+}
+
+// -----
+
+// L3: layers 0 and 1 have none before them.
+heddle.schedule @L3 {
+  %c = cadence every(4)
+  // expected-note@+1 {{the selection is here}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(2, 8)
+  // expected-error@+1 {{reads a selection in layer 0, which neither refreshes it nor comes after a layer that does; name it in the selection's layers(...), or write an attend without the selection for it}}
+  attend pairs(%s)
+}
+
+// -----
+
+// L3: the layers that no attend names begin with layer 2.
+heddle.schedule @L3_holds {
+  %c = cadence every(4)
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(1, 8)
+  attend dense in layers(0)
+  attend pairs(%s)
+}
+
+// -----
+
+// L3: layers that count from the end come last.
+heddle.schedule @L3 {
+  %c = cadence every(4)
+  // expected-note@+1 {{the selection is here}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(-2)
+  // expected-error@+1 {{reads a selection in layer -3, which neither}}
+  attend pairs(%s) in layers(-3)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @L3_holds {
+  %c = cadence every(4)
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(-3)
+  attend pairs(%s) in layers(-2 to -1)
+  attend dense
+}
+
+// -----
+
+// S3: what layer 0 chooses at a fifth of the run, layer 1 would read before.
+heddle.schedule @S3 {
+  %c = cadence at(0.2)
+  // expected-note@+1 {{the selection is here}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
+  // expected-note@+1 {{its layers have this attend}}
+  attend dense in layers(0)
+  // expected-error@+1 {{may read a selection before the layers that refresh it first do: on at(0.2); be dense until(...) it, or let its cadence include step 1}}
+  attend pairs(%s)
+}
+
+// -----
+
+// S3: layer 0 refreshes nothing while it waits.
+heddle.schedule @S3 {
+  %c = cadence every(1)
+  %late = cadence at(0.5)
+  %early = cadence at(0.2)
+  // expected-note@+1 {{the selection is here}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
+  // expected-note@+1 {{its layers have this attend}}
+  attend dense until(%late) then pairs(%s) at_once in layers(0)
+  // expected-error@+1 {{before the layers that refresh it first do: on every(1), not before at(0.5)}}
+  attend dense until(%early) then pairs(%s)
+}
+
+// -----
+
+// S10: `at_once` is said where something is refreshed.
+heddle.schedule @S10 {
+  %c = cadence every(4)
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
+  attend pairs(%s) in layers(0)
+  // expected-error@+1 {{has no layer that refreshes a selection, so `at_once` says nothing; drop it}}
+  attend pairs(%s) at_once
+}
+
+// -----
+
+// F4: the layers that choose have the function.
+heddle.schedule @F4 {
+  %c = cadence every(4)
+  // expected-note@+1 {{the selection is here}}
+  %s = select blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on %c in layers(0)
+  // expected-error@+1 {{has scores, which isolating(filtered) can't take among the response's keys alone}}
+  attend dense in layers(0) scores(%logit) {
+    %two = arith.constant 2.0 : f32
+    %twice = arith.mulf %logit, %two : f32
+    yield %twice
+  }
+  attend pairs(%s)
+}
+
+// -----
+
+// Others may have one.
+heddle.schedule @F4_holds {
+  %c = cadence every(4)
+  %s = select blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on %c in layers(0)
+  attend dense in layers(0)
+  attend pairs(%s) scores(%logit) {
+    %two = arith.constant 2.0 : f32
+    %twice = arith.mulf %logit, %two : f32
+    yield %twice
+  }
+}
+
+// -----
+
+heddle.schedule @text {
+  %c = cadence every(4)
+  // expected-error@+1 {{expected 'layers'}}
+  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layer(0)
+  attend pairs(%s)
+}
+
+// -----
+
+// S4: the second stage never comes.
+heddle.schedule @S4 {
+  // expected-note@+1 {{the cadence is here}}
+  %never = cadence never
+  %a = window(8)
+  %b = window(64)
+  // expected-error@+1 {{attends to pairs until a cadence that never comes; drop what follows}}
+  attend pairs(%a) until(%never) then pairs(%b)
+}
+
+// -----
+
+// S3: the first stage reads from step 1 on.
+heddle.schedule @S3 {
+  %c = cadence at(0.5)
+  // expected-note@+1 {{the selection is here}}
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %near = window(8)
+  // expected-error@+1 {{may read a selection before it is first made: its cadence, at(0.5), need not include step 1; write `dense until(...) then pairs(...)` with that cadence}}
+  attend pairs(%many) until(%c) then pairs(%near)
+}
+
+// -----
+
+// S3: the second one from the end of the first.
+heddle.schedule @S3_holds {
+  %c = cadence at(0.5)
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %near = window(8)
+  attend pairs(%near) until(%c) then pairs(%few)
+}
+
+// -----
+
+heddle.schedule @text {
+  %a = window(8)
+  %c = cadence at(0.5)
+  // expected-error@+1 {{expected pairs(%value); give dense a line of its own, %dense = dense ..., and write pairs(%dense)}}
+  attend pairs(%a) until(%c) then dense
+}
+
+// -----
+
+heddle.schedule @text {
+  %a = window(8)
+  %c = cadence at(0.5)
+  // expected-error@+1 {{has 1 sets of pairs and 2 cadences; each stage but the last ends on one}}
+  "heddle.attend"(%c, %c, %a) <{operandSegmentSizes = array<i32: 2, 1>}> ({}) : (!heddle.cadence, !heddle.cadence, !heddle.pairs) -> ()
+}

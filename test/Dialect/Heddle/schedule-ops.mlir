@@ -113,3 +113,43 @@ heddle.schedule @layers(last = -1) {
   attend pairs(%near) in layers(0 to 3, 28, last)
   attend dense
 }
+
+// CHECK-LABEL: heddle.schedule @layers_that_refresh
+heddle.schedule @layers_that_refresh(second = 8) {
+  %c = cadence first(1) in block
+  // CHECK: %cols = select columns(keep = 0.2, group = 128) by mean_probability on %{{.+}} in layers(0, 8 to 9, -1){{$}}
+  %cols = select columns(keep = 0.2, group = 128) by mean_probability on %c in layers(0, second to 9, -1)
+  attend pairs(%cols)
+}
+
+// An integer is a number of keys or blocks, any other number a share of them.
+// CHECK-LABEL: heddle.schedule @numbers_kept
+heddle.schedule @numbers_kept(keep = 512) {
+  %c = cadence every(4)
+  // CHECK: select columns(keep = 512, group = 32) by
+  %a = select columns(keep = keep, group = 32) by mean_probability on %c
+  // CHECK-NEXT: select columns(keep = 1, group = 64, per_kv_head) by
+  %b = select columns(keep = 1, group = 64, per_kv_head) by mean_probability on %c
+  // CHECK-NEXT: select columns(keep = 1/1, group = 32) by
+  %d = select columns(keep = 1.0, group = 32, rounding = floor) by mean_probability on %c
+  // CHECK-NEXT: select blocks(keep = 8, size = 64) by mean_probability isolating(spans) on
+  %e = select blocks(keep = 8, size = 64) by mean_probability isolating(spans) on %c
+  %u = union %a, %b, %d, %e
+  attend pairs(%u)
+}
+
+// Stages.
+// CHECK-LABEL: heddle.schedule @stages
+heddle.schedule @stages {
+  %c = cadence every(4)
+  %early = cadence at(0.2)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %c
+  %near = window(64)
+  // CHECK: attend pairs(%window) until(%[[A:.+]]) then pairs(%few) in layers(0){{$}}
+  attend pairs(%near) until(%early) then pairs(%few) in layers(0)
+  // CHECK: attend dense until(%[[A]]) then pairs(%many) until(%[[B:.+]]) then pairs(%few){{$}}
+  attend dense until(%early) then pairs(%many)
+      until(%half) then pairs(%few)
+}

@@ -54,8 +54,35 @@ heddle.schedule @slip {
 
 heddle.schedule @slip {
   %c = cadence at(1/5)
-  // expected-error@+1 {{keep must be more than 0 and at most 1, found 20; write 20 percent}}
-  %s = select columns(keep = 20, group = 32) by mean_probability on %c
+  // expected-error@+1 {{keep must be more than 0 and at most 1, found 3/2}}
+  %s = select columns(keep = 1.5, group = 32) by mean_probability on %c
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  %c = cadence at(1/5)
+  // expected-error@+1 {{the number that is kept must be at least 1, found 0}}
+  %s = select columns(keep = 0, group = 32) by mean_probability on %c
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  %c = cadence at(1/5)
+  // expected-error@+1 {{the number that is kept must be at least 1, found -4}}
+  %s = select blocks(keep = -4, size = 32) by mean_probability on %c
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  %c = cadence at(1/5)
+  // expected-error@+1 {{rounds a fraction of the keys, and `keep = 512` is a number of them}}
+  %s = select columns(rounding = ceil, keep = 512, group = 32) by mean_probability on %c
   attend dense
 }
 

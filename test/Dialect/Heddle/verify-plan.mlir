@@ -92,7 +92,7 @@ heddle.plan @N9_never_written {
   heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
   heddle.kernel @cols attention [columns(@s, group = 64)]
   heddle.rule default {
-    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
+    // expected-error@+1 {{reads a selection that neither its rule refreshes nor one whose layers come before}}
     heddle.phase otherwise {
       heddle.attend_with @cols
     }
@@ -171,7 +171,7 @@ heddle.plan @N9_fine {
 
 // -----
 
-// N9 holds for each layer range on its own: a write in other layers is none.
+// N9: layer 0 comes before those that write.
 heddle.plan @N9_other_layers {
   // expected-note@+1 {{the selection is here}}
   heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
@@ -188,7 +188,7 @@ heddle.plan @N9_other_layers {
     }
   }
   heddle.rule layers(0) {
-    // expected-error@+1 {{reads a selection that the phases before it do not refresh}}
+    // expected-error@+1 {{reads a selection that neither its rule refreshes nor one whose layers come before}}
     heddle.phase otherwise {
       heddle.attend_with @cols
     }
@@ -400,4 +400,279 @@ module {}
 // expected-error@+1 {{does not belong at the plan level; a module holds heddle.plan ops}}
 heddle.schedule @s {
   attend dense
+}
+
+// -----
+
+// Layers after it read what layer 0 refreshes, and dense ones refresh too.
+heddle.plan @N9_of_others {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.2)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  heddle.rule layers(0) {
+    heddle.phase on at(0.2) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+}
+
+// -----
+
+// N6: selections that are alike but for the layers that refresh them are two.
+heddle.plan @N6_of_other_layers {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.selection @r columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64), columns(@r, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  heddle.rule layers(0) {
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+      heddle.refresh @r with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+  heddle.rule layers(4) {
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @r with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9_of_later_layers {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    // expected-error@+1 {{reads a selection that neither its rule refreshes nor one whose layers come before}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  heddle.rule layers(1) {
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9_before_others {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.2)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.1) {
+      heddle.attend_with @dense
+    }
+    // expected-error@+1 {{may read a selection before the rule that refreshes it first does; it must come after a phase that is `before` that}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  // expected-note@+1 {{the rule is here}}
+  heddle.rule layers(0) {
+    heddle.phase on at(0.2) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+}
+
+// -----
+
+// Some of its steps another phase takes.
+heddle.plan @N9_seldom {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    // expected-error@+1 {{reads a selection of a rule that does not refresh it in every step of its cadence}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  // expected-note@+1 {{the rule is here}}
+  heddle.rule layers(0) {
+    heddle.phase on first(2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase on every(4) {
+      heddle.attend_with @dense
+      heddle.refresh @s with @pick
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+    }
+  }
+}
+
+// -----
+
+// A rule that refreshes before it attends does from when it no longer waits.
+heddle.plan @N9_of_others_at_once {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(1)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  heddle.rule layers(0) {
+    heddle.phase before at(0.2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9_of_others_at_once {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(1)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    // expected-error@+1 {{may read a selection before the rule that refreshes it first does}}
+    heddle.phase otherwise {
+      heddle.attend_with @cols
+    }
+  }
+  // expected-note@+1 {{the rule is here}}
+  heddle.rule layers(0) {
+    heddle.phase before at(0.2) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// Stages that refresh before they attend: the second one reads what the first
+// has refreshed.
+heddle.plan @N9_stages {
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.2)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @near
+    }
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N9_stages {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.4)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @near
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh in every step of the selection's cadence}}
+    heddle.phase otherwise {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+  }
+}
+
+// -----
+
+// The last phase, which may run before another block's first, does not refresh.
+heddle.plan @N9_stages {
+  // expected-note@+1 {{the selection is here}}
+  heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on at(0.3)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @near attention [window(8)]
+  heddle.kernel @cols attention [columns(@s, group = 64)]
+  heddle.kernel @pick select(group = 64) by mean_probability
+  heddle.rule default {
+    heddle.phase before at(0.3) {
+      heddle.attend_with @near
+    }
+    // expected-error@+1 {{reads a selection that the phases before it do not refresh}}
+    heddle.phase before at(0.5) in block {
+      heddle.score_with @dense
+      heddle.refresh @s with @pick
+      heddle.attend_with @cols
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @near
+    }
+  }
 }

@@ -18,6 +18,18 @@ heddle.schedule @idle {
 
 // -----
 
+heddle.schedule @few_keys {
+  %c = cadence every(2)
+  // expected-warning@+1 {{keeps 20 keys for 128 rows; write 20 percent if a fraction is meant}}
+  %s = select columns(keep = 20, group = 128) by mean_probability on %c
+  %more = select columns(keep = 128, group = 32) by mean_probability on %c
+  %blocks = select blocks(keep = 20, size = 128) by mean_probability on %c
+  %all = union %s, %more, %blocks
+  attend pairs(%all)
+}
+
+// -----
+
 heddle.schedule @nobody_looks {
   // expected-warning@+1 {{`or after eos` has no effect: no commit has `stop(eos)`}}
   %c = cadence every(2) or after eos

@@ -236,6 +236,145 @@ TEST_F(PlanMeaning, IsTheSchedules) {
   EXPECT_GT(accepted, 200);
 }
 
+/// Layers 0 and 2 of 4 refresh the selection, and 1 and 3 read what these have
+/// chosen. Layer 0 may attend to all pairs.
+TEST_F(PlanMeaning, LayersReadWhatOthersRefresh) {
+  int accepted = 0, atOnces = 0, waiting = 0;
+  for (uint32_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
+    Generator generator(seed);
+    const Cadence refresh = generator.cadence(), until = generator.cadence();
+    const bool late = generator.below(2), atOnce = generator.below(2),
+               layerZeroDense = generator.below(2);
+    const std::string text =
+        "heddle.schedule @s {\n%c = cadence " + refresh.text +
+        "\n%u = cadence " + until.text +
+        "\n%s = select columns(keep = 1/2, group = 32) by mean_probability on "
+        "%c in layers(0, 2)\n" +
+        (layerZeroDense ? "attend dense in layers(0)\n" : "") +
+        (late ? "attend dense until(%u) then pairs(%s)" : "attend pairs(%s)") +
+        (atOnce ? " at_once" : "") + "\n}\n";
+    SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text);
+    std::optional<bundle::Manifest> manifest = plan(text);
+    if (!manifest)
+      continue;
+    ++accepted;
+    atOnces += atOnce;
+    waiting += late && !includesFirst(until.meaning);
+    auto rules = bundle::rulesOfLayers(*manifest, 4);
+    ASSERT_TRUE(rules);
+    auto sources = bundle::listSources(*manifest, *rules);
+    ASSERT_TRUE(sources);
+    for (int64_t totalSteps = 1; totalSteps <= longestRun && !HasFailure();
+         totalSteps += 1 + totalSteps / 8) {
+      const std::set<int64_t> due = refresh.steps(totalSteps);
+      const std::set<int64_t> begins = until.steps(totalSteps);
+      bool filled[4] = {};
+      for (int64_t t = 1; t <= totalSteps; ++t)
+        for (int64_t layer = 0; layer < 4; ++layer) {
+          SCOPED_TRACE("step " + std::to_string(t) + " of " +
+                       std::to_string(totalSteps) + ", layer " +
+                       std::to_string(layer));
+          const bool dense = layer == 0 && layerZeroDense;
+          const bool waits =
+              late && !dense && (begins.empty() || t < *begins.begin());
+          const bool first = atOnce && !dense;
+          const bool refreshes =
+              layer % 2 == 0 && due.count(t) && !(first && waits);
+          const bundle::Rule &rule = manifest->rules[(*rules)[layer]];
+          const bundle::Phase &phase =
+              rule.phases[bundle::phasesOfSteps(rule, totalSteps)[t - 1]];
+          bool found = false;
+          for (const bundle::Phase::Refresh &each : phase.refreshes)
+            found |= each.selection == 0 && due.count(t);
+          EXPECT_EQ(found, refreshes);
+          if (refreshes)
+            EXPECT_EQ(phase.scoring >= 0, first);
+          const bool reads = !dense && !waits && (first || !refreshes);
+          EXPECT_EQ(!manifest->kernels[phase.attention].terms.empty(), reads);
+          filled[layer] |= refreshes;
+          EXPECT_EQ((*sources)[layer][0], layer / 2 * 2);
+          EXPECT_TRUE(!reads || filled[layer / 2 * 2]);
+        }
+    }
+  }
+  EXPECT_GT(accepted, 300);
+  EXPECT_GT(atOnces, 100);
+  EXPECT_GT(waiting, 50);
+}
+
+/// Dense until %d, if that is there, then %a until %u, then %b.
+TEST_F(PlanMeaning, StagesFollowEachOther) {
+  int accepted = 0, atOnces = 0, lates = 0;
+  for (uint32_t seed = 1; seed <= 3000 && !HasFailure(); ++seed) {
+    Generator generator(seed);
+    const Cadence ofA = generator.cadence(), ofB = generator.cadence(),
+                  until = generator.cadence(), dense = generator.cadence();
+    const bool late = generator.below(2), atOnce = generator.below(2);
+    const std::string text =
+        "heddle.schedule @s {\n%c = cadence " + ofA.text + "\n%e = cadence " +
+        ofB.text + "\n%u = cadence " + until.text + "\n%d = cadence " +
+        dense.text +
+        "\n%a = select columns(keep = 1/2, group = 32) by mean_probability on "
+        "%c\n%b = select columns(keep = 9, group = 32) by mean_probability on "
+        "%e\nattend " +
+        (late ? "dense until(%d) then " : "") +
+        "pairs(%a) until(%u) then pairs(%b)" + (atOnce ? " at_once" : "") +
+        "\n}\n";
+    SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text);
+    std::optional<bundle::Manifest> manifest = plan(text);
+    if (!manifest)
+      continue;
+    ++accepted;
+    atOnces += atOnce;
+    lates += late && !includesFirst(dense.meaning);
+    const bundle::Rule &rule = manifest->rules.front();
+    for (int64_t totalSteps = 1; totalSteps <= longestRun && !HasFailure();
+         totalSteps += 1 + totalSteps / 8) {
+      auto comes = [&](const Cadence &cadence, int64_t t) {
+        const std::set<int64_t> steps = cadence.steps(totalSteps);
+        return !steps.empty() && *steps.begin() <= t;
+      };
+      std::set<std::string> filled;
+      for (int64_t t = 1; t <= totalSteps; ++t) {
+        SCOPED_TRACE("step " + std::to_string(t) + " of " +
+                     std::to_string(totalSteps));
+        const bool waits = late && !comes(dense, t);
+        std::set<std::string> due, refreshed, read;
+        if (!waits || !atOnce)
+          for (auto [name, cadence] : {std::pair("a", &ofA), {"b", &ofB}})
+            // A stage that never comes asks for nothing.
+            if ((*name == 'b' || !includesFirst(until.meaning)) &&
+                cadence->steps(totalSteps).count(t))
+              due.insert(name);
+        const bundle::Phase &phase =
+            rule.phases[bundle::phasesOfSteps(rule, totalSteps)[t - 1]];
+        for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
+          const bundle::Selection &selection =
+              manifest->selections[refresh.selection];
+          if ((selection.name == "a" ? ofA : ofB).steps(totalSteps).count(t))
+            refreshed.insert(selection.name);
+        }
+        EXPECT_EQ(refreshed, due);
+        for (const bundle::Term &term :
+             manifest->kernels[phase.attention].terms)
+          read.insert(manifest->selections[term.selection].name);
+        std::set<std::string> expected;
+        if (!waits && (atOnce || due.empty()))
+          expected.insert(comes(until, t) ? "b" : "a");
+        EXPECT_EQ(read, expected);
+        if (atOnce)
+          filled.insert(due.begin(), due.end());
+        for (const std::string &name : read)
+          EXPECT_TRUE(filled.count(name)) << name;
+        filled.insert(due.begin(), due.end());
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(atOnces, 30);
+  EXPECT_GT(lates, 20);
+}
+
 TEST_F(PlanMeaning, ClaimsOnCadencesHoldForEveryT) {
   int ordered = 0;
   auto attribute = [&](const Cadence &cadence) {

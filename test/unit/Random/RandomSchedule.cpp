@@ -29,7 +29,7 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   text += "\n  attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
-  return text + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
+  return text + earlier + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
 }
 
 namespace {
@@ -374,11 +374,18 @@ private:
   }
 
   std::string selection(const std::string &on) {
-    std::string keep = oneOf({"1/8", "0.2", "50 percent", "1", "1/100"});
+    std::string keep =
+        oneOf({"1/8", "0.2", "50 percent", "1/1", "1/100", "1", "2", "40"});
     std::string size = oneOf({"16", "32", "64", "128"});
     std::string rounding =
         oneOf({"", "", "", ", rounding = ceil", ", rounding = round",
                ", rounding = floor_plus_one"});
+    if (keep.find_first_not_of("0123456789") == std::string::npos)
+      rounding.clear(); // of a number
+    // Layer 0 is before all that read.
+    std::string when = on;
+    if (below(4) == 0)
+      when += " in layers" + oneOf({"(0)", "(0, 2)", "(0 to 1)"});
     if (below(3) == 0) {
       std::string isolation =
           oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
@@ -386,11 +393,13 @@ private:
       plainLogits |= isolation == "isolating(filtered) ";
       return value("s", "select blocks(keep = " + keep + ", size = " + size +
                             rounding + ") by mean_probability " + isolation +
-                            oneOf({"", "", "scaled_by(heads) "}) + "on " + on);
+                            oneOf({"", "", "scaled_by(heads) "}) + "on " +
+                            when);
     }
     std::string shared = below(4) ? "" : ", per_kv_head";
     return value("s", "select columns(keep = " + keep + ", group = " + size +
-                          rounding + shared + ") by mean_probability on " + on);
+                          rounding + shared + ") by mean_probability on " +
+                          when);
   }
 
   void pairs() {
@@ -414,6 +423,16 @@ private:
       schedule.terms.push_back(value("w", bundle::words(term)));
     }
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
+    if (schedule.terms.empty() || below(5))
+      return;
+    std::string set = value("w", bundle::words(randomTerm(random, 60)));
+    if (selects && !late && !schedule.atOnce && below(2))
+      set = value("w", "union " + set + ", " +
+                           selection(!phase.empty() ? phase : fromStepOne()));
+    schedule.earlier =
+        "pairs(" + set + ") until(" +
+        cadence(oneOf({"at(1/2)", "at(step = 4)", "every(3, from = 2)"})) +
+        ") then ";
   }
 
   /// A function of the logits, where none of the other words asks for plain

@@ -29,6 +29,8 @@ struct RandomSchedule {
   bool window = false, sinks = false;
   /// "" or a cadence's value, before whose steps attention is dense.
   std::string until;
+  /// "" or "pairs(%a) until(%c) then ", which the default attend has in front.
+  std::string earlier;
   /// Steps that refresh a selection attend over it.
   bool atOnce = false;
   /// What the default attend makes of its logits: "" or " scores(...) {...}".

@@ -308,6 +308,7 @@ TEST_F(RandomSchedules, DenseAbsorbs) {
   int absorbed = forEach(
       [](RandomSchedule &schedule, std::mt19937 &random) {
         schedule.lines.push_back("%everything = dense");
+        schedule.earlier.clear();
         std::vector<std::string> parts = schedule.terms;
         auto at = static_cast<long>(random() % (parts.size() + 1));
         parts.insert(parts.begin() + at, "%everything");

@@ -155,7 +155,7 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
       }
   for (const char *of :
        {"positions since", "recompute among", "commit within", "visible all_on",
-        "attend until", "attend pairs", "attend scores"})
+        "attend until", "attend pairs", "attend pairs until", "attend scores"})
     words.insert(of);
 #define HEDDLE_SCORE_OP(kind, dialect, name, signature)                        \
   words.insert(std::string(dialect) + "." + (name));
@@ -224,8 +224,9 @@ void test::countWords(ModuleOp module, std::map<std::string, int> &words) {
     if (auto commit = dyn_cast<CommitOp>(op))
       words["commit within"] += bool(commit.getWithin());
     if (auto attend = dyn_cast<AttendOp>(op)) {
-      words["attend until"] += bool(attend.getUntil());
-      words["attend pairs"] += bool(attend.getPairs());
+      words["attend until"] += !attend.getUntil().empty();
+      words["attend pairs"] += !attend.getPairs().empty();
+      words["attend pairs until"] += attend.getPairs().size() > 1;
       words["attend scores"] += !attend.getScores().empty();
     }
   });

@@ -136,14 +136,14 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["name"] = cost.name;
     item["kind"] = detail::nameOf(selection.kind);
     item["group"] = selection.group;
-    item["keep"] = spelling.apply(detail::toString(selection.keep));
+    item["keep"] = spelling.apply(keepText(selection));
     item["keys"] = cost.keys;
     item["of"] = cost.of;
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
     item["scorer"] = bundle::detail::nameOf(selection.scorer);
     item["cadence"] = spelling.apply(toString(selection.cadence));
-    item["layers"] = cost.layers;
+    item["layers"] = cost.refreshed.size();
     item["lists"] = ordered_json::array();
     for (size_t t = 0; t < cost.lists.size(); ++t) {
       const SelectionExplanation::Lists &lists = cost.lists[t];

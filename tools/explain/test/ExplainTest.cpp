@@ -159,7 +159,8 @@ TEST(Explain, AddsUpARun) {
   EXPECT_EQ(phases[0].refreshes[0].steps, phases[0].steps);
   EXPECT_EQ(result->selections[0].keys, 20);
   EXPECT_EQ(result->selections[0].groups, 4);
-  EXPECT_EQ(result->selections[0].layers, 2);
+  EXPECT_EQ(result->selections[0].refreshed, (std::vector<int64_t>{0, 1}));
+  EXPECT_TRUE(result->selections[0].readers.empty());
   ASSERT_EQ(result->selections[0].lists.size(), 1u);
   EXPECT_EQ(result->selections[0].lists[0].encoding, Encoding::Int32);
   EXPECT_EQ(result->selections[0].lists[0].bytesPerLayer, 2 * 4 * 20 * 4);
@@ -217,6 +218,34 @@ TEST(Explain, SaysWhenColumnsAreReadBeforeTheyAreFilled) {
   EXPECT_EQ(result->rules[0].phases[2].unfilled,
             (std::vector<int64_t>{1, 2, 3, 5, 6, 7, 8}));
   EXPECT_NE(toText(*result).find("cannot run"), std::string::npos);
+}
+
+TEST(Explain, LayersReadWhatOneBeforeHasChosen) {
+  Manifest manifest = testManifest();
+  Rule &others = manifest.rules[0], &first = manifest.rules[1];
+  first.phases = others.phases;
+  first.firstLayer = first.lastLayer = 0;
+  others.phases = {others.phases.back()};
+  Result<Explanation> result = explainRun(manifest, requestOf(128, 100, 4, 2));
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->rules[0].layers, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_TRUE(result->rules[0].phases[0].unfilled.empty());
+  EXPECT_EQ(result->selections[0].refreshed, (std::vector<int64_t>{0}));
+  EXPECT_EQ(result->selections[0].readers, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(result->selections[0].lists[0].bytes,
+            result->selections[0].lists[0].bytesPerLayer);
+  EXPECT_NEAR(result->share, (16 * 1e4 + (4 * 128 - 16) * 2e3) / (4 * 128 * 1e4),
+              1e-12);
+  EXPECT_NEAR(result->scoreShare, 16. / (4 * 128), 1e-12);
+
+  // Layer 0 first refreshes at step 3.
+  Cadence third;
+  third.kind = Cadence::Kind::At;
+  third.step = 3;
+  manifest.selections[0].cadence = first.phases[0].when.cadence = third;
+  result = explainRun(manifest, requestOf(8, 100, 4, 2));
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->rules[0].phases[0].unfilled, (std::vector<int64_t>{1, 2}));
 }
 
 TEST(Explain, RefusesWhatItCannotCount) {

@@ -207,21 +207,20 @@ void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
   printer << bundle::detail::spell(ratio.getValue());
 }
 
-ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef word,
-                                            int64_t &count, RatioAttr &share) {
+ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef what,
+                                            StringRef ofWhole, int64_t &count,
+                                            RatioAttr &share) {
   NumberPlace place(parser);
-  const std::string size = ("the size of " + word).str();
   // Of a negative number the count's message says most.
   if (*place.text() == '-')
-    return parseCount(parser, size, count);
+    return parseCount(parser, what, count);
   std::optional<int64_t> bare;
-  if (parseRatioOrInteger(parser, place, ("the fraction of " + word).str(),
-                          share, 1, &bare))
+  if (parseRatioOrInteger(parser, place, ofWhole, share, 1, &bare))
     return failure();
   if (!bare)
     return success();
   count = *bare;
-  return checkCount([&] { return place.error(); }, size, count);
+  return checkCount([&] { return place.error(); }, what, count);
 }
 
 ParseResult mlir::heddle::parseCount(AsmParser &parser, IntegerAttr &count) {
@@ -491,13 +490,16 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
   if (parseOneOf(parser, "expected columns(...) or blocks(...)", value.kind))
     return failure();
   const bool blocks = value.kind == SelectionKind::Blocks;
+  SMLoc rounding;
   SmallVector<NamedArgument, 4> wanted = {
       {"keep",
        [&]() -> ParseResult {
          RatioAttr keep;
-         if (parseRatio(parser, "keep", keep))
+         if (parseCountOrShare(parser, "the number that is kept", "keep",
+                               value.count, keep))
            return failure();
-         value.keep = keep.getValue();
+         if (keep)
+           value.keep = keep.getValue();
          return success();
        }},
       {blocks ? "size" : "group",
@@ -509,6 +511,7 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
        }},
       {"rounding",
        [&] {
+         rounding = parser.getCurrentLocation();
          return parseOneOf(parser,
                            "rounding is floor, ceil, round or floor_plus_one",
                            value.rule);
@@ -518,8 +521,13 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
     wanted.push_back({"per_kv_head", nullptr, /*required=*/false,
                       /*seen=*/false, &value.perKvHead});
   ScorerAttr scorer;
-  if (parseArguments(parser, spelled(value.kind), nullptr, wanted) ||
-      parser.parseKeyword("by") || parseScorer(parser, scorer))
+  if (parseArguments(parser, spelled(value.kind), nullptr, wanted))
+    return failure();
+  if (value.count > 0 && rounding.isValid())
+    return parser.emitError(rounding)
+           << "rounds a fraction of the " << (blocks ? "blocks" : "keys")
+           << ", and `keep = " << value.count << "` is a number of them";
+  if (parser.parseKeyword("by") || parseScorer(parser, scorer))
     return failure();
   value.scorer = scorer.getValue();
   SMLoc loc = parser.getCurrentLocation();
@@ -555,9 +563,13 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
 
 void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
   const bundle::Selection value = rule.getValue();
-  printer << spelled(value.kind)
-          << "(keep = " << bundle::detail::spell(value.keep)
-          << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
+  printer << spelled(value.kind) << "(keep = ";
+  if (value.count > 0)
+    printer << value.count;
+  else
+    printShare(printer, RatioAttr::get(rule.getContext(), value.keep.num,
+                                       value.keep.den));
+  printer << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
           << value.group;
   if (value.rule != KeepRule::Floor)
     printer << ", rounding = " << spelled(value.rule);
@@ -633,49 +645,56 @@ ParseResult mlir::heddle::parseResultName(OpAsmParser &parser,
 }
 
 ParseResult mlir::heddle::parseAttended(
-    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &until,
-    std::optional<OpAsmParser::UnresolvedOperand> &pairs) {
+    OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &until,
+    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs) {
   auto parenthesised =
-      [&](std::optional<OpAsmParser::UnresolvedOperand> &operand)
+      [&](SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands)
       -> ParseResult {
     return failure(parser.parseLParen() ||
-                   parseValue(parser, operand.emplace()) ||
+                   parseValue(parser, operands.emplace_back()) ||
                    parser.parseRParen());
   };
-  if (succeeded(parser.parseOptionalKeyword("dense"))) {
-    if (failed(parser.parseOptionalKeyword("until")))
-      return success();
-    if (parenthesised(until) || parser.parseKeyword("then"))
+  auto parsePairs = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    if (succeeded(parser.parseOptionalKeyword("pairs")))
+      return parenthesised(pairs);
+    InFlightDiagnostic error = parser.emitError(
+        loc, until.empty() ? "expected dense, pairs(%value) or "
+                             "dense until(%cadence) then pairs(%value)"
+                           : "expected pairs(%value)");
+    OpAsmParser::UnresolvedOperand value;
+    StringRef word;
+    if (OptionalParseResult bare = parser.parseOptionalOperand(value);
+        bare.has_value() && succeeded(*bare))
+      return error << "; write pairs(" << value.name << ')';
+    if (failed(parser.parseOptionalKeyword(&word)))
+      return error;
+    if (isValueOp(parser, word))
+      return error << "; give " << word << " a line of its own, %" << word
+                   << " = " << word << " ..., and write pairs(%" << word << ')';
+    SmallVector<StringRef> words = {"pairs"};
+    if (until.empty())
+      words.push_back("dense");
+    return suggesting(std::move(error), word, words);
+  };
+  if (failed(parser.parseOptionalKeyword("dense")) && parsePairs())
+    return failure();
+  while (succeeded(parser.parseOptionalKeyword("until")))
+    if (parenthesised(until) || parser.parseKeyword("then") || parsePairs())
       return failure();
-  }
-  SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalKeyword("pairs")))
-    return parenthesised(pairs);
-  InFlightDiagnostic error =
-      parser.emitError(loc, until ? "expected pairs(%value)"
-                                  : "expected dense, pairs(%value) or "
-                                    "dense until(%cadence) then pairs(%value)");
-  OpAsmParser::UnresolvedOperand value;
-  StringRef word;
-  if (OptionalParseResult bare = parser.parseOptionalOperand(value);
-      bare.has_value() && succeeded(*bare))
-    return error << "; write pairs(" << value.name << ')';
-  if (failed(parser.parseOptionalKeyword(&word)))
-    return error;
-  if (isValueOp(parser, word))
-    return error << "; give " << word << " a line of its own, %" << word
-                 << " = " << word << " ..., and write pairs(%" << word << ')';
-  return suggesting(std::move(error), word, {"dense", "pairs"});
+  return success();
 }
 
-void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,
-                                 Value until, Value pairs) {
-  if (until)
-    printer << "dense until(" << until << ") then ";
-  if (pairs)
-    printer << "pairs(" << pairs << ')';
-  else
-    printer << "dense";
+void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *op,
+                                 OperandRange, OperandRange) {
+  for (AttendOp::Stage stage : cast<AttendOp>(op).getStages()) {
+    if (stage.pairs)
+      printer << "pairs(" << stage.pairs << ')';
+    else
+      printer << "dense";
+    if (stage.until)
+      printer << " until(" << stage.until << ") then ";
+  }
 }
 
 ParseResult mlir::heddle::parseScores(OpAsmParser &parser, Region &region) {

@@ -106,8 +106,9 @@ ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
 void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
 
 /// A bare integer is a count, any other ratio a share: `4`, but `10 percent`.
-/// Sets one of the two. `word` names the set in messages.
-ParseResult parseCountOrShare(AsmParser &parser, StringRef word, int64_t &count,
+/// Sets one of the two. Messages call them `what` and `ofWhole`.
+ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
+                              StringRef ofWhole, int64_t &count,
                               RatioAttr &share);
 
 /// A fraction of the run, where a whole number is not one but a step, which
@@ -169,12 +170,14 @@ void printTerms(AsmPrinter &printer, ArrayAttr terms);
 ParseResult parseResultName(OpAsmParser &parser, StringAttr &name);
 inline void printResultName(OpAsmPrinter &, Operation *, StringAttr) {}
 
-/// `dense`, `pairs(%p)` or `dense until(%c) then pairs(%p)`.
-ParseResult parseAttended(OpAsmParser &parser,
-                          std::optional<OpAsmParser::UnresolvedOperand> &until,
-                          std::optional<OpAsmParser::UnresolvedOperand> &pairs);
-void printAttended(OpAsmPrinter &printer, Operation *, Value until,
-                   Value pairs);
+/// `dense`, `pairs(%p)` or `dense until(%c) then pairs(%p)`, which may go on
+/// with `until(%d) then pairs(%q)`.
+ParseResult
+parseAttended(OpAsmParser &parser,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &until,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs);
+void printAttended(OpAsmPrinter &printer, Operation *, OperandRange until,
+                   OperandRange pairs);
 
 //===----------------------------------------------------------------------===//
 // Rows, keys, reuse, commit (ProgramAssembly.cpp)

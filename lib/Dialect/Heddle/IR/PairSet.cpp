@@ -7,6 +7,8 @@
 
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 
+#include "bundle/program/ProgramChecks.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,8 +23,9 @@ CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
 }
 
 bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
-  return a == b || (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
-                    a.getRule() == b.getRule());
+  return a == b ||
+         (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
+          a.getRule() == b.getRule() && a.getLayersAttr() == b.getLayersAttr());
 }
 
 // Unions that share operands can be exponentially many paths, and long chains:
@@ -43,6 +46,28 @@ PairSet PairSet::of(Value pairs) {
       set.addPart(op);
   }
   return set;
+}
+
+SmallVector<PairSet> mlir::heddle::pairsOfStages(AttendOp attend) {
+  SmallVector<PairSet> sets;
+  for (AttendOp::Stage stage : attend.getStages()) {
+    PairSet &set = sets.emplace_back(PairSet::of(stage.pairs));
+    CadenceAttr until = cadenceOf(stage.until);
+    if (set.dense || (until && includesFirst(until.getValue())))
+      set.selections.clear();
+  }
+  return sets;
+}
+
+SmallVector<SelectOp> mlir::heddle::selectionsOf(AttendOp attend) {
+  SmallVector<SelectOp> all;
+  for (const PairSet &set : pairsOfStages(attend))
+    for (SelectOp select : set.selections)
+      if (llvm::none_of(all, [&](SelectOp other) {
+            return sameSelection(select, other);
+          }))
+        all.push_back(select);
+  return all;
 }
 
 TermAttr mlir::heddle::termOf(Operation *op) {

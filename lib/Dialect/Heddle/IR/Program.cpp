@@ -215,10 +215,7 @@ void Reader::addSelections() {
   for (auto op : body.getOps<SelectionOp>())
     add(op, selectionOf(op, op.getSymName(), op.getCadenceAttr()));
   for (auto attend : body.getOps<AttendOp>()) {
-    PairSet pairs = PairSet::of(attend.getPairs());
-    if (!attend.getPairs() || pairs.dense)
-      continue;
-    for (SelectOp select : pairs.selections) {
+    for (SelectOp select : selectionsOf(attend)) {
       CadenceAttr cadence = cadenceOf(select.getCadence());
       bool known = llvm::any_of(program.selections, [&](Operation *other) {
         return sameSelection(select, cast<SelectOp>(other));

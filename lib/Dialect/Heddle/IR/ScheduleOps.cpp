@@ -10,10 +10,12 @@
 #include "Verify.h"
 #include "bundle/abi/Abi.h"
 #include "bundle/program/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -35,6 +37,19 @@ void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
 }
 
+// L2: no layer is named twice.
+LogicalResult SelectOp::verify() {
+  if (!getLayersAttr())
+    return success();
+  if (getLayersAttr().empty())
+    return emitOpError("names no layer in layers(...)");
+  NamedLayers<SelectOp> named;
+  for (auto range : getLayersAttr().getAsRange<LayerRangeAttr>())
+    if (failed(named.add(*this, range, "names a layer twice")))
+      return failure();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // AttendOp
 //===----------------------------------------------------------------------===//
@@ -42,10 +57,24 @@ void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult AttendOp::verify() {
   if (getLayersAttr() && getLayersAttr().empty())
     return emitOpError("names no layer in layers(...)");
-  if (getUntil() && !getPairs())
-    return emitOpError("is dense until a cadence and needs the pairs to go on "
-                       "with");
+  const size_t sets = getPairs().size(), ends = getUntil().size();
+  if (ends != sets && ends + 1 != sets)
+    return emitOpError("has ")
+           << sets << " sets of pairs and " << ends
+           << " cadences; each stage but the last ends on one";
   return success();
+}
+
+SmallVector<AttendOp::Stage, 2> AttendOp::getStages() {
+  SmallVector<Stage, 2> stages;
+  const bool dense = getUntil().size() == getPairs().size();
+  if (dense)
+    stages.push_back({Value(), Value()});
+  for (Value pairs : getPairs())
+    stages.push_back({pairs, Value()});
+  for (auto [stage, until] : llvm::zip(stages, getUntil()))
+    stage.until = until;
+  return stages;
 }
 
 // F1, F2: scores are a function that bundles can hold.
@@ -58,14 +87,24 @@ void AttendOp::getAsmBlockArgumentNames(Region &region,
   nameScoreArguments(region, setName);
 }
 
+// Stages that are dense from the first on are one if nothing else follows; a
+// first one that is says so by its word.
 LogicalResult AttendOp::canonicalize(AttendOp op, PatternRewriter &rewriter) {
-  if (!op.getPairs() || !op.getPairs().getDefiningOp<DenseOp>())
+  auto isDense = [](Value pairs) { return pairs.getDefiningOp<DenseOp>(); };
+  if (op.getPairs().empty())
     return failure();
-  rewriter.modifyOpInPlace(op, [&] {
-    op.getPairsMutable().clear();
-    op.getUntilMutable().clear();
-    op.setAtOnce(false);
-  });
+  if (llvm::all_of(op.getPairs(), isDense)) {
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getPairsMutable().clear();
+      op.getUntilMutable().clear();
+      op.setAtOnce(false);
+    });
+    return success();
+  }
+  if (op.getPairs().size() == op.getUntil().size() ||
+      !isDense(op.getPairs().front()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getPairsMutable().erase(0); });
   return success();
 }
 
@@ -145,69 +184,206 @@ static LogicalResult verifyLayers(ScheduleOp schedule) {
                               "it holds for all that no other one names");
 }
 
-/// S3, S4, S5, S10 for what one attend reads.
-static LogicalResult verifyReads(AttendOp attend) {
-  CadenceAttr until = cadenceOf(attend.getUntil());
-  if (until && until.getValue().kind == CadenceKind::Never)
-    return attend
-               .emitOpError("is dense until a cadence that never comes; "
-                            "write `attend dense`")
-               .attachNote(attend.getUntil().getLoc())
-           << "the cadence is here";
-  PairSet set;
-  if (attend.getPairs())
-    set = PairSet::of(attend.getPairs());
-  if (attend.getAtOnce() && set.selections.empty())
-    return attend.emitOpError(
-        "reads no selection, so `at_once` says nothing; drop it");
-  if (!attend.getPairs())
-    return success();
-  if (set.dense)
-    return success();
+/// The cadence that an attend is dense until, null if it begins otherwise.
+static CadenceAttr denseUntil(AttendOp attend) {
+  AttendOp::Stage first = attend.getStages().front();
+  return !first.pairs || PairSet::of(first.pairs).dense ? cadenceOf(first.until)
+                                                        : CadenceAttr();
+}
 
-  if (static_cast<int64_t>(set.selections.size()) >
-      ::heddle::abi::maxIndexLists)
-    return attend.emitOpError("reads ")
-           << set.selections.size() << " selections; a kernel reads at most "
-           << ::heddle::abi::maxIndexLists;
+/// The cadence at whose first step layers of `attend` first refresh a selection
+/// on `cadence`; none if that cannot be shown. At once, nothing is refreshed
+/// while attention is dense.
+static std::optional<bundle::Cadence> firstRefreshed(AttendOp attend,
+                                                     bundle::Cadence cadence) {
+  CadenceAttr until = denseUntil(attend);
+  if (!attend.getAtOnce() || !until || includesFirst(until.getValue()))
+    return cadence;
+  if (!includesAll(cadence, until.getValue()))
+    return std::nullopt;
+  return until.getValue();
+}
 
-  for (SelectOp select : set.selections) {
-    CadenceAttr cadence = cadenceOf(select.getCadence());
-    if (!cadence)
-      continue; // the verifier of dominance reports it
-    const bundle::Cadence refreshed = cadence.getValue();
-    const bool first = includesFirst(refreshed);
-    // At once, it is not refreshed while attention is dense.
-    const bool ready =
-        !until ? first
-        : attend.getAtOnce() && !includesFirst(until.getValue())
-            ? includesAll(refreshed, until.getValue())
-            : first || (!attend.getAtOnce() &&
-                        startsNoLater(refreshed, until.getValue()));
-    if (ready)
+/// Whether a stage of `attend` reads no step before the first one of
+/// `refreshed`: it begins with the last of the cadences that end those before.
+static bool readsNoEarlier(AttendOp attend, size_t stage,
+                           std::optional<bundle::Cadence> refreshed) {
+  return refreshed &&
+         (includesFirst(*refreshed) ||
+          llvm::any_of(attend.getUntil().take_front(stage), [&](Value until) {
+            CadenceAttr cadence = cadenceOf(until);
+            return cadence && startsNoLater(*refreshed, cadence.getValue());
+          }));
+}
+
+/// S4: each stage comes.
+static LogicalResult verifyStages(AttendOp attend) {
+  for (auto [index, stage] : llvm::enumerate(attend.getStages())) {
+    CadenceAttr until = cadenceOf(stage.until);
+    if (!until || until.getValue().kind != CadenceKind::Never)
       continue;
     InFlightDiagnostic error = attend.emitOpError(
-        "may read a selection before it is first made: its cadence, ");
-    const bool never = refreshed.kind == CadenceKind::Never;
-    error << toString(refreshed);
-    if (until && attend.getAtOnce() && !never)
-      error << ", may lack steps of " << toString(until.getValue())
-            << ", before which `at_once` refreshes nothing";
-    else
-      error << (never ? ", has no steps" : ", need not include step 1");
-    if (until && !attend.getAtOnce())
-      error << ", and may begin after " << toString(until.getValue());
-    else if (!until && !never)
-      error << "; write `dense until(...) then pairs(...)` with that cadence";
-    error.attachNote(select.getLoc()) << "the selection is here";
+        stage.pairs ? "attends to pairs until a cadence that never comes; drop "
+                      "what follows"
+                    : "is dense until a cadence that never comes; write "
+                      "`attend dense`");
+    error.attachNote(stage.until.getLoc()) << "the cadence is here";
     return error;
+  }
+  return success();
+}
+
+/// S3 for what a stage reads and layers of its own attend refresh.
+static LogicalResult verifyOwnRead(AttendOp attend, size_t stage,
+                                   SelectOp select) {
+  CadenceAttr cadence = cadenceOf(select.getCadence());
+  if (!cadence) // the verifier of dominance reports it
+    return success();
+  const bundle::Cadence refreshed = cadence.getValue();
+  if (readsNoEarlier(attend, stage, firstRefreshed(attend, refreshed)))
+    return success();
+  InFlightDiagnostic error = attend.emitOpError(
+      "may read a selection before it is first made: its cadence, ");
+  const bool never = refreshed.kind == CadenceKind::Never;
+  CadenceAttr until =
+      stage > 0 ? cadenceOf(attend.getUntil()[stage - 1]) : CadenceAttr();
+  const bool waits = attend.getAtOnce() && denseUntil(attend);
+  error << toString(refreshed);
+  if (waits && !never)
+    error << ", may lack steps of " << toString(denseUntil(attend).getValue())
+          << ", before which `at_once` refreshes nothing";
+  else
+    error << (never ? ", has no steps" : ", need not include step 1");
+  if (until && !waits)
+    error << ", and may begin after " << toString(until.getValue());
+  else if (!until && !never)
+    error << "; write `dense until(...) then pairs(...)` with that cadence";
+  error.attachNote(select.getLoc()) << "the selection is here";
+  return error;
+}
+
+/// S4, S5, S10 for what one attend reads, and S3 for what its layers, which
+/// `parts` are, refresh of it.
+static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
+  if (failed(verifyStages(attend)))
+    return failure();
+  SmallVector<SelectOp> own;
+  for (const LayerPart &part : parts)
+    llvm::append_range(own, part.refreshed);
+  const bool reads =
+      llvm::any_of(attend.getStages(), [](const AttendOp::Stage &stage) {
+        return !PairSet::of(stage.pairs).selections.empty();
+      });
+  if (attend.getAtOnce() && !reads)
+    return attend.emitOpError(
+        "reads no selection, so `at_once` says nothing; drop it");
+  if (attend.getAtOnce() && own.empty() && !selectionsOf(attend).empty())
+    return attend.emitOpError("has no layer that refreshes a selection, so "
+                              "`at_once` says nothing; drop it");
+  for (auto [stage, set] : llvm::enumerate(pairsOfStages(attend))) {
+    if (static_cast<int64_t>(set.selections.size()) >
+        ::heddle::abi::maxIndexLists)
+      return attend.emitOpError("reads ")
+             << set.selections.size() << " selections; a kernel reads at most "
+             << ::heddle::abi::maxIndexLists;
+    for (SelectOp select : set.selections)
+      if (llvm::any_of(
+              own, [&](SelectOp op) { return sameSelection(op, select); }) &&
+          failed(verifyOwnRead(attend, stage, select)))
+        return failure();
+  }
+  return success();
+}
+
+namespace {
+/// The layers that refresh a selection for others.
+struct Refreshing {
+  bundle::FirstOf first;
+  llvm::SmallSetVector<AttendOp, 4> attends; ///< of these layers
+};
+} // namespace
+
+/// S3, L3 for what a stage of an attend reads in `layer`, which does not
+/// refresh it, and in those after it.
+static LogicalResult verifySharedRead(AttendOp attend, size_t stage,
+                                      SelectOp select, int64_t layer,
+                                      const Refreshing &refreshing) {
+  CadenceAttr cadence = cadenceOf(select.getCadence());
+  if (!cadence)
+    return success();
+  if (!refreshing.first.comesBefore(layer))
+    return attend.emitOpError("reads a selection in layer ")
+               .append(layer, ", which neither refreshes it nor comes after "
+                              "a layer that does; name it in the "
+                              "selection's layers(...), or write an attend "
+                              "without the selection for it")
+               .attachNote(select.getLoc())
+           << "the selection is here";
+  for (AttendOp other : refreshing.attends) {
+    if (readsNoEarlier(attend, stage,
+                       firstRefreshed(other, cadence.getValue())))
+      continue;
+    InFlightDiagnostic error = attend.emitOpError(
+        "may read a selection before the layers that refresh it first do: on ");
+    error << toString(cadence.getValue());
+    if (CadenceAttr until = denseUntil(other); until && other.getAtOnce())
+      error << ", not before " << toString(until.getValue());
+    error << "; be dense until(...) it, or let its cadence include step 1";
+    error.attachNote(select.getLoc()) << "the selection is here";
+    error.attachNote(other.getLoc()) << "its layers have this attend";
+    return error;
+  }
+  return success();
+}
+
+/// S3, L3 for what layers read that others refresh.
+static LogicalResult verifyShared(ArrayRef<LayerPart> parts) {
+  std::vector<bundle::LayerSpan> spans;
+  for (const LayerPart &part : parts)
+    spans.push_back(part.layers
+                        ? bundle::LayerSpan{false, part.layers.getFirst(),
+                                            part.layers.getLast()}
+                        : bundle::LayerSpan());
+  const std::vector<int64_t> first = bundle::firstLayers(spans);
+  SmallVector<std::pair<SelectOp, Refreshing>> all;
+  auto find = [&](SelectOp select) -> Refreshing & {
+    for (auto &[other, refreshing] : all)
+      if (sameSelection(other, select))
+        return refreshing;
+    return all.emplace_back(select, Refreshing()).second;
+  };
+  for (auto [part, layer] : llvm::zip_equal(parts, first))
+    for (SelectOp select : part.refreshed)
+      if (select.getLayersAttr()) {
+        find(select).first.add(layer);
+        find(select).attends.insert(part.attend);
+      }
+
+  AttendOp attend;
+  SmallVector<PairSet> stages;
+  for (auto [part, layer] : llvm::zip_equal(parts, first)) {
+    if (part.attend != attend) {
+      attend = part.attend;
+      stages = pairsOfStages(attend);
+    }
+    for (auto [stage, set] : llvm::enumerate(stages))
+      for (SelectOp select : set.selections) {
+        if (llvm::any_of(part.refreshed, [&](SelectOp op) {
+              return sameSelection(op, select);
+            }))
+          continue;
+        const Refreshing &refreshing = find(select);
+        if (failed(verifySharedRead(attend, stage, select, layer, refreshing)))
+          return failure();
+      }
   }
   return success();
 }
 
 /// F3, F4: what is computed beside attention knows logits by their product
 /// alone.
-static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
+static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
+                                  ArrayRef<LayerPart> parts) {
   if (scoresOf(attend.getScores()).empty())
     return success();
   for (auto reuse : schedule.getOps<ReuseOp>())
@@ -217,17 +393,16 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend) {
                               "weigh what changed; reuse context")
                  .attachNote(reuse.getLoc())
              << "the reuse is here";
-  if (!attend.getPairs())
-    return success();
-  for (SelectOp select : PairSet::of(attend.getPairs()).selections)
-    if (select.getRule().isolation == Isolation::Filtered)
-      return attend
-                 .emitOpError(
-                     "has scores, which isolating(filtered) can't take "
-                     "among the response's keys alone; isolate aligned "
-                     "or spans")
-                 .attachNote(select.getLoc())
-             << "the selection is here";
+  for (const LayerPart &part : parts)
+    for (SelectOp select : part.refreshed)
+      if (select.getRule().isolation == Isolation::Filtered)
+        return attend
+                   .emitOpError(
+                       "has scores, which isolating(filtered) can't take "
+                       "among the response's keys alone; isolate aligned "
+                       "or spans")
+                   .attachNote(select.getLoc())
+               << "the selection is here";
   return success();
 }
 
@@ -245,9 +420,21 @@ LogicalResult ScheduleOp::verifyRegions() {
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyLayers(*this));
-  for (auto attend : getOps<AttendOp>())
-    good &= succeeded(verifyReads(attend)) &&
-            succeeded(verifyScored(*this, attend));
+  SmallVector<LayerPart> parts;
+  if (good)
+    parts = layerParts(*this);
+  else // as if each attend had layers of its own
+    for (auto attend : getOps<AttendOp>())
+      parts.push_back({attend, {}, selectionsOf(attend)});
+  for (ArrayRef<LayerPart> left = parts; !left.empty();) {
+    AttendOp attend = left.front().attend;
+    ArrayRef<LayerPart> own = left.take_while(
+        [&](const LayerPart &part) { return part.attend == attend; });
+    left = left.drop_front(own.size());
+    good &= succeeded(verifyReads(attend, own)) &&
+            succeeded(verifyScored(*this, attend, own));
+  }
+  good = good && succeeded(verifyShared(parts));
   // K5, U4: one of each.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
   good &= succeeded(verifyOnlyOne<ReuseOp>(*this));

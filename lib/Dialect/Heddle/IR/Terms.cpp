@@ -62,7 +62,10 @@ static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
                                Term &term, bool check) {
   if (number.orShare) {
     RatioAttr share;
-    if (parseCountOrShare(parser, setName(term), term.*number.number, share))
+    const std::string word(setName(term));
+    if (parseCountOrShare(parser, "the size of " + word,
+                          "the fraction of " + word, term.*number.number,
+                          share))
       return failure();
     if (share)
       term.share = {share.getNum(), share.getDen()};

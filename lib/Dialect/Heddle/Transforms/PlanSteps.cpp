@@ -18,6 +18,12 @@
 //   before U   dense
 //   otherwise  score with dense; refresh all selections; the pairs
 //
+// Pairs until U take the place of the dense ones, and with at_once are
+// refreshed first, too.
+//
+// The selections are those that the layers refresh: what they read of other
+// layers has no phase.
+//
 // Each refresh comes behind the attention that its selection is scored by
 // besides.
 //
@@ -28,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -60,7 +67,6 @@ public:
   void plan();
 
 private:
-  PairSet pairsOf(AttendOp attend);
   StringAttr freshName(const Twine &wanted);
   SelectionOp selectionFor(SelectOp select);
   KernelOp attentionFor(PairSet &pairs);
@@ -69,7 +75,8 @@ private:
                      ArrayRef<Attribute> terms, bool writesLse,
                      SelectOp select = {});
   void planProgram();
-  void planRule(AttendOp attend, LayerRangeAttr layers);
+  void planRule(const LayerPart &part);
+  void addFirst(PhaseOp phase, ArrayRef<SelectOp> selections);
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
@@ -93,19 +100,11 @@ private:
 
 } // namespace
 
-PairSet Planner::pairsOf(AttendOp attend) {
-  return PairSet::of(attend.getPairs());
-}
-
 /// "select_128", "select_128_per_kv_head", "select_blocks_128".
 static std::string selectName(SelectOp select) {
   const bundle::Selection rule = select.getRule();
   return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
          std::to_string(rule.group) + (rule.perKvHead ? "_per_kv_head" : "");
-}
-
-static bool isDense(AttendOp attend, const PairSet &pairs) {
-  return !attend.getPairs() || pairs.dense;
 }
 
 /// A name that becomes part of a C symbol: letters, digits and underscores.
@@ -240,51 +239,57 @@ void Planner::addRefresh(SelectOp select) {
                     FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
 }
 
-void Planner::planRule(AttendOp attend, LayerRangeAttr layers) {
+/// In front of a phase's attention, if it refreshes `selections` first.
+void Planner::addFirst(PhaseOp phase, ArrayRef<SelectOp> selections) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(phase.getBody());
+  ScoreWithOp::create(
+      builder, phase.getLoc(),
+      FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
+  for (SelectOp select : selections)
+    addRefresh(select);
+}
+
+void Planner::planRule(const LayerPart &part) {
+  AttendOp attend = part.attend;
   Location loc = attend.getLoc();
-  PairSet pairs = pairsOf(attend);
   scores = &attend.getScores();
   builder.setInsertionPointToEnd(result.getBody());
-  auto rule = RuleOp::create(builder, loc, layers);
+  auto rule = RuleOp::create(builder, loc, part.layers);
   builder.createBlock(&rule.getBodyRegion());
-  if (isDense(attend, pairs)) {
-    addPhase(loc, WhenKind::Otherwise, {}, denseAttention());
-    return;
-  }
 
-  CadenceAttr until = cadenceOf(attend.getUntil());
-  const bool waits = until && !includesFirst(until.getValue());
-  if (attend.getAtOnce()) {
-    if (waits)
-      addPhase(loc, WhenKind::Before, until, denseAttention());
-    PhaseOp phase = addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(phase.getBody());
-    ScoreWithOp::create(
-        builder, loc,
-        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
-    for (SelectOp select : pairs.selections)
-      addRefresh(select);
-    return;
-  }
-
+  const bool first = attend.getAtOnce() && !part.refreshed.empty();
   llvm::SmallSetVector<CadenceAttr, 4> cadences;
-  for (SelectOp select : pairs.selections)
+  for (SelectOp select : part.refreshed)
     cadences.insert(cadenceOf(select.getCadence()));
   ArrayRef<CadenceAttr> left = cadences.getArrayRef();
-  for (; !left.empty(); left = left.drop_front()) {
+  for (; !first && !left.empty(); left = left.drop_front()) {
     PhaseOp phase = addPhase(loc, WhenKind::On, left.front(), denseAttention());
     OpBuilder::InsertionGuard guard(builder);
-    for (SelectOp select : pairs.selections) {
+    for (SelectOp select : part.refreshed) {
       if (!llvm::is_contained(left, cadenceOf(select.getCadence())))
         continue;
       builder.setInsertionPointToEnd(phase.getBody());
       addRefresh(select);
     }
   }
-  if (waits)
-    addPhase(loc, WhenKind::Before, until, denseAttention());
-  addPhase(loc, WhenKind::Otherwise, {}, attentionFor(pairs));
+
+  SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+  SmallVector<PairSet> sets = pairsOfStages(attend);
+  auto isDense = [&](size_t stage) {
+    return !stages[stage].pairs || sets[stage].dense;
+  };
+  const bool allDense = llvm::all_of(llvm::seq(stages.size()), isDense);
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    CadenceAttr until = cadenceOf(stages[stage].until);
+    if (until && (allDense || includesFirst(until.getValue())))
+      continue;
+    PhaseOp phase =
+        addPhase(loc, until ? WhenKind::Before : WhenKind::Otherwise, until,
+                 isDense(stage) ? denseAttention() : attentionFor(sets[stage]));
+    if (first && (stage > 0 || !isDense(stage)))
+      addFirst(phase, part.refreshed);
+  }
 }
 
 /// Rows, keys, reuse and commit are the schedule's own ops, without those that
@@ -335,24 +340,12 @@ void Planner::plan() {
       PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
   builder.createBlock(&result.getBodyRegion());
 
-  // The default rule first.
-  SmallVector<AttendOp> attends;
-  for (bool isDefault : {true, false})
-    for (auto attend : schedule.getOps<AttendOp>())
-      if (!attend.getLayersAttr() == isDefault)
-        attends.push_back(attend);
-  for (AttendOp attend : attends) {
-    PairSet pairs = pairsOf(attend);
-    anySelection |= !isDense(attend, pairs) && !pairs.selections.empty();
-  }
+  const SmallVector<LayerPart> parts = layerParts(schedule);
+  for (const LayerPart &part : parts)
+    anySelection |= !part.refreshed.empty();
   planProgram();
-  for (AttendOp attend : attends) {
-    if (!attend.getLayersAttr())
-      planRule(attend, {});
-    else // a rule for each range
-      for (auto range : attend.getLayersAttr().getAsRange<LayerRangeAttr>())
-        planRule(attend, range);
-  }
+  for (const LayerPart &part : parts)
+    planRule(part);
 
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();

@@ -12,6 +12,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace mlir::heddle {
@@ -38,13 +39,27 @@ private:
   }
   LogicalResult checkDistinct();
   LogicalResult checkUsed();
-  LogicalResult checkRule(RuleOp rule);
+  void findRefreshing();
+  LogicalResult checkRule(RuleOp rule, int64_t firstLayer);
   LogicalResult checkRefreshes(PhaseOp phase);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
+  LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
+                                  FlatSymbolRefAttr name, int64_t firstLayer);
+  CadenceAttr refreshedFrom(ArrayRef<PhaseOp> phases, FlatSymbolRefAttr name);
+
+  /// The rules that refresh a selection.
+  struct Refreshing {
+    SmallVector<RuleOp> rules;
+    bundle::FirstOf first; ///< of their layers
+    /// From when on they do, and one of the rules that do from then.
+    llvm::MapVector<CadenceAttr, RuleOp> from;
+  };
 
   PlanOp plan;
   SymbolTable symbols;
+  std::vector<int64_t> firsts; ///< layers of the rules, in order
+  llvm::DenseMap<StringAttr, Refreshing> refreshing;
 };
 
 } // namespace
@@ -56,14 +71,18 @@ static DictionaryAttr withoutName(Operation *op) {
   return attributes.getDictionary(op->getContext());
 }
 
-// N6: no two selections and no two kernels are alike.
+// N6: no two kernels are alike, nor two selections of the same layers.
 LogicalResult Checker::checkDistinct() {
   llvm::DenseMap<std::pair<OperationName, Attribute>, SmallVector<Operation *>>
       seen;
-  auto alike = [](Operation *one, Operation *other) {
-    auto kernel = dyn_cast<KernelOp>(one);
-    return !kernel || scoresOf(kernel.getScores()) ==
-                          scoresOf(cast<KernelOp>(other).getScores());
+  auto alike = [this](Operation *one, Operation *other) {
+    if (auto kernel = dyn_cast<KernelOp>(one))
+      return scoresOf(kernel.getScores()) ==
+             scoresOf(cast<KernelOp>(other).getScores());
+    auto rulesOf = [&](Operation *op) -> ArrayRef<RuleOp> {
+      return refreshing[cast<SelectionOp>(op).getSymNameAttr()].rules;
+    };
+    return rulesOf(one) == rulesOf(other);
   };
   for (Operation &op : *plan.getBody()) {
     if (!isa<SelectionOp, KernelOp>(op))
@@ -142,21 +161,43 @@ static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
   });
 }
 
-/// Whether the first step of phase `reader`, which refreshes a selection on
-/// `cadence` before it reads it, is one of the cadence: all of the phase's
-/// steps are, or its first step is step 1, or one at which the last of the
-/// cadences begins that all phases in front of it wait for.
+/// Whether a phase refreshes a selection before it attends.
+static bool refreshesBefore(PhaseOp phase, FlatSymbolRefAttr selection) {
+  return phase.getScoring() && refreshes(phase, selection);
+}
+
+/// Whether phase `reader`, which refreshes a selection on `cadence` before it
+/// reads it, finds it refreshed at its first step. All of its steps may be the
+/// cadence's. Else all phases behind it refresh it first as well, and with any
+/// number of those right in front that do they are as one: their first step is
+/// step 1, or one at which the last of the cadences begins that all phases in
+/// front of them wait for. Or they are all of the rule's, and one in front ends
+/// no earlier than the cadence begins.
 static bool refreshesAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
-                             CadenceAttr cadence) {
-  PhaseOp own = phases[reader];
-  if (own.getWhen() == WhenKind::On)
+                             FlatSymbolRefAttr name, CadenceAttr cadence) {
+  if (PhaseOp own = phases[reader]; own.getWhen() == WhenKind::On)
     return includesAll(cadence.getValue(), *own.getCadence());
-  if (reader == 0)
-    return includesFirst(cadence.getValue());
-  return llvm::all_of(phases.take_front(reader), [&](PhaseOp phase) {
+  if (!llvm::all_of(phases.drop_front(reader), [&](PhaseOp phase) {
+        return refreshesBefore(phase, name);
+      }))
+    return false;
+  auto allOfItsSteps = [&](PhaseOp phase) {
     return phase.getWhen() == WhenKind::Before &&
            includesAll(cadence.getValue(), *phase.getCadence());
-  });
+  };
+  for (size_t first = reader;; --first) {
+    ArrayRef<PhaseOp> before = phases.take_front(first);
+    if (first == 0)
+      return includesFirst(cadence.getValue()) ||
+             llvm::any_of(phases.take_front(reader), [&](PhaseOp phase) {
+               return phase.getWhen() == WhenKind::Before &&
+                      startsNoLater(cadence.getValue(), *phase.getCadence());
+             });
+    if (llvm::all_of(before, allOfItsSteps))
+      return true;
+    if (!refreshesBefore(phases[first - 1], name))
+      return false;
+  }
 }
 
 /// N9: what phase `reader` reads was written at an earlier step, or in the same
@@ -171,8 +212,8 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                                  FlatSymbolRefAttr name) {
   auto selection = symbols.lookup<SelectionOp>(name.getAttr());
   CadenceAttr cadence = selection.getCadenceAttr();
-  if (PhaseOp own = phases[reader]; own.getScoring() && refreshes(own, name) &&
-                                    refreshesAtFirst(phases, reader, cadence))
+  if (refreshesBefore(phases[reader], name) &&
+      refreshesAtFirst(phases, reader, name, cadence))
     return success();
   bool isWritten = false, isReady = includesFirst(cadence.getValue());
   for (PhaseOp phase : phases.take_front(reader)) {
@@ -198,7 +239,94 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
          << "the selection is here";
 }
 
-LogicalResult Checker::checkRule(RuleOp rule) {
+/// The cadence at whose first step a rule first refreshes a selection, and from
+/// then on at every step of the selection's cadence; null if that cannot be
+/// shown. See checkRead.
+CadenceAttr Checker::refreshedFrom(ArrayRef<PhaseOp> phases,
+                                   FlatSymbolRefAttr name) {
+  CadenceAttr cadence =
+      symbols.lookup<SelectionOp>(name.getAttr()).getCadenceAttr();
+  // Those at the end that refresh first.
+  size_t last = phases.size();
+  while (last > 0 && refreshesBefore(phases[last - 1], name))
+    --last;
+  if (last == 0)
+    return cadence;
+  if (last == 1 && last < phases.size())
+    if (PhaseOp before = phases.front();
+        before.getWhen() == WhenKind::Before &&
+        includesAll(cadence.getValue(), *before.getCadence()))
+      return before.getCadenceAttr();
+  for (PhaseOp phase : phases) {
+    if (!refreshes(phase, name))
+      continue;
+    if (phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence &&
+        llvm::all_of(phases.take_until([&](PhaseOp p) { return p == phase; }),
+                     [&](PhaseOp p) { return refreshes(p, name); }))
+      return cadence;
+  }
+  return {};
+}
+
+/// N9 for what other rules refresh: their layers come before, and begin no
+/// later than phase `reader` reads.
+LogicalResult Checker::checkReadOfOthers(ArrayRef<PhaseOp> phases,
+                                         size_t reader, FlatSymbolRefAttr name,
+                                         int64_t firstLayer) {
+  PhaseOp phase = phases[reader];
+  auto selection = symbols.lookup<SelectionOp>(name.getAttr());
+  const Refreshing &others = refreshing[name.getAttr()];
+  if (!others.first.comesBefore(firstLayer))
+    return phase
+               .emitOpError("reads a selection that neither its rule refreshes "
+                            "nor one whose layers come before")
+               .attachNote(selection.getLoc())
+           << "the selection is here";
+  for (auto [begin, rule] : others.from) {
+    CadenceAttr from = begin;
+    if (from && (includesFirst(from.getValue()) ||
+                 llvm::any_of(phases.take_front(reader), [&](PhaseOp each) {
+                   return each.getWhen() == WhenKind::Before &&
+                          startsNoLater(from.getValue(), *each.getCadence());
+                 })))
+      continue;
+    InFlightDiagnostic error = phase.emitOpError(
+        from ? "may read a selection before the rule that refreshes it first "
+               "does; it must come after a phase that is `before` that"
+             : "reads a selection of a rule that does not refresh it in every "
+               "step of its cadence");
+    error.attachNote(selection.getLoc()) << "the selection is here";
+    error.attachNote(rule.getLoc()) << "the rule is here";
+    return error;
+  }
+  return success();
+}
+
+/// Which rules refresh what, and the layers at which rules begin.
+void Checker::findRefreshing() {
+  std::vector<bundle::LayerSpan> spans;
+  for (auto rule : plan.getOps<RuleOp>())
+    spans.push_back(rule.isDefault()
+                        ? bundle::LayerSpan()
+                        : bundle::LayerSpan{false,
+                                            rule.getLayersAttr().getFirst(),
+                                            rule.getLayersAttr().getLast()});
+  firsts = bundle::firstLayers(spans);
+  for (auto [op, layer] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts)) {
+    RuleOp rule = op;
+    const SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
+    rule.walk([&, first = layer](RefreshOp refresh) {
+      Refreshing &of = refreshing[refresh.getSelectionAttr().getAttr()];
+      if (!of.rules.empty() && of.rules.back() == rule)
+        return;
+      of.rules.push_back(rule);
+      of.first.add(first);
+      of.from.insert({refreshedFrom(phases, refresh.getSelectionAttr()), rule});
+    });
+  }
+}
+
+LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
   // N10: a rule holds phases, of which the last and only the last is
   // `otherwise`.
@@ -216,18 +344,24 @@ LogicalResult Checker::checkRule(RuleOp rule) {
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
-      if (FlatSymbolRefAttr selection = cast<TermAttr>(term).getSelection())
-        if (failed(checkRead(phases, index, selection)))
+      if (FlatSymbolRefAttr selection = cast<TermAttr>(term).getSelection()) {
+        const bool own = llvm::any_of(
+            phases, [&](PhaseOp each) { return refreshes(each, selection); });
+        if (failed(
+                own ? checkRead(phases, index, selection)
+                    : checkReadOfOthers(phases, index, selection, firstLayer)))
           return failure();
+      }
   }
   return success();
 }
 
 LogicalResult Checker::check() {
+  findRefreshing();
   if (failed(checkDistinct()))
     return failure();
-  for (auto rule : plan.getOps<RuleOp>())
-    if (failed(checkRule(rule)))
+  for (auto [rule, first] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts))
+    if (failed(checkRule(rule, first)))
       return failure();
   // N11: rows, keys, reuse and commit can be executed in every run.
   FailureOr<Program> program = Program::of(plan);

@@ -24,6 +24,14 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   for (Operation &op : *schedule.getBody())
     if (op.getNumResults() == 1 && op.use_empty())
       op.emitWarning("has no effect: no op of the schedule reads it");
+  for (auto select : schedule.getOps<SelectOp>()) {
+    const ::heddle::bundle::Selection rule = select.getRule();
+    if (rule.kind == SelectionKind::Columns && rule.count > 1 &&
+        rule.count <= 100 && rule.count < rule.group)
+      select.emitWarning("keeps ")
+          << rule.count << " keys for " << rule.group << " rows; write "
+          << rule.count << " percent if a fraction is meant";
+  }
   bool looks = false; // for EOS
   for (auto commit : schedule.getOps<CommitOp>()) {
     bool idle = llvm::any_of(commit.getOn(), [](Value on) {
@@ -38,11 +46,12 @@ static void warnOfIdleOps(ScheduleOp schedule) {
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
-    CadenceAttr until = cadenceOf(attend.getUntil());
-    if (until && includesFirst(until.getValue()))
-      attend.emitWarning("`until` has no effect: its cadence includes step 1")
-              .attachNote(attend.getUntil().getLoc())
-          << "the cadence is here";
+    for (Value until : attend.getUntil())
+      if (CadenceAttr cadence = cadenceOf(until);
+          cadence && includesFirst(cadence.getValue()))
+        attend.emitWarning("`until` has no effect: its cadence includes step 1")
+                .attachNote(until.getLoc())
+            << "the cadence is here";
   }
 }
 

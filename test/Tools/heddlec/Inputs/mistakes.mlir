@@ -3,7 +3,7 @@ heddle.schedule @mistakes {
   %c = cadence evry(4)
   %early = cadence first(1)
   %good = select columns(keep = 0.2, group = 32) by mean_probability on %early
-  %cols = select columns(keep = 20, group = 32) by mean_probability
+  %cols = select columns(keep = 1.5, group = 32) by mean_probability
       on %c
   %p = positions decodd
   %all = union %p, %p

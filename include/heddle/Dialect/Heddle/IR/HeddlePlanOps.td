@@ -58,8 +58,8 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
   let summary = "a set of key columns or blocks kept per layer, sequence and head";
   let description = [{
     For each query head (with `per_kv_head`: each key/value head) and each group
-    of `group` consecutive query rows of a sequence, the `keep * n` keys, or
-    blocks of `group` keys, of largest score. Its contents outlive a step;
+    of `group` consecutive query rows of a sequence, the `keep * n` (or `keep`, if
+    it is an integer) keys, or blocks of `group` keys, of largest score. Its contents outlive a step;
     `heddle.refresh` refreshes them.
 
     ```mlir

@@ -112,7 +112,8 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     n keys `keep * n` are kept, rounded down unless `rounding` says `ceil`,
     `round` or `floor_plus_one`, and at least one; of equal scores the key of
     lowest index wins. With `per_kv_head` all query heads of a key/value head
-    share a list, by the mean of their scores.
+    share a list, by the mean of their scores. A `keep` that is an integer is a
+    number of keys, of blocks one of blocks; it is not rounded.
 
     `blocks`: the same for blocks of `size` consecutive keys, each scored by the
     mean of its keys, and groups of `size` rows. `isolating` tells prompt and
@@ -131,6 +132,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | argument | meaning |
     |---|---|
     | `keep = r` | the fraction of the keys that is kept, of what a group may read |
+    | `keep = n` | so many keys or blocks, or all if there are no more; of isolated spans so many of each |
     | `rounding = floor` | a fraction of the keys is rounded down, to one at least |
     | `rounding = ceil` | rounded up |
     | `rounding = round` | rounded to the nearest |
@@ -153,15 +155,26 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     |---|---|
     | `on %cadence` | the steps at which it is refreshed |
 
+    | clause | meaning |
+    |---|---|
+    | `in layers(0, 8 to 9, -1)` | the layers that refresh it; the others that read it read the list of the nearest one before |
+
     At a step of the cadence all visible rows are computed and the layer computes
     dense attention, whose output is the layer's output; the selection is then
     refreshed from that step's Q and K (after RoPE). At other steps the latest
     selection is read.
 
+    Each layer that reads the selection refreshes its own lists. With `in
+    layers(...)` these layers refresh it, whatever they attend to; every other
+    layer that reads it reads, in each step, what the nearest of them before it
+    chose last, and is dense at no step for the selection's sake.
+
     ```mlir
     %cols = select columns(keep = 0.2, group = 128) by mean_probability on %refresh
     %more = select columns(keep = 1/3, group = 32, rounding = ceil) by mean_probability on %refresh
     %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
+    %some = select columns(keep = 512, group = 32) by mean_probability on %refresh
+    %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
@@ -169,15 +182,17 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
                        Heddle_SelectionRuleAttr:$rule,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
   // The result's name in the source becomes `name`, so that the plan, the
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule) `on` $cadence
+    custom<Selected>($rule) `on` $cadence (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
+  let hasVerifier = 1;
 }
 
 def Heddle_DenseOp : Heddle_PairsOp<"dense"> {
@@ -647,6 +662,7 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     attend dense
     attend pairs(%cols)
     attend dense until(%once) then pairs(%cols)
+    attend pairs(%many) until(%half) then pairs(%few)
     attend dense until(%once) then pairs(%cols) at_once
     ```
 
@@ -655,6 +671,7 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     | `dense` | all pairs |
     | `pairs(%set)` | these pairs |
     | `dense until(%cadence) then pairs(%set)` | all pairs as long as no step of the cadence has come, then these |
+    | `pairs(%set) until(%cadence) then pairs(%set)` | the former as long as no step of the cadence has come, then the latter; either `until` may be followed by others |
 
     | clause | meaning |
     |---|---|
@@ -662,8 +679,15 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end |
     | `scores(%logit, %query, %key, %head)` | what becomes of a logit before the softmax, in operations of `arith` and `math` that end in `yield` |
 
-    With `until`, attention is dense as long as no step of that cadence has
-    come. A step that refreshes a selection attends densely, and what it has chosen
+    With `until`, attention is dense, or over the pairs in front of it, as long as
+    no step of that cadence has come. Several of them make as many stages, of which
+    the first that has not ended is the step's:
+
+    ```mlir
+    attend dense until(%early) then pairs(%many) until(%half) then pairs(%few)
+    ```
+
+    A step that refreshes a selection attends densely, and what it has chosen
     is read from the next step on; with `at_once` such a step, too, attends over
     what it has just chosen. `in layers(...)` makes it hold for these layers only, and of a
     schedule's attends the first that names a layer, or names none, is the layer's:
@@ -690,15 +714,24 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
     }
     ```
   }];
-  let arguments = (ins Optional<Heddle_CadenceType>:$until,
-                       Optional<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
+  // As many cadences as sets: the first stage is dense. One fewer: it is not.
+  let arguments = (ins Variadic<Heddle_CadenceType>:$until,
+                       Variadic<Heddle_PairsType>:$pairs, UnitAttr:$at_once,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let regions = (region AnyRegion:$scores);
   let assemblyFormat = [{
     custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<LayerRanges>($layers)^)?
     `` custom<Scores>($scores) `` custom<NoAttributes>(attr-dict)
   }];
-  let extraClassDeclaration = Heddle_UnprefixedOps;
+  let extraClassDeclaration = Heddle_UnprefixedOps # [{
+    /// What is attended to as long as no step of `until` has come; in the last
+    /// stage, which has none, from then on.
+    struct Stage {
+      ::mlir::Value pairs; ///< null: all
+      ::mlir::Value until;
+    };
+    ::llvm::SmallVector<Stage, 2> getStages();
+  }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;

@@ -37,6 +37,13 @@ private:
   void addSet(Operation *op);
 };
 
+/// What each stage of an attend reads. Selections of one that is dense or never
+/// comes, since its cadence includes step 1, are left out.
+SmallVector<PairSet> pairsOfStages(AttendOp attend);
+
+/// Those that some stage reads, each once.
+SmallVector<SelectOp> selectionsOf(AttendOp attend);
+
 /// The cadence on which a selection is refreshed; null when its operand is not
 /// made by a `cadence`.
 CadenceAttr cadenceOf(Value cadence);

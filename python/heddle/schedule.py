@@ -306,12 +306,14 @@ def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] =
             rounding: Optional[str] = None, per_kv_head: bool = False,
             layers: Union[int, tuple, list, None] = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
-    `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the `refresh` of attend().
+    `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
+    `refresh` of attend().
 
     group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
     down. per_kv_head: query heads that share keys share a list. layers: that refresh it, a layer,
     (first, last) or a list of these; others read what the nearest one before has chosen. None:
-    each layer refreshes its own. ValueError for another rounding or no layer; what the Spec numbers is the compiler's ScheduleError. Source: PulseCol,
+    each layer refreshes its own. ValueError for another rounding or no layer; what the Spec
+    numbers is the compiler's ScheduleError. Source: PulseCol,
     equations 5 to 7."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _kind(per_kv_head, bool, "per_kv_head", "True or False")

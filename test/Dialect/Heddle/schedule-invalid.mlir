@@ -577,7 +577,7 @@ heddle.schedule @S3 {
   %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0)
   // expected-note@+1 {{its layers have this attend}}
   attend dense in layers(0)
-  // expected-error@+1 {{may read a selection before the layers that refresh it first do: on at(0.2); be dense until(...) it, or let its cadence include step 1}}
+  // expected-error@+1 {{may read a selection before the layers that refresh it first do: on at(0.2); write `dense until(...) then pairs(...)` with that cadence, or let it include step 1}}
   attend pairs(%s)
 }
 

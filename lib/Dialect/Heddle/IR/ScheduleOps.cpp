@@ -218,7 +218,7 @@ static bool readsNoEarlier(AttendOp attend, size_t stage,
 
 /// S4: each stage comes.
 static LogicalResult verifyStages(AttendOp attend) {
-  for (auto [index, stage] : llvm::enumerate(attend.getStages())) {
+  for (const AttendOp::Stage &stage : attend.getStages()) {
     CadenceAttr until = cadenceOf(stage.until);
     if (!until || until.getValue().kind != CadenceKind::Never)
       continue;
@@ -328,7 +328,8 @@ static LogicalResult verifySharedRead(AttendOp attend, size_t stage,
     error << toString(cadence.getValue());
     if (CadenceAttr until = denseUntil(other); until && other.getAtOnce())
       error << ", not before " << toString(until.getValue());
-    error << "; be dense until(...) it, or let its cadence include step 1";
+    error << "; write `dense until(...) then pairs(...)` with that cadence, or "
+             "let it include step 1";
     error.attachNote(select.getLoc()) << "the selection is here";
     error.attachNote(other.getLoc()) << "its layers have this attend";
     return error;

@@ -80,7 +80,10 @@ LogicalResult Checker::checkDistinct() {
       return scoresOf(kernel.getScores()) ==
              scoresOf(cast<KernelOp>(other).getScores());
     auto rulesOf = [&](Operation *op) -> ArrayRef<RuleOp> {
-      return refreshing[cast<SelectionOp>(op).getSymNameAttr()].rules;
+      auto found = refreshing.find(cast<SelectionOp>(op).getSymNameAttr());
+      if (found == refreshing.end())
+        return {};
+      return found->second.rules;
     };
     return rulesOf(one) == rulesOf(other);
   };

@@ -144,6 +144,12 @@ mlir::shed::parseTuning(llvm::StringRef text) {
                      llvm::Twine(rule.queryStages) +
                      ": where heads share lists some warpgroups have no work, "
                      "and blocks that go on to further rows need all of them");
+    // On an H100 such kernels end in an access to a wrong kind of memory.
+    if (rule.over == "union" && rule.queryStages)
+      return problem("'query_stages' is 0 with 'over' \"union\", not " +
+                     llvm::Twine(rule.queryStages) +
+                     ": blocks that go on to further rows read one list, or "
+                     "no list");
     rules.push_back(rule);
   }
   return rules;

@@ -25,8 +25,8 @@
 // "least_keys" keys (1 without it), without for steps of all rows.
 // "query_stages" is 0 (as without it), or blocks go on to further tiles of
 // rows, whose queries are brought ahead to so many stages. "shared" is true for
-// kernels whose query heads share lists, and for no others; it has no
-// "query_stages".
+// kernels whose query heads share lists, and for no others; these and unions
+// have no "query_stages".
 //
 //===----------------------------------------------------------------------===//
 

@@ -185,7 +185,7 @@ def explain(schedule, *, steps: Optional[int] = None, length: Optional[int] = No
     format: one of these. steps: of the run, by default a token each. length: tokens, prompt included, 4096 by
     default; prompt: how many of them are the prompt. block_length: tokens that are unmasked together.
     model: a folder with a config.json, or a heddle.Model, by default LLaDA-8B's shape. machine: whose
-    rates the estimate has, "h200" or "cpu". salient_share (of the rows, 0 to 1), tokens_per_step: what a run finds,
+    rates the estimate has, "h200", "h100" or "cpu". salient_share (of the rows, 0 to 1), tokens_per_step: what a run finds,
     where it decides (docs/HowTo/Explain.md). Raises ValueError for another format, ScheduleError for a schedule that
     the compiler refuses, HeddleError for lengths that do not fit together."""
     if format not in ("text", "json", "html"):

@@ -78,9 +78,10 @@ inline constexpr std::array requestOptions = {
     RequestOption{"model", &RequestOptions::model,
                   "The model's shape, that of this folder's config.json",
                   "folder"},
-    RequestOption{"machine", &RequestOptions::machine,
-                  "The machine, h200 or cpu (default: that of the targets)",
-                  "name"},
+    RequestOption{
+        "machine", &RequestOptions::machine,
+        "The machine, h200, h100 or cpu (default: h200 or cpu, by the targets)",
+        "name"},
     RequestOption{"salient-share", &RequestOptions::salientShare,
                   "The share of the rows that layers find to have changed "
                   "(default: 1, the most)"},

@@ -83,7 +83,7 @@ def _parser():
                    help="of right answers that a schedule must have (default: dense-2, two points below dense attention)")
     p.add_argument("--cost", default="estimate:h200", metavar="measured|estimate:MACHINE",
                    help="what is to be small: the seconds of a sequence, measured here, or heddlec --explain's estimate for "
-                        "h200 or cpu (default: estimate:h200)")
+                        "h200, h100 or cpu (default: estimate:h200)")
     p.add_argument("--cost-model", metavar="FOLDER", help="the estimate is for this model's shape; its config.json is enough "
                                                           "(default: --model)")
     p.add_argument("--axes", type=names, default=list(AXES), metavar="NAME,...",

@@ -179,6 +179,24 @@ TEST(Explain, AddsUpARun) {
   EXPECT_EQ(json["rules"][0]["phases"][0]["steps"].size(), 16u);
 }
 
+/// What an H100 takes longer for is reading weights, where rows are few.
+TEST(Explain, MachinesByName) {
+  Result<Machine> slow = machineNamed("h100"), fast = machineNamed("h200");
+  ASSERT_TRUE(slow && fast);
+  auto products = [](const Machine &machine, int64_t rows) {
+    LayerStep step;
+    step.rows = step.attended = rows;
+    step.work.queryRows = step.work.ffnRows = rows;
+    return secondsOfLayer(machine, ModelShape(), step).sum();
+  };
+  EXPECT_GT(products(*slow, 16), 1.2 * products(*fast, 16));
+  EXPECT_LT(products(*slow, 16384), 1.1 * products(*fast, 16384));
+  Result<Machine> none = machineNamed("abacus");
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().text().find("expected one of h200, h100, cpu"),
+            std::string::npos);
+}
+
 /// Few rows wait for tiles of keys, one after the other; a block of a list is a
 /// tile of its own.
 TEST(Explain, FewRowsTakeATimeByTiles) {
@@ -234,8 +252,8 @@ TEST(Explain, LayersReadWhatOneBeforeHasChosen) {
   EXPECT_EQ(result->selections[0].readers, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(result->selections[0].lists[0].bytes,
             result->selections[0].lists[0].bytesPerLayer);
-  EXPECT_NEAR(result->share, (16 * 1e4 + (4 * 128 - 16) * 2e3) / (4 * 128 * 1e4),
-              1e-12);
+  EXPECT_NEAR(result->share,
+              (16 * 1e4 + (4 * 128 - 16) * 2e3) / (4 * 128 * 1e4), 1e-12);
   EXPECT_NEAR(result->scoreShare, 16. / (4 * 128), 1e-12);
 
   // Layer 0 first refreshes at step 3.

@@ -108,9 +108,13 @@ static bool isDense(AttendOp attend, const PairSet &pairs) {
   return !attend.getPairs() || pairs.dense;
 }
 
-/// A name that becomes part of a C symbol: letters, digits and underscores.
+/// A name that becomes part of a C symbol: letters, digits and underscores. Of
+/// a union of many sets the first ones name the kernel: bundles take symbols of
+/// up to 255 bytes, types and head dims behind the name included.
 StringAttr Planner::freshName(const Twine &wanted) {
+  constexpr size_t longest = 160;
   std::string base = wanted.str();
+  base.resize(std::min(base.size(), longest));
   for (char &c : base)
     if (!llvm::isAlnum(c))
       c = '_';

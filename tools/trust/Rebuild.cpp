@@ -63,8 +63,12 @@ Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
                                                               : host);
     if (!gpu)
       continue;
-    if (target.encodings.size() == 1)
-      encoding = bundle::nameOf(target.encodings.front());
+    // One that was asked for is that of all; else each has its own.
+    const std::string own =
+        target.encodings.size() == 1
+            ? std::string(bundle::nameOf(target.encodings.front()))
+            : "auto";
+    encoding = encoding.empty() || encoding == own ? own : "auto";
     assembled |=
         !old.section(codeSection(target, bundle::CodeForm::Cubin)).empty();
   }

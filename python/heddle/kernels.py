@@ -20,11 +20,12 @@ import functools
 import hashlib
 import sys
 import weakref
+from numbers import Integral
 from typing import Optional
 
 from .compiler import Bundle, compile, dtype_name
 from .errors import HeddleError
-from .schedule import Pairs, Schedule, Source, _kind, attend, dense, every
+from .schedule import Pairs, Schedule, Source, _count, _kind, attend, dense, every
 from .scores import trace
 
 _ALL, _SELECT, _ATTEND = 0, 1, 2  # Part in embed/Attention.h
@@ -165,6 +166,17 @@ def _layout(name, shape, strides):
     return (strides[0] if batch > 1 else length * row), row
 
 
+def _check_lists(view, size, like):
+    """That the lists of a selection are `size` bytes in a row, where the array `like` is."""
+    _, shape, strides, dtype, *place = view
+    if (shape, strides, dtype) != ((size,), (1,), "other8"):
+        raise HeddleError(f"lists: expected those that select() of this plan makes of such arrays, "
+                          f"{size} bytes, found {list(shape)} of {dtype.removeprefix('other')}"
+                          f"{' bits' if dtype.startswith('other') else ''}, strides {list(strides)}")
+    if (2 in (place[0], like[4])) and place != list(like[4:]):
+        raise HeddleError("lists: they are not on the device of q")
+
+
 def _check_shapes(shapes, selecting=False):
     """(sequences, length, query heads, kv heads, head dim) of q, k and v."""
     for name, shape in zip("qkv", shapes):
@@ -289,14 +301,15 @@ class Kernels:
         library = _Library(q)
         call, views, kept = self.prepared_others(library, q, k, v, prompt, part == _SELECT)
         out = None if part == _SELECT else library.new(tuple(q.shape))
-        if lists is None and call.list_bytes(place[0]):
-            lists = library.new((call.list_bytes(place[0]),), "uint8", zeros=True)
-        size = call.workspace_bytes
-        if lists is not None and (lists.ndim != 1 or lists.shape[0] != call.list_bytes(place[0])):
-            raise HeddleError(f"lists: expected those that select() of this plan makes of such arrays, "
-                              f"{call.list_bytes(place[0])} bytes, found {list(lists.shape)}")
-        made = [out, lists, library.new((size,), "uint8") if size else None]
-        own = [array if array is None else library.view(array, "output") for array in made]
+        size, work = call.list_bytes(place[0]), call.workspace_bytes
+        if lists is None and size:
+            lists = library.new((size,), "uint8", zeros=True)
+        made = {"output": out, "lists": lists,
+                "workspace": library.new((work,), "uint8") if work else None}
+        own = [array if array is None else library.view(array, name)
+               for name, array in made.items()]
+        if lists is not None:
+            _check_lists(own[1][0], size, views[0])
         call.run(part, *(view[0] for view in views), *(each[0][0] if each else 0 for each in own),
                  library.stream, *place)
         library.finish()
@@ -407,7 +420,9 @@ class Selection:
         """Attention of these q, k and v, of the shapes and the dtype that the selection
         was made from, over the selected pairs and those beside them; an array like q.
         ValueError for other shapes."""
-        if q.shape != self.q_shape or k.shape != self.k_shape:
+        if getattr(q, "shape", None) != self.q_shape or getattr(k, "shape", None) != self.k_shape:
+            _check_array(q, "q")
+            _check_array(k, "k")
             raise ValueError(f"the selection is of q {list(self.q_shape)} and k "
                              f"{list(self.k_shape)}; found {list(q.shape)} and {list(k.shape)}")
         if _compiling():
@@ -473,8 +488,9 @@ _plan_key._dynamo_marked_constant = True
 
 
 def _make_plan(pairs, scores, prompt):
-    if isinstance(prompt, bool) or not isinstance(prompt, int) or prompt < 0:
+    if isinstance(prompt, bool) or not isinstance(prompt, Integral) or not 0 <= prompt < 2**31:
         raise ValueError(f"prompt: {prompt!r} is no number of positions")
+    prompt = int(prompt)  # NumPy's too
     if isinstance(pairs, Bundle):
         if scores is not None:
             raise TypeError("scores: a bundle has its own")
@@ -564,13 +580,15 @@ class Attention:
 
     def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,
                  blocks: int = 1):
-        self.kernels = Kernels(schedule, layers)
+        steps, layers, prompt, blocks = (_count(value, name) for name, value in (
+            ("steps", steps), ("layers", layers), ("prompt", prompt), ("blocks", blocks)))
         for name, value, least, most in (("steps", steps, 1, 2**20), ("layers", layers, 1, 2**16),
                                          ("prompt", prompt, 0, 2**31), ("blocks", blocks, 1, 2**20)):
-            if not least <= _kind(value, int, name, "a whole number") <= most:
+            if not least <= value <= most:
                 raise ValueError(f"{name}: expected {least} to {most:,}, found {value}")
         if steps % blocks:
             raise ValueError(f"blocks: {steps} steps are no multiple of {blocks}")
+        self.kernels = Kernels(schedule, layers)
         self.schedule = self.kernels.source
         self.steps, self.layers, self.prompt = steps, layers, prompt
         self._block_steps = steps // blocks if blocks > 1 else 0
@@ -590,7 +608,7 @@ class Attention:
         return self._attend(q, k, v, layer)
 
     def _attend(self, q, k, v, layer):
-        _kind(layer, int, "layer", "a whole number")
+        layer = _count(layer, "layer")
         for name, array in (("q", q), ("k", k), ("v", v)):
             _check_array(array, name)
         shape = _check_shapes([tuple(int(n) for n in x.shape) for x in (q, k, v)])
@@ -639,8 +657,20 @@ class Attention:
         """The step at hand, from 1; 0 before the first."""
         return self._step
 
+    def __reduce__(self):
+        """A copy, or what another process gets, is a run of its own, not yet begun."""
+        if self._step or self._next:
+            raise TypeError("a run that has begun cannot be copied, as its selections are memory of "
+                            "its own; restart() it before")
+        blocks = self.steps // self._block_steps if self._block_steps else 1
+        return _new_run, (self.schedule, self.steps, self.layers, self.prompt, blocks)
+
     def restart(self) -> None:
         """Begins the run anew: no selection is made yet, and the next call fixes shapes."""
         self._step = self._next = 0
         self._made_for = None
         self._lists = [None] * self.layers
+
+
+def _new_run(schedule, steps, layers, prompt, blocks):
+    return Attention(schedule, steps=steps, layers=layers, prompt=prompt, blocks=blocks)

@@ -31,9 +31,11 @@ def run(name: str, does: Callable, interrupted: str = "interrupted", as_json: bo
     except OSError as error:
         if error.filename is None:  # only standard output has none
             _drop_output()
-        said = f"{'standard output' if error.filename is None else os.fsdecode(error.filename)}: {error.strerror or error}"
+        file = "standard output" if error.filename is None else _shown(os.fsdecode(error.filename)) or "''"
+        said = f"{file}: {error.strerror or error}"
     except KeyboardInterrupt:
         said, status = interrupted, 128 + signal.SIGINT
+    said = "\n".join(map(_shown, said.split("\n")))
     print(f"{name}: {said}", file=sys.stderr)
     if as_json:
         try:
@@ -56,6 +58,12 @@ def plot_path(text: str) -> str:
     if not text.endswith((".png", ".svg", ".pdf")):
         raise argparse.ArgumentTypeError(f"'{text}' ends in none of .png, .svg, .pdf")
     return text
+
+
+def _shown(text):
+    """A name as it may stand in a line, as heddle-run shows it: what ends a line, steers a terminal or turns the direction of
+    writing is an escape."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _drop_output():

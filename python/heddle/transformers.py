@@ -231,8 +231,8 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
         import heddle
         heddle.patch(model, heddle.preset("pulsecol"), steps=128)
     """
-    if hasattr(model, "_heddle_patch"):
-        model._heddle_patch.remove()
+    if not callable(getattr(model, "modules", None)):
+        raise TypeError(f"model: expected a model of PyTorch's, found {type(model).__name__}")
     blocks = 1
     if block_length is not None:
         if gen_length is None or _kind(block_length, int, "block_length", "a whole number") < 1 \
@@ -243,6 +243,8 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
     run = _Run(schedule, steps, len(modules), gen_length, blocks)
     if not isinstance(schedule, Bundle):
         canonical(schedule)  # what the compiler refuses is said here, not in a forward pass
+    if hasattr(model, "_heddle_patch"):  # which stays where this one is refused
+        model._heddle_patch.remove()
     undo = []
     for layer, module in enumerate(modules):
         if make is not None:

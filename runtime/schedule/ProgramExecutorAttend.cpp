@@ -260,22 +260,26 @@ Result<int64_t> ProgramExecutor::pairsOf(int64_t layer, int64_t s,
   const std::vector<bundle::Term> &terms = schedule.kernels[kernel].terms;
   if (terms.empty())
     return queryHeads * args.rows * args.n;
-  if (!pairsDependOnLists(terms)) {
-    if (!listsOf[kernel].empty())
-      return queryHeads * args.rows * args.lists[0].keep;
-    return queryHeads * pairsOfRows(terms, args, 0, {}, {});
-  }
-  KnownPairs &known =
-      knownPairs[(layer * static_cast<int64_t>(sequences.size()) + s) *
-                     static_cast<int64_t>(schedule.kernels.size()) +
-                 static_cast<int64_t>(kernel)];
-  // Rows of a block are the same at all of its steps, and lists lie on the
-  // device.
+  const bool listed = pairsDependOnLists(terms);
+  if (!listed && !listsOf[kernel].empty())
+    return queryHeads * args.rows * args.lists[0].keep;
+  // Without lists the pairs are those of any layer.
+  KnownPairs &known = knownPairs
+      [((listed ? layer : 0) * static_cast<int64_t>(sequences.size()) + s) *
+           static_cast<int64_t>(schedule.kernels.size()) +
+       static_cast<int64_t>(kernel)];
+  // Rows of a block are the same at all of its steps, lists lie on the device,
+  // and a window with gaps has many runs of keys.
   std::span<const int32_t> places;
   if (args.rows != args.n)
     places = {args.place, static_cast<size_t>(args.rows)};
   if (known.pairs >= 0 && std::ranges::equal(known.places, places))
     return known.pairs;
+  if (!listed) {
+    known = {queryHeads * pairsOfRows(terms, args, 0, {}, {}),
+             {places.begin(), places.end()}};
+    return known.pairs;
+  }
   std::vector<std::unique_ptr<int32_t[]>> memories(listsOf[kernel].size());
   for (size_t c = 0; c < memories.size(); ++c) {
     abi::IndexList &list = args.lists[c];

@@ -99,7 +99,15 @@ private:
   const std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
   std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
-  std::map<size_t, Kept> whole; ///< by kernel: of all rows of the sequence
+  /// What a kernel kept of the rows that were counted last: steps in turn have
+  /// the same rows, and a window with gaps has many runs of keys.
+  struct Band {
+    std::vector<int32_t> visible, active;
+    int64_t listed = -1;
+    Kept kept{};
+  };
+  /// By kernel, and whether of all rows of the sequence.
+  std::map<std::pair<size_t, bool>, Band> bands;
   std::map<std::vector<int64_t>, size_t> kinds;
   RunCost cost;
 };
@@ -178,26 +186,27 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   if (kernel.terms.empty())
     return {rows * n, true};
   bool exact = true;
-  int64_t listed = 0, lists = 0, bands = 0;
+  int64_t listed = 0, lists = 0, banded = 0;
   for (const Term &term : kernel.terms) {
     if (!readsList(term)) {
-      ++bands;
+      ++banded;
       continue;
     }
     ++lists;
     listed += listedKeys(
         manifest.selections[static_cast<size_t>(term.selection)], step, exact);
   }
-  if (bands == 0)
+  if (banded == 0)
     return {rows * std::min(n, listed), exact && lists == 1};
   bool all = active == request.run.length && n == active;
-  Kept kept;
-  if (auto known = whole.find(index); all && known != whole.end())
-    kept = known->second;
-  else
-    kept = keptInBand(kernel, step, listed);
-  if (all)
-    whole[index] = kept;
+  Band &last = bands[{index, all}];
+  if (last.listed != listed || !std::ranges::equal(last.active, step.active) ||
+      !std::ranges::equal(last.visible, step.visible))
+    last = {{step.visible.begin(), step.visible.end()},
+            {step.active.begin(), step.active.end()},
+            listed,
+            keptInBand(kernel, step, listed)};
+  Kept kept = last.kept;
   // Which rows these are, the run decides: each as the widest one at most.
   if (rows < active) {
     kept.exact = false;

@@ -364,8 +364,10 @@ std::string resolve(const RequestOptions &request, Options &options) {
   return "";
 }
 
-/// The first thing that is wrong with the options, or "".
-std::string checkOptions(const Options &options) {
+/// The first thing that is wrong with the options, or "". `reads`: the files
+/// that they name to be read.
+std::string checkOptions(const Options &options,
+                         llvm::ArrayRef<std::string> reads) {
   const CompilerOptions &compiler = options.compiler;
   bool binary = compiler.level >= Level::Code;
   const CacheOptions &cache = options.cache;
@@ -422,11 +424,12 @@ std::string checkOptions(const Options &options) {
   if (binary && options.output == "-" &&
       llvm::sys::Process::StandardOutIsDisplayed())
     return "will not write binary data to a terminal; give a file with -o";
-  if (options.output != "-" && !options.output.empty() &&
-      options.input != "-" &&
-      llvm::sys::fs::equivalent(options.input, options.output))
-    return "the output '" + ::heddle::printablePath(options.output) +
-           "' is the input";
+  for (const std::string &read : reads)
+    if (options.output != "-" && !options.output.empty() && read != "-" &&
+        llvm::sys::fs::equivalent(read, options.output))
+      return "the output '" + ::heddle::printablePath(options.output) +
+             "' is " +
+             (read == options.input ? "the input" : "a file that this reads");
   if (llvm::Error error = checkTargets(compiler))
     return llvm::toString(std::move(error));
   return "";
@@ -538,7 +541,10 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     exitCode = usageError(problem);
   else if (std::string problem = readSettings(flags, options); !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem = checkOptions(options); !problem.empty())
+  else if (std::string problem =
+               checkOptions(options, {options.input, flags.tuning,
+                                      request.follow.value_or("")});
+           !problem.empty())
     exitCode = usageError(problem);
   else if (std::string problem = resolve(request, options); !problem.empty())
     exitCode = usageError(problem);

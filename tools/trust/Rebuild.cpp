@@ -33,6 +33,10 @@ Result<std::string> compile(const std::string &compiler,
     std::string said = std::move(ended->messages);
     while (said.ends_with('\n'))
       said.pop_back();
+    // What only the compiler knows by that name.
+    for (size_t at; (at = said.find(asideFile)) != std::string::npos;)
+      said.replace(at, std::string_view(asideFile).size(),
+                   "the bundle's section tuning");
     return Error(
         "the schedule in the bundle could not be compiled by " + compiler +
         (said.empty() ? std::string(", which says nothing") : ":\n" + said));
@@ -59,8 +63,12 @@ Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
                                                               : host);
     if (!gpu)
       continue;
-    if (target.encodings.size() == 1)
-      encoding = bundle::nameOf(target.encodings.front());
+    // One that was asked for is that of all; else each has its own.
+    const std::string own =
+        target.encodings.size() == 1
+            ? std::string(bundle::nameOf(target.encodings.front()))
+            : "auto";
+    encoding = encoding.empty() || encoding == own ? own : "auto";
     assembled |=
         !old.section(codeSection(target, bundle::CodeForm::Cubin)).empty();
   }

@@ -4,9 +4,11 @@
 
 import argparse
 import json
+import os
 import sys
 
 from .. import files, programs
+from ..errors import HeddleError
 from . import tables
 from .page import html
 from .record import TENSORS, Record
@@ -42,6 +44,8 @@ def _numbers(text):
 
 
 def _view(args):
+    if os.path.exists(args.output) and os.path.samefile(args.file, args.output):
+        raise HeddleError(f"the output '{args.output}' is the input")
     files.write(args.output, html(Record(args.file), args.layers, args.heads).encode())
 
 

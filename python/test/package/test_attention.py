@@ -246,6 +246,40 @@ class AttentionTest(unittest.TestCase):
             self.assertEqual(other.lists.ctypes.data % 64, 0)
             np.testing.assert_array_equal(other.attend(q, k, v), selection.attend(q, k, v))
 
+    def test_lists_that_are_not_bytes_in_a_row_are_refused(self):
+        q, k, v = tensors()
+        selection = heddle.select(q, k, columns(0.2))
+        size = len(selection.lists)
+
+        def aligned(count, dtype="uint8"):
+            memory = np.zeros(count * np.dtype(dtype).itemsize + 64, "uint8")
+            return memory[-memory.ctypes.data % 64:][:count * np.dtype(dtype).itemsize].view(dtype)
+        for lists in (aligned(size, "f4"), aligned(2 * size)[::2], aligned(size).reshape(1, -1),
+                      np.broadcast_to(aligned(1), (size,))):
+            selection.lists = lists
+            with self.assertRaisesRegex(heddle.HeddleError, f"lists: expected .*, {size} bytes, found"):
+                selection.attend(q, k, v)
+        selection.lists = [0] * size
+        with self.assertRaisesRegex(TypeError, "lists: "):
+            selection.attend(q, k, v)
+        with self.assertRaisesRegex(TypeError, "q: expected an array"):
+            selection.attend([1], k, v)
+
+    def test_a_run_is_copied_before_it_begins(self):
+        q, k, v = tensors()
+        run = Attention(attend(columns(0.2), refresh=every(2)), steps=4, blocks=np.int64(2))
+        for other in (copy.copy(run), copy.deepcopy(run), pickle.loads(pickle.dumps(run))):
+            self.assertNotEqual(other.key, run.key)
+            self.assertEqual((other.steps, other._block_steps), (4, 2))
+            other(q, k, v)
+            self.assertEqual((run.step, other.step), (0, 1))
+        run(q, k, v)
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaisesRegex(TypeError, "a run that has begun cannot be copied"):
+                copied(run)
+        run.restart()
+        self.assertEqual(copy.copy(run).step, 0)
+
     def test_what_is_wrong_is_said(self):
         q, k, v = tensors()
         run = Attention(attend(window(8)))
@@ -278,6 +312,9 @@ class AttentionTest(unittest.TestCase):
                 (TypeError, "pairs: expected", lambda: attention(q, k, v, every(3))),
                 (ValueError, "with on=", lambda: attention(q, k, v, columns(0.2, on=every(2)))),
                 (ValueError, "prompt", lambda: attention(q, k, v, window(4), prompt=151)),
+                (ValueError, "prompt", lambda: attention(q, k, v, window(4), prompt=np.int64(151))),
+                (ValueError, "is no number of positions",
+                 lambda: attention(q, k, v, window(4), prompt=2**70)),
                 (ValueError, "the run is of", lambda: run(q[:9], k[:9], v[:9])),
                 (ValueError, "steps: expected 1 to 1,048,576, found 0",
                  lambda: Attention(attend(), steps=0)),

@@ -62,6 +62,9 @@ class ProgramsTest(unittest.TestCase):
                 (0, "", lambda: None), (3, "", lambda: 3),
                 (1, "p: wrong\n", lambda: raises(heddle.HeddleError("wrong"))),
                 (1, "p: /nonexistent: No such file or directory\n", lambda: open("/nonexistent", encoding="utf-8")),
+                (1, "p: /none\\n\\u001b[31m: No such file or directory\n", lambda: open("/none\n\033[31m", encoding="utf-8")),
+                (1, "p: '': No such file or directory\n", lambda: open("", encoding="utf-8")),
+                (1, "p: two\n  lines\\u202e\n", lambda: raises(heddle.HeddleError("two\n  lines\u202e"))),
                 (130, "p: stopped\n", lambda: raises(KeyboardInterrupt))):
             with contextlib.redirect_stderr(io.StringIO()) as shown:
                 self.assertEqual(programs.run("p", does, "stopped"), status)

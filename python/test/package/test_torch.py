@@ -313,6 +313,12 @@ class PatchTest(unittest.TestCase):
         for wrong, said in (("junk", "expected MLIR text"), ("heddle.schedule @a { attend dens }", "did you mean 'dense'")):
             with self.assertRaisesRegex(heddle.ScheduleError, said):
                 heddle.patch(model, wrong, steps=4)
+        with self.assertRaisesRegex(TypeError, "model: expected a model of PyTorch's, found str"):
+            heddle.patch("model", preset("dense"), steps=4)
+        with heddle.patch(model, preset("dense"), steps=4) as patch:
+            with self.assertRaises(heddle.ScheduleError):
+                heddle.patch(model, "junk", steps=4)
+            self.assertIs(model._heddle_patch, patch, "a patch that is refused takes the place of none")
         with self.assertRaisesRegex(ValueError, "gen_length that is a multiple"):
             heddle.patch(model, preset("dense"), steps=4, gen_length=30, block_length=8)
         with heddle.patch(model, preset("dense"), steps=4):

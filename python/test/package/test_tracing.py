@@ -165,6 +165,7 @@ class RecordTest(Recorded):
                 (1, "expected a file that heddle-run", "info", LLADA / "config.json"),
                 (1, "--layers: 6", "view", file, "-o", page, "--layers=6"),
                 (1, "No such file", "view", file, "-o", "/nonexistent/x.html"),
+                (1, "is the input", "view", file, "-o", file),
                 (2, "expected different numbers", "view", file, "-o", page, "--heads=1,1"),
                 (2, "expected different numbers", "view", file, "-o", page, "--heads=0-999999999999"), (2, "required", "view", file)):
             done = command(*arguments)

@@ -350,4 +350,19 @@ heddle.schedule @no_stage {
   %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
   %near = window(8)
   attend pairs(%many) until(%c) then pairs(%near)
+// Symbols have an end: two kernels of many sets are told apart by a number.
+// CHECK-LABEL: heddle.plan @many
+// CHECK: heddle.kernel @[[FIRST:attention_window8_[a-z0-9_]{142}]] attention [
+// CHECK: heddle.kernel @[[FIRST]]_1 attention [
+heddle.schedule @many {
+  %near = window(8)
+  %r0 = random_blocks(one_in = 2, size = 64, seed = 100)
+  %r1 = random_blocks(one_in = 3, size = 64, seed = 101)
+  %r2 = random_blocks(one_in = 4, size = 64, seed = 102)
+  %r3 = random_blocks(one_in = 5, size = 64, seed = 103)
+  %r4 = random_blocks(one_in = 6, size = 64, seed = 104)
+  %four = union %near, %r0, %r1, %r2, %r3
+  %five = union %four, %r4
+  attend pairs(%four) in layers(0)
+  attend pairs(%five)
 }

@@ -50,6 +50,15 @@ TEXTS = {
     "shares-above": ("%s = sinks(3)  commit even_above(0.7)  attend pairs(%s)", "at_most", "exact"),
     "waits": ("%phase = cadence every(6)  %next = positions undecoded(first = 3)  %known = positions decoded  "
               "%all = union %known, %next  %window = fix %all on %phase  visible %window  attend dense", "exact", "exact"),
+    "gaps": ("%w = window(9, dilation = 3)  %r = random_blocks(one_in = 3, size = 5, seed = 2)  %s = sinks(0.02)  "
+             "%p = union %w, %r, %s  attend pairs(%w) in layers(0)  attend pairs(%p)", "exact", "exact"),
+    "gaps-of-some": ("%start = cadence every(5)  %block = positions block  %known = positions decoded  "
+                     "%near = nearest(3) of %block in %known  %rows = union %block, %near  %w = window(40, dilation = 7)  "
+                     "reuse kv  recompute all on %start  recompute %rows  attend pairs(%w)", "exact", "exact"),
+    "gaps-in-window": ("%phase = cadence every(6)  %next = positions undecoded(first = 9)  %some = positions undecoded(first = 3)  "
+                       "%known = positions decoded  %all = union %known, %next  %window = fix %all on %phase  visible %window  "
+                       "%w = window(30, dilation = 4)  %r = random_blocks(one_in = 2, size = 3)  %p = union %w, %r  "
+                       "commit quota within(%some)  attend pairs(%p)", "exact", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
 }
 

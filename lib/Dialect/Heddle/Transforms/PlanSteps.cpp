@@ -107,9 +107,13 @@ static std::string selectName(SelectOp select) {
          std::to_string(rule.group) + (rule.perKvHead ? "_per_kv_head" : "");
 }
 
-/// A name that becomes part of a C symbol: letters, digits and underscores.
+/// A name that becomes part of a C symbol: letters, digits and underscores. Of
+/// a union of many sets the first ones name the kernel: bundles take symbols of
+/// up to 255 bytes, types and head dims behind the name included.
 StringAttr Planner::freshName(const Twine &wanted) {
+  constexpr size_t longest = 160;
   std::string base = wanted.str();
+  base.resize(std::min(base.size(), longest));
   for (char &c : base)
     if (!llvm::isAlnum(c))
       c = '_';

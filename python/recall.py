@@ -28,6 +28,7 @@ import torch
 
 from heddle.evaluation.report import pyplot, save
 from heddle.evaluation.tasks import find
+from heddle.programs import plot_path
 from heddle_reference import weights
 from heddle_reference.model import make, probabilities
 from heddle_reference.schedule import keep_count
@@ -157,7 +158,7 @@ def main():
     p.add_argument("--groups", type=numbers, default=[32, 128], help="rows of columns' groups")
     p.add_argument("--blocks", type=numbers, default=[32, 128], help="rows and keys of a block")
     p.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    p.add_argument("--plot", metavar="FILE", help="draw them, .png or .svg")
+    p.add_argument("--plot", type=plot_path, metavar="FILE", help="draw them, .png or .svg")
     args = p.parse_args()
     model, tokenizer = make(*weights.load(args.model)), Tokenizer(args.model)
     pairs = [(tokenizer.encode(e.prompt), tokenizer.encode(e.answer))

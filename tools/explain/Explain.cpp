@@ -44,10 +44,14 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
       const Selection &selection =
           manifest.selections[static_cast<size_t>(term.selection)];
       if (term.kind == Term::Kind::Blocks) {
-        // Blocks at a span's end are shorter, and spans round apart.
-        listed += (selection.kept((length - 1) / selection.group + 1) +
-                   (selection.isolation != Selection::Isolation::None)) *
-                  selection.group;
+        // Blocks at a span's end are shorter, and spans round apart. A number
+        // is kept of each, and filtered spans choose among all blocks.
+        using Isolation = Selection::Isolation;
+        const int64_t kept = selection.kept((length - 1) / selection.group + 1);
+        const bool apart = selection.isolation != Isolation::None;
+        const bool twice = selection.isolation == Isolation::Filtered ||
+                           (apart && selection.count > 0);
+        listed += (twice ? 2 * kept : kept + apart) * selection.group;
         exact = false;
       } else {
         listed += selection.kept(length);

@@ -40,7 +40,7 @@ constexpr Machine h100 = [] {
   Machine machine = h200;
   machine.name = "h100";
   machine.label = "one NVIDIA H100, bf16";
-  machine.memory = 2.5e12;
+  machine.memory *= 0.7;
   return machine;
 }();
 

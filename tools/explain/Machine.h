@@ -23,8 +23,8 @@
 
 namespace heddle::explain {
 
-/// Measured rates of one machine, in operations, bytes and seconds; the figures
-/// of docs/Performance.md.
+/// Rates of one machine, in operations, bytes and seconds: the measured figures
+/// of docs/Performance.md, of an H100 the H200's with its own memory's rate.
 struct Machine {
   const char *name;  ///< as --machine takes it
   const char *label; ///< for people

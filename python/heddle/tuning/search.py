@@ -75,7 +75,7 @@ class Search:
     tasks: list  #: as heddle.evaluate takes them
     file: Optional[Records] = None  #: of batches and trials; None: in memory alone
     floor: str = "dense-2"  #: of right answers: percent, or points below dense attention
-    cost: str = "estimate:h200"  #: or "estimate:cpu", "measured": seconds of a sequence
+    cost: str = "estimate:h200"  #: or "estimate:h100", "estimate:cpu", "measured": seconds of a sequence
     cost_model: Optional[str] = None  #: a folder whose config.json the estimate is for; None: the model's
     examples: int = 64  #: of each task
     length: int = 1024  #: tokens of the long tasks' prompts and answers
@@ -358,7 +358,7 @@ def tune(model, tasks, *, out=None, trials: Optional[int] = None, minutes: Optio
 
     model: a folder, or a heddle.Model. tasks: as heddle.evaluate takes them. trials, minutes: when to end, what `out` has
     included. settings: of Search: floor "dense-2" (points below dense) or percent; cost "estimate:h200",
-    "estimate:cpu" or "measured"; cost_model, a folder whose config.json the estimate is for; examples, length,
+    "estimate:h100", "estimate:cpu" or "measured"; cost_model, a folder whose config.json the estimate is for; examples, length,
     batch, seed, parts, axes, rungs, options of Model.generate. Raises HeddleError for what does not fit;
     KeyboardInterrupt leaves `out` good."""
     if trials is None and minutes is None:

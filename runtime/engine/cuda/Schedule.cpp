@@ -149,6 +149,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
   scratch = arena[scratchSlot];
   lists = IndexLists::at(listShape(), at<void>(arena[listSlot]));
   listed.assign(config.layers, std::vector<int64_t>(kernels.size(), 0));
+  filled.assign(config.layers, std::vector<bool>(program.selections.size()));
   // Bits beyond the last key stay zero.
   if (listTotal)
     if (Status s = stream.fillBytes(arena[listSlot], 0, listTotal); !s)
@@ -338,6 +339,7 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
       if (!steps.refreshes(refresh.selection, step))
         continue;
       refreshed.push_back(refresh.selection);
+      filled[layer][refresh.selection] = true;
       counters.scorePairs += dense;
       counters.refreshes += static_cast<int64_t>(lengths.size());
     }
@@ -351,7 +353,13 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
                        [&](int64_t each) { return reads(reader, each); }))
         break;
       for (const Phase &each : steps.phasesOf(reader)) {
-        if (!kernels[each.attention].listed)
+        const DeviceKernel &kernel = kernels[each.attention];
+        // A stage to come may read lists that no step has filled yet.
+        if (!kernel.listed ||
+            !std::ranges::all_of(kernel.selections, [&](int64_t selection) {
+              const int64_t from = steps.source(reader, selection);
+              return from >= 0 && filled[from][selection];
+            }))
           continue;
         Result<int64_t> pairs = listedPairsOf(stream, reader, each.attention);
         if (!pairs)

@@ -120,6 +120,7 @@ private:
   std::vector<int64_t> fixedPairs; ///< [kernel]: of all heads and sequences,
                                    ///< where no list is counted
   std::vector<std::vector<int64_t>> listed; ///< [layer][kernel]: pairs
+  std::vector<std::vector<bool>> filled;    ///< [layer][selection]: by a step
   ListCounter counter;
 };
 

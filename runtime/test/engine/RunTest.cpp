@@ -247,6 +247,26 @@ TEST_F(RunTest, StagesOfPairs) {
   EXPECT_EQ(trace.steps[5].counters.pairs, trace.steps[6].counters.pairs);
 }
 
+// Lists of a stage to come are empty bitmaps until its own selection is made.
+TEST_F(RunTest, StagesOfTheirOwnSteps) {
+  makeModel(tiny);
+  bundle::Manifest manifest =
+      gpuManifest({.encodings = {bundle::Encoding::Bitmap}});
+  manifest.selections[2].cadence.kind = bundle::Cadence::Kind::At;
+  manifest.selections[2].cadence.step = 6;
+  setRule(manifest, "columns", {0});
+  std::vector<bundle::Phase> first = manifest.rules.front().phases;
+  setRule(manifest, "union", {2});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  first[1].when.kind = bundle::When::Kind::Before;
+  first[1].when.cadence = manifest.selections[2].cadence;
+  phases.insert(phases.begin() + 1, first.begin(), first.end());
+  const Prompts prompts = promptsOf({40, 9});
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  compare(manifest, prompts, lengths);
+  compareHostDriven(manifest, prompts, lengths);
+}
+
 TEST_F(RunTest, ColumnsAsBitmaps) {
   makeModel(tiny);
   bundle::Manifest manifest =

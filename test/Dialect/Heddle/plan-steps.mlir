@@ -350,6 +350,8 @@ heddle.schedule @no_stage {
   %many = select columns(keep = 0.5, group = 32) by mean_probability on %c
   %near = window(8)
   attend pairs(%many) until(%c) then pairs(%near)
+}
+
 // Symbols have an end: two kernels of many sets are told apart by a number.
 // CHECK-LABEL: heddle.plan @many
 // CHECK: heddle.kernel @[[FIRST:attention_window8_[a-z0-9_]{142}]] attention [

@@ -81,7 +81,7 @@ heddle.schedule @slip {
 
 heddle.schedule @slip {
   %c = cadence at(1/5)
-  // expected-error@+1 {{rounds a fraction of the keys, and `keep = 512` is a number of them}}
+  // expected-error@+1 {{rounds a fraction of the keys, and `keep = 512` is a number of them; drop it, or write a fraction, such as 20 percent}}
   %s = select columns(rounding = ceil, keep = 512, group = 32) by mean_probability on %c
   attend dense
 }

@@ -73,6 +73,24 @@ heddle.schedule @until {
 
 // -----
 
+// One key is rarely meant: all are a fraction, 1/1. A stage that begins when the
+// one in front of it goes on never comes.
+heddle.schedule @stages {
+  %often = cadence every(8)
+  %late = cadence at(1/2)
+  // expected-note@+1 {{the cadence is here}}
+  %early = cadence at(1/4)
+  // expected-warning@+1 {{keeps one key for 32 rows; write 1/1 if all are meant}}
+  %one = select columns(keep = 1, group = 32) by mean_probability on %often
+  // expected-warning@+1 {{keeps one block for 64 rows; write 1/1 if all are meant}}
+  %block = select blocks(keep = 1, size = 64) by mean_probability on %often
+  %near = window(8)
+  // expected-warning@+1 {{`until` has no effect: a stage in front of it does not end before its cadence begins}}
+  attend pairs(%one) until(%late) then pairs(%block) until(%early) then pairs(%near)
+}
+
+// -----
+
 // expected-error@+1 {{expected a heddle.schedule, found none}}
 module {}
 

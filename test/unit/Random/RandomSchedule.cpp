@@ -29,7 +29,8 @@ std::string RandomSchedule::text(const std::vector<std::string> &parts) const {
   text += "\n  attend ";
   if (!until.empty())
     text += "dense until(" + until + ") then ";
-  return text + earlier + "pairs(%pairs)" + (atOnce ? " at_once" : "") + scores + "\n}\n";
+  return text + earlier + "pairs(%pairs)" + (atOnce ? " at_once" : "") +
+         scores + "\n}\n";
 }
 
 namespace {

@@ -526,7 +526,9 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
   if (value.count > 0 && rounding.isValid())
     return parser.emitError(rounding)
            << "rounds a fraction of the " << (blocks ? "blocks" : "keys")
-           << ", and `keep = " << value.count << "` is a number of them";
+           << ", and `keep = " << value.count
+           << "` is a number of them; drop it, or write a fraction, such as "
+              "20 percent";
   if (parser.parseKeyword("by") || parseScorer(parser, scorer))
     return failure();
   value.scorer = scorer.getValue();

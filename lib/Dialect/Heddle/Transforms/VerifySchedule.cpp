@@ -26,8 +26,13 @@ static void warnOfIdleOps(ScheduleOp schedule) {
       op.emitWarning("has no effect: no op of the schedule reads it");
   for (auto select : schedule.getOps<SelectOp>()) {
     const ::heddle::bundle::Selection rule = select.getRule();
-    if (rule.kind == SelectionKind::Columns && rule.count > 1 &&
-        rule.count <= 100 && rule.count < rule.group)
+    const bool columns = rule.kind == SelectionKind::Columns;
+    if (rule.count == 1)
+      select.emitWarning("keeps one ")
+          << (columns ? "key" : "block") << " for " << rule.group
+          << " rows; write 1/1 if all are meant";
+    else if (columns && rule.count > 1 && rule.count <= 100 &&
+             rule.count < rule.group)
       select.emitWarning("keeps ")
           << rule.count << " keys for " << rule.group << " rows; write "
           << rule.count << " percent if a fraction is meant";
@@ -46,12 +51,24 @@ static void warnOfIdleOps(ScheduleOp schedule) {
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
-    for (Value until : attend.getUntil())
-      if (CadenceAttr cadence = cadenceOf(until);
-          cadence && includesFirst(cadence.getValue()))
+    for (auto [stage, until] : llvm::enumerate(attend.getUntil())) {
+      CadenceAttr cadence = cadenceOf(until);
+      if (!cadence)
+        continue;
+      auto endsNoSooner = [&](Value before) {
+        CadenceAttr end = cadenceOf(before);
+        return end && startsNoLater(cadence.getValue(), end.getValue());
+      };
+      if (includesFirst(cadence.getValue()))
         attend.emitWarning("`until` has no effect: its cadence includes step 1")
                 .attachNote(until.getLoc())
             << "the cadence is here";
+      else if (llvm::any_of(attend.getUntil().take_front(stage), endsNoSooner))
+        attend.emitWarning("`until` has no effect: a stage in front of it does "
+                           "not end before its cadence begins")
+                .attachNote(until.getLoc())
+            << "the cadence is here";
+    }
   }
 }
 

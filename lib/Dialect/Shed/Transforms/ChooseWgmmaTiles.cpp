@@ -148,8 +148,7 @@ mlir::shed::parseTuning(llvm::StringRef text) {
     if (rule.over == "union" && rule.queryStages)
       return problem("'query_stages' is 0 with 'over' \"union\", not " +
                      llvm::Twine(rule.queryStages) +
-                     ": blocks that go on to further rows read one list, or "
-                     "no list");
+                     ": such kernels fail on some GPUs; leave it out");
     rules.push_back(rule);
   }
   return rules;

@@ -232,39 +232,14 @@ TEST_F(RunTest, StagesOfPairs) {
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0, 2});
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
-  bundle::Phase earlier;
-  earlier.when.kind = bundle::When::Kind::Before;
-  earlier.when.cadence.kind = bundle::Cadence::Kind::At;
-  earlier.when.cadence.step = 6;
-  earlier.attention = kernelNamed(manifest, "union");
-  phases.insert(phases.begin() + 1, earlier);
+  phases.insert(phases.begin() + 1, phaseBefore(6, manifest, "union"));
   const Prompts prompts = promptsOf({40, 9});
   const GenerateOptions lengths = lengthsOf(16, 16, 10);
   compare(manifest, prompts, lengths);
   compareHostDriven(manifest, prompts, lengths);
-  const Trace trace = onHost(manifest, prompts, lengths);
-  EXPECT_GT(trace.steps[3].counters.pairs, trace.steps[6].counters.pairs);
-  EXPECT_EQ(trace.steps[5].counters.pairs, trace.steps[6].counters.pairs);
-}
-
-// Lists of a stage to come are empty bitmaps until its own selection is made.
-TEST_F(RunTest, StagesOfTheirOwnSteps) {
-  makeModel(tiny);
-  bundle::Manifest manifest =
-      gpuManifest({.encodings = {bundle::Encoding::Bitmap}});
-  manifest.selections[2].cadence.kind = bundle::Cadence::Kind::At;
-  manifest.selections[2].cadence.step = 6;
-  setRule(manifest, "columns", {0});
-  std::vector<bundle::Phase> first = manifest.rules.front().phases;
-  setRule(manifest, "union", {2});
-  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
-  first[1].when.kind = bundle::When::Kind::Before;
-  first[1].when.cadence = manifest.selections[2].cadence;
-  phases.insert(phases.begin() + 1, first.begin(), first.end());
-  const Prompts prompts = promptsOf({40, 9});
-  const GenerateOptions lengths = lengthsOf(16, 16, 10);
-  compare(manifest, prompts, lengths);
-  compareHostDriven(manifest, prompts, lengths);
+  const auto steps = onHost(manifest, prompts, lengths).steps;
+  EXPECT_GT(steps[3].counters.pairs, steps[6].counters.pairs);
+  EXPECT_EQ(steps[5].counters.pairs, steps[6].counters.pairs);
 }
 
 TEST_F(RunTest, ColumnsAsBitmaps) {
@@ -273,6 +248,14 @@ TEST_F(RunTest, ColumnsAsBitmaps) {
       gpuManifest({.encodings = {bundle::Encoding::Bitmap}});
   setRule(manifest, "columns", {0});
   compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
+  // Those of a stage to come are empty until its selection is made.
+  const bundle::Phase refresh = manifest.rules.front().phases.front(),
+                      first = phaseBefore(6, manifest, "columns");
+  manifest.selections[2].cadence = first.when.cadence;
+  setRule(manifest, "union", {2});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  phases.insert(phases.begin(), {refresh, first});
+  compare(manifest, promptsOf({40, 9}), lengthsOf(16, 16, 10));
 }
 
 // Pairs of a union are counted from the lists on the device.

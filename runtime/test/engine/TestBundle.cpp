@@ -153,6 +153,16 @@ void setRule(Manifest &manifest, const std::string &attention,
   manifest.rules.front().phases = {refreshing, usual};
 }
 
+bundle::Phase phaseBefore(int64_t step, const Manifest &manifest,
+                          const std::string &kernel) {
+  bundle::Phase phase;
+  phase.when.kind = bundle::When::Kind::Before;
+  phase.when.cadence.kind = bundle::Cadence::Kind::At;
+  phase.when.cadence.step = step;
+  phase.attention = kernelNamed(manifest, kernel);
+  return phase;
+}
+
 /// ".visible .entry name(...) { ret; }" with parameters of these bytes.
 static std::string entry(const std::string &symbol,
                          const std::vector<int> &bytes) {

@@ -41,6 +41,10 @@ int64_t kernelNamed(const bundle::Manifest &manifest, const std::string &name);
 void setRule(bundle::Manifest &manifest, const std::string &attention,
              const std::vector<int64_t> &selections);
 
+/// Attention by this kernel until the step.
+bundle::Phase phaseBefore(int64_t step, const bundle::Manifest &manifest,
+                          const std::string &kernel);
+
 /// The manifest as a bundle, with PTX whose kernels do nothing.
 bundle::Bundle gpuBundle(const bundle::Manifest &manifest);
 

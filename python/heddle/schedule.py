@@ -492,14 +492,18 @@ class Schedule:
 
 
 class Source(Schedule):
-    """A schedule as MLIR text, one in the text or the one that `name` chooses. ScheduleError for a text without one."""
+    """A schedule as MLIR text, the one in the text or the one that `name` chooses. ScheduleError for a text without one,
+    or with several and no `name`."""
 
     def __init__(self, text: str, name: Optional[str] = None):
         _kind(text, str, "text", "MLIR text")
         if "heddle.schedule" not in text:
             raise ScheduleError("schedule: expected MLIR text, 'heddle.schedule @name { ... }', found "
                                 f"{text!r:.60}; heddle.preset() makes schedules by their names", text)
-        names = re.findall(r"heddle\.schedule\s+@([A-Za-z0-9_.$]+)", text)
+        names = re.findall(r"heddle\.schedule\s+@([A-Za-z0-9_.$]+)", re.sub("//.*", "", text))
+        if len(names) > 1 and not name:
+            raise ScheduleError(f"schedule: found {', '.join('@' + each for each in names)}; choose one by "
+                                f"heddle.Source(text, {names[0]!r})", text)
         super().__init__((), name or (names[0] if names else None))
         self.text = text if text.endswith("\n") else text + "\n"
 

@@ -303,6 +303,13 @@ class WrongTest(unittest.TestCase):
             with self.assertRaisesRegex(heddle.ScheduleError, "expected MLIR text.*found 'pulsecol'.*preset"):
                 make("pulsecol")
 
+
+    def test_several_schedules_need_a_name(self):
+        text = "// heddle.schedule @none\nheddle.schedule @a { attend dense }\nheddle.schedule @b { attend dense }\n"
+        with self.assertRaisesRegex(heddle.ScheduleError, "found @a, @b; choose one by heddle.Source"):
+            heddle.compile(text, head_dim=64, dtype="f32")
+        self.assertEqual(heddle.compile(heddle.Source(text, "b"), head_dim=64, dtype="f32").schedule, "b")
+
     def test_wrong_kinds_are_refused_where_they_are_written(self):
         steps = every(8)
         for make in (lambda: window(128) | steps, lambda: window(1.5), lambda: window(True),

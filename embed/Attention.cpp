@@ -7,6 +7,8 @@
 
 #include "Attention.h"
 
+#include "bundle/program/Printable.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -77,7 +79,7 @@ Status Attention::findLists() {
         one &= !bundle::readsList(term) || take(term.selection);
       if (!one)
         return Error("layer " + std::to_string(layer) + " of the schedule '" +
-                     manifest.schedule +
+                     printable(manifest.schedule) +
                      "' takes selections of several layers, which needs a "
                      "model; in attention alone each layer takes those of one");
     }

@@ -7,6 +7,7 @@
 
 #include "bundle/program/Program.h"
 #include "bundle/program/ManifestNames.h"
+#include "bundle/program/Printable.h"
 
 #include <algorithm>
 #include <span>
@@ -82,7 +83,8 @@ heddle::bundle::listSources(const Manifest &manifest,
           return Error(
               "layer " + std::to_string(layer) + " of a model of " +
               std::to_string(rules.size()) + " layers reads selection '" +
-              manifest.selections[static_cast<size_t>(term.selection)].name +
+              printable(manifest.selections[static_cast<size_t>(term.selection)]
+                            .name) +
               "', which neither it nor a layer before it refreshes");
     sources.push_back(latest);
   }

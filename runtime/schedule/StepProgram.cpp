@@ -7,6 +7,7 @@
 
 #include "runtime/schedule/StepProgram.h"
 
+#include "bundle/program/Printable.h"
 #include "bundle/program/Program.h"
 
 #include <string>
@@ -105,7 +106,8 @@ Status StepProgram::checkReads() const {
             manifest->selections[term.selection];
         return Error("with " + std::to_string(steps) + " steps, step " +
                      std::to_string(step) + " reads selection '" +
-                     selection.name + "' in layer " + std::to_string(layer) +
+                     printable(selection.name) + "' in layer " +
+                     std::to_string(layer) +
                      ", which no step so far has filled; its cadence " +
                      bundle::toString(selection.cadence) +
                      " must name one, or the schedule must attend to "

@@ -33,7 +33,7 @@ TASKS = ("single", "multi_key", "multi_value", "multi_query", "variables", "comm
          "frequent", "hops", "code", "sum")
 
 # Tokens of a sentence: digits, words, and the space before a digit are one each.
-FILLER, FACT, HOPS, CHAIN = 4, 9, 15, 8
+FILLER, FACT, HOPS, CHAIN, SUM = 4, 9, 15, 8, 11
 # What a sentence that is stated twice hides: the number of a fact, the name at the
 # end or after "let", the body of a function.
 NUMBER, LAST_NAME, FIRST_NAME, BODY = (-5, -1), (-3, -1), (1, 3), (4, -1)
@@ -52,6 +52,11 @@ def names(rng, count):
 
 def value(rng):
     return str(rng.randrange(1000, 10000))
+
+
+def small_value(rng):
+    """Of a sum: two digits."""
+    return str(rng.randrange(10, 100))
 
 
 def filler(rng):
@@ -82,14 +87,15 @@ def hidden_tokens(places, hides):
     return tuple((place, *tokens) for place, tokens in zip(places, hides) if tokens)
 
 
-def needles(rng, task, length, facts, asked, values=1, repeats=0):
+def needles(rng, task, length, facts, asked, values=1, repeats=0, draw=value):
     """`facts` facts, of which `asked` are asked for; with `values` above 1 each asked
     key has two to that many values. `repeats` facts are stated twice. The answer states
-    the facts again, so that what is looked for stands before what is found."""
+    the facts again, so that what is looked for stands before what is found. `draw` makes
+    a value."""
     keys = names(rng, facts)
     chosen = rng.sample(range(facts), asked)
     count = {i: rng.randint(2, values) for i in chosen} if values > 1 else {}
-    stated = [(key, value(rng)) for i, key in enumerate(keys) for _ in range(count.get(i, 1))]
+    stated = [(key, draw(rng)) for i, key in enumerate(keys) for _ in range(count.get(i, 1))]
     rng.shuffle(stated)
     lines = [f"{key} is {number};" for key, number in stated]
     # A key of several values does not say which one is hidden.
@@ -227,15 +233,19 @@ def code(rng, length, repeats=0):
                    f"{keys[chosen]}: {bodies[chosen]}", hidden_tokens(places, hide))
 
 
+def stated_sum(a, b):
+    return f"{a}+{b}={int(a) + int(b)}"
+
+
 def sum_(rng, length, sums=1):
-    """The sum of the values of two keys, after both; or several `sums`."""
+    """The sum of the values of two keys, after both: "55+45=100"; or several `sums`."""
     facts = fill(length - 40, 0.3, least=2 * sums)
-    drawn = needles(rng, "sum", length, facts, 2 * sums)
+    drawn = needles(rng, "sum", length, facts, 2 * sums, draw=small_value)
     keys = drawn.question[len("What is "):-1].split(", ")
     stated = drawn.answer.split("; ")
     question = "Add " + ", ".join(" and ".join(pair) for pair in zip(keys[::2], keys[1::2])) + "."
-    totals = [sum(int(fact.split()[-1]) for fact in pair) for pair in zip(stated[::2], stated[1::2])]
-    answer = "; ".join(f"{a}; {b}; {total}" for a, b, total in zip(stated[::2], stated[1::2], totals))
+    answer = "; ".join(f"{a}; {b}; {stated_sum(a.split()[-1], b.split()[-1])}"
+                       for a, b in zip(stated[::2], stated[1::2]))
     return drawn._replace(question=question, answer=answer)
 
 
@@ -268,20 +278,30 @@ def many_chains(rng, length):
 
 
 def many_sums(rng, length):
-    """Several sums asked for: 31 tokens of question and answer each."""
-    sums = max(1, min(rng.choice((1, 2, 4, 8)), length // 4 // (3 * FACT + 4)))
-    return sum_(rng, length - sums * (2 * FACT + 6), sums)
+    """Several sums asked for: 37 tokens of question and answer each. The context states other
+    sums, and hides their totals."""
+    sums = max(1, min(rng.choice((1, 2, 4, 8, 16)), length // 3 // (3 * FACT + SUM)))
+    room = length - sums * (2 * FACT + SUM)
+    lines = [stated_sum(small_value(rng), small_value(rng)) + ";"
+             for _ in range(int(room * rng.uniform(0, 0.6)) // SUM)]
+    drawn = sum_(rng, room - SUM * len(lines), sums)
+    places = set(rng.sample(range(len(lines) + len(drawn.sentences)), len(lines)))
+    stated, others = iter(lines), iter(drawn.sentences)
+    sentences = [next(stated if i in places else others)
+                 for i in range(len(lines) + len(drawn.sentences))]
+    hidden = tuple((i, sentences[i].index("=") - len(sentences[i]) + 1, -1) for i in sorted(places))
+    return drawn._replace(sentences=sentences, repeats=hidden)
 
 
 # Of 100 examples, how many are of which kind, where there is room for all.
-TRAINING = ((18, many_needles),
-            (28, lambda rng, length: many_needles(rng, length, rng.randint(2, 4))),
-            (20, many_chains),
-            (7, lambda rng, length: rng.choice((hops, code))(rng, length - 48,
+TRAINING = ((14, many_needles),
+            (22, lambda rng, length: many_needles(rng, length, rng.randint(2, 4))),
+            (16, many_chains),
+            (6, lambda rng, length: rng.choice((hops, code))(rng, length - 48,
                                                              rng.choice((0, 0.5, 1)))),
-            (5, many_sums),
-            (12, lambda rng, length: rng.choice((common, frequent))(rng, length - 16)),
-            (10, lambda rng, length: GENERATORS[rng.choice(TASKS)](rng, length - 40)))
+            (24, many_sums),
+            (10, lambda rng, length: rng.choice((common, frequent))(rng, length - 16)),
+            (8, lambda rng, length: GENERATORS[rng.choice(TASKS)](rng, length - 40)))
 
 
 def training_example(rng, length):

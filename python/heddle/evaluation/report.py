@@ -151,6 +151,9 @@ def plot(rows, path, over="pairs"):
     if not rows:
         raise HeddleError("there are no results to draw")
     groups = _grouped(rows)
+    # From 0, or from a little below the lowest interval where all are high.
+    lowest = min(total(list(cells.values()))["low"] for schedules in groups.values() for cells in schedules.values())
+    bottom = max(0, int(10 * lowest - 0.5)) * 10
     figure, axes = drawing.subplots(1, len(groups), figsize=(7 * len(groups), 4.5), squeeze=False,
                                     layout="constrained")
     for place, ((model, machine, dtype, seed), schedules) in zip(axes[0], groups.items()):
@@ -168,7 +171,7 @@ def plot(rows, path, over="pairs"):
             place.errorbar(x, y, yerr=(low, high), marker="os^D"[number // 10 % 4], markersize=4, capsize=2,
                            label=name)
         place.set(xlabel=label, ylabel="right answers, %",
-                  ylim=(-3, 103), title=f"{model}, {dtype}, seed {seed}, {_dates(schedules)}\n{machine}")
+                  ylim=(bottom - 0.03 * (100 - bottom), 103 - 0.03 * bottom), title=f"{model}, {dtype}, seed {seed}, {_dates(schedules)}\n{machine}")
         place.grid(alpha=0.3)
         # Beside the plot, where many names would cover it.
         many = len(series) > 10

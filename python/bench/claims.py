@@ -12,8 +12,8 @@ Then, on the GPU's machine, with that folder, heddle-run and PyTorch 2:
 
   python3 python/bench/claims.py run --heddle-run build/release/bin/heddle-run --folder claims
 
-With --check README.md the exit code is 1 if a ratio that is printed there is not measured again
-within 10% (--within 0.1).
+With --check README.md the exit code is 1 if a ratio that is printed there for this card is not
+measured again within 10% (--within 0.1).
 
 Weights are random, of LLaDA-8B's or Dream-7B's shape, in bf16. With them no prediction is sure, so a
 run commits one token a step and takes as many steps as the dense run. Heddle's seconds hold LM
@@ -163,12 +163,20 @@ def measure(args, name, claim):
     return results
 
 
-def printed(text):
-    """{claim: {rival: ratio}} of the table in a page; "eager PyTorch" is the faster of its attentions."""
+def printed(text, card):
+    """{claim: {rival: ratio}} of the columns of a page's table that `card`'s name holds: those under "H100: .." for "NVIDIA
+    H100 80GB HBM3". "eager PyTorch" is the faster of its attentions. KeyError, with what cards there are, for another one."""
+    lines = re.findall(r"^\| (?:claim|`[\w-]+`) \|.*\|$", text, re.MULTILINE)
+    head, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    columns = {cell: at for at, cell in enumerate(head) if re.match(r"\w+: over ", cell)}
+    mine = [at for cell, at in columns.items() if cell.split(":")[0] in card.split()]
+    if not mine:
+        raise KeyError(", ".join(dict.fromkeys(cell.split(":")[0] for cell in columns)))
     table = {}
-    for name, cells in re.findall(r"^\| `([\w-]+)` \|(.*)\|$", text, re.MULTILINE):
+    for cells in rows:
+        name = cells[0].strip("`")
         if name in CLAIMS:
-            eager, dense = (re.findall(r"(?:([\w-]+): )?(\d+(?:\.\d+)?)", cell) for cell in cells.split("|")[-2:])
+            eager, dense = (re.findall(r"(?:([\w-]+): )?(\d+(?:\.\d+)?)", cells[at]) for at in mine)
             table[name] = {f"eager PyTorch, {rival}" if rival else "eager PyTorch": float(ratio) for rival, ratio in eager}
             table[name].update({"Heddle's dense run": float(ratio) for _, ratio in dense})
     return table
@@ -192,7 +200,6 @@ def missed(results, table, within):
 
 def run_all(args):
     names = args.claim or list(CLAIMS)
-    table = printed(pathlib.Path(args.check).read_text()) if args.check else {}
     for path in (pathlib.Path(args.heddle_run),
                  *(pathlib.Path(args.folder) / f"{name}.hdl" for name in ["dense", *names])):
         if not path.is_file():
@@ -200,7 +207,12 @@ def run_all(args):
     if not torch or not torch.cuda.is_available():
         sys.exit("error: PyTorch with a GPU is needed, and " +
                  ("it finds none here" if torch else "there is no PyTorch 2 here"))
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
+    card = torch.cuda.get_device_name()
+    try:
+        table = printed(pathlib.Path(args.check).read_text(), card) if args.check else {}
+    except KeyError as cards:
+        sys.exit(f"error: {args.check} has figures of {cards.args[0]}; this is one {card}, so run without --check")
+    print(f"{card}, PyTorch {torch.__version__}", flush=True)
     results = [row for name in names for row in measure(args, name, CLAIMS[name])]
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")

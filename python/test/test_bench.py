@@ -151,11 +151,14 @@ class Bench(unittest.TestCase):
         self.assertIn("other                       7.000s", said.getvalue())
 
     def test_claims_are_checked(self):
-        table = claims.printed((claims.ROOT / "README.md").read_text())
+        page = (claims.ROOT / "README.md").read_text()
+        other = claims.printed(page, "NVIDIA H100 80GB HBM3")
+        self.assertEqual((other["composed"]["Heddle's dense run"], other["columns"]["eager PyTorch, FlashAttention-2"]), (15, 3.7))
+        table = claims.printed(page, "NVIDIA H200")
         self.assertEqual(set(table), set(claims.CLAIMS))
         self.assertEqual(set(table["columns"]), {"eager PyTorch", "eager PyTorch, FlashAttention-2"})
 
-        def run(factor):
+        def run(factor, card="NVIDIA H200"):
             def measured(args, name, claim):
                 ratios = {"eager PyTorch, cuDNN": table[name]["eager PyTorch"],
                           "eager PyTorch, FlashAttention-2": table[name].get("eager PyTorch, FlashAttention-2", 99),
@@ -167,8 +170,9 @@ class Bench(unittest.TestCase):
                 with mock.patch("sys.argv", ["claims.py", "run", f"--heddle-run={folder}/run", f"--folder={folder}",
                                              f"--check={claims.ROOT / 'README.md'}"]), \
                         mock.patch.object(claims, "measure", measured), mock.patch.object(
-                            claims, "torch", mock.MagicMock(__version__="2")), \
+                            claims, "torch", mock.MagicMock(__version__="2")) as torch, \
                         contextlib.redirect_stdout(io.StringIO()) as said:
+                    torch.cuda.get_device_name.return_value = card
                     return claims.main(), said.getvalue()
 
         self.assertEqual(run(1.09)[0], 0)
@@ -176,6 +180,8 @@ class Bench(unittest.TestCase):
             code, said = run(factor)
             self.assertEqual(code, 1)
             self.assertIn("composed over Heddle's dense run: 16 is printed", said)
+        with self.assertRaisesRegex(SystemExit, "figures of H200, H100; this is one NVIDIA A100-SXM4"):
+            run(1, "NVIDIA A100-SXM4-80GB")
 
     def test_dream_has_llada_names(self):
         inputs = BENCH.parents[1] / "runtime/test/model/Inputs"

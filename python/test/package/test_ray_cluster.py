@@ -274,7 +274,7 @@ class DocsTest(unittest.TestCase):
         marked = self.text.replace("<!-- not run: needs Ray; test_ray_cluster.py runs it -->\n", "")
         blocks = [b for b in self.docs.fenced_blocks(Path(self.PAGE), marked)[0]
                   if b.language == "console" and not b.marker]
-        shell = self.docs.Shell(self.folder, BIN)
+        shell = self.docs.Shell(self.folder, BIN, timeout=300)
         self.addCleanup(shell.close)
         shell.run(f"PATH={os.path.dirname(sys.executable)}:$PATH")
         ran = 0

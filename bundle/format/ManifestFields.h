@@ -243,6 +243,8 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
+  if (v.has("revoke_below", x.revokes()))
+    v("revoke_below", x.revokeBelow, UpTo{});
   v("stop_at_eos", x.stopAtEos);
   v("narrows", x.narrows);
 }

@@ -456,6 +456,10 @@ struct CommitRule {
   bool lastAlone = false; ///< Factor: where only the last candidate fails, it
                           ///< is taken too. Source: Fast-dLLM's released code
   int64_t within = -1;    ///< index into Manifest::positions: of these only
+  /// Above 0: of the block's tokens that earlier steps committed, and whose
+  /// predicting rows the step computes, those whose probability is below it
+  /// become masks again, the least probable first, fewer than the step commits.
+  Ratio revokeBelow;
 
   bool stopAtEos = false;  ///< after a step of the rule EOS is looked for; once
                            ///< it is found, the sequence ends when no masked
@@ -476,6 +480,7 @@ struct CommitRule {
     return kind == Kind::Even || kind == Kind::EvenAbove;
   }
   bool hasRatio() const { return isAbove() || kind == Kind::Factor; }
+  bool revokes() const { return revokeBelow.num > 0; }
   /// Whether `ratio` is a confidence, at most 1.
   bool isAbove() const {
     return kind == Kind::Above || kind == Kind::EvenAbove;

@@ -123,6 +123,9 @@ struct SetFacts {
   /// Whether it holds what became a token at the step before, at every step
   /// that does not compute all rows anyway.
   bool recent = false;
+  /// The same of what became a mask again at the step before
+  /// (CommitRule::revokes).
+  bool revoked = false;
   Holding decoded;       ///< every position of the text that is not masked
   bool filled = false;   ///< none of its positions is masked
   bool late = false;     ///< there is none before step 2
@@ -139,7 +142,7 @@ struct SetFacts {
   static SetFacts all() {
     SetFacts facts;
     facts.first = facts.next = facts.decoded = Holding::of(Holding::Always);
-    facts.recent = facts.ofPrompt = true;
+    facts.recent = facts.revoked = facts.ofPrompt = true;
     return facts;
   }
 };
@@ -213,6 +216,7 @@ struct BlockSet : ResponseSet {
     start.count = 1;
     start.inBlock = true;
     own.recent = program.wholeOn(start);
+    own.revoked = true; // where a block begins nothing of it was a token
   }
 };
 
@@ -266,10 +270,13 @@ struct UndecodedSet : DecodedSet {
     return x.count > 0 ? std::min(x.count, length - prompt) : length - prompt;
   }
   template <typename Program>
-  static void facts(SetFacts &own, const Positions &x, const Program &) {
-    own.first = Holding::of(x.count == 0 ? Holding::Always : Holding::Fresh);
-    own.next = Holding::of(x.count == 0 ? Holding::Always : Holding::No);
+  static void facts(SetFacts &own, const Positions &x, const Program &program) {
+    // What is masked now was so before, unless it was revoked since.
+    const auto all = program.revokes() ? Holding::Fresh : Holding::Always;
+    own.first = Holding::of(x.count == 0 ? all : Holding::Fresh);
+    own.next = Holding::of(x.count == 0 ? all : Holding::No);
     own.varies = true;
+    own.revoked = x.count == 0;
   }
 };
 

@@ -141,8 +141,9 @@ const CommitRule &heddle::bundle::commitAt(const Manifest &manifest,
 bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
                                        int64_t blockSteps) {
   return manifest.commit.leastPasses <= blockSteps &&
-         !anyCommit(manifest,
-                    [](const CommitRule &rule) { return !rule.byQuota(); });
+         !anyCommit(manifest, [](const CommitRule &rule) {
+           return !rule.byQuota() || rule.revokes();
+         });
 }
 
 int64_t heddle::bundle::visibleAt(const Manifest &manifest,

@@ -7,6 +7,7 @@
 
 #include "bundle/program/ProgramChecks.h"
 #include "bundle/program/ManifestNames.h"
+#include "bundle/program/Program.h"
 
 #include <algorithm>
 #include <set>
@@ -139,6 +140,9 @@ public:
     return true;
   }
 
+  /// Whether some step may make masks of tokens again.
+  bool revokes() const { return anyCommit(manifest, &CommitRule::revokes); }
+
 private:
   void fail(At at, size_t index, std::string what) {
     if (!problem)
@@ -252,6 +256,7 @@ void Checker::checkPositions(size_t index) {
     if (facts[size_t(set.of.back())].filled) {
       own.first = of.first;
       own.next = of.next;
+      own.revoked = of.revoked;
     }
     own.filled = of.filled;
     own.ofPrompt = of.ofPrompt;
@@ -295,6 +300,8 @@ void Checker::checkPositions(size_t index) {
           both ? own.decoded & other.decoded : own.decoded | other.decoded;
       own.recent =
           both ? own.recent && other.recent : own.recent || other.recent;
+      own.revoked =
+          both ? own.revoked && other.revoked : own.revoked || other.revoked;
       own.filled =
           both ? own.filled || other.filled : own.filled && other.filled;
       own.ofPrompt = both ? own.ofPrompt && other.ofPrompt
@@ -318,8 +325,10 @@ void Checker::checkPositions(size_t index) {
     if (changes)
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
+    own.revoked = !changes && other.revoked;
     own.ofPrompt = other.ofPrompt;
-    own.filled = other.filled;
+    // What was a token then may have become a mask since.
+    own.filled = other.filled && !(changes && revokes());
     break;
   }
   }
@@ -416,6 +425,13 @@ void Checker::checkPasses() {
            "computes rows that need not hold the first masked position, so "
            "that a run may stop short of its end; add undecoded(first = 1) or "
            "the block to them");
+    // R15: what is kept of a row is not that of a mask.
+    else if (revokes() && !factsOf(pass.rows).revoked)
+      fail(At::Pass, i,
+           "computes rows that need not hold what a commit with `revoke` made "
+           "a mask again at the step before, of which the token's keys and "
+           "values would stay cached; add `positions undecoded` or the block "
+           "to them");
   }
   if (!problem)
     checkFirstStep();
@@ -566,6 +582,12 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
   if (rule.narrows && !rule.stopAtEos)
     return fail(At::Commit, index,
                 "narrows to what stands before EOS but does not stop at it");
+  // M8: what is next in an order would be known no longer.
+  if (rule.revokes() && rule.kind == CommitRule::Kind::RandomOrder)
+    return fail(At::Commit, index,
+                "revokes tokens, of which an order that is drawn before the "
+                "run knows nothing; leave `revoke` out, or commit by "
+                "confidence");
   SetFacts within = factsOf(rule.within);
   if (within.ofRows)
     return fail(At::Commit, index,

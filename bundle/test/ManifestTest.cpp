@@ -331,6 +331,30 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
           "positions[12]: is made of exactly one");
 }
 
+TEST(Manifest, SaysWhatIsRevokedWhereSomethingIs) {
+  Manifest manifest = testManifest();
+  EXPECT_EQ(toJson(manifest).find("revoke_below"), std::string::npos)
+      << "older readers take bundles that do not revoke";
+  manifest.commit.revokeBelow = {9, 10};
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->commit, manifest.commit);
+  EXPECT_FALSE(back->computesAll());
+  auto refusal = [&](const char *field, const char *value) {
+    auto json = nlohmann::ordered_json::parse(toJson(manifest));
+    json["commit"][field] = value;
+    Result<Manifest> read = manifestFromJson(json.dump());
+    return read ? "" : read.error().text();
+  };
+  EXPECT_EQ(refusal("revoke_below", "1/1"), "");
+  EXPECT_NE(refusal("revoke_below", "0/1").find("commit.revoke_below"),
+            std::string::npos);
+  EXPECT_NE(refusal("revoke_below", "3/2").find("commit.revoke_below"),
+            std::string::npos);
+  EXPECT_NE(refusal("kind", "random_order").find("commit: revokes tok"),
+            std::string::npos);
+}
+
 TEST(Manifest, PicksTheEncodingOfARun) {
   Target target = testCudaManifest().targets[1];
   EXPECT_EQ(encodingFor(target, 65536), Encoding::Uint16);

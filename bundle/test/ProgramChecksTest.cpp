@@ -182,6 +182,8 @@ private:
 /// A run over 24 positions, of which 8 are the prompt, in blocks of 4 or one of
 /// 16, whose steps commit one position that is visible, computed and allowed:
 /// the first in the drawn order, else any; the token of position 17 is EOS.
+/// Steps that revoke commit up to three and make masks of fewer of the block's
+/// tokens.
 /// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
 /// it gets stuck for longer than any cadence.
 class Simulation {
@@ -212,19 +214,33 @@ public:
       const Pass everything;
       Set active = keep(pass ? manifest.passes[*pass] : everything);
       bool alone = pass && manifest.passes[*pass].alone;
+      const CommitRule &rule = commitAt(manifest, place);
+      int64_t commits = 0, most = rule.revokes() ? 1 + random() % 3 : 1;
+      Set before = masked;
+      revoked = {};
       for (int64_t position : order) {
         bool predicted = active.count(position - shifted) ||
                          (alone && active.count(position));
-        if (inReach(position) && predicted &&
-            has(visibleAt(manifest, place), position) &&
-            has(commitAt(manifest, place).within, position)) {
+        bool token = !before.count(position) && position >= first() &&
+                     position < std::min(end(), first() + blockLength) &&
+                     !(found && position == eos);
+        if (!predicted || !has(visibleAt(manifest, place), position) ||
+            !has(rule.within, position))
+          continue;
+        if (inReach(position) && commits < most) {
           masked.erase(position);
           committedAt[position] = step;
+          ++commits;
           idle = -1;
-          break;
+        } else if (rule.revokes() && token && revoked.size() + 1 < commits) {
+          revoked.insert(position);
+          ++revocations;
         }
       }
-      const CommitRule &rule = commitAt(manifest, place);
+      for (int64_t position : revoked) {
+        masked.insert(position);
+        committedAt.erase(position);
+      }
       if (rule.stopAtEos && !masked.count(eos)) {
         found = true;
         cut |= rule.narrows;
@@ -236,6 +252,12 @@ public:
   /// Whether a step read something of a position that no step has written since
   /// the position became visible.
   bool readsUnwritten() const { return unwritten; }
+
+  /// Whether a step left a mask as it was that the step before had made of a
+  /// token, though it was visible.
+  bool leavesRevoked() const { return stale; }
+
+  int64_t revokedInAll() const { return revocations; }
 
   bool goesOnAfterEos() const { return stepsAfterEos > 0; }
 
@@ -257,11 +279,16 @@ private:
         kept.erase(p);
       else if (has(pass.rows, p) || before)
         active.insert(p), kept.insert(p);
-      else
+      else {
         unwritten |= !kept.count(p);
+        stale |= revoked.count(p) && p < end();
+      }
     }
     return active;
   }
+
+  /// Where the block begins.
+  int64_t first() const { return prompt + blockLength * place.block; }
 
   /// Where the text ends.
   int64_t end() const { return cut ? eos + 1 : length; }
@@ -269,7 +296,7 @@ private:
   /// Whether it is masked, and not behind the block or the end.
   bool inReach(int64_t position) const {
     return masked.count(position) &&
-           position < std::min(end(), prompt + blockLength * (place.block + 1));
+           position < std::min(end(), first() + blockLength);
   }
 
   /// Whether p is one of the `count` positions of `among` nearest to q, counted
@@ -337,7 +364,7 @@ private:
 
   bool holds(const Positions &set, int64_t p) const {
     using Kind = Positions::Kind;
-    int64_t begin = prompt + blockLength * place.block;
+    int64_t begin = first();
     auto in = [&](int64_t part) { return has(part, p); };
     switch (set.kind) {
     case Kind::All:
@@ -414,7 +441,8 @@ private:
   const int64_t shifted; ///< 0 or 1
   std::mt19937 random;
   const int64_t blockLength;
-  int64_t stepsAfterEos = 0;
+  int64_t stepsAfterEos = 0, revocations = 0;
+  Set revoked; ///< by the last step
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
   std::vector<Set> values;
@@ -424,7 +452,7 @@ private:
   std::map<int64_t, int64_t> committedAt, since;
   Set kept;
   bool found = false, cut = false; ///< EOS; so that the text ends there
-  bool unwritten = false;
+  bool unwritten = false, stale = false;
   mutable bool early = false, behind = false;
 };
 
@@ -439,7 +467,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   std::vector<Cadence> cadences = someCadences();
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
-  int ending = 0, cut = 0, blind = 0;
+  int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
   for (int round = 0; round < 30000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -500,7 +528,9 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     if (manifest.visible >= 0 && (paired || below(3) == 0))
       manifest.allVisible = paired ? phase : someCadence();
     manifest.commit.within = some();
-    if (below(2))
+    if (below(4) == 0)
+      manifest.commit.revokeBelow = {1, 2};
+    else if (below(2))
       manifest.commit.kind = CommitRule::Kind::RandomOrder;
     else if (below(2))
       manifest.datedCommits.push_back({{{When::Kind::On, someCadence()}}, {}});
@@ -545,6 +575,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
+    EXPECT_FALSE(good && run.leavesRevoked()) << "round " << round;
     if (good && !seesPrompt(manifest) && !rest.alone) {
       ++blind;
       EXPECT_EQ(Simulation(manifest, true, seed).execute(), -1)
@@ -552,6 +583,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
+    revoking += good && rest.rows >= 0 && run.revokedInAll() > 0;
+    stale += run.leavesRevoked();
     accepted += good;
     alone += good && shifted && rest.alone && rest.rows >= 0;
     moving += good && manifest.showsAll() && visibleMoves(manifest);
@@ -585,6 +618,72 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(cut, 20);
   EXPECT_GT(blind, 50);
   EXPECT_GT(alone, 50);
+  EXPECT_GT(revoking, 50);
+  EXPECT_GT(stale, 50);
+}
+
+/// What a schedule that revokes must not say, beside the same without it.
+TEST(ProgramChecks, RevokedTokensAreMasksForAllThatGoesByThem) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  auto refusal = [&](std::vector<Positions> positions, auto change) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    manifest.positions = std::move(positions);
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, start}};
+    manifest.passes = {whole, rest};
+    manifest.passes[1].rows =
+        static_cast<int64_t>(manifest.positions.size()) - 1;
+    change(manifest);
+    EXPECT_FALSE(checkProgram(manifest)) << "it is fine without `revoke`";
+    manifest.commit.revokeBelow = {9, 10};
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  using Kind = Positions::Kind;
+  auto none = [](Manifest &) {};
+  Positions fixed = setOf(Kind::Fixed), except = setOf(Kind::Except),
+            both = setOf(Kind::Union);
+  fixed.of = {0};
+  fixed.cadence = start;
+  except.of = {1, 3};
+  both.of = {0, 1};
+  // Rows.
+  for (Positions whole :
+       {setOf(Kind::Undecoded), setOf(Kind::Response), setOf(Kind::Block),
+        setOf(Kind::FromBlock), setOf(Kind::All)})
+    EXPECT_EQ(refusal({whole}, none), "");
+  const std::string stale = "need not hold what a commit with `revoke` made";
+  EXPECT_NE(refusal({setOf(Kind::Undecoded, 4)}, none).find(stale),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal({setOf(Kind::Undecoded, 4), setOf(Kind::Undecoded), both}, none),
+      "");
+  // What was masked then need not hold what is masked now.
+  EXPECT_NE(refusal({setOf(Kind::Undecoded), fixed}, none)
+                .find("need not hold the first masked position"),
+            std::string::npos);
+  // What was decoded then may hold it.
+  fixed.of = {2};
+  EXPECT_NE(refusal({setOf(Kind::All), setOf(Kind::Response),
+                     setOf(Kind::Decoded), fixed, except},
+                    none)
+                .find("need not hold the first masked position"),
+            std::string::npos);
+  fixed.of = {0};
+  EXPECT_EQ(refusal({setOf(Kind::Prompt), setOf(Kind::Response),
+                     setOf(Kind::Decoded), fixed, except},
+                    none),
+            "");
+  // An order.
+  EXPECT_NE(refusal({setOf(Kind::Response)},
+                    [](Manifest &manifest) {
+                      manifest.commit.kind = CommitRule::Kind::RandomOrder;
+                    })
+                .find("revokes tokens, of which an order"),
+            std::string::npos);
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 
 #include "Binding.h"
 
+#include "bundle/program/Program.h"
 #include "embed/Process.h"
 #include "embed/Runner.h"
 #include "tools/explain/RequestOptions.h"
@@ -87,11 +88,13 @@ double operationsOf(const rt::ModelConfig &config,
 nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   std::vector<int64_t> sequences, positions;
   std::vector<int32_t> tokens;
+  std::vector<uint8_t> revoked;
   std::vector<double> confidences;
   for (const rt::Commit &commit : record.commits) {
     sequences.push_back(commit.sequence);
     positions.push_back(commit.position);
     tokens.push_back(commit.token);
+    revoked.push_back(commit.revoked);
     confidences.push_back(commit.confidence);
   }
   nb::dict step;
@@ -101,6 +104,7 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["sequences"] = toArray(std::move(sequences));
   step["positions"] = toArray(std::move(positions));
   step["tokens"] = toArray(std::move(tokens));
+  step["revoked"] = toArray(std::move(revoked));
   step["confidences"] = toArray(std::move(confidences));
   step["rows"] = record.rowsComputed;
   step["pairs"] = record.counters.pairs;
@@ -252,6 +256,11 @@ NB_MODULE(_heddle, m) {
       .def_prop_ro(
           "producer",
           [](const bundle::Bundle &b) { return b.manifest().producer; })
+      .def_prop_ro("revokes",
+                   [](const bundle::Bundle &b) {
+                     return anyCommit(b.manifest(),
+                                      &bundle::CommitRule::revokes);
+                   })
       .def_prop_ro("targets",
                    [](const bundle::Bundle &b) {
                      std::vector<std::string> names;

@@ -109,6 +109,11 @@ class Bundle:
         """The schedule's MLIR text."""
         return self._native.source
 
+    @property
+    def revokes(self) -> bool:
+        """Whether a step may make masks again of what earlier steps committed (`revoke`)."""
+        return self._native.revokes
+
     def __bytes__(self):
         return self._data
 

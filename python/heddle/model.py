@@ -26,6 +26,9 @@ class Step:
     sequences: np.ndarray  #: int64: index into the prompts
     positions: np.ndarray  #: int64: in the sequence, prompt included
     tokens: np.ndarray  #: int32
+    #: uint8: 1 where `revoke` made a mask again of what an earlier step committed: the token is then the mask, and the
+    #: confidence the probability of what was there
+    revoked: np.ndarray
     #: float64: the token's probability, in [0, 1]. With alg="topk_margin" the difference of the two largest
     #: probabilities, in [0, 1]; with alg="entropy" the negative entropy in nats, at most 0; with
     #: remasking="random" a random number in (0, 1)

@@ -197,6 +197,48 @@ class CommitTest(unittest.TestCase):
         self.assertEqual(rule.choose(None, [5, 6, 7], [0.1, 0.3, 0.3]), [1])
         self.assertEqual(rule.choose(None, [5, 6, 7], [0.9, 0.3, 0.95]), [0, 2])
 
+    def test_revoking_takes_the_least_probable_and_fewer_than_are_committed(self):
+        rule = commit.Revoking(commit.Threshold(4, 0.6), 0.9)
+        now = [0.95, 0.2, 0.9, 0.5, 0.2]
+        self.assertEqual([rule.revoke(now, n) for n in (1, 2, 3, 9)], [[], [1], [1, 4], [1, 4, 3]])
+
+    def test_revoked_tokens_are_masks_of_the_block_again(self):
+        for family in FAMILIES:
+            revoked = 0
+            for method in (pairs.Dense, lambda: cached.FastDllm(dual=True)):
+                pieces = family()
+                tokens, records = run.generate(pieces, prompt_of(3, 5), 24, method(),
+                                               commit.Revoking(commit.Threshold(12, 0.2), 1.0))
+                self.assertNotIn(pieces.mask, tokens)
+                there = {}
+                for record in records:
+                    made = [c for c in record["committed"] if c[1] != pieces.mask]
+                    gone = [c for c in record["committed"] if c[1] == pieces.mask]
+                    self.assertLess(len(gone), max(1, len(made)))
+                    for position, _, _ in gone:
+                        block = (position - 5) // 12
+                        self.assertTrue(any((p - 5) // 12 == block for p, _, _ in made))
+                        del there[position]
+                    for position, token, _ in made:
+                        self.assertNotIn(position, there)
+                        there[position] = token
+                    revoked += len(gone)
+                self.assertEqual([there[p] for p in range(5, 29)], tokens[5:])
+                self.assertLessEqual(len(records), 24)
+            self.assertGreater(revoked, 3)
+
+    def test_the_eos_that_ends_the_text_stays(self):
+        pieces = tiny_llada()
+        rule = commit.Revoking(commit.Best(8, 3), 1.0)
+        state = run.Run(pieces, [1, 2], 8, stop="narrow")
+        rule.begin(state)
+        rule.next(state)
+        state.tokens[4:8] = [5, pieces.eos, 6, pieces.mask]
+        self.assertEqual(rule.again(state, [2, 3]), [4])
+        self.assertEqual(rule.again(state, [2]), [])
+        state.stop = None
+        self.assertEqual(rule.again(state, [2, 3]), [4, 5, 6])
+
     def test_until_done_and_waste(self):
         pieces = tiny_llada()
         for waste in (False, True):

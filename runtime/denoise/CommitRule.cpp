@@ -17,7 +17,7 @@ namespace heddle::rt {
 using Kind = bundle::CommitRule::Kind;
 
 bool endsWhenFull(const bundle::CommitRule &rule) {
-  return !rule.byQuota() || rule.within >= 0;
+  return !rule.byQuota() || rule.within >= 0 || rule.revokes();
 }
 
 bool endsWhenFull(const bundle::CommitRule &rule,
@@ -72,6 +72,19 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
     }
   }
   return largestConfidence(confidence, count);
+}
+
+std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,
+                                   std::span<const double> probability,
+                                   int64_t commits) {
+  const double bound = static_cast<double>(rule.revokeBelow.num) /
+                       static_cast<double>(rule.revokeBelow.den);
+  const int64_t below = std::count_if(probability.begin(), probability.end(),
+                                      [&](double p) { return p < bound; });
+  std::vector<double> doubt(probability.begin(), probability.end());
+  for (double &each : doubt)
+    each = -each;
+  return largestConfidence(doubt, std::min(below, commits - 1));
 }
 
 } // namespace heddle::rt

@@ -44,6 +44,15 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    std::span<const double> confidence,
                                    int64_t quota);
 
+/// Which of one sequence's tokens become masks again at a step that commits
+/// `commits` others: indices into `probability` [tokens], ascending. Always
+/// fewer than `commits`, so that every step that commits leaves fewer masks.
+///
+/// Source: WINO (Hong et al. 2025); docs/Spec/Commit.md says where it differs.
+std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,
+                                   std::span<const double> probability,
+                                   int64_t commits);
+
 } // namespace heddle::rt
 
 #endif // HEDDLE_RUNTIME_DENOISE_COMMITRULE_H

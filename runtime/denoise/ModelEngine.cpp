@@ -44,11 +44,13 @@ public:
   }
 
 private:
-  /// A masked position whose row goes through the LM head.
+  /// A position whose row goes through the LM head: a masked one, or one whose
+  /// token may become a mask again.
   struct Candidate {
     int64_t sequence;
     int64_t position;
-    int64_t row; ///< of the batch, that predicts it
+    int64_t row;        ///< of the batch, that predicts it
+    bool again = false; ///< there is a token
   };
 
   std::vector<SequenceState> states() const;
@@ -56,6 +58,8 @@ private:
   Status collectCandidates();
   Status forward();
   Status checkDraws() const;
+  Draw draw(const Candidate &candidate, std::span<float> logits,
+            std::span<const float> unconditional) const;
   double orderOf(const Candidate &candidate, const Draw &draw) const;
   void commit();
   Status fillTraces(std::vector<SequenceTrace> &traces) const;
@@ -289,21 +293,30 @@ Status ModelEngine::collectCandidates() {
     const size_t first = candidates.size();
     const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
     bool open = run.isExtraPass(); // the sampler may leave all for later
+    int64_t masked = 0;
     for (int64_t i : run.order()) {
       if (candidates.size() == most)
         break;
-      if (i >= std::min(run.blockEnd(), run.textEnd()) || !run.masked()[i] ||
-          !executor.inCommitSet(s, i))
+      const bool again = run.isRevocable(i);
+      if (i >= std::min(run.blockEnd(), run.textEnd()) ||
+          !(run.masked()[i] || again) || !executor.inCommitSet(s, i))
         continue;
       int64_t row = activeRow(s, model.config().predictingRow(i));
       if (row < 0 && executor.predictsAlone(s))
         row = activeRow(s, i);
       if (row < 0)
         continue;
-      open = true;
-      if (run.isCandidate(i))
-        candidates.push_back({s, i, row});
+      open |= !again;
+      masked += run.isCandidate(i);
+      if (again || run.isCandidate(i))
+        candidates.push_back({s, i, row, again});
     }
+    // With one candidate fewer than one token is revoked.
+    if (masked < 2)
+      candidates.erase(
+          std::remove_if(candidates.begin() + first, candidates.end(),
+                         [](const Candidate &each) { return each.again; }),
+          candidates.end());
     if (ordered)
       std::sort(candidates.begin() + first, candidates.end(),
                 [](const Candidate &a, const Candidate &b) {
@@ -348,7 +361,10 @@ Status ModelEngine::forward() {
   }
   // Where the most probable token and its probability are all that counts.
   const SampleOptions &sampling = options.sampling;
-  if (model.givesBest() && !guided && !sampling.timesteps &&
+  const bool again =
+      std::any_of(candidates.begin(), candidates.end(),
+                  [](const Candidate &each) { return each.again; });
+  if (model.givesBest() && !again && !guided && !sampling.timesteps &&
       sampling.temperature == 0 &&
       sampling.remasking == Remasking::LowConfidence &&
       !sampling.logitsEosInf && !sampling.confidenceEosEotInf) {
@@ -369,19 +385,28 @@ Status ModelEngine::forward() {
       if (guided)
         unconditional = std::span(source + vocab, vocab);
       int64_t c = (first + i) / request.unit;
-      const Candidate &candidate = candidates[c];
-      const SequenceRun &run = runs[candidate.sequence];
-      int64_t step = run.place().step;
-      const SampleOptions &sampling = run.stepRule().hasModelsConfidence()
-                                          ? options.sampling
-                                          : byProbability;
-      draws[c] = sampling.timesteps
-                     ? drawByTimesteps(row, sampling, step, candidate.position)
-                     : drawToken(row, unconditional, sampling, step,
-                                 candidate.position);
+      draws[c] = draw(candidates[c], row, unconditional);
     }
   };
   return model.forward(*batch, packed, executor, request);
+}
+
+/// What a row's logits, which are changed, say of the position.
+Draw ModelEngine::draw(const Candidate &candidate, std::span<float> logits,
+                       std::span<const float> unconditional) const {
+  const SequenceRun &run = runs[candidate.sequence];
+  const int64_t step = run.place().step, position = candidate.position;
+  if (candidate.again) {
+    const int32_t token = run.tokens()[position];
+    return byProbability.timesteps
+               ? lookAgainByTimesteps(logits, byProbability, token)
+               : lookAgain(logits, unconditional, byProbability, token);
+  }
+  const SampleOptions &sampling =
+      run.stepRule().hasModelsConfidence() ? options.sampling : byProbability;
+  return sampling.timesteps
+             ? drawByTimesteps(logits, sampling, step, position)
+             : drawToken(logits, unconditional, sampling, step, position);
 }
 
 /// What candidates of a sequence are ordered by. Only the model's own rule adds
@@ -397,21 +422,43 @@ double ModelEngine::orderOf(const Candidate &candidate,
 
 void ModelEngine::commit() {
   commits.clear();
-  std::vector<double> confidence;
+  std::vector<size_t> masked, tokens;
+  std::vector<double> confidence, probability;
   for (size_t first = 0, end; first < candidates.size(); first = end) {
-    int64_t s = candidates[first].sequence;
+    const int64_t s = candidates[first].sequence;
+    const auto before = std::ssize(commits);
+    masked.clear();
+    tokens.clear();
     confidence.clear();
+    probability.clear();
     for (end = first; end < candidates.size() && candidates[end].sequence == s;
-         ++end)
-      confidence.push_back(orderOf(candidates[end], draws[end]));
-    int64_t quota = std::min<int64_t>(runs[s].quota(), confidence.size());
-    for (int64_t chosen :
-         chooseCommits(runs[s].stepRule(), confidence, quota)) {
-      const Draw &draw = draws[first + chosen];
-      int64_t position = candidates[first + chosen].position;
+         ++end) {
+      const bool again = candidates[end].again;
+      (again ? tokens : masked).push_back(end);
+      if (again)
+        probability.push_back(draws[end].confidence);
+      else
+        confidence.push_back(orderOf(candidates[end], draws[end]));
+    }
+    const bundle::CommitRule &rule = runs[s].stepRule();
+    const int64_t quota = std::min<int64_t>(runs[s].quota(), confidence.size());
+    const std::vector<int64_t> chosen = chooseCommits(rule, confidence, quota);
+    for (int64_t each : chosen) {
+      const Draw &draw = draws[masked[each]];
+      const int64_t position = candidates[masked[each]].position;
       runs[s].commit(position, draw.token);
       commits.push_back({s, position, draw.token, draw.confidence});
     }
+    for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen))) {
+      const int64_t position = candidates[tokens[each]].position;
+      runs[s].revoke(position);
+      commits.push_back({s, position, model.config().maskToken,
+                         probability[each], /*revoked=*/true});
+    }
+    std::sort(commits.begin() + before, commits.end(),
+              [](const Commit &a, const Commit &b) {
+                return a.position < b.position;
+              });
   }
 }
 

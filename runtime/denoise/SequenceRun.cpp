@@ -99,6 +99,12 @@ bool SequenceRun::isCandidate(int64_t position) const {
          isTransferred(sampling, timestep(), at.totalSteps, position);
 }
 
+bool SequenceRun::isRevocable(int64_t position) const {
+  return stepRule().revokes() && !mask[position] && position != eos &&
+         position >= blockBegin() && position < std::min(blockEnd(), end) &&
+         committed[position] < at.step;
+}
+
 int64_t SequenceRun::quota() const {
   if (stepRule().kind == bundle::CommitRule::Kind::Timesteps)
     return transferQuota(maskedInBlock(),
@@ -126,6 +132,14 @@ void SequenceRun::commit(int64_t position, int32_t token) {
   mask[position] = token == maskToken;
   committed[position] = mask[position] ? 0 : static_cast<int32_t>(at.step);
   ++committedInBlock;
+}
+
+void SequenceRun::revoke(int64_t position) {
+  assert(isRevocable(position) && "the token is to stay");
+  sequence[position] = maskToken;
+  mask[position] = 1;
+  committed[position] = static_cast<int32_t>(at.step);
+  --committedInBlock;
 }
 
 void SequenceRun::advance() {

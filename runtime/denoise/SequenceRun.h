@@ -36,8 +36,8 @@ public:
 
   const std::vector<int32_t> &tokens() const { return sequence; }
   std::span<const uint8_t> masked() const { return mask; }
-  /// The step at which each position became a token; 0 for the prompt's and
-  /// for masked ones.
+  /// The step at which each position became a token, or a mask again; 0 for the
+  /// prompt's and for those that have always been masked.
   std::span<const int32_t> committedAt() const { return committed; }
   int64_t promptLength() const { return prompt; }
 
@@ -80,8 +80,16 @@ public:
   /// the block and, with TransferRule::Origin, drawn.
   bool isCandidate(int64_t position) const;
 
+  /// Whether the next step may make a mask of the position again: its rule
+  /// revokes, an earlier step committed it in the block that is being decoded,
+  /// and it is neither behind the text nor the EOS that ends it.
+  bool isRevocable(int64_t position) const;
+
   /// Makes a masked position a token at the present step.
   void commit(int64_t position, int32_t token);
+
+  /// Makes a position that isRevocable() a mask at the present step.
+  void revoke(int64_t position);
 
   /// Ends the step: moves to the next one, the next block or the end.
   void advance();

@@ -46,12 +46,14 @@ struct GenerateOptions {
   int64_t mapEvery = 1;
 };
 
-/// One token that a step committed.
+/// What a step made of a position: a token, or with a rule that revokes() a
+/// mask again.
 struct Commit {
   int64_t sequence = 0;
   int64_t position = 0; ///< in the sequence, prompt included
-  int32_t token = 0;
+  int32_t token = 0;    ///< revoked: the mask token
   double confidence = 0;
+  bool revoked = false; ///< `confidence` is the probability of what was there
 };
 
 /// Where a step stands in its run.

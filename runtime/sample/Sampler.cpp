@@ -34,6 +34,33 @@ double probability(std::span<const float> logits, int64_t token) {
          sumOfExponentials(logits, reference);
 }
 
+/// What tokens are drawn from, but for the forbidden one; false if it is no
+/// finite numbers.
+bool prepare(std::span<float> logits, std::span<const float> unconditional,
+             const SampleOptions &options) {
+  assert(!logits.empty());
+  if (!unconditional.empty())
+    guide(logits, unconditional, options.cfgScale);
+  if (!allFinite(logits))
+    return false;
+  if (options.logitsEosInf)
+    forbid(logits, options.eosToken);
+  return true;
+}
+
+/// The probability of a token, as confidences have it.
+double confidenceOf(std::span<float> logits, const SampleOptions &options,
+                    int64_t token) {
+  if (options.confidenceEosEotInf) {
+    forbid(logits, options.eotToken);
+    // The reference forbids EOS in the noisy logits, which at temperature 0
+    // are the logits themselves; otherwise its confidence never reads them.
+    if (options.temperature == 0)
+      forbid(logits, options.eosToken);
+  }
+  return probability(logits, token);
+}
+
 } // namespace
 
 // The reference takes argmax_j e^logits[j] / (-ln U_j)^temperature, whose
@@ -64,13 +91,8 @@ int64_t gumbelArgmax(std::span<const float> logits, double temperature,
 
 Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
                const SampleOptions &options, int64_t step, int64_t position) {
-  assert(!logits.empty());
-  if (!unconditional.empty())
-    guide(logits, unconditional, options.cfgScale);
-  if (!allFinite(logits))
+  if (!prepare(logits, unconditional, options))
     return {.token = -1, .confidence = 0};
-  if (options.logitsEosInf)
-    forbid(logits, options.eosToken);
 
   Draw draw;
   const float forbidden =
@@ -87,15 +109,15 @@ Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
         uniform(options.seed, RandomStream::Remasking, step, position, 0);
     return draw;
   }
-  if (options.confidenceEosEotInf) {
-    forbid(logits, options.eotToken);
-    // The reference forbids EOS in the noisy logits, which at temperature 0
-    // are the logits themselves; otherwise its confidence never reads them.
-    if (options.temperature == 0)
-      forbid(logits, options.eosToken);
-  }
-  draw.confidence = probability(logits, draw.token);
+  draw.confidence = confidenceOf(logits, options, draw.token);
   return draw;
+}
+
+Draw lookAgain(std::span<float> logits, std::span<const float> unconditional,
+               const SampleOptions &options, int32_t given) {
+  if (!prepare(logits, unconditional, options))
+    return {.token = -1, .confidence = 0};
+  return {.token = given, .confidence = confidenceOf(logits, options, given)};
 }
 
 std::vector<int64_t> commitQuotas(int64_t masked, int64_t steps) {

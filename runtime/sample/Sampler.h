@@ -64,6 +64,12 @@ struct Draw {
 Draw drawToken(std::span<float> logits, std::span<const float> unconditional,
                const SampleOptions &options, int64_t step, int64_t position);
 
+/// The token `given` with the probability that drawToken() gives as the
+/// confidence where it draws it, whatever `options.remasking` is. `logits` is
+/// changed alike; not finite ones give token -1.
+Draw lookAgain(std::span<float> logits, std::span<const float> unconditional,
+               const SampleOptions &options, int32_t given);
+
 /// argmax_j logits[j] + temperature * G_j, G_j standard Gumbel noise, in fp64:
 /// a draw from the softmax at temperature 1. Entries may be -infinity, not all.
 int64_t gumbelArgmax(std::span<const float> logits, double temperature,

@@ -101,6 +101,25 @@ double margin(std::span<const float> logits, int64_t best, double sum) {
   return (1 - std::exp(double(second) - logits[best])) / sum;
 }
 
+/// Divides by the temperature; false if that leaves no finite numbers.
+bool temper(std::span<float> logits, const SampleOptions &options) {
+  assert(!logits.empty() && options.timesteps);
+  if (!allFinite(logits))
+    return false;
+  if (options.temperature > 0)
+    for (float &logit : logits)
+      logit /= static_cast<float>(options.temperature);
+  // A temperature near 0 may divide beyond fp32: no more a distribution.
+  return allFinite(logits);
+}
+
+void cut(std::span<float> logits, const TimestepOptions &timesteps) {
+  if (timesteps.topP < 1)
+    cutToNucleus(logits, timesteps.topP);
+  if (timesteps.topK > 0)
+    cutToLargest(logits, timesteps.topK);
+}
+
 } // namespace
 
 float transferShare(int64_t step, int64_t steps, double eps) {
@@ -124,22 +143,12 @@ bool isTransferred(const SampleOptions &options, int64_t step, int64_t steps,
 
 Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
                      int64_t step, int64_t position) {
-  assert(!logits.empty() && options.timesteps);
+  if (!temper(logits, options))
+    return {.token = -1, .confidence = 0};
   const TimestepOptions &timesteps = *options.timesteps;
-  if (!allFinite(logits))
-    return {.token = -1, .confidence = 0};
-  if (options.temperature > 0)
-    for (float &logit : logits)
-      logit /= static_cast<float>(options.temperature);
-  // A temperature near 0 may divide beyond fp32: no more a distribution.
-  if (!allFinite(logits))
-    return {.token = -1, .confidence = 0};
   // What is drawn if the cuts leave the forbidden token alone.
   const int64_t other = bestButFor(logits, options.forbiddenToken);
-  if (timesteps.topP < 1)
-    cutToNucleus(logits, timesteps.topP);
-  if (timesteps.topK > 0)
-    cutToLargest(logits, timesteps.topK);
+  cut(logits, timesteps);
 
   const int64_t best = argmax(logits);
   const double sum = sumOfExponentials(logits, logits[best]);
@@ -168,6 +177,17 @@ Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
       timesteps.rule == TransferRule::MaskgitPlus)
     draw.confidence = std::exp(double(logits[token]) - reference) / sum;
   return draw;
+}
+
+Draw lookAgainByTimesteps(std::span<float> logits, const SampleOptions &options,
+                          int32_t given) {
+  if (!temper(logits, options))
+    return {.token = -1, .confidence = 0};
+  cut(logits, *options.timesteps);
+  const float reference = logits[argmax(logits)];
+  return {.token = given,
+          .confidence = std::exp(double(logits[given]) - reference) /
+                        sumOfExponentials(logits, reference)};
 }
 
 double transferKey(const SampleOptions &options, double confidence,

@@ -69,6 +69,12 @@ bool isTransferred(const SampleOptions &options, int64_t step, int64_t steps,
 Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
                      int64_t step, int64_t position);
 
+/// The token `given` with the probability that drawByTimesteps() gives as the
+/// confidence where it draws it by MaskgitPlus: 0 of one that is cut away.
+/// `logits` is changed alike; not finite ones give token -1.
+Draw lookAgainByTimesteps(std::span<float> logits, const SampleOptions &options,
+                          int32_t given);
+
 /// What positions of a step are ordered by, surest first: the confidence, or,
 /// with a rule temperature, confidence / temperature plus Gumbel noise, which
 /// orders them as draws without replacement from the softmax do.

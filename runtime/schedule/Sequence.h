@@ -28,8 +28,8 @@ struct SequenceState {
   int64_t blockBegin = 0;          ///< the block being decoded: positions
   int64_t blockEnd = 0;            ///< [blockBegin, blockEnd)
   std::span<const uint8_t> masked; ///< [length]: not 0 where there is no token
-  /// [length]: the step at which a position became a token; 0 for the prompt,
-  /// anything where masked.
+  /// [length]: the step at which a position became a token, or a mask again; 0
+  /// for the prompt and what has always been masked.
   std::span<const int32_t> committedAt;
   /// Positions from here on are not of the text: neither decoded nor to be.
   int64_t textEnd = INT64_MAX;

@@ -70,7 +70,7 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   move();
   for (size_t row = 0; row < activeRows.size(); ++row) {
     int32_t position = visible[activeRows[row]];
-    if (!state.masked[position] && state.committedAt[position] >= 1 &&
+    if (state.committedAt[position] >= 1 &&
         state.committedAt[position] >= at.step - 1)
       committed.push_back(static_cast<int32_t>(row));
   }

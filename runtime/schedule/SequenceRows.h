@@ -76,8 +76,8 @@ public:
     return rows() == n() && running->exact == bundle::Pass::Exact::All;
   }
 
-  /// Indices of the active rows that became tokens at the step before: where
-  /// Salient begins.
+  /// Indices of the active rows that became tokens, or masks again, at the step
+  /// before: where Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
   /// Indices of the active rows in LeastSimilar's set.

@@ -525,7 +525,14 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
           return rule.kind == CommitRule::Kind::Quota;
         });
-    if (byDraws)
+    // With one token a step there is none to revoke; with more, which are, the
+    // run decides, and blocks then take more steps.
+    const bool byRevoking = anyCommit(manifest, &CommitRule::revokes) &&
+                            anyCommit(manifest, [](const CommitRule &rule) {
+                              return !rt::countsByConfidence(rule) ||
+                                     rule.kind == CommitRule::Kind::Best;
+                            });
+    if (byDraws || byRevoking)
       cost->certainty = Certainty::About;
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {

@@ -38,14 +38,16 @@ double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
 }
 
 /// The masked positions that the step may commit, ascending; `active`: whether
-/// the row of a position is.
-void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
-                    const rt::ModelConfig &config,
-                    std::span<const uint8_t> active,
-                    std::vector<int32_t> &out) {
+/// the row of a position is. Returns of how many tokens the step looks whether
+/// they become masks again.
+int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
+                       const rt::ModelConfig &config,
+                       std::span<const uint8_t> active,
+                       std::vector<int32_t> &out) {
   out.clear();
+  int64_t again = 0;
   if (run.stepRule().byQuota() && run.quota() == 0)
-    return;
+    return again;
   const bool ordered = run.stepRule().kind == CommitRule::Kind::RandomOrder;
   const auto most = ordered ? static_cast<size_t>(run.quota()) : SIZE_MAX;
   auto isActive = [&](int64_t position) {
@@ -54,13 +56,18 @@ void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   for (int32_t position : run.order()) {
     if (out.size() == most)
       break;
-    if (run.isCandidate(position) && rows.inCommitSet(position) &&
-        (isActive(config.predictingRow(position)) ||
-         (rows.pass().alone && isActive(position))))
+    const bool masked = run.isCandidate(position);
+    if (!(masked || run.isRevocable(position)) || !rows.inCommitSet(position) ||
+        !(isActive(config.predictingRow(position)) ||
+          (rows.pass().alone && isActive(position))))
+      continue;
+    if (masked)
       out.push_back(position);
+    again += !masked;
   }
   if (ordered)
     std::sort(out.begin(), out.end());
+  return out.size() < 2 ? 0 : again;
 }
 
 /// How many candidates a step commits where the run's confidences decide.
@@ -113,7 +120,8 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           token > INT32_MAX)
         return bad("commits at no position, or no token");
       commits.push_back(
-          {static_cast<int32_t>(position), static_cast<int32_t>(token)});
+          {static_cast<int32_t>(position), static_cast<int32_t>(token),
+           commit.contains("revoked") && commit["revoked"] == true});
     }
     std::vector<int64_t> &salient = log.salient.emplace_back();
     if (json.contains("salient_rows") && json["salient_rows"].is_array())
@@ -163,7 +171,7 @@ explain::simulate(const bundle::Manifest &manifest,
   rt::SequenceRows rows(manifest, request.shifted);
   rows.beginRun({request.length, request.prompt});
 
-  std::vector<int32_t> active, among, candidates, commits;
+  std::vector<int32_t> active, among, candidates, commits, revoked;
   std::vector<uint8_t> isActive;
   std::vector<double> confidence;
   const int64_t last =
@@ -194,7 +202,8 @@ explain::simulate(const bundle::Manifest &manifest,
     if (rows.pass().exact == Pass::Exact::LeastSimilar)
       for (int32_t row : rows.amongRows())
         among.push_back(active[static_cast<size_t>(row)]);
-    findCandidates(run, rows, config, isActive, candidates);
+    const int64_t again =
+        findCandidates(run, rows, config, isActive, candidates);
     if (!run.stepRule().byQuota() || run.quota() > 0)
       idle = candidates.empty() && !run.isExtraPass() ? idle + 1 : 0;
     if (!request.follow && idle > patience)
@@ -213,20 +222,28 @@ explain::simulate(const bundle::Manifest &manifest,
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
     commits.clear();
-    std::span<const RunLog::Commit> followed;
+    revoked.clear();
+    std::vector<int32_t> tokens; // of `commits`
     if (request.follow) {
-      followed =
-          request.follow->commits[static_cast<size_t>(run.place().step) - 1];
-      for (const RunLog::Commit &commit : followed) {
-        if (commit.position < request.prompt ||
-            commit.position >= request.length ||
-            !run.masked()[static_cast<size_t>(commit.position)])
+      for (const RunLog::Commit &commit :
+           request.follow->commits[static_cast<size_t>(run.place().step) - 1]) {
+        const bool inside = commit.position >= request.prompt &&
+                            commit.position < request.length;
+        if (!inside ||
+            !(commit.revoked
+                  ? run.isRevocable(commit.position)
+                  : run.masked()[static_cast<size_t>(commit.position)] != 0))
           return Error("step " + std::to_string(run.place().step) +
-                       " of the log commits position " +
+                       " of the log " +
+                       (commit.revoked ? "revokes" : "commits") + " position " +
                        std::to_string(commit.position) +
-                       ", which is not masked: it is of a run with other "
-                       "lengths or another schedule");
-        commits.push_back(commit.position);
+                       (commit.revoked ? ", whose token is to stay"
+                                       : ", which is not masked") +
+                       ": it is of a run with other lengths or another "
+                       "schedule");
+        (commit.revoked ? revoked : commits).push_back(commit.position);
+        if (!commit.revoked)
+          tokens.push_back(commit.token);
       }
     } else if (request.tokensPerStep > 0) {
       quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
@@ -240,7 +257,8 @@ explain::simulate(const bundle::Manifest &manifest,
            rt::chooseCommits(run.stepRule(), confidence, quota))
         commits.push_back(candidates[static_cast<size_t>(chosen)]);
     }
-    committedInBlock += std::ssize(commits);
+    tokens.resize(commits.size(), 0);
+    committedInBlock += std::ssize(commits) - std::ssize(revoked);
     observer({.place = run.place(),
               .pass = &rows.pass(),
               .justCommitted = std::ssize(rows.justCommitted()),
@@ -248,10 +266,13 @@ explain::simulate(const bundle::Manifest &manifest,
               .active = active,
               .among = rows.pass().comparesContexts() ? active : among,
               .masked = run.masked(),
-              .logitRows = static_cast<int64_t>(candidates.size()),
-              .commits = commits});
+              .logitRows = std::ssize(candidates) + again,
+              .commits = commits,
+              .revoked = revoked});
     for (size_t i = 0; i < commits.size(); ++i)
-      run.commit(commits[i], request.follow ? followed[i].token : 0);
+      run.commit(commits[i], tokens[i]);
+    for (int32_t position : revoked)
+      run.revoke(position);
     rows.finishStep();
     run.advance();
   }

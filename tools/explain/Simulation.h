@@ -33,6 +33,7 @@ namespace heddle::explain {
 struct RunLog {
   struct Commit {
     int32_t position = 0, token = 0;
+    bool revoked = false; ///< a mask again
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
   /// [steps][layers]: rows that a layer found to have changed; empty at steps
@@ -78,7 +79,7 @@ struct SimulationRequest {
 struct SimulatedStep {
   bundle::StepPlace place{};
   const bundle::Pass *pass = nullptr; ///< what the step computes exactly
-  int64_t justCommitted = 0; ///< active rows that became tokens the step before
+  int64_t justCommitted = 0; ///< active rows that changed the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
@@ -87,6 +88,7 @@ struct SimulatedStep {
   std::span<const uint8_t> masked{};  ///< [length], before the step
   int64_t logitRows = 0;              ///< rows through the LM head
   std::span<const int32_t> commits{}; ///< positions, ascending
+  std::span<const int32_t> revoked{}; ///< positions: masks again (in `follow`)
 };
 
 /// Positions times steps that a simulation takes at most: some seconds.

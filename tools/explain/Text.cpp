@@ -113,6 +113,8 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
     text += "(" + std::to_string(rule.count) + ")";
   if (rule.within >= 0)
     text += " within " + toString(manifest, rule.within);
+  if (rule.revokes())
+    text += ", revokes tokens below " + detail::toString(rule.revokeBelow);
   // Of several commits some may look for EOS.
   if (rule.stopAtEos && !manifest.datedCommits.empty())
     text += ", looks for EOS";
@@ -158,7 +160,7 @@ std::string rowsText(const Explanation &explanation) {
   }
   const CommitRule &commit = manifest.commit;
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
-      commit.kind != CommitRule::Kind::Quota)
+      commit.kind != CommitRule::Kind::Quota || commit.revokes())
     text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";

@@ -85,9 +85,9 @@ int32_t RunRecord::shareOf(const std::vector<int32_t> &positions, int64_t n) {
 void RunRecord::step(const rt::StepRecord &record) {
   for (const rt::Commit &commit : record.commits)
     if (commit.sequence == 0) {
-      commits.insert(commits.end(),
-                     {static_cast<int32_t>(record.step),
-                      static_cast<int32_t>(commit.position), commit.token});
+      commits.insert(commits.end(), {static_cast<int32_t>(record.step),
+                                     static_cast<int32_t>(commit.position),
+                                     commit.revoked ? -1 : commit.token});
       confidences.push_back(static_cast<float>(commit.confidence));
     }
   seconds.push_back(static_cast<float>(record.seconds));

@@ -57,12 +57,13 @@ private:
   std::vector<int32_t> counts;         ///< [steps x layers x 3]: rows whose Q,
                                        ///< attention and FFN are computed
   std::vector<float> seconds;          ///< [steps]
-  std::vector<int32_t> commits;        ///< [commits x 3]: step, position, token
-  std::vector<float> confidences;      ///< [commits]
-  std::vector<int32_t> mapSteps;       ///< [maps]
-  std::vector<uint8_t> mapRows;        ///< [maps x layers x cells]
-  std::vector<uint8_t> mass, kept;     ///< [maps x layers x heads x cells^2]
-  std::vector<float> recall;           ///< [maps x layers x heads]
+  std::vector<int32_t> commits;    ///< [commits x 3]: step, position, token;
+                                   ///< -1: a mask again
+  std::vector<float> confidences;  ///< [commits]
+  std::vector<int32_t> mapSteps;   ///< [maps]
+  std::vector<uint8_t> mapRows;    ///< [maps x layers x cells]
+  std::vector<uint8_t> mass, kept; ///< [maps x layers x heads x cells^2]
+  std::vector<float> recall;       ///< [maps x layers x heads]
   int64_t cells = 0;
   /// The lists before, by layer, head and selection.
   std::map<std::vector<int64_t>, std::vector<std::vector<int32_t>>> before;

@@ -22,11 +22,14 @@ Result<StepLog> StepLog::open(const std::string &path) {
 
 void StepLog::step(const rt::StepRecord &record) {
   Json commits = Json::array();
-  for (const rt::Commit &commit : record.commits)
+  for (const rt::Commit &commit : record.commits) {
     commits.push_back({{"sequence", commit.sequence},
                        {"position", commit.position},
                        {"token", commit.token},
                        {"confidence", commit.confidence}});
+    if (commit.revoked)
+      commits.back()["revoked"] = true;
+  }
   file.write(Json{{"step", record.step},
                   {"block", record.block},
                   {"rows", record.rowsComputed},

@@ -18,7 +18,7 @@ namespace heddle::run {
 /// Sums over the steps of a run.
 struct Totals {
   int64_t steps = 0;
-  int64_t tokens = 0; ///< committed
+  int64_t tokens = 0; ///< committed, and not a mask again since
   int64_t rows = 0;
   int64_t logitRows = 0;
   rt::StepCounters attention;
@@ -26,7 +26,8 @@ struct Totals {
 
   void add(const rt::StepRecord &record) {
     steps = record.step;
-    tokens += static_cast<int64_t>(record.commits.size());
+    for (const rt::Commit &commit : record.commits)
+      tokens += commit.revoked ? -1 : 1;
     rows += record.rowsComputed;
     logitRows += record.logitRows;
     attention.pairs += record.counters.pairs;

@@ -22,15 +22,21 @@ class Answer:
         self.text = ""  #: told so far
         self.finish = None  #: "stop" or "length" when nothing will follow
 
-    def commit(self, positions, tokens) -> str:
-        """Takes a step's commits; returns the text that follows from them."""
+    def commit(self, positions, tokens, settled=None) -> str:
+        """Takes a step's commits; returns the text that follows from them. settled: how many of
+        the response's first tokens will stay what they are; all, if None."""
         for position, token in zip(positions, tokens):
+            at = int(position) - self._start
             if token != self._mask:
-                self._waiting[int(position) - self._start] = int(token)
+                self._waiting[at] = int(token)
+            else:
+                self._waiting.pop(at, None)
         before, ended = len(self.ids), None
         while ended is None:
             if len(self.ids) == self._limit:
                 ended = "length"
+            elif settled is not None and len(self.ids) >= settled:
+                break
             elif (token := self._waiting.pop(len(self.ids), None)) is None:
                 break
             elif token in self._ends:

@@ -104,21 +104,31 @@ class Engine:
             logging.getLogger(__name__).exception("an answer could not be delivered")
             job.cancelled = True
 
+    def _take(self, job, *commits):
+        if job.live:
+            new = job.answer.commit(*commits)
+            if new or job.answer.finish:
+                self._tell(job, (new, job.answer.finish))
+
     def _run(self, jobs):
+        options = jobs[0].options
+        # Tokens of a block that is being decoded may become masks again.
+        held = self.bundle.revokes
+        block = options.get("block_length", 0)
+
         def on_step(step):
             self.steps += 1
+            settled = step.block * block if held else None
             for i, job in enumerate(jobs):
-                if not job.live:
-                    continue
                 own = step.sequences == i
-                new = job.answer.commit(step.positions[own], step.tokens[own])
-                if new or job.answer.finish:
-                    self._tell(job, (new, job.answer.finish))
+                self._take(job, step.positions[own], step.tokens[own], settled)
             return not self._closed and any(job.live for job in jobs)
 
         self.runs += 1
-        self.model.generate([job.ids for job in jobs], self.bundle, on_step=on_step, **jobs[0].options)
+        whole = self.model.generate([job.ids for job in jobs], self.bundle, on_step=on_step, **options).complete
         for job in jobs:
+            if held and whole:
+                self._take(job, (), ())
             self._fail(job, HeddleError("the model is being shut down" if self._closed else
                                         "the run ended before the answer did"))
 

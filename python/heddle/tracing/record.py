@@ -75,7 +75,7 @@ class Record:
         """ValueError for steps, positions, layers, heads and places that there are not."""
         place, step = (0, sizes["D"]), (1, sizes["S"] + 1)
         limits = {"visible": place, "queries": place, "exact": place, "maps.steps": step,
-                  "commits": (step, (0, self.run["length"]), (0, 1 << 31)),
+                  "commits": (step, (0, self.run["length"]), (-1, 1 << 31)),
                   "drift.at": (step, (0, sizes["L"]), (0, sizes["H"]), (0, len(self.run["selections"])))}
         for name, each in limits.items():
             values = self[name]

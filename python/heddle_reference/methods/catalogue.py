@@ -146,6 +146,12 @@ def by_threshold(make, threshold=0.9, waste=False):
     return lambda steps, block, family: (make(), commit.Threshold(block or 32, threshold, waste))
 
 
+def by_revoking(make):
+    return lambda steps, block, family: (make(), commit.Revoking(commit.Best(block or 32, 4), 0.99999))
+
+
+# The models are sure of what is not their first guess.
+REVOKE = "commit best(4) revoke(below = 0.99999)"
 BLOCK = "%start = cadence first(1) in block"
 CACHED = ("reuse kv(before_rope)", "recompute all on %start", "recompute %rows",
           "attend dense")
@@ -191,6 +197,9 @@ FAST = [
     in_blocks("fast-dllm-factor.code",
            lambda s, b, f: (cached.FastDllm(True), commit.Factor(b or 32, released=True)),
            schedule("factor_code", BLOCK, *DUAL, "commit factor(1, last_alone)")),
+    in_blocks("revoke", by_revoking(pairs.Dense), schedule("revoke", "attend dense", REVOKE)),
+    in_blocks("revoke-dual", by_revoking(lambda: cached.FastDllm(True)),
+           schedule("revoke_dual", BLOCK, *DUAL, REVOKE)),
 ]
 
 
@@ -278,13 +287,14 @@ CACHES = [
 ]
 
 
-def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)", alone=""):
+def dyllm_schedule(name, tau, whole, exact="salient", context="context(propagating)", alone="",
+                   commits=()):
     return schedule(name, "%full = cadence first(4)", f"%whole = cadence every(4, {whole})",
                     "%response = positions response",
                     f"reuse kv, {context}, ffn", "recompute all on %full",
                     f"recompute {exact}(below = {tau}) in all on %whole",
                     f"recompute {exact}(below = {tau}) in %response{alone}",
-                    "attend dense")
+                    "attend dense", *commits)
 
 
 def dyllm_of(tau, **options):
@@ -294,6 +304,8 @@ def dyllm_of(tau, **options):
 DYLLM = [
     Method("dyllm", dyllm_of(0.99), dyllm_schedule("dyllm", 0.99, "from = 5")),
     Method("dyllm-tight", dyllm_of(0.9), dyllm_schedule("dyllm_tight", 0.9, "from = 5")),
+    in_blocks("dyllm-revoke", by_revoking(lambda: dyllm.DyLLM(0.99)),
+           dyllm_schedule("dyllm_revoke", 0.99, "from = 5", commits=(REVOKE,))),
     Method("dyllm.code", dyllm_of(0.99, whole="code"), dyllm_schedule("dyllm_code", 0.99, "from = 8"), LLADA),
     Method("dyllm-dream.code", dyllm_of(0.99, whole="code", own_first=True),
            dyllm_schedule("dyllm_code", 0.99, "from = 8", alone=" alone"), DREAM),

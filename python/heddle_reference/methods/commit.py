@@ -45,6 +45,11 @@ def predict(logits, confidence, never=None):
     return tokens.tolist(), CONFIDENCES[confidence](p, tokens).tolist()
 
 
+def present(logits, tokens):
+    """The probabilities of tokens that are there already, by rows of logits."""
+    return probability(torch.softmax(logits.double(), -1), torch.tensor(tokens, dtype=torch.long)).tolist()
+
+
 # --- rules ------------------------------------------------------------------
 
 
@@ -76,6 +81,14 @@ class Rule:
     def candidates(self, run):
         """Masked positions up to the block's end."""
         return [p for p in run.undecoded() if p < run.block_end]
+
+    def again(self, run, may):
+        """Tokens of earlier steps that this one may make masks again."""
+        return []
+
+    def revoke(self, now, commits):
+        """Which of them, by their present probabilities, if it commits so many."""
+        return []
 
 
 class Quotas(Rule):
@@ -203,6 +216,37 @@ class Threshold(UntilDone):
     def choose(self, run, positions, sure):
         count = sum(c >= self.threshold for c in sure)
         return largest(sure, max(1, count))
+
+
+class Best(UntilDone):
+    """The `count` most confident ones."""
+
+    def __init__(self, block_length, count, waste=False):
+        self.block_length, self.count, self.waste = block_length, count, waste
+
+    def choose(self, run, positions, sure):
+        return largest(sure, min(self.count, len(sure)))
+
+
+class Revoking(UntilDone):
+    """What `rule` commits; and what the present prediction finds less probable than
+    `below` in the block becomes a mask again: the least probable first, fewer
+    than the step commits, so that each step leaves fewer masks. The EOS that ends
+    the text stays. After WINO, whose rule differs (docs/Spec/Commit.md)."""
+
+    def __init__(self, rule, below):
+        self.block_length, self.waste, self.choose, self.below = rule.block_length, rule.waste, rule.choose, below
+
+    def again(self, run, may):
+        if len(may) < 2:
+            return []
+        last = run.first_eos() if run.stop else run.n
+        return [p for p in range(run.block_start, min(run.block_end, run.text_end()))
+                if run.tokens[p] != run.pieces.mask and p != last]
+
+    def revoke(self, now, commits):
+        doubtful = sorted((c, i) for i, c in enumerate(now) if c < self.below)
+        return [i for _, i in doubtful[:commits - 1]]
 
 
 class Factor(UntilDone):

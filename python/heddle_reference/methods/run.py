@@ -4,7 +4,7 @@
 
 import torch
 
-from .commit import predict
+from .commit import predict, present
 from .trace import Record
 
 
@@ -13,7 +13,8 @@ class Run:
 
     step: the forward pass, from 1. block, inner: the block of the response and
     the pass within the block, from 0; block_start and block_end bound it.
-    history: the positions committed by each pass so far.
+    history: the positions committed by each pass so far. revoked: those of which
+    the last pass made masks again.
     """
 
     def __init__(self, pieces, prompt, gen_length, stop=None):
@@ -24,7 +25,7 @@ class Run:
         self.pieces, self.stop = pieces, stop
         self.tokens = list(prompt) + [pieces.mask] * gen_length
         self.prompt, self.gen, self.n = len(prompt), gen_length, len(prompt) + gen_length
-        self.step, self.history = 0, []
+        self.step, self.history, self.revoked = 0, [], []
 
     def masked(self):
         return [p for p, t in enumerate(self.tokens) if t == self.pieces.mask]
@@ -86,14 +87,22 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
         rows, x = method.forward(run, record)
         place, reach = {row: i for i, row in enumerate(rows)}, method.reach(run)
         may = [p for p in rule.candidates(run) if reach is None or p in reach]
-        read = [method.row_of(run, p) for p in may]
-        committed = []
+        again = [p for p in rule.again(run, may) if (reach is None or p in reach)
+                 and method.row_of(run, p) in place]
+        read = [method.row_of(run, p) for p in may + again]
+        committed, revoked = [], []
         if may:
             never = pieces.mask if rule.until_full else None
-            tokens, sure = predict(pieces.logits(x[[place[r] for r in read]]), confidence, never)
+            logits = pieces.logits(x[[place[r] for r in read]])
+            now = present(logits[len(may):], [run.tokens[p] for p in again])
+            tokens, sure = predict(logits[:len(may)], confidence, never)
             for i in rule.choose(run, may, sure):
                 run.tokens[may[i]] = tokens[i]
                 committed.append([may[i], tokens[i], sure[i]])
+            for i in rule.revoke(now, len(committed)):
+                run.tokens[again[i]] = pieces.mask
+                revoked.append([again[i], pieces.mask, now[i]])
         run.history.append([c[0] for c in committed])
-        records.append(record.done(set(read), committed))
+        run.revoked = [c[0] for c in revoked]
+        records.append(record.done(set(read), committed + revoked))
     return run.tokens, records

@@ -40,9 +40,11 @@ refreshed    selections made in this step, for each layer and query head; empty 
            isolates spans has the prompt's blocks as "lists", the response's as
            "response", counted from "split", the position where it begins
 logits     rows whose logits the commit rule looks at: those that predict masked
-           positions up to the block's end, within the method's window. In a
-           shifted model row p - 1 predicts position p
-committed  [position, token, confidence], by position
+           positions up to the block's end, within the method's window, and what
+           it may make masks again. In a shifted model row p - 1 predicts
+           position p
+committed  [position, token, confidence], by position; of a token that became a
+           mask again [position, mask, the probability of what was there]
 totals     over the layers: rows (of queries), pairs, ffn_rows; bytes in f32 of
            K and V rows computed (kv_written) and of K and V rows that are
            visible, but taken from an earlier step (kv_read)

@@ -49,9 +49,10 @@ class SameAsHeddleRunTest(unittest.TestCase):
             self.assertEqual((step.step, step.block, step.rows, step.pairs),
                              tuple(line[k] for k in ("step", "block", "rows", "pairs")))
             self.assertEqual(
-                list(zip(step.sequences, step.positions, step.tokens, step.confidences)),
-                [(c["sequence"], c["position"], c["token"], c["confidence"])
+                list(zip(step.sequences, step.positions, step.tokens, step.confidences, step.revoked)),
+                [(c["sequence"], c["position"], c["token"], c["confidence"], c.get("revoked", False))
                  for c in line["commits"]])
+        return mine
 
     def test_blocks(self):
         self.check(llada, bundle, PROMPTS, **SHORT)
@@ -60,6 +61,16 @@ class SameAsHeddleRunTest(unittest.TestCase):
     def test_cached_rows_and_thresholds(self):
         dual = heddle.compile(heddle.preset("fast-dllm-dual-parallel"), model=llada)
         self.check(llada, dual, PROMPTS[:1])
+
+    def test_revoked_tokens(self):
+        again = heddle.compile(heddle.schedule("again", heddle.commit("best", 4, revoke=1), heddle.attend()), model=llada)
+        self.assertTrue(again.revokes)
+        self.assertFalse(bundle.revokes)
+        steps = self.check(llada, again, PROMPTS, **SHORT)
+        mask = llada.config["mask_token"]
+        self.assertGreater(sum(step.revoked.sum() for step in steps), 3)
+        for step in steps:
+            np.testing.assert_array_equal(step.revoked, step.tokens == mask)
 
     def test_timesteps(self):
         with heddle.load(DREAM, dtype="f32") as dream:

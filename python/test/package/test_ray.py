@@ -82,6 +82,16 @@ class AnswerTest(unittest.TestCase):
         self.assertEqual((answer.finish, answer.ids), ("stop", [5]))
 
 
+    def test_what_is_not_settled_is_held(self):
+        answer = Answer(lambda ids: "".join(map(chr, ids)), 7, 5, {1}, 9)
+        self.assertEqual(answer.commit([7, 8, 9], [97, 98, 99], 0), "")
+        self.assertEqual(answer.commit([8, 10], [9, 100], 0), "")  # 8 is a mask again
+        self.assertEqual(answer.commit([], [], 3), "a")
+        self.assertEqual(answer.commit([8, 11], [120, 101], 3), "xc")
+        self.assertEqual(answer.commit((), ()), "de")
+        self.assertEqual(answer.finish, "length")
+
+
 class EngineTest(unittest.TestCase):
     def setUp(self):
         self.engine = Engine(llada, bundle, batch=4)
@@ -111,6 +121,17 @@ class EngineTest(unittest.TestCase):
         self.assertLess(self.engine.runs, 6)  # those that waited ran together
         hot = llada.generate(PROMPTS[0], bundle, **SHORT, temperature=0.9, seed=3).texts
         self.assertEqual([self.read(self.ask(PROMPTS[0], temperature=0.9, seed=3)[1])[0]], hot)
+
+    def test_tokens_that_may_be_revoked_are_not_told(self):
+        again = heddle.compile(heddle.schedule("again", heddle.commit("best", 4, revoke=1), heddle.attend()), model=llada)
+        engine = Engine(llada, again, batch=4)
+        self.addCleanup(engine.close)
+        for options in (SHORT, {"gen_length": 32, "steps": 16}):
+            expected = llada.generate(PROMPTS, again, **options).texts
+            told = [queue.SimpleQueue() for _ in PROMPTS]
+            for prompt, said in zip(PROMPTS, told):
+                engine.submit(llada.encode(prompt).tolist(), options, 32, (), said.put)
+            self.assertEqual([self.read(said)[0] for said in told], expected)
 
     def test_runs_end_with_the_answers(self):
         self.assertEqual(self.read(self.ask(PROMPTS[0], stop=[" 52"])[1]), ("17 33", "stop"))

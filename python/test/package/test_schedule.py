@@ -153,6 +153,7 @@ class TextTest(unittest.TestCase):
                 "streaming-llm": attend(window(256) | sinks(0.1)),
                 "fast-dllm-dual-parallel": reuse("kv") + recompute(all_positions, on=start) +
                 recompute(block) + commit("above", 0.9) + attend(dense),
+                "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
@@ -343,6 +344,12 @@ class WrongTest(unittest.TestCase):
         for wrong in (("quota",), ("best", 3), ("above", 0.9)):
             with self.assertRaisesRegex(TypeError, "takes no last_alone"):
                 commit(*wrong, last_alone=True)
+
+    def test_revoking(self):
+        self.assertIn("commit above(0.6) revoke(below = 0.9) stop(eos)",
+                      str(schedule("a", commit("above", 0.6, revoke=0.9, stop="eos"))))
+        with self.assertRaisesRegex(ValueError, "revoke: 'much' is no ratio"):
+            commit("above", 0.6, revoke="much")
 
     def test_numbers_of_numpy(self):
         import numpy as np

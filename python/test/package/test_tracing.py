@@ -22,6 +22,9 @@ sys.path += [str(ROOT / "python"), str(ROOT / "test" / "Tools" / "explain")]  # 
 import browser  # noqa: E402
 
 PROMPT = "Sort 52 17 90 33."
+MASK = json.loads((LLADA / "config.json").read_text())["mask_token_id"]
+# Whatever is not quite sure becomes a mask again.
+AGAIN = heddle.commit("best", 4, revoke=1) + heddle.attend()
 LENGTHS = ["--gen-length", "24", "--steps", "12", "--block-length", "12"]
 
 
@@ -90,6 +93,12 @@ class RecordTest(Recorded):
                         drift.append(-1 if last is None else sum(len(a & b) for a, b in zip(lists, last)) / size)
                         before[one["layer"], one["head"]] = lists
                 np.testing.assert_allclose(record["drift"], drift, atol=1e-6)
+
+    def test_revoked_tokens_are_masks_again(self):
+        record, steps = self.record(heddle.schedule("again", AGAIN))
+        commits = [[s["step"], p, -1 if t == MASK else t] for s in steps for p, t, _ in s["committed"]]
+        self.assertEqual(record["commits"].tolist(), commits)
+        self.assertGreater(sum(t < 0 for _, _, t in commits), 3)
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_maps_are_those_of_an_independent_model(self):
@@ -301,6 +310,16 @@ class PageTest(Recorded):
             self.assertEqual(facts["Masked after the step"], str(masked))
             self.assertEqual(facts["Rows with attention"], f"{record['counts'][step - 1, layer, 1]} of {record.run['length']}")
             self.assertEqual(self.browser.run("document.querySelectorAll('#text .masked').length"), masked)
+        record, steps = self.record(heddle.schedule("again", AGAIN))
+        page = self.folder / "again.html"
+        page.write_text(html(record))
+        there, start = set(), record.run["prompt"]
+        for step, line in enumerate(steps, 1):
+            tokens = {p for p, t, _ in line["committed"] if t != MASK}
+            there = (there | tokens) - {p for p, t, _ in line["committed"] if t == MASK}
+            self.open(page, f"#step={step}&layer=0&head=0")
+            counted = [self.browser.run(f"document.querySelectorAll('#text .{kind}').length") for kind in ("masked", "now")]
+            self.assertEqual(counted, [record.run["length"] - start - len(there), len(tokens)])
         for place, there in (("#step=99&layer=99&head=99", [12, 5, 3]), ("#step=-1&layer=x&head=-1", [1, 0, 0]),
                              ("#step=1.6&layer=2.2&head=1e9", [2, 2, 3]), ("#%%%", [1, 0, 0])):
             self.open(self.page, place)

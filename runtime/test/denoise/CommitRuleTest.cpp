@@ -78,6 +78,20 @@ TEST(CommitRule, BestTakesSoMany) {
   }
 }
 
+TEST(CommitRule, RevokesTheLeastProbableAndFewerThanItCommits) {
+  bundle::CommitRule rule = ruleOf(Kind::Above, 6, 10);
+  const std::vector<double> probability = {0.95, 0.2, 0.9, 0.5, 0.2};
+  EXPECT_EQ(chooseRevoked(rule, probability, 9), Chosen{}) << "it says nothing";
+  rule.revokeBelow = {9, 10};
+  EXPECT_EQ(chooseRevoked(rule, probability, 0), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, probability, 1), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, probability, 2), Chosen{1}) << "of equals";
+  EXPECT_EQ(chooseRevoked(rule, probability, 3), (Chosen{1, 4}));
+  EXPECT_EQ(chooseRevoked(rule, probability, 9), (Chosen{1, 3, 4}))
+      << "0.9 is not less than 9/10";
+  EXPECT_EQ(chooseRevoked(rule, {}, 9), Chosen{});
+}
+
 ModelConfig config() {
   ModelConfig config;
   config.maskToken = 9;
@@ -88,6 +102,18 @@ ModelConfig config() {
 const std::vector<int32_t> prompt = {5, 6};
 const GenerateOptions sixInTwoBlocks = {
     .genLength = 6, .steps = 4, .blockLength = 3, .sampling = {}};
+
+/// The first step of a block takes the best one.
+bundle::DatedCommit bestFirst() {
+  bundle::DatedCommit dated;
+  dated.when.emplace_back();
+  dated.when[0].kind = bundle::When::Kind::On;
+  dated.when[0].cadence.kind = bundle::Cadence::Kind::First;
+  dated.when[0].cadence.count = 1;
+  dated.when[0].cadence.inBlock = true;
+  dated.rule = ruleOf(Kind::Best);
+  return dated;
+}
 
 TEST(SequenceRun, BlocksLastTheirPlannedSteps) {
   SequenceRun run(prompt, sixInTwoBlocks, config(), {});
@@ -138,6 +164,80 @@ TEST(SequenceRun, BlocksThatEndWhenFull) {
     run.advance();
   }
   EXPECT_TRUE(run.done());
+}
+
+TEST(SequenceRun, RevokedTokensAreMasksOfTheBlock) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  run.commit(2, 7);
+  run.commit(3, 7);
+  EXPECT_FALSE(run.isRevocable(2)) << "this step commits it";
+  run.advance();
+  EXPECT_TRUE(run.isRevocable(2));
+  EXPECT_TRUE(run.isRevocable(3));
+  EXPECT_FALSE(run.isRevocable(1)) << "the prompt";
+  EXPECT_FALSE(run.isRevocable(4)) << "a mask";
+  run.commit(4, 7);
+  run.revoke(2);
+  EXPECT_EQ(run.tokens()[2], config().maskToken);
+  EXPECT_TRUE(run.masked()[2]);
+  EXPECT_EQ(run.committedAt()[2], 2) << "it changed at step 2";
+  run.advance();
+  EXPECT_EQ(run.place().block, 0) << "the block is not full";
+  EXPECT_TRUE(run.isCandidate(2));
+  run.commit(2, 8);
+  run.advance();
+  EXPECT_EQ(run.place().block, 1);
+  EXPECT_EQ(run.committedAt()[2], 3);
+  for (int64_t position : {2, 3, 4})
+    EXPECT_FALSE(run.isRevocable(position)) << "the block before";
+}
+
+TEST(SequenceRun, NothingIsRevocableAtStepsWhoseRuleDoesNotSaySo) {
+  bundle::DatedCommit first = bestFirst();
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  std::swap(rule, first.rule);
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule, {first});
+  run.commit(2, 7);
+  run.advance();
+  EXPECT_FALSE(run.isRevocable(2));
+}
+
+TEST(SequenceRun, RevokedTokensAreDueAgain) {
+  bundle::CommitRule rule;
+  rule.revokeBelow = {1, 2};
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  EXPECT_EQ(run.quota(), 2);
+  run.commit(2, 7);
+  run.commit(3, 7);
+  run.advance();
+  EXPECT_EQ(run.quota(), 1);
+  run.commit(4, 7);
+  run.revoke(3);
+  run.advance();
+  EXPECT_EQ(run.place().block, 0) << "beyond its planned steps";
+  EXPECT_EQ(run.quota(), 1);
+  run.commit(3, 7);
+  run.advance();
+  EXPECT_EQ(run.place().block, 1);
+}
+
+TEST(SequenceRun, TheEosThatWasFoundStays) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  rule.stopAtEos = rule.narrows = true;
+  GenerateOptions options = sixInTwoBlocks;
+  options.blockLength = 6;
+  SequenceRun run(prompt, options, config(), rule);
+  run.commit(3, 7);
+  run.commit(5, 3); // EOS
+  run.commit(6, 7);
+  run.advance();
+  EXPECT_TRUE(run.isRevocable(3));
+  EXPECT_FALSE(run.isRevocable(5)) << "EOS";
+  EXPECT_FALSE(run.isRevocable(6)) << "behind EOS";
 }
 
 TEST(SequenceRun, EndsAtEosOnceNothingIsMaskedBeforeIt) {
@@ -276,18 +376,6 @@ TEST(SequenceRun, BlocksMayTakeAFewestPasses) {
   }
   EXPECT_TRUE(run.done());
   EXPECT_EQ(run.place().step, 5);
-}
-
-/// The first step of a block takes the best one.
-bundle::DatedCommit bestFirst() {
-  bundle::DatedCommit dated;
-  dated.when.emplace_back();
-  dated.when[0].kind = bundle::When::Kind::On;
-  dated.when[0].cadence.kind = bundle::Cadence::Kind::First;
-  dated.when[0].cadence.count = 1;
-  dated.when[0].cadence.inBlock = true;
-  dated.rule = ruleOf(Kind::Best);
-  return dated;
 }
 
 TEST(SequenceRun, StepsHaveTheirOwnRules) {

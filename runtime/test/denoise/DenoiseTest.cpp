@@ -371,6 +371,17 @@ TEST(Generate, FollowsEachSequencesOwnEos) {
   expectEachEndsAlone(program, 12);
 }
 
+TEST(Generate, AnEosThatWasFoundIsNotRevoked) {
+  for (bool narrows : {false, true}) {
+    bundle::Manifest program = aboveABit();
+    program.commit.ratio = {4, 25};
+    program.commit.revokeBelow = {1, 1};
+    program.commit.stopAtEos = true;
+    program.commit.narrows = narrows;
+    expectEachEndsAlone(program, 12);
+  }
+}
+
 TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {
   GenerateOptions options = makeOptions(12, 4, 12);
   std::vector<Tokens> alone;
@@ -399,6 +410,159 @@ TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {
   EXPECT_TRUE(apart);
   for (const Tokens &tokens : result->sequences)
     EXPECT_EQ(std::count(tokens.begin(), tokens.end(), FakeModel::mask), 0);
+}
+
+/// One sequence alone under `commit above(r) revoke(below = q)`, as the Spec
+/// has it; what becomes a mask again is a commit of the mask.
+std::vector<StepCommits> plainRevoking(const FakeModel &model,
+                                       const Tokens &prompt,
+                                       const GenerateOptions &options,
+                                       double above, double below,
+                                       Tokens &sequence) {
+  const auto start = static_cast<int64_t>(prompt.size());
+  sequence = prompt;
+  sequence.resize(prompt.size() + options.genLength, FakeModel::mask);
+  std::vector<StepCommits> all;
+  for (int64_t first = start; first < std::ssize(sequence);
+       first += options.blockLength) {
+    const int64_t end = first + options.blockLength;
+    while (std::count(sequence.begin() + first, sequence.begin() + end,
+                      FakeModel::mask)) {
+      StepCommits commits, doubts;
+      std::pair<double, int64_t> best = {-1, 0};
+      for (int64_t p = first; p < end; ++p) {
+        std::vector<double> chances;
+        double sum = 0;
+        for (int64_t v = 0; v < model.info.vocabSize; ++v)
+          sum += chances.emplace_back(std::exp(model.logit(sequence, p, v)));
+        const auto likely = std::max_element(chances.begin(), chances.end());
+        const bool open = sequence[p] == FakeModel::mask;
+        const double chance =
+            (open ? *likely : chances[static_cast<size_t>(sequence[p])]) / sum;
+        const auto token = static_cast<int32_t>(likely - chances.begin());
+        if (open && chance > best.first)
+          best = {chance, p};
+        if (open)
+          commits[p] = {token, chance};
+        else if (chance < below)
+          doubts[p] = {FakeModel::mask, chance};
+      }
+      std::erase_if(commits, [&](const auto &each) {
+        return each.second.second < above && each.first != best.second;
+      });
+      for (size_t left = commits.size(); left > 1 && !doubts.empty(); --left) {
+        auto worst = std::min_element(
+            doubts.begin(), doubts.end(), [](const auto &a, const auto &b) {
+              return a.second.second < b.second.second;
+            });
+        commits.insert(*worst);
+        doubts.erase(worst);
+      }
+      for (auto [p, commit] : commits)
+        sequence[p] = commit.first;
+      all.push_back(commits);
+    }
+  }
+  return all;
+}
+
+bundle::Manifest revoking(bundle::Ratio below) {
+  bundle::Manifest manifest = aboveABit();
+  manifest.commit.ratio = {4, 25};
+  manifest.commit.revokeBelow = below;
+  return manifest;
+}
+
+TEST(Generate, RevokesAsThePlainLoopDoes) {
+  int64_t revoked = 0, restored = 0;
+  for (bundle::Ratio below : {bundle::Ratio{1, 50}, bundle::Ratio{1, 1}})
+    for (int64_t block : {4, 8, 24}) {
+      FakeModel model;
+      FakeExecutor executor;
+      executor.program = revoking(below);
+      const GenerateOptions options = makeOptions(24, block, 24);
+      std::vector<std::vector<StepCommits>> got(raggedPrompts.size());
+      Result<Generation> result =
+          generate(model, executor, raggedPrompts, options,
+                   [&](const StepRecord &record) {
+                     for (auto &sequence : got)
+                       sequence.emplace_back();
+                     for (const Commit &each : record.commits) {
+                       got[each.sequence].back()[each.position] = {
+                           each.token, each.confidence};
+                       EXPECT_EQ(each.revoked, each.token == FakeModel::mask);
+                       EXPECT_EQ(record.tokens[each.sequence][each.position],
+                                 each.token);
+                     }
+                     return true;
+                   });
+      ASSERT_TRUE(result) << result.error().text();
+      EXPECT_TRUE(result->complete);
+      EXPECT_LE(result->stepsDone, 24) << "each step leaves fewer masks";
+      for (size_t s = 0; s < raggedPrompts.size(); ++s) {
+        Tokens expected;
+        std::vector<StepCommits> commits = plainRevoking(
+            model, raggedPrompts[s], options, 4.0 / 25,
+            static_cast<double>(below.num) / static_cast<double>(below.den),
+            expected);
+        EXPECT_EQ(result->sequences[s], expected);
+        ASSERT_LE(commits.size(), got[s].size());
+        std::map<int64_t, int32_t> before;
+        for (size_t step = 0; step < commits.size(); ++step) {
+          ASSERT_EQ(got[s][step].size(), commits[step].size());
+          for (auto [position, commit] : commits[step]) {
+            ASSERT_TRUE(got[s][step].count(position)) << "step " << step + 1;
+            EXPECT_EQ(got[s][step][position].first, commit.first);
+            EXPECT_NEAR(got[s][step][position].second, commit.second, 1e-6);
+            revoked += commit.first == FakeModel::mask;
+            restored +=
+                before.count(position) && before[position] == FakeModel::mask;
+            before[position] = commit.first;
+          }
+        }
+      }
+    }
+  EXPECT_GT(revoked, 50);
+  EXPECT_GT(restored, 50);
+}
+
+TEST(Generate, OnlyRowsThatAreComputedAndWithinAreLookedAtAgain) {
+  for (bool byRows : {true, false}) {
+    FakeModel model;
+    FakeExecutor executor;
+    executor.program = revoking({1, 1});
+    // Of the response, the even positions but for masks.
+    auto even = [](int64_t position) { return position % 2 == 0; };
+    Tokens now = {1, 2, 3, 4};
+    now.resize(28, FakeModel::mask);
+    if (byRows)
+      executor.rows = [&](const SequenceState &state, int64_t position) {
+        return even(position) || state.masked[position];
+      };
+    else
+      executor.commits = [&](int64_t position) {
+        return even(position) || now[position] == FakeModel::mask;
+      };
+    int64_t revoked = 0, rows = 0;
+    Result<Generation> result = generate(
+        model, executor, Prompts{{1, 2, 3, 4}}, makeOptions(24, 24, 24),
+        [&](const StepRecord &record) {
+          int64_t masks = std::count(now.begin(), now.end(), FakeModel::mask);
+          int64_t tokens = 0;
+          for (int64_t i = 4; i < 28; i += 2)
+            tokens += now[i] != FakeModel::mask;
+          EXPECT_EQ(record.logitRows, masks + (masks < 2 ? 0 : tokens));
+          for (const Commit &each : record.commits) {
+            EXPECT_TRUE(!each.revoked || even(each.position));
+            revoked += each.revoked;
+          }
+          rows += record.logitRows;
+          now = record.tokens[0];
+          return true;
+        });
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_GT(revoked, 3);
+  }
 }
 
 TEST(Generate, BlocksThatLastUntilFullDrawNoMasks) {

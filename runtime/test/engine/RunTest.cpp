@@ -100,6 +100,7 @@ protected:
     Trace gpu = record(on, prompts, options);
     EXPECT_EQ(gpu.generation.sequences, host.generation.sequences);
     ASSERT_EQ(gpu.steps.size(), host.steps.size());
+    int64_t revoked = 0;
     for (size_t i = 0; i < gpu.steps.size(); ++i) {
       SCOPED_TRACE("step " + std::to_string(i + 1));
       EXPECT_EQ(gpu.steps[i].rows, host.steps[i].rows);
@@ -120,9 +121,11 @@ protected:
         EXPECT_EQ(a[c].sequence, b[c].sequence);
         EXPECT_EQ(a[c].position, b[c].position);
         EXPECT_EQ(a[c].token, b[c].token);
+        revoked += a[c].revoked;
         EXPECT_NEAR(a[c].confidence, b[c].confidence, 1e-4 * b[c].confidence);
       }
     }
+    EXPECT_EQ(revoked > 0, manifest.commit.revokes());
     // Without an observer nothing is copied back, and the tokens are the same.
     Result<Generation> unseen = generate(on, prompts, options, nullptr);
     ASSERT_OK(unseen);
@@ -436,7 +439,10 @@ TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
   manifest.reuse.kv = true;
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
   manifest.commit.ratio = {1, 20};
-  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+  for (int64_t below : {0, 1}) {
+    manifest.commit.revokeBelow = {below, 1};
+    compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+  }
 }
 
 TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {

@@ -102,6 +102,14 @@ TEST(Sampler, AgreesWithBruteForce) {
                 EXPECT_EQ(draw.token, expected.token);
                 EXPECT_NEAR(draw.confidence, expected.confidence, 1e-13);
                 ++cases;
+                // A token that is there has what it would have if drawn.
+                SampleOptions probable = options;
+                probable.remasking = Remasking::LowConfidence;
+                expected = bruteForce(row, other, probable, seed + 1, vocab);
+                changed = row;
+                Draw again = lookAgain(changed, other, options, draw.token);
+                EXPECT_EQ(again.token, draw.token);
+                EXPECT_NEAR(again.confidence, expected.confidence, 1e-13);
                 eosDrawn += draw.token == 2;
                 eotDrawn += draw.token == 4;
               }

@@ -180,6 +180,41 @@ TEST(DrawByTimesteps, AgreesWithBruteForce) {
           }
 }
 
+TEST(LookAgainByTimesteps, IsTheProbabilityOfWhatIsLeftOfTheSoftmax) {
+  int64_t away = 0;
+  for (double temperature : {0.0, 0.3, 4.0})
+    for (double topP : {1.0, 0.5})
+      for (int64_t topK : {0, 2, 17}) {
+        SampleOptions options;
+        options.temperature = temperature;
+        options.timesteps = TimestepOptions{
+            .rule = TransferRule::Entropy, .topP = topP, .topK = topK};
+        const std::vector<float> row = randomRow(30, 3, 5);
+        double sum = 0;
+        for (int32_t token = 0; token < 30; ++token) {
+          std::vector<float> changed = row;
+          const Draw again = lookAgainByTimesteps(changed, options, token);
+          EXPECT_EQ(again.token, token);
+          sum += again.confidence;
+          away += again.confidence == 0;
+        }
+        EXPECT_NEAR(sum, 1, 1e-12);
+        // The one that a draw takes is as sure as the draw.
+        std::vector<float> changed = row;
+        options.timesteps->rule = TransferRule::MaskgitPlus;
+        const Draw draw = drawByTimesteps(changed, options, 3, 11);
+        changed = row;
+        EXPECT_NEAR(
+            lookAgainByTimesteps(changed, options, draw.token).confidence,
+            draw.confidence, 1e-15);
+      }
+  EXPECT_GT(away, 50);
+  SampleOptions options;
+  options.timesteps = TimestepOptions();
+  std::vector<float> broken = {1, NAN};
+  EXPECT_EQ(lookAgainByTimesteps(broken, options, 0).token, -1);
+}
+
 Draw drawWith(std::vector<float> row, TimestepOptions timesteps,
               double temperature = 0) {
   SampleOptions options;

@@ -94,3 +94,80 @@ heddle.schedule @M2 {
   commit above(0.9, last_alone)
   attend dense
 }
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{below must be more than 0 and at most 1, found 9; write 9 percent}}
+  commit above(0.6) revoke(below = 9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{below must be more than 0}}
+  commit above(0.6) revoke(below = 0.0)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{revoke needs argument 'below'}}
+  commit above(0.6) revoke()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{revokes tokens, of which an order that is drawn before the run knows nothing; leave `revoke` out, or commit by confidence}}
+  commit random_order revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R15 {
+  %start = cadence first(1)
+  %active = positions undecoded(first = 16)
+  %recent = positions committed(last = 2)
+  %rows = union %active, %recent
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what a commit with `revoke` made a mask again at the step before, of which the token's keys and values would stay cached; add `positions undecoded` or the block to them}}
+  recompute %rows
+  commit above(0.6) within(%active) revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
+// Rows that predict what is masked are no rows of it.
+heddle.schedule @R15 {
+  %start = cadence first(1)
+  %masked = positions undecoded
+  %rows = predicting %masked
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what a commit with `revoke` made}}
+  recompute %rows alone
+  commit above(0.6) revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
+// What was masked then need not hold what is masked now.
+heddle.schedule @R6 {
+  %start = cadence first(1)
+  %masked = positions undecoded
+  %rows = fix %masked on %start
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  recompute %rows
+  commit above(0.6) revoke(below = 0.9)
+  attend dense
+}

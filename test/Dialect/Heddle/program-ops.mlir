@@ -139,6 +139,17 @@ heddle.schedule @released {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @revoking
+heddle.schedule @revoking {
+  %start = cadence first(1)
+  %block = positions block
+  // CHECK: commit best(2) within(%{{[a-z0-9_]+}}) on %{{[a-z0-9_]+}} revoke(below = 1/3){{$}}
+  commit best(2) within(%block) on %start revoke(below = 1/3)
+  // CHECK: commit above(0.6) revoke(below = 0.9) passes(at_least = 2){{$}}
+  commit above(60 percent) passes(at_least = 2) revoke(below = 90 percent)
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
   %once = cadence first(1)

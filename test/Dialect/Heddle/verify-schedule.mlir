@@ -73,6 +73,14 @@ heddle.schedule @until {
 
 // -----
 
+heddle.schedule @revoking {
+  // expected-warning@+1 {{`revoke` has no effect: a step makes masks of fewer tokens than it commits, and these commit one}}
+  commit best(1) revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
 // One key is rarely meant: all are a fraction, 1/1. A stage that begins when the
 // one in front of it goes on never comes.
 heddle.schedule @stages {

@@ -60,6 +60,11 @@ TEXTS = {
                        "%w = window(30, dilation = 4)  %r = random_blocks(one_in = 2, size = 3)  %p = union %w, %r  "
                        "commit quota within(%some)  attend pairs(%p)", "exact", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
+    "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
+                "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),
+    "revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
+                        "recompute all on %start  recompute salient(below = 0.99) in %rows  "
+                        "commit best(4) revoke(below = 1/1)  attend dense", "about", "exact"),
 }
 
 
@@ -98,8 +103,11 @@ def check(schedule, before, after, text=None):
     run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
                           "--json", "--steps-json", log, "--quiet"))
     counted = run["counters"]
+    revoked = log.read_text().count('"revoked":true')
     most = explain(bundle, "--tokens-per-step", 1)  # the fewest, so the most work
     problems = compare(name, "beforehand", most, counted, before)
+    if name.startswith("revoked") != (revoked > 0):
+        problems.append(f"{name}: {revoked} tokens are revoked")
     problems += compare(name, "afterwards", explain(bundle, "--follow", log), counted, after)
     dense = explain(bundle)["dense_work"]["operations"]
     if dense != counted["dense_operations"]:

@@ -214,7 +214,8 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
   {
     Result<StepLog> log = StepLog::open(path);
     ASSERT_TRUE(log);
-    rt::Commit commits[] = {{0, 17, 5, 0.9375}, {1, 3, 6, 1.0 / 3}};
+    rt::Commit commits[] = {
+        {0, 17, 5, 0.9375}, {1, 3, 6, 1.0 / 3}, {1, 4, 40, 0.25, true}};
     rt::StepRecord record;
     record.step = 1;
     record.totalSteps = 2;
@@ -243,6 +244,11 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
                                       {"confidence", 0.9375}}));
   // Confidences survive the text exactly.
   EXPECT_EQ(step["commits"][1]["confidence"].get<double>(), 1.0 / 3);
+  EXPECT_EQ(step["commits"][2], json({{"sequence", 1},
+                                      {"position", 4},
+                                      {"token", 40},
+                                      {"confidence", 0.25},
+                                      {"revoked", true}}));
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(json::parse(line), json::parse(R"({"done": true, "complete": false,
                             "sequences": [[1, 2], [3]]})"));
@@ -259,6 +265,19 @@ TEST(StepLogFile, SaysWhatCannotBeWritten) {
   Status status = log->finish({});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text().find("/dev/full: could not be written"), 0u);
+}
+
+TEST(Totals, CountTokensThatAreThere) {
+  Totals totals;
+  rt::StepRecord record;
+  const rt::Commit first[] = {{0, 3, 5, 0.9}, {0, 4, 6, 0.8}, {1, 3, 7, 0.7}};
+  record.commits = first;
+  totals.add(record);
+  EXPECT_EQ(totals.tokens, 3);
+  const rt::Commit second[] = {{0, 4, 40, 0.1, true}, {0, 5, 8, 0.6}};
+  record.commits = second;
+  totals.add(record);
+  EXPECT_EQ(totals.tokens, 3);
 }
 
 TEST(ProgressLine, SaysWhatIsDoneAndLeft) {

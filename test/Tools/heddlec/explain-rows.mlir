@@ -113,6 +113,28 @@ heddle.schedule @salient {
   attend dense
 }
 
+// With one token a step none is revoked; of the block's rows those through the
+// LM head are the masked ones and, while two are masked, all.
+// RUN: heddlec %s --schedule=revoking --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=REVOKING
+// REVOKING: of a dense run: operations at most
+// REVOKING: LM head {{ *}}26 rows
+// REVOKING: commits above(3/5), revokes tokens below 0.9
+// REVOKING-NEXT: how many steps a block takes, the run decides
+heddle.schedule @revoking {
+  commit above(3/5) revoke(below = 9/10)
+  attend dense
+}
+
+// Two tokens a step are planned; how many more steps it takes, the run decides.
+// RUN: heddlec %s --schedule=again --compile-to=plan --explain --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=AGAIN
+// AGAIN: of a dense run: operations about
+// AGAIN: commits quota, revokes tokens below 0.9
+// AGAIN-NEXT: how many steps a block takes, the run decides
+heddle.schedule @again {
+  commit quota revoke(below = 0.9)
+  attend dense
+}
+
 // Blocks of a span round apart: 1 of 2 and 1 of 3.
 // RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --block-length=60 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
 // TILES: selection tiles: keeps 0.5 of the blocks of 32 keys (2 of 4) for each 32 rows

@@ -226,6 +226,8 @@ private:
         "quota",   "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
         "best(2)", "timesteps",  "even",        "even_above(1/2)"};
     std::string rule = "commit " + oneOf(rules);
+    if (below(5) == 0)
+      rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
     if (below(4) == 0)

@@ -60,6 +60,8 @@ void SequencePicture::add(const SimulatedStep &step) {
   rolesOfSteps.add(entry->second);
   for (int32_t position : step.commits)
     committedAt[static_cast<size_t>(position)] = static_cast<int32_t>(steps);
+  for (int32_t position : step.revoked)
+    committedAt[static_cast<size_t>(position)] = 0;
   visible.add(std::ssize(step.visible));
   recomputed.add(std::ssize(step.active) - std::ssize(step.among));
   partly.add(std::ssize(step.among));

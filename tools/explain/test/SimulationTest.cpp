@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,53 @@ TEST(Simulation, ThresholdsMayEndEarlyButEnd) {
   EXPECT_LT(steps, 32);
 }
 
+TEST(Simulation, FollowsARunThatRevokes) {
+  Manifest manifest;
+  manifest.commit.kind = CommitRule::Kind::Best;
+  manifest.commit.count = 2;
+  manifest.commit.revokeBelow = {9, 10};
+  auto follow = [&](const std::string &second, std::string *rows = nullptr) {
+    auto commit = [](int position) {
+      return R"({"sequence":0,"token":7,"position":)" +
+             std::to_string(position) + "}";
+    };
+    const std::string revoked =
+        R"({"sequence":0,"token":1,"revoked":true,"position":)";
+    Result<RunLog> log = readRunLog(
+        R"({"commits":[)" + commit(4) + "," + commit(6) + "]}\n" +
+        R"({"commits":[)" + revoked + second + "}," + commit(5) + "," +
+        commit(7) + "]}\n" + R"({"commits":[)" + commit(4) + "]}\n");
+    EXPECT_TRUE(log) << log.error().text();
+    return simulate(manifest,
+                    {.steps = 4,
+                     .length = 8,
+                     .prompt = 4,
+                     .maskToken = 1,
+                     .eosToken = 2,
+                     .follow = std::make_shared<const RunLog>(std::move(*log))},
+                    [&](const SimulatedStep &step) {
+                      if (rows)
+                        *rows += std::to_string(step.logitRows) + ":" +
+                                 std::to_string(step.commits.size()) + ":" +
+                                 std::to_string(step.revoked.size()) + " ";
+                    });
+  };
+  // Of four masks; of two and two tokens; the last, of which none is asked.
+  std::string rows;
+  Status status = follow("4", &rows);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(rows, "4:2:0 4:2:1 1:1:0 ");
+  for (const char *other : {"5", "2", "70"}) {
+    status = follow(other);
+    ASSERT_FALSE(status) << other;
+    EXPECT_NE(status.error().text().find(
+                  std::string("step 2 of the log revokes position ") + other +
+                  ", whose token is to stay"),
+              std::string::npos)
+        << status.error().text();
+  }
+}
+
 TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
@@ -144,6 +192,28 @@ TEST(SequencePicture, GathersPositionsInBins) {
   EXPECT_EQ(
       picture.decoded,
       (std::vector<Bin>{{0, 0, 0, 0, 0}, {3, 3, 3, 3, 3}, {1, 1, 1, 1, 3}}));
+}
+
+TEST(SequencePicture, TokensCountFromWhereTheyStay) {
+  SequencePicture picture({.steps = 3, .length = 3, .prompt = 1}, 3);
+  const std::vector<int32_t> all = {0, 1, 2}, second = {1}, third = {2};
+  const std::vector<uint8_t> masked = {0, 1, 1};
+  auto add = [&](std::span<const int32_t> commits,
+                 std::span<const int32_t> revoked) {
+    picture.add({.visible = all,
+                 .active = all,
+                 .masked = masked,
+                 .commits = commits,
+                 .revoked = revoked});
+  };
+  add(second, {});
+  add(third, second);
+  add(second, third);
+  picture.finish();
+  using Bin = std::array<int64_t, 5>;
+  EXPECT_EQ(
+      picture.decoded,
+      (std::vector<Bin>{{0, 0, 0, 0, 0}, {3, 3, 3, 3, 3}, {4, 4, 4, 4, 4}}));
 }
 
 } // namespace

@@ -263,6 +263,15 @@ mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
     return failure();
   bool passes = false;
   while (true) {
+    if (!value.revokes() && succeeded(parser.parseOptionalKeyword("revoke"))) {
+      RatioAttr bound;
+      NamedArgument below = {
+          "below", [&] { return parseRatio(parser, "below", bound); }};
+      if (parseArguments(parser, "revoke", nullptr, below))
+        return failure();
+      value.revokeBelow = bound.getValue();
+      continue;
+    }
     if (!passes && succeeded(parser.parseOptionalKeyword("passes"))) {
       NamedArgument least = {"at_least", [&]() -> ParseResult {
                                return parseCount(parser, "the number of passes",
@@ -296,6 +305,9 @@ void mlir::heddle::printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
   speller.close();
   printer << speller.text;
   between();
+  if (value.revokes())
+    printer << " revoke(below = " << bundle::detail::spell(value.revokeBelow)
+            << ')';
   if (value.leastPasses != 1)
     printer << " passes(at_least = " << value.leastPasses << ')';
   if (value.stopAtEos)

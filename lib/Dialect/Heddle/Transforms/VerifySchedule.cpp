@@ -45,6 +45,11 @@ static void warnOfIdleOps(ScheduleOp schedule) {
     if (idle)
       commit.emitWarning("has no effect: its cadence has no steps");
     looks |= !idle && commit.getRule().stopAtEos;
+    if (commit.getRule().revokes() &&
+        commit.getRule().kind == CommitKind::Best &&
+        commit.getRule().count == 1)
+      commit.emitWarning("`revoke` has no effect: a step makes masks of fewer "
+                         "tokens than it commits, and these commit one");
   }
   for (auto cadence : schedule.getOps<CadenceOp>())
     if (cadence.getValue().afterEos && !looks)

@@ -47,8 +47,9 @@ function makeTimeline() {
         const first = edge(row), end = edge(row + 1);
         let masked = 0, now = false;
         for (let i = first; i < end; ++i) {
-          masked += run.decoded[i] > step;
-          now ||= run.decoded[i] === step;
+          const since = tokenSince(i, step);
+          masked += since > step;
+          now ||= since === step;
         }
         const rgb = now ? look[1] : mixed(look[0], look[2], masked / (end - first));
         pixels.data.set([...rgb, 255], 4 * (row * across + x));
@@ -123,12 +124,13 @@ function showText() {
     box.replaceChildren(...spans);
   }
   spans.forEach((span, i) => {
-    const when = run.decoded[from + i];
+    const when = tokenSince(from + i, state.step), text = stays(from + i, state.step) ? texts[i] : '\u25a1';
     const kind = when === 0 ? 'prompt' : when > state.step ? 'masked' : when === state.step ? 'now' : '';
-    if (span.className === kind && span.firstChild) return;
-    span.className = kind;
     // What is masked is not there for anybody, only as wide.
-    span.textContent = kind === 'masked' ? '\u00a0'.repeat(Math.max(1, texts[i].length)) : texts[i];
+    const shown = kind === 'masked' ? '\u00a0'.repeat(Math.max(1, texts[i].length)) : text;
+    if (span.className === kind && span.textContent === shown) return;
+    span.className = kind;
+    span.textContent = shown;
   });
   const first = spans[run.prompt - from];
   if (made && first) box.scrollTop = first.offsetTop - box.offsetTop - box.clientHeight / 3;

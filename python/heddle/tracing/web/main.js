@@ -7,7 +7,7 @@ const plots = [];
 let map = null, heads = null;
 
 function describe() {
-  const [queries, exact, ffn] = countsAt(state.step, state.layer), became = commitsAt(state.step).length;
+  const [queries, exact, ffn] = countsAt(state.step, state.layer), became = commitsAt(state.step).filter(([, token]) => token >= 0).length;
   return `Step ${count(state.step)} of ${count(run.steps)}, layer ${count(state.layer)}, head ${count(state.head)}: `
     + `${plural(became, 'position')} ${became === 1 ? 'becomes a token' : 'become tokens'}; attention of ${plural(exact, 'row')} is computed`
     + `${queries !== exact ? `, of ${count(queries)} corrected or computed` : ''}, the FFN of ${count(ffn)}.`;
@@ -19,7 +19,7 @@ function facts() {
   const rows = [['Mass on the computed pairs', percent(recallOf(at, state.layer, state.head))],
     ['The layer\u2019s heads in the mean', percent(recalls.reduce((a, b) => a + b, 0) / run.heads)],
     ['Rows with attention', `${count(exact)} of ${count(run.length)}`],
-    ['Masked after the step', count(run.decoded.reduce((sum, when) => sum + (when > state.step), 0))],
+    ['Masked after the step', count(run.changes.reduce((sum, _, i) => sum + (tokenSince(i, state.step) > state.step), 0))],
     ['Milliseconds', (1000 * tensors.seconds.values[state.step - 1]).toPrecision(3)]];
   const drift = driftOf(state.layer, state.head).filter(([step, , share]) => step <= state.step && share >= 0).pop();
   if (drift) rows.push([`New entries at step ${count(drift[0])}`, percent(1 - drift[2])]);
@@ -30,7 +30,8 @@ const tables = {
   commits: () => [table('Tokens by step', ['Step', 'Position', 'Text', 'Confidence'],
     Array.from({ length: run.steps }, (_, i) => commitsAt(i + 1).map(([position, token, confidence]) => {
       const from = Math.max(0, Math.min(run.prompt, run.length - run.texts.length));
-      return [count(i + 1), count(position), run.texts[position - from] ?? String(token), confidence.toFixed(3)];
+      const text = stays(position, i + 1) ? run.texts[position - from] : undefined;
+      return [count(i + 1), count(position), token < 0 ? '(masked again)' : text ?? String(token), confidence.toFixed(3)];
     })).flat().slice(0, 2000), [2])],
   saliency: () => [table('Rows with attention by layer at this step', ['Layer', 'Q', 'Attention', 'FFN'],
     Array.from({ length: run.layers }, (_, layer) => [count(layer), ...[...countsAt(state.step, layer)].map(count)]))],

@@ -23,11 +23,23 @@ async function unpack() {
   run.steps = Math.max(1, tensors.seconds.shape[0]);
   run.bins = tensors.shares.shape[1];
   run.cells = tensors['maps.mass'].shape[4];
-  // The step that makes each position a token: 0 the prompt, Infinity never.
-  run.decoded = new Float64Array(run.length).fill(Infinity).fill(0, 0, run.prompt);
+  // Of each position the steps that change it, in turn: [step, whether it is a token then].
+  run.changes = Array.from({ length: run.length }, () => []);
   const commits = tensors.commits.values;
-  for (let i = 0; i < commits.length; i += 3) run.decoded[commits[i + 1]] = commits[i];
+  for (let i = 0; i < commits.length; i += 3) run.changes[commits[i + 1]].push([commits[i], commits[i + 2] >= 0]);
 }
+
+/** The step that made a position the token that it is after `step`: 0 the prompt, Infinity where it is a mask. */
+function tokenSince(position, step) {
+  let since = position < run.prompt ? 0 : Infinity;
+  for (const [at, token] of run.changes[position]) {
+    if (at > step) break;
+    since = token ? at : Infinity;
+  }
+  return since;
+}
+/** Whether it stays that token, which is the one that there is a text of. */
+const stays = (position, step) => tokenSince(position, Infinity) === tokenSince(position, step);
 
 /** A row of shares of the bins, 0 to 255. */
 const sharesOf = number => tensors.shares.values.subarray(number * run.bins, (number + 1) * run.bins);
@@ -55,7 +67,7 @@ function countsAt(step, layer) {
   return tensors.counts.values.subarray(at, at + 3);
 }
 
-/** Tokens that a step commits: [[position, token, confidence], ...]. */
+/** What a step makes of positions: [[position, token, confidence], ...], token -1 a mask again. */
 function commitsAt(step) {
   const { values } = tensors.commits, found = [];
   for (let i = 0; 3 * i < values.length; ++i)

@@ -536,7 +536,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     |---|---|
     | `all` | all visible ones |
     | `%rows` | all of these |
-    | `salient(below = r) in %rows` | in layer 0 those that became tokens in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
+    | `salient(below = r) in %rows` | in layer 0 those that became tokens, or masks again, in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
     | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
 
@@ -626,6 +626,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     |---|---|
     | `within(%positions)` | of these positions only |
     | `on %a and %b` | at the steps that all of these cadences have |
+    | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
     | `passes(at_least = n)` | a block takes at least n steps, also when none of its positions is masked any more, unless the sequence ends: said of the whole run by the last commit |
     | `stop(eos)` | after these steps the response's first EOS is looked for; once it is found, the sequence ends when no masked position stands before it, and what is still masked becomes EOS |
     | `stop(eos, narrowing)` | the same; and the text ends at the EOS that was found: positions behind it are neither `decoded`, `committed` nor `undecoded`, and none of them is committed |
@@ -635,12 +636,14 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
 
     ```mlir
     commit above(0.9)
+    commit above(0.6) revoke(below = 0.9)
     commit best(1) within(%first) on %start
     commit quota within(%active) stop(eos)
     ```
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
-    even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order).
+    even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
+    WINO (revoke).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

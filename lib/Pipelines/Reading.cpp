@@ -112,6 +112,10 @@ bool Reading::parse(bool first) {
     auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
     if (!place || place.getLine() == 0 || place.getLine() > lines.size())
       return success(!first);
+    if (std::optional<Location> end = endOfUnfinished(diagnostic, place)) {
+      sayUnfinished(diagnostic, place, *end);
+      return success(); // said there
+    }
     StringRef at = lines[place.getLine() - 1].drop_front(std::min<size_t>(
         place.getColumn() - 1, lines[place.getLine() - 1].size()));
     StringRef value = at.take_while([](char c) {
@@ -148,6 +152,66 @@ bool Reading::parse(bool first) {
       result = only;
     }
   return true;
+}
+
+/// Where the operation ends that an error at `place` is about, if that is the
+/// beginning of another one: what is missing at the end of a line is missed in
+/// the next.
+std::optional<Location> Reading::endOfUnfinished(const Diagnostic &error,
+                                                 FileLineColLoc place) const {
+  const unsigned line = place.getLine() - 1;
+  StringRef begun = lines[line].ltrim();
+  if (!beginsOperation(begun))
+    return std::nullopt;
+  const size_t column = place.getColumn() - 1;
+  const size_t indent = lines[line].size() - begun.size();
+  // A value's name may have been taken for an operand: then what is missing is
+  // missed before '='.
+  const size_t named =
+      indent +
+      begun.take_until([](char c) { return c == ' ' || c == '=' || c == ':'; })
+          .size();
+  const bool atEquals = begun.starts_with("%") && column >= named &&
+                        column <= lines[line].find('=');
+  if (column != indent && !atEquals)
+    return std::nullopt;
+  unsigned before = line;
+  StringRef code;
+  while (before > 0 && code.empty())
+    code = lines[--before].split("//").first.rtrim();
+  if (code.empty())
+    return std::nullopt;
+  const std::string said = error.str();
+  StringRef text = said;
+  // What operations say of their own first word is theirs.
+  const bool ofAnother = text == "expected operation name in quotes"
+                             ? atEquals || code.ends_with("=")
+                             : text.starts_with("custom op '") &&
+                                   !text.contains("' is unknown") &&
+                                   !text.contains(" is now written ");
+  if (!ofAnother)
+    return std::nullopt;
+  return FileLineColLoc::get(context, name, before + 1, code.size() + 1);
+}
+
+/// Says at `end` what an error says at `place`, where the next operation
+/// begins.
+void Reading::sayUnfinished(const Diagnostic &error, FileLineColLoc place,
+                            Location end) const {
+  const std::string text = error.str();
+  StringRef begun = lines[place.getLine() - 1].ltrim();
+  // Not what was made of a name that belongs to the next.
+  if (begun.starts_with("%") &&
+      (StringRef(text).contains("undeclared SSA value name") ||
+       text == "expected operation name in quotes")) {
+    emitError(end) << "this operation has no end: the next one begins in line "
+                   << place.getLine() << ", with "
+                   << begun.take_until([](char c) {
+                        return c == ' ' || c == '=' || c == ':';
+                      });
+    return;
+  }
+  emitError(end) << text;
 }
 
 /// Says which brace has no other.

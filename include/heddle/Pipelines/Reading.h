@@ -15,12 +15,14 @@
 
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace mlir::heddle {
@@ -56,6 +58,10 @@ public:
 
 private:
   bool parse(bool first);
+  std::optional<Location> endOfUnfinished(const Diagnostic &error,
+                                          FileLineColLoc place) const;
+  void sayUnfinished(const Diagnostic &error, FileLineColLoc place,
+                     Location end) const;
   void noteBrace(Diagnostic &error) const;
   void noteValue(Diagnostic &error, StringRef value) const;
   bool beginsOperation(StringRef line) const;

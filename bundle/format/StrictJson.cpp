@@ -26,16 +26,16 @@ public:
   Watch(size_t maxDepth, size_t maxKeys)
       : maxDepth(maxDepth), maxKeys(maxKeys) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string &) override { return true; }
-  bool string(std::string &) override { return true; }
-  bool binary(json::binary_t &) override { return true; }
-  bool start_object(size_t) override { return open(); }
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(int64_t) override { return value(); }
+  bool number_unsigned(uint64_t) override { return value(); }
+  bool number_float(double, const std::string &) override { return value(); }
+  bool string(std::string &) override { return value(); }
+  bool binary(json::binary_t &) override { return value(); }
+  bool start_object(size_t) override { return open(/*array=*/false); }
   bool end_object() override { return close(); }
-  bool start_array(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(/*array=*/true); }
   bool end_array() override { return close(); }
   bool parse_error(size_t, const std::string &,
                    const json::exception &) override {
@@ -43,31 +43,60 @@ public:
   }
 
   bool key(std::string &name) override {
-    if (!keys.back().insert(name).second)
-      problem = "an object has the key '" + printable(name) + "' twice";
-    else if (keys.back().size() > maxKeys)
-      problem = "an object has more than " + std::to_string(maxKeys) + " keys";
+    Level &level = levels.back();
+    if (!level.keys.insert(name).second)
+      problem =
+          where() + "an object has the key '" + printable(name) + "' twice";
+    else if (level.keys.size() > maxKeys)
+      problem = where() + "an object has more than " + std::to_string(maxKeys) +
+                " keys";
+    level.key = name;
     return problem.empty();
   }
 
   std::string problem;
 
 private:
-  bool open() {
-    if (keys.size() >= maxDepth)
+  /// An object or array that is being read, and what of it.
+  struct Level {
+    bool array;
+    size_t read = 0;      ///< of an array: its values
+    std::string key = {}; ///< of an object
+    std::set<std::string> keys = {};
+  };
+
+  bool value() {
+    if (!levels.empty())
+      ++levels.back().read;
+    return true;
+  }
+
+  bool open(bool array) {
+    if (levels.size() >= maxDepth)
       problem = "values are nested deeper than " + std::to_string(maxDepth);
-    keys.emplace_back();
+    value();
+    levels.push_back({.array = array});
     return problem.empty();
   }
 
   bool close() {
-    keys.pop_back();
+    levels.pop_back();
     return true;
   }
 
+  /// "kernels[2].variants: ", where what is being read stands; "" for the
+  /// whole.
+  std::string where() const {
+    std::string path;
+    for (size_t i = 0; i + 1 < levels.size(); ++i)
+      path += levels[i].array
+                  ? "[" + std::to_string(levels[i].read - 1) + "]"
+                  : (path.empty() ? "" : ".") + printable(levels[i].key);
+    return path.empty() ? path : path + ": ";
+  }
+
   size_t maxDepth, maxKeys;
-  std::vector<std::set<std::string>>
-      keys; // of what is being read; arrays: none
+  std::vector<Level> levels;
 };
 
 } // namespace

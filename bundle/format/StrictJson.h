@@ -17,8 +17,9 @@ namespace heddle::bundle {
 
 /// What a JSON text holds that its parser would take: a key that an object has
 /// twice (parsers disagree on which one counts), values nested deeper than
-/// `maxDepth`, an object of more than `maxKeys` keys. Empty if there is nothing
-/// of the kind up to the first error of syntax, which is the parser's to say.
+/// `maxDepth`, an object of more than `maxKeys` keys, keys with the path
+/// of the object. Empty if there is nothing of the kind up to the first error
+/// of syntax, which is the parser's to say.
 ///
 /// Takes time in proportion to the text. (Not the parser's callback: with one,
 /// nlohmann::json looks through all of an array, or object, after each object

@@ -8,7 +8,7 @@
 #include "bundle/Process.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
-#include "bundle/format/NativeCode.h"
+#include "bundle/format/Sections.h"
 #include "bundle/program/Printable.h"
 #include "tools/CommandLine.h"
 #include "tools/explain/RequestOptions.h"
@@ -48,22 +48,14 @@ void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// A bundle whose code for the host, if it has some, runs nothing when it is
-/// loaded.
+/// A bundle whose sections are what they are called.
 Result<trust::ReadBundle>
 readVerified(const std::string &file, const std::vector<std::string> &digests) {
   Result<trust::ReadBundle> read = trust::readBundle(file, digests);
   if (!read)
     return read;
-  const Manifest &manifest = read->bundle.manifest();
-  int64_t host = hostTarget(manifest);
-  if (host < 0)
-    return read;
-  std::string section = codeSection(manifest.targets[static_cast<size_t>(host)],
-                                    CodeForm::Native);
-  if (Status status = checkNativeCode(read->bundle.section(section)); !status)
-    return status.takeError().withContext(printablePath(file) + ": section " +
-                                          section);
+  if (Status status = checkSections(read->bundle); !status)
+    return status.takeError().withContext(printablePath(file));
   return read;
 }
 
@@ -221,8 +213,8 @@ int main(int argc, char **argv) {
   std::vector<std::string> files;
   CLI::App *verifyCommand = app.add_subcommand(
       "verify", "Check files from the first to the last byte: version, sizes, "
-                "checksums, manifest, and that its code runs nothing when it "
-                "is loaded");
+                "checksums, manifest, table of tilings, and that its code runs "
+                "nothing when it is loaded");
   verifyCommand->add_option("FILE", files, "Bundles to check")->required();
   std::vector<std::string> digests;
   verifyCommand

@@ -10,9 +10,9 @@
 #include "Messages.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
+#include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
-#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -500,10 +500,10 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
       exitCode = 1;
       return options;
     }
-    if (auto rules = shed::parseTuning(*table); !rules) {
+    if (auto rules = ::heddle::bundle::tilingsFromJson(*table); !rules) {
       llvm::WithColor::error(messages(), "heddlec")
           << "--tuning: " << ::heddle::printablePath(flags.tuning) << ": "
-          << llvm::toString(rules.takeError()) << "\n";
+          << rules.error().text() << "\n";
       exitCode = 1;
       return options;
     }

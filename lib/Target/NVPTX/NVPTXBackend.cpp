@@ -108,7 +108,7 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
         return (rule.over == "list" || rule.over == "union") &&
                llvm::any_of(ofKeys, [&](const bundle::Selection &each) {
                  return rule.shared == each.perKvHead &&
-                        rule.dividesRows(each.group);
+                        shed::dividesRows(rule, each.group);
                });
       });
   if (llvm::all_of(ofKeys, isDense) && !oneByOne)
@@ -244,13 +244,13 @@ llvm::Expected<std::unique_ptr<Backend>>
 mlir::heddle::createNVPTXBackend(::heddle::CudaTarget target,
                                  const BackendOptions &options) {
   StringRef tuning;
-  SmallVector<shed::WgmmaRule> rules;
+  std::vector<shed::WgmmaRule> rules;
   if (target.hasWgmma()) {
     tuning = options.tuning.empty() ? shed::builtInTuning()
                                     : StringRef(options.tuning);
-    auto parsed = shed::parseTuning(tuning);
+    auto parsed = ::heddle::bundle::tilingsFromJson(tuning);
     if (!parsed)
-      return parsed.takeError();
+      return llvm::createStringError(parsed.error().text());
     rules = std::move(*parsed);
   }
   return std::make_unique<NVPTXBackend>(std::move(target), options.assembler,

@@ -32,7 +32,9 @@ TEST(Json, ParsesObjects) {
 TEST(Json, RefusesAKeyTwice) {
   EXPECT_EQ(errorOf(R"({"a": 1, "a": 2})"), "an object has the key 'a' twice");
   EXPECT_EQ(errorOf(R"({"x": {"b": 1, "c": {}, "b": 2}})"),
-            "an object has the key 'b' twice");
+            "x: an object has the key 'b' twice");
+  EXPECT_EQ(errorOf(R"({"x": [1, [], {"y": [{"b": 1, "b": 2}]}]})"),
+            "x[2].y[0]: an object has the key 'b' twice");
 }
 
 TEST(Json, LocatesSyntaxErrors) {

@@ -269,7 +269,7 @@ TEST_F(Shards, BrokenIndices) {
   EXPECT_EQ(indexError("{\"weight_map\":{\"a\":1}}"),
             index + "weight_map: 'a' is not mapped to a file name");
   EXPECT_EQ(indexError("{\"weight_map\":{\"a\":\"b\",\"a\":\"c\"}}"),
-            index + "an object has the key 'a' twice");
+            index + "weight_map: an object has the key 'a' twice");
   EXPECT_EQ(indexError("{\"weight_map\":{\"a\":\"b\"}}"),
             folder.path + "/b: cannot open the file: No such file or "
                           "directory");

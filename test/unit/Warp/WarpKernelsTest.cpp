@@ -41,7 +41,7 @@ TEST_F(WarpKernels, DenseOf64) {
 }
 
 TEST_F(WarpKernels, BuiltInTilings) {
-  auto rules = shed::parseTuning(shed::builtInTuning());
+  auto rules = ::heddle::bundle::tilingsFromJson(shed::builtInTuning());
   ASSERT_TRUE(static_cast<bool>(rules));
   ASSERT_FALSE(rules->empty());
   uint64_t seed = 1;
@@ -406,7 +406,7 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
     ASSERT_EQ((*result)->kernels.size(), 1u);
     EXPECT_EQ((*result)->kernels[0].stackBytes, 0);
   };
-  auto rules = shed::parseTuning(shed::builtInTuning());
+  auto rules = ::heddle::bundle::tilingsFromJson(shed::builtInTuning());
   ASSERT_TRUE(static_cast<bool>(rules));
   for (const shed::WgmmaRule &rule : *rules)
     if (rule.over != "scores" && !rule.shared)

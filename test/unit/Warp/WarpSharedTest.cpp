@@ -142,7 +142,7 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlowInSharedLists) {
   std::optional<std::string> ptxas = ::heddle::findPtxas();
   if (!ptxas)
     GTEST_SKIP() << "no ptxas";
-  auto rules = shed::parseTuning(shed::builtInTuning());
+  auto rules = ::heddle::bundle::tilingsFromJson(shed::builtInTuning());
   ASSERT_TRUE(static_cast<bool>(rules));
   for (const shed::WgmmaRule &rule : *rules)
     for (int64_t group : {32, 64, 128}) {

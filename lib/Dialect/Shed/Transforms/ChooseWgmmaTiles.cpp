@@ -11,8 +11,6 @@
 
 #include "bundle/program/Manifest.h"
 
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <numeric>
@@ -32,126 +30,10 @@ int64_t mlir::shed::sharedTaskRows(int64_t group, int64_t blockRows) {
   return whole || (rows >= 16 && together % rows == 0) ? rows : 0;
 }
 
-bool WgmmaRule::dividesRows(int64_t rows) const {
-  const int64_t block = 64 * consumers;
+bool mlir::shed::dividesRows(const WgmmaRule &rule, int64_t rows) {
+  const int64_t block = 64 * rule.consumers;
   return block > 0 &&
-         (shared ? sharedTaskRows(rows, block) > 0 : rows % block == 0);
-}
-
-llvm::Expected<llvm::SmallVector<WgmmaRule>>
-mlir::shed::parseTuning(llvm::StringRef text) {
-  // The parser calls itself at each bracket; a table has three inside of one
-  // another.
-  int64_t depth = 0;
-  for (char c : text) {
-    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-    if (depth > 3)
-      return llvm::createStringError(
-          "a table of tilings is an object with a list 'wgmma' of objects; "
-          "brackets are nested deeper here");
-  }
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
-  if (!parsed)
-    return llvm::createStringError("a table of tilings is no JSON: " +
-                                   llvm::toString(parsed.takeError()));
-  const llvm::json::Object *table = parsed->getAsObject();
-  const llvm::json::Array *list = table ? table->getArray("wgmma") : nullptr;
-  if (!list || table->size() != 1)
-    return llvm::createStringError(
-        "a table of tilings is an object with a list 'wgmma' and nothing else");
-  llvm::SmallVector<WgmmaRule> rules;
-  for (auto [i, value] : llvm::enumerate(*list)) {
-    WgmmaRule rule;
-    const llvm::json::Object *fields = value.getAsObject();
-    auto problem = [&, i = i](const llvm::Twine &what) {
-      return llvm::createStringError(
-          llvm::formatv("wgmma[{0}]: {1}", i, what.str()).str());
-    };
-    if (!fields)
-      return problem("expected an object");
-    std::optional<llvm::StringRef> element = fields->getString("element");
-    if (!element || (*element != "bf16" && *element != "f16"))
-      return problem("'element' is \"bf16\" or \"f16\"");
-    rule.element = element->str();
-    std::pair<const char *, int64_t *> numbers[] = {
-        {"head_dim", &rule.headDim},
-        {"consumers", &rule.consumers},
-        {"keys", &rule.keys},
-        {"stages", &rule.stages},
-        {"parts", &rule.parts},
-        {"producer_registers", &rule.producerRegisters},
-        {"consumer_registers", &rule.consumerRegisters}};
-    for (auto [name, into] : numbers) {
-      std::optional<int64_t> number = fields->getInteger(name);
-      if (!number)
-        return problem(llvm::Twine("'") + name +
-                       "' is not there or no integer");
-      *into = *number;
-    }
-    size_t known = std::size(numbers) + 1;
-    if (fields->get("over")) {
-      std::optional<llvm::StringRef> over = fields->getString("over");
-      if (!over ||
-          !llvm::is_contained(
-              {"all", "list", "blocks", "range", "union", "scores"}, *over))
-        return problem("'over' is \"all\", \"list\", \"blocks\", \"range\", "
-                       "\"union\" or \"scores\"");
-      rule.over = over->str();
-      ++known;
-    }
-    if (fields->get("copies")) {
-      std::optional<llvm::StringRef> copies = fields->getString("copies");
-      if (!copies || (*copies != "threads" && *copies != "tma"))
-        return problem("'copies' is \"threads\" or \"tma\"");
-      rule.tma = *copies == "tma";
-      ++known;
-    }
-    std::pair<const char *, bool *> flags[] = {{"positions", &rule.positions},
-                                               {"shared", &rule.shared}};
-    for (auto [name, into] : flags) {
-      if (!fields->get(name))
-        continue;
-      std::optional<bool> flag = fields->getBoolean(name);
-      if (!flag)
-        return problem(llvm::Twine("'") + name + "' is true or false");
-      *into = *flag;
-      ++known;
-    }
-    std::pair<const char *, int64_t *> optional[] = {
-        {"blocks", &rule.blocks},
-        {"cluster", &rule.cluster},
-        {"key_shares", &rule.keyShares},
-        {"least_keys", &rule.leastKeys},
-        {"query_stages", &rule.queryStages}};
-    for (auto [name, into] : optional) {
-      if (!fields->get(name))
-        continue;
-      std::optional<int64_t> number = fields->getInteger(name);
-      if (!number)
-        return problem(llvm::Twine("'") + name + "' is no integer");
-      *into = *number;
-      ++known;
-    }
-    if (fields->size() != known)
-      return problem(
-          "there are fields beside 'element', 'over', 'blocks', "
-          "'copies', 'cluster', 'positions', 'shared', 'key_shares', "
-          "'least_keys', 'query_stages', 'head_dim', 'consumers', 'keys', "
-          "'stages', 'parts', 'producer_registers' and "
-          "'consumer_registers'");
-    if (rule.shared && rule.queryStages)
-      return problem("'query_stages' is 0 with 'shared', not " +
-                     llvm::Twine(rule.queryStages) +
-                     ": where heads share lists some warpgroups have no work, "
-                     "and blocks that go on to further rows need all of them");
-    // On an H100 such kernels end in an access to a wrong kind of memory.
-    if (rule.over == "union" && rule.queryStages)
-      return problem("'query_stages' is 0 with 'over' \"union\", not " +
-                     llvm::Twine(rule.queryStages) +
-                     ": such kernels fail on some GPUs; leave it out");
-    rules.push_back(rule);
-  }
-  return rules;
+         (rule.shared ? sharedTaskRows(rows, block) > 0 : rows % block == 0);
 }
 
 StringRef mlir::shed::builtInTuning() {
@@ -280,7 +162,7 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   if (rule.cluster > 1)
     return false;
   std::optional<KeyEntries> entries = entriesOf(over);
-  if (!entries || !rule.dividesRows(kernel.getRowsInStep()))
+  if (!entries || !dividesRows(rule, kernel.getRowsInStep()))
     return false;
   if (!entries->blockKeys)
     return !rule.tma && kernel.getEncoding() != Encoding::Bitmap;
@@ -375,11 +257,11 @@ struct ChooseWgmmaTiles
     if (!file)
       return emitError(UnknownLoc::get(context))
              << "cannot read '" << table << "': " << file.getError().message();
-    auto parsed = parseTuning((*file)->getBuffer());
+    auto parsed = ::heddle::bundle::tilingsFromJson((*file)->getBuffer());
     if (!parsed)
       return emitError(UnknownLoc::get(context))
-             << table << ": " << llvm::toString(parsed.takeError());
-    rules = std::move(*parsed);
+             << table << ": " << parsed.error().text();
+    rules.assign(parsed->begin(), parsed->end());
     return success();
   }
 

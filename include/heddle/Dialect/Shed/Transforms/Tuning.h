@@ -5,70 +5,32 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table says which kernels take a `wgmma_tiling` and which one. Its text is
-// JSON:
-//
-//   {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3,
-//               "keys": 128, "stages": 2, "parts": 2,
-//               "producer_registers": 32, "consumer_registers": 160}]}
-//
-// "over" says which keys: "all" (as without it), "list" (one list of keys),
-// "blocks" (one list of blocks), "range" (a window, sinks, or both) or "union"
-// (more sets, or several of which one at least is a list), or "scores": a
-// kernel that selects, for groups of at most 128 rows; "blocks" how many blocks
-// a multiprocessor is to hold, 1 without it; "copies" who brings tiles,
-// "threads" (as without it) or "tma"; "cluster" how many blocks share what the
-// latter brings, 1 without it; "positions" whether the entry is for kernels
-// whose scores ask where rows or keys stand, too, false without it;
-// "key_shares" how many blocks divide the keys of a query tile, 1 without it.
-// With more than one it is for steps of some rows, of sequences of at least
-// "least_keys" keys (1 without it), without for steps of all rows.
-// "query_stages" is 0 (as without it), or blocks go on to further tiles of
-// rows, whose queries are brought ahead to so many stages. "shared" is true for
-// kernels whose query heads share lists, and for no others; these and unions
-// have no "query_stages".
+// What `bundle/format/Tilings.h` reads, in the compiler.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H
 #define HEDDLE_DIALECT_SHED_TRANSFORMS_TUNING_H
 
-#include "llvm/ADT/SmallVector.h"
+#include "bundle/format/Tilings.h"
+
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 
 #include <cstdint>
-#include <string>
 
 namespace mlir::shed {
 
-/// The tiling of kernels over some keys of an element type and head dim.
-struct WgmmaRule {
-  std::string element;      ///< "bf16" or "f16"
-  std::string over = "all"; ///< "list", "blocks", "range", "union", "scores"
-  int64_t headDim = 0;
-  int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
-  int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
-  bool tma = false;
-  int64_t cluster = 1;
-  bool positions = false;
-  bool shared = false;
-  int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
+using WgmmaRule = ::heddle::bundle::TilingRule;
 
-  /// Whether blocks have the rows of groups of `rows` rows: whole blocks of a
-  /// head, or with `shared` a group's of several heads.
-  bool dividesRows(int64_t rows) const;
-};
+/// Whether blocks have the rows of groups of `rows` rows: whole blocks of a
+/// head, or with `shared` a group's of several heads.
+bool dividesRows(const WgmmaRule &rule, int64_t rows);
 
 /// Where query heads share lists, each for `group` rows, and warpgroups of 64
 /// rows compute, `blockRows` a block: rows of a head that a task has. A group's
 /// if a block has as many, else 64 of them; 0 if 64 rows would neither be of
 /// one head nor of several, with a multiple of 16 each.
 int64_t sharedTaskRows(int64_t group, int64_t blockRows);
-
-/// Reads a table. Fails with a sentence that says what was found and what was
-/// expected; whether a tiling is possible is for its attribute to say.
-llvm::Expected<llvm::SmallVector<WgmmaRule>> parseTuning(llvm::StringRef text);
 
 /// The table for sm_90a that counts where no other is given: the fastest
 /// tilings measured on an H200 (docs/Performance.md). The file is

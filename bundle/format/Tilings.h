@@ -1,0 +1,66 @@
+//===- Tilings.h - Tables of measured tilings ------------------*- C++ -*--===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A table says which kernels take a `wgmma_tiling` and which one. Its text is
+// JSON:
+//
+//   {"wgmma": [{"element": "bf16", "head_dim": 128, "consumers": 3,
+//               "keys": 128, "stages": 2, "parts": 2,
+//               "producer_registers": 32, "consumer_registers": 160}]}
+//
+// "blocks" (one list of blocks), "range" (a window, sinks, or both) or "union"
+// (more sets, or several of which one at least is a list), or "scores": a
+// kernel that selects, for groups of at most 128 rows; "blocks" how many blocks
+// a multiprocessor is to hold, 1 without it; "copies" who brings tiles,
+// "threads" (as without it) or "tma"; "cluster" how many blocks share what the
+// latter brings, 1 without it; "positions" whether the entry is for kernels
+// whose scores ask where rows or keys stand, too, false without it;
+// "key_shares" how many blocks divide the keys of a query tile, 1 without it.
+// With more than one it is for steps of some rows, of sequences of at least
+// "least_keys" keys (1 without it), without for steps of all rows.
+// "query_stages" is 0 (as without it), or blocks go on to further tiles of
+// rows, whose queries are brought ahead to so many stages. "shared" is true for
+// kernels whose query heads share lists, and for no others; these and unions
+// have no "query_stages".
+//
+//===----------------------------------------------------------------------===//
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BUNDLE_FORMAT_TILINGS_H
+#define HEDDLE_BUNDLE_FORMAT_TILINGS_H
+
+#include "bundle/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::bundle {
+
+/// The tiling of kernels over some keys of an element type and head dim.
+struct TilingRule {
+  std::string element;      ///< "bf16" or "f16"
+  std::string over = "all"; ///< "list", "blocks", "range", "union", "scores"
+  int64_t headDim = 0;
+  int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
+  int64_t producerRegisters = 0, consumerRegisters = 0, blocks = 1;
+  bool tma = false;
+  int64_t cluster = 1;
+  bool positions = false;
+  bool shared = false;
+  int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
+};
+
+/// Reads a table. Fails with a sentence that says what was found and what was
+/// expected; whether a tiling is possible is for the compiler to say.
+Result<std::vector<TilingRule>> tilingsFromJson(std::string_view text);
+
+} // namespace heddle::bundle
+
+#endif // HEDDLE_BUNDLE_FORMAT_TILINGS_H

@@ -7,7 +7,7 @@
 
 #include "runtime/schedule/PairCount.h"
 
-#include "bundle/program/PairSets.h"
+#include "bundle/program/KeyCounter.h"
 
 #include <algorithm>
 #include <cassert>
@@ -165,11 +165,10 @@ int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
     return n * n;
   if (bundle::readsList(terms.front()))
     return n * keep;
-  const Keys all{n, nullptr, bundle::sinkBound(terms, n)};
+  bundle::KeyCounter keys(terms, bundle::sinkBound(terms, n), n);
   int64_t pairs = 0;
   for (int64_t row = 0; row < n; ++row)
-    forPlaces(terms, all, row,
-              [&](int64_t begin, int64_t end) { pairs += end - begin; });
+    pairs += keys.keysOf(row);
   return pairs;
 }
 

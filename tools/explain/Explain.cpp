@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "bundle/program/KeyCounter.h"
 #include "bundle/program/ManifestNames.h"
-#include "bundle/program/PairSets.h"
 #include "bundle/program/Program.h"
 
 #include <algorithm>
@@ -37,7 +37,6 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
                                  int64_t length, bool &exact) {
   if (kernel.terms.empty())
     return length * length;
-  const int64_t sinks = sinkBound(kernel.terms, length);
   int64_t listed = 0, lists = 0;
   for (const Term &term : kernel.terms) {
     if (readsList(term)) {
@@ -65,13 +64,10 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
   listed = std::min(listed, length);
   if (!banded)
     return length * listed;
+  KeyCounter keys(kernel.terms, sinkBound(kernel.terms, length), length);
   int64_t pairs = 0;
-  for (int64_t row = 0; row < length; ++row) {
-    int64_t kept = listed;
-    forRuns(kernel.terms, row, sinks, length,
-            [&](int64_t begin, int64_t end) { kept += end - begin; });
-    pairs += std::min(length, kept);
-  }
+  for (int64_t row = 0; row < length; ++row)
+    pairs += std::min(length, listed + keys.keysOf(row));
   return pairs;
 }
 

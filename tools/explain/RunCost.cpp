@@ -7,7 +7,7 @@
 
 #include "tools/explain/RunCost.h"
 
-#include "bundle/program/PairSets.h"
+#include "bundle/program/KeyCounter.h"
 #include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/denoise/CommitRule.h"
@@ -160,21 +160,12 @@ int64_t Counter::listedKeys(const Selection &selection,
 Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
                          int64_t listed) const {
   const auto n = static_cast<int64_t>(step.visible.size());
-  auto below = [&](int64_t position) {
-    return std::lower_bound(step.visible.begin(), step.visible.end(),
-                            position) -
-           step.visible.begin();
-  };
   const int64_t length = request.run.length;
-  const int64_t sinks = sinkBound(kernel.terms, length);
+  KeyCounter keys(kernel.terms, sinkBound(kernel.terms, length), length,
+                  n < length ? step.visible : std::span<const int32_t>());
   Kept kept{0, listed == 0};
-  for (int32_t row : step.active) {
-    int64_t pairs = listed;
-    forRuns(kernel.terms, row, sinks, length, [&](int64_t begin, int64_t end) {
-      pairs += below(end) - below(begin);
-    });
-    kept.pairs += std::min(n, pairs);
-  }
+  for (int32_t row : step.active)
+    kept.pairs += std::min(n, listed + keys.keysOf(row));
   return kept;
 }
 

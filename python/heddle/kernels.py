@@ -398,7 +398,11 @@ class Plan:
                              "nothing to reuse; call the plan itself")
         if _compiling():
             return Selection(self.key, _ops().select(q, k, k, self.key), q.shape, k.shape)
-        return Selection(self.key, _call("select", _SELECT, self, q, k, k), q.shape, k.shape, self)
+        lists = _call("select", _SELECT, self, q, k, k)
+        if lists is None:  # of a bundle, which alone can know
+            raise ValueError("pairs: the bundle selects none of them (columns, blocks), so there "
+                             "is nothing to reuse; call the plan itself")
+        return Selection(self.key, lists, q.shape, k.shape, self)
 
     def __reduce__(self):
         return _again, (self.kernels.source, self.prompt, self.selects, self.key)
@@ -425,6 +429,8 @@ class Selection:
             _check_array(k, "k")
             raise ValueError(f"the selection is of q {list(self.q_shape)} and k "
                              f"{list(self.k_shape)}; found {list(q.shape)} and {list(k.shape)}")
+        if self.lists is None:  # new ones, to what runs the kernels: zeros
+            raise TypeError("lists: expected those that select() of this plan makes, found None")
         if _compiling():
             return _ops().attend(q, k, v, self.lists, self.key)
         plan = self._plan or _known(self.key)

@@ -262,6 +262,11 @@ class AttentionTest(unittest.TestCase):
         selection.lists = [0] * size
         with self.assertRaisesRegex(TypeError, "lists: "):
             selection.attend(q, k, v)
+        selection.lists = None
+        with self.assertRaisesRegex(TypeError, "lists: expected .*, found None"):
+            selection.attend(q, k, v)
+        with self.assertRaisesRegex(ValueError, "selects none of them .*nothing to reuse"):
+            heddle.plan(heddle.compile(attend(window(8)), head_dim=q.shape[-1])).select(q, k)
         with self.assertRaisesRegex(TypeError, "q: expected an array"):
             selection.attend([1], k, v)
 

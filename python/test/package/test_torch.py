@@ -217,6 +217,9 @@ class OperationsTest(unittest.TestCase):
             with self.assertRaisesRegex(heddle.HeddleError, "lists: expected those that select"):
                 self.selection.lists = wrong
                 self.selection.attend(self.q, self.k, self.v)
+        with self.assertRaisesRegex(TypeError, "lists: expected .*, found None"):
+            self.selection.lists = None
+            self.selection.attend(self.q, self.k, self.v)
         self.selection.lists = lists
         with self.assertRaisesRegex(heddle.HeddleError, "multiple of 64 bytes"):
             lists = torch.zeros(len(self.selection.lists) + 1, dtype=torch.uint8)[1:]

@@ -86,6 +86,46 @@ class Page(unittest.TestCase):
                                          step in one["steps"])
             self.assertEqual(self.browser.problems(), [], example)
 
+    def test_layers_read_what_others_chose(self):
+        options = ("--steps=64", "--length=448", "--prompt=192", "--layers=32")
+        example = "columns-across-layers"
+        json_form = self.explain(example, *options, form="json")
+        readers = json_form["selections"][0]["read_in"]
+        self.assertEqual(len(readers), 28)
+        refreshes = sorted({step for rule in json_form["rules"] for phase in rule["phases"]
+                            for one in phase["refreshes"] for step in one["steps"]})
+        self.browser.open(str(self.explain(example, *options)))
+        for step in (1, refreshes[1], refreshes[1] + 1, 64):
+            for layer in (0, 1, 7, 8, 15, 24, 31):
+                with self.subTest(step=step, layer=layer):
+                    said = self.at(step, layer)
+                    # Where a layer chooses it is dense; one that reads has the choice at once.
+                    chosen = [at for at in refreshes if at <= step][-1]
+                    reads = re.findall(r"It reads what cols chose at step (\d+)( in layer \d+)?\.", said)
+                    if layer in readers:
+                        self.assertEqual(reads, [(str(chosen), f" in layer {layer // 8 * 8}")])
+                    elif step in refreshes:
+                        self.assertEqual(reads, [])
+                    else:
+                        self.assertEqual(reads, [(str(chosen), "")])
+        # The same choice is the same picture, another layer's another.
+        self.browser.run("for (const d of document.querySelectorAll('details')) d.open = true")
+        drawn = {}
+        for layer in (8, 9, 17):
+            self.at(64, layer)
+            drawn[layer] = self.browser.run(
+                "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => "
+                "done(document.getElementById('pattern').toDataURL()))))")
+        self.assertEqual(drawn[8], drawn[9])
+        self.assertNotEqual(drawn[8], drawn[17])
+        tables = self.browser.run(
+            "Object.fromEntries([...document.querySelectorAll('table')].map(table => ["
+            "table.caption.textContent, [...table.querySelectorAll('td')].map(td => td.textContent)]))")
+        self.assertIn(f"chosen at step {chosen} in layer 16", tables["What a query reads"][0])
+        self.assertEqual(tables["Selections"][4:6],
+                         ["0 to 24 every 8", "1\u20137, 9\u201315, 17\u201323, 25\u201331"])
+        self.assertEqual(self.browser.problems(), [])
+
     def test_the_run_is_the_one_that_is_asked_for(self):
         """Dream's predictions and times, rules of confidence, a seed, caches of another width."""
         dream = EXAMPLES.parent / "models" / "heddle-dream-5m"

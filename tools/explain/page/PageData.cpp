@@ -143,7 +143,8 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["per_kv_head"] = selection.perKvHead;
     item["scorer"] = bundle::detail::nameOf(selection.scorer);
     item["cadence"] = spelling.apply(toString(selection.cadence));
-    item["layers"] = cost.refreshed.size();
+    item["chosen_in"] = stepRuns(cost.refreshed);
+    item["read_in"] = stepRuns(cost.readers);
     item["lists"] = ordered_json::array();
     for (size_t t = 0; t < cost.lists.size(); ++t) {
       const SelectionExplanation::Lists &lists = cost.lists[t];

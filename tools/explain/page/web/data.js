@@ -93,11 +93,24 @@ function at(step, layer) {
   return { rule, phase, refreshes, pass: passAt[step - 1] < 0 ? null : data.passes[passAt[step - 1]] };
 }
 
-/** The step whose choice a step reads, 0 if there is none. */
-function chosenAt(rule, selection, step, phase) {
+const choosers = data.selections.map(selection => expand(selection.chosen_in).sort((a, b) => a - b));
+
+/** The layer whose choice a layer reads: the nearest up to it that chooses; -1 if
+    there is none. */
+function chooserOf(selection, layer) {
+  return choosers[selection].findLast(chooser => chooser <= layer) ?? -1;
+}
+
+/** The step whose choice a step reads in a layer, 0 if there is none. */
+function chosenAt(layer, selection, step) {
+  const chooser = chooserOf(selection, layer);
+  if (chooser < 0) return 0;
+  // A layer that chooses does so after its attention, or before; one further on
+  // finds what was chosen in the same step.
+  const atOnce = chooser !== layer || at(step, layer).phase.refreshes_first;
   let latest = 0;
-  for (const refresh of rule.refreshes[selection]) {
-    if (refresh > step || (refresh === step && !phase.refreshes_first)) break;
+  for (const refresh of ruleOfLayer[chooser].refreshes[selection]) {
+    if (refresh > step || (refresh === step && !atOnce)) break;
     latest = refresh;
   }
   return latest;

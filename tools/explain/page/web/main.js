@@ -15,8 +15,9 @@ function describe() {
   if (rule.scores) texts.push(`A pair's logit becomes ${rule.scores}.`);
   for (const term of phase.terms)
     if (term.selection !== undefined) {
-      const when = chosenAt(rule, term.selection, step, phase);
-      if (when && when < step) texts.push(`It reads what ${data.selections[term.selection].name} chose at step ${count(when)}.`);
+      const when = chosenAt(layer, term.selection, step), chooser = chooserOf(term.selection, layer);
+      if (when && (when < step || chooser !== layer))
+        texts.push(`It reads what ${data.selections[term.selection].name} chose at step ${count(when)}${chooser === layer ? '' : ` in layer ${count(chooser)}`}.`);
     }
   for (const selection of refreshes)
     texts.push(`${phase.refreshes_first ? 'Before that' : 'Then'} ${data.selections[selection].name} is refreshed.`);

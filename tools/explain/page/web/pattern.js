@@ -91,13 +91,13 @@ function windowShare(q0, q1, k0, k1, half) {
     (0 to 1), -1 where the query's row is not recomputed, -2 where the key is not
     visible; the role of each query; and whether something of it is made up. */
 function pairMap(step, layer) {
-  const { rule, phase } = at(step, layer);
+  const { phase } = at(step, layer);
   const view = part();
   const { from, size, n } = view;
   const roles = rolesAt(step);
   const roleOf = cell => roles ? roles[Math.floor((from + (cell + 0.5) * size / n) / run.length * simulation.bins)] : 3;
   const lists = phase.terms.map(term => term.selection === undefined ? null
-    : lister(data.selections[term.selection], term.selection, layer, chosenAt(rule, term.selection, step, phase), view));
+    : lister(data.selections[term.selection], term.selection, chooserOf(term.selection, layer), chosenAt(layer, term.selection, step), view));
   const map = new Float32Array(n * n);
   const queries = Array.from({ length: n }, (_, q) => roleOf(q));
   for (let q = 0; q < n; ++q) {

@@ -40,21 +40,23 @@ const tables = {
     return [table('Bytes kept', ['Steps', ...kept.map(part => part.name), 'All'],
       equalRuns(kept.map(part => part.bytes), run.steps).map(steps =>
         [span(steps), ...kept.map(part => bytesText(part.bytes[steps[0] - 1])), bytesText(keptAt(steps[0]))])),
-      ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Refreshed', 'Bytes'],
+      ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Refreshed', 'In layers', 'Also read in', 'Bytes'],
         data.selections.map(one => [one.name,
           `${one.keep}: ${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? 'blocks' : 'keys'}`,
           `${count(one.group)} rows, ${one.per_kv_head ? 'key/value head' : 'query head'}`, one.scorer, one.cadence,
+          runsText(one.chosen_in), runsText(one.read_in),
           one.lists.map(list => list.encoding ? `${bytesText(list.bytes)} (${list.target}, ${list.encoding})` : `cannot run on ${list.target}`).join('; ')]),
-        [1, 2, 3, 4, 5])] : [])];
+        [1, 2, 3, 4, 5, 6, 7])] : [])];
   },
   pattern() {
-    const { phase, rule } = at(state.step, state.layer);
+    const { phase } = at(state.step, state.layer);
     const rows = phase.terms.map(term => {
       if (term.half !== undefined) return [term.words, `${term.share < 1 ? `one in ${count(Math.round(1 / term.share))} of the ` : ''}keys at most ${count(term.half)} positions away`];
       if (term.kind === 'sinks') return ['sinks', `the first ${plural(term.bound, 'key')}`];
-      const one = data.selections[term.selection], when = chosenAt(rule, term.selection, state.step, phase);
+      const one = data.selections[term.selection], when = chosenAt(state.layer, term.selection, state.step),
+        chooser = chooserOf(term.selection, state.layer);
       return [`${one.kind}(${one.name})`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for each ${plural(one.group, 'row')}, `
-        + (when ? `chosen at step ${count(when)}` : 'not chosen yet')];
+        + (when ? `chosen at step ${count(when)}${chooser === state.layer ? '' : ` in layer ${count(chooser)}`}` : 'not chosen yet')];
     });
     if (!rows.length) rows.push(['dense', 'every key']);
     return [table('What a query reads', ['Part', 'Keys'], rows, [1])];

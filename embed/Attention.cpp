@@ -109,7 +109,7 @@ Result<std::unique_ptr<Call>> Attention::prepare(const CallShape &shape) {
 
   rt::IndexListShape lists{
       manifest.selections,
-      {std::vector<bool>(manifest.selections.size(), true)},
+      {std::vector<int64_t>(manifest.selections.size(), 0)}, // one layer
       std::vector<int64_t>(shape.sequences, shape.length),
       shape.queryHeads,
       call->launcher->encoding(),

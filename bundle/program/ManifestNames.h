@@ -69,6 +69,11 @@ inline std::string toString(Ratio ratio) {
   return std::to_string(ratio.num) + "/" + std::to_string(ratio.den);
 }
 
+/// As schedules have a share where a count may stand: never a bare integer.
+inline std::string spellShare(Ratio share) {
+  return share.den == 1 ? toString(share) : spell(share);
+}
+
 /// What must hold between the fields of a manifest whose indices are all in
 /// range. Messages start with the JSON path.
 Status checkManifest(const Manifest &manifest);

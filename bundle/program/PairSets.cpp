@@ -12,11 +12,6 @@
 using namespace heddle;
 using namespace heddle::bundle;
 
-/// Never a bare integer: that would be a count.
-static std::string spelledShare(Ratio share) {
-  return share.den == 1 ? detail::toString(share) : detail::spell(share);
-}
-
 std::string bundle::words(const Term &term, std::string_view selection) {
   std::string text(selection);
   for (const SetNumber &number : numbersOf(term.kind)) {
@@ -26,7 +21,7 @@ std::string bundle::words(const Term &term, std::string_view selection) {
     if (number.named)
       text += std::string(number.name) + " = ";
     text += number.orShare && term.share.num > 0
-                ? spelledShare(term.share)
+                ? detail::spellShare(term.share)
                 : std::to_string(term.*number.number);
   }
   return detail::nameOf(term.kind) + "(" + text + ")";

@@ -108,7 +108,7 @@ protected:
   std::vector<bool> keptIn(Memory &memory) const {
     const rt::IndexListShape lengths{
         program.selections,
-        {std::vector<bool>(program.selections.size(), true)},
+        {std::vector<int64_t>(program.selections.size(), 0)},
         {50, 50},
         heads,
         bundle::Encoding::Uint16,

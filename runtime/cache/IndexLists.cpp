@@ -111,8 +111,8 @@ int64_t IndexLists::bytesFor(const IndexListShape &shape) {
   int64_t total = 0;
   for (size_t s = 0; s < shape.selections.size(); ++s) {
     int64_t layers = 0;
-    for (const std::vector<bool> &kept : shape.keeps)
-      layers += kept[s];
+    for (size_t layer = 0; layer < shape.sources.size(); ++layer)
+      layers += shape.keeps(layer, s);
     if (layers == 0)
       continue;
     for (int64_t n : shape.lengths)
@@ -128,13 +128,13 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
   result.selections = static_cast<int64_t>(shape.selections.size());
   result.shape = shape;
   auto *next = static_cast<std::byte *>(memory);
-  result.lists.reserve(shape.keeps.size() * shape.lengths.size() *
+  result.lists.reserve(shape.sources.size() * shape.lengths.size() *
                        shape.selections.size());
-  for (const std::vector<bool> &kept : shape.keeps) {
+  for (size_t layer = 0; layer < shape.sources.size(); ++layer) {
     for (int64_t n : shape.lengths) {
       for (size_t s = 0; s < shape.selections.size(); ++s) {
         abi::IndexList list = shapeOf(shape.selections[s], n, 0, shape);
-        if (kept[s]) {
+        if (shape.keeps(layer, s)) {
           list.indices = next;
           next += paddedBytes(shape.selections[s], n, shape);
         }
@@ -143,12 +143,6 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
     }
   }
   result.written.assign(result.lists.size(), 0);
-  for (size_t layer = 0; layer < shape.keeps.size(); ++layer)
-    for (size_t s = 0; s < shape.selections.size(); ++s)
-      result.keepers.push_back(
-          layer == 0 || shape.keeps[layer][s]
-              ? static_cast<int64_t>(layer)
-              : result.keepers[(layer - 1) * shape.selections.size() + s]);
   return result;
 }
 
@@ -167,9 +161,9 @@ Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
 
 void IndexLists::see(int64_t sequence, int64_t n, int64_t promptPlaces) {
   assert(n >= 1 && n <= shape.lengths[sequence]);
-  for (size_t layer = 0; layer < shape.keeps.size(); ++layer)
+  for (size_t layer = 0; layer < shape.sources.size(); ++layer)
     for (int64_t s = 0; s < selections; ++s) {
-      size_t at = slot(static_cast<int64_t>(layer), sequence, s);
+      size_t at = place(static_cast<int64_t>(layer), sequence, s);
       void *indices = lists[at].indices;
       lists[at] = shapeOf(shape.selections[s], n, promptPlaces, shape);
       lists[at].indices = indices;

@@ -43,6 +43,7 @@
 #include "bundle/program/Manifest.h"
 #include "runtime/base/Buffer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -71,13 +72,18 @@ BlockSpans blockSpans(const bundle::Selection &selection, int64_t n,
 /// What the lists of a run depend on.
 struct IndexListShape {
   std::vector<bundle::Selection> selections;
-  /// keeps[layer][selection]: whether the layer keeps that selection.
-  std::vector<std::vector<bool>> keeps;
+  /// [layer][selection]: the layer whose list is read, as bundle::listSources()
+  /// has them. A layer that reads its own keeps it.
+  std::vector<std::vector<int64_t>> sources;
   std::vector<int64_t> lengths; ///< most places of each sequence, at least 1
   int64_t queryHeads = 0;
   /// Of lists of keys. Holds the longest sequence, see bundle::encodingFor.
   bundle::Encoding encoding = bundle::Encoding::Int32;
   int64_t kvHeads = 0; ///< of selections that are shared by key/value head
+
+  bool keeps(size_t layer, size_t selection) const {
+    return sources[layer][selection] == static_cast<int64_t>(layer);
+  }
 };
 
 /// Storage of the index lists and which of them have been written.
@@ -103,9 +109,8 @@ public:
   /// length], the first `promptPlaces` of them prompt. None is filled then.
   void see(int64_t sequence, int64_t n, int64_t promptPlaces);
 
-  /// The list that a layer reads: its own or, where it keeps none of the
-  /// selection, that of the nearest layer before that does. `indices` is null
-  /// when there is no such layer.
+  /// The list that a layer reads (IndexListShape::sources). `indices` is null
+  /// when there is none.
   const abi::IndexList &list(int64_t layer, int64_t sequence,
                              int64_t selection) const {
     return lists[slot(layer, sequence, selection)];
@@ -121,15 +126,20 @@ public:
 
 private:
   size_t slot(int64_t layer, int64_t sequence, int64_t selection) const {
-    const int64_t keeper = keepers[layer * selections + selection];
-    return static_cast<size_t>((keeper * sequences + sequence) * selections +
+    const int64_t source = std::max<int64_t>(
+        shape.sources[static_cast<size_t>(layer)]
+                     [static_cast<size_t>(selection)],
+        0); // a layer without one has none of the first layer's either
+    return place(source, sequence, selection);
+  }
+  size_t place(int64_t layer, int64_t sequence, int64_t selection) const {
+    return static_cast<size_t>((layer * sequences + sequence) * selections +
                                selection);
   }
 
   int64_t sequences = 0;
   int64_t selections = 0;
   IndexListShape shape;
-  std::vector<int64_t> keepers; ///< [layer][selection]: whose list is read
   Buffer memory;
   std::vector<abi::IndexList> lists;
   std::vector<uint8_t> written;

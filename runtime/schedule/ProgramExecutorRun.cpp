@@ -127,7 +127,7 @@ ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
 IndexListShape
 ProgramExecutor::listShape(const std::vector<int64_t> &places) const {
   return {schedule.selections,
-          program.keeps(),
+          program.listSources(),
           places,
           queryHeads,
           runner->encoding(*std::max_element(places.begin(), places.end())),
@@ -435,7 +435,7 @@ ProgramExecutor::selections(int64_t layer, int64_t sequence) const {
     return views;
   viewed.resize(schedule.selections.size());
   for (size_t s = 0; s < schedule.selections.size(); ++s) {
-    if (!program.keeps()[layer][s])
+    if (program.source(layer, static_cast<int64_t>(s)) != layer)
       continue;
     const abi::IndexList &list =
         lists.list(layer, sequence, static_cast<int64_t>(s));

@@ -30,19 +30,15 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
   program.sources = std::move(*sources);
   program.ruleOfLayer = std::move(*rules);
   program.used.resize(manifest.kernels.size());
-  for (size_t rule : program.ruleOfLayer) {
-    std::vector<bool> &kept =
-        program.kept.emplace_back(manifest.selections.size());
+  for (size_t rule : program.ruleOfLayer)
     for (const Phase &phase : manifest.rules[rule].phases) {
       program.used[phase.attention] = program.used[phase.scorer()] = true;
       for (const Phase::Refresh &refresh : phase.refreshes) {
         program.used[refresh.kernel] = true;
         for (const Phase::Scoring &each : refresh.scorings)
           program.used[each.kernel] = program.scoring = true;
-        kept[refresh.selection] = true;
       }
     }
-  }
   return program;
 }
 

@@ -68,12 +68,13 @@ public:
     return refreshed[selection][step - 1];
   }
 
-  /// [layer][selection]: whether some phase of the layer refreshes the
-  /// selection.
-  const std::vector<std::vector<bool>> &keeps() const { return kept; }
+  /// As bundle::listSources() has them.
+  const std::vector<std::vector<int64_t>> &listSources() const {
+    return sources;
+  }
 
   /// The layer whose lists of a selection `layer` reads: the nearest one up to
-  /// itself that keeps them, -1 if there is none.
+  /// itself that refreshes them, -1 if there is none.
   int64_t source(int64_t layer, int64_t selection) const {
     return sources[layer][selection];
   }
@@ -89,7 +90,6 @@ private:
 
   const bundle::Manifest *manifest = nullptr;
   std::vector<size_t> ruleOfLayer;
-  std::vector<std::vector<bool>> kept;
   std::vector<std::vector<int64_t>> sources; ///< [layer][selection]
   std::vector<bool> used;
   bool scoring = false;

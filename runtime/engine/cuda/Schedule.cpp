@@ -84,7 +84,7 @@ Status DeviceSchedule::checkLengths() const {
 }
 
 IndexListShape DeviceSchedule::listShape() const {
-  return {program.selections, steps.keeps(), lengths, config.queryHeads,
+  return {program.selections, steps.listSources(), lengths, config.queryHeads,
           encoding()};
 }
 

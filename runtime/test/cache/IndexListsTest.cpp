@@ -22,7 +22,7 @@ static IndexListShape example() {
   shape.selections[0].group = 4;
   shape.selections[1].keep = {1, 1000}; // at least one key is kept
   shape.selections[1].group = 8;
-  shape.keeps = {{true, true}, {true, false}};
+  shape.sources = {{0, 0}, {1, 0}};
   shape.lengths = {8, 5};
   shape.queryHeads = 2;
   return shape;
@@ -55,20 +55,18 @@ TEST(IndexLists, HaveTheDocumentedLayout) {
 
 TEST(IndexLists, AreReadOfTheNearestLayerThatKeepsThem) {
   IndexListShape shape = example();
-  shape.keeps = {{false, false}, {true, false}, {false, true},
-                 {false, false}, {true, false}, {false, false}};
+  shape.sources = {{-1, -1}, {1, -1}, {1, 2}, {1, 2}, {4, 2}, {4, 2}};
   Result<IndexLists> lists = IndexLists::allocate(shape);
   ASSERT_TRUE(lists);
-  const int64_t sources[6][2] = {{0, 0}, {1, 0}, {1, 2},
-                                 {1, 2}, {4, 2}, {4, 2}};
   lists->markFilled(4, 1, 0);
   for (int64_t layer = 0; layer < 6; ++layer)
     for (int64_t selection = 0; selection < 2; ++selection) {
-      const int64_t source = sources[layer][selection];
-      EXPECT_EQ(&lists->list(layer, 1, selection),
-                &lists->list(source, 1, selection));
+      const int64_t source = shape.sources[layer][selection];
       EXPECT_EQ(lists->list(layer, 1, selection).indices == nullptr,
-                !shape.keeps[source][selection]);
+                source < 0);
+      if (source >= 0)
+        EXPECT_EQ(&lists->list(layer, 1, selection),
+                  &lists->list(source, 1, selection));
       EXPECT_EQ(lists->filled(layer, 1, selection),
                 source == 4 && selection == 0);
     }
@@ -104,7 +102,7 @@ TEST(IndexLists, RememberWhichAreFilled) {
 
 TEST(IndexLists, TakeNoMemoryWithoutSelections) {
   IndexListShape shape;
-  shape.keeps = {{}, {}};
+  shape.sources = {{}, {}};
   shape.lengths = {100};
   shape.queryHeads = 4;
   EXPECT_EQ(IndexLists::bytesFor(shape), 0);
@@ -151,7 +149,8 @@ TEST(IndexLists, AccountForTheDesignsExample) {
   shape.selections.resize(1);
   shape.selections[0].keep = {1, 5};
   shape.selections[0].group = 128;
-  shape.keeps.assign(32, {true});
+  for (int64_t layer = 0; layer < 32; ++layer)
+    shape.sources.push_back({layer});
   shape.lengths = {65536};
   shape.queryHeads = 32;
   int64_t exact = int64_t(32) * 32 * 512 * 13107 * 4;
@@ -219,7 +218,7 @@ TEST(IndexLists, HaveRoomForEverySplit) {
         selection.keep = keep;
         selection.group = 4;
         selection.perKvHead = true;
-        shape.keeps = {{true}};
+        shape.sources = {{0}};
         shape.lengths = {37};
         shape.queryHeads = 6;
         shape.kvHeads = 2;

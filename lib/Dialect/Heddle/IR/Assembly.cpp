@@ -566,12 +566,10 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
 void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
   const bundle::Selection value = rule.getValue();
   printer << spelled(value.kind) << "(keep = ";
-  // Never a bare integer of a share: that would be a count.
   if (value.count > 0)
     printer << value.count;
   else
-    printer << (value.keep.den == 1 ? bundle::detail::toString(value.keep)
-                                    : bundle::detail::spell(value.keep));
+    printer << bundle::detail::spellShare(value.keep);
   printer << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
           << value.group;
   if (value.rule != KeepRule::Floor)

@@ -341,10 +341,7 @@ static LogicalResult verifySharedRead(AttendOp attend, size_t stage,
 static LogicalResult verifyShared(ArrayRef<LayerPart> parts) {
   std::vector<bundle::LayerSpan> spans;
   for (const LayerPart &part : parts)
-    spans.push_back(part.layers
-                        ? bundle::LayerSpan{false, part.layers.getFirst(),
-                                            part.layers.getLast()}
-                        : bundle::LayerSpan());
+    spans.push_back(spanOf(part.layers));
   const std::vector<int64_t> first = bundle::firstLayers(spans);
   SmallVector<std::pair<SelectOp, Refreshing>> all;
   auto find = [&](SelectOp select) -> Refreshing & {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 #include "heddle/Support/ScoreRegion.h"
@@ -309,11 +310,7 @@ LogicalResult Checker::checkReadOfOthers(ArrayRef<PhaseOp> phases,
 void Checker::findRefreshing() {
   std::vector<bundle::LayerSpan> spans;
   for (auto rule : plan.getOps<RuleOp>())
-    spans.push_back(rule.isDefault()
-                        ? bundle::LayerSpan()
-                        : bundle::LayerSpan{false,
-                                            rule.getLayersAttr().getFirst(),
-                                            rule.getLayersAttr().getLast()});
+    spans.push_back(spanOf(rule.getLayersAttr()));
   firsts = bundle::firstLayers(spans);
   for (auto [op, layer] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts)) {
     RuleOp rule = op;

@@ -8,6 +8,7 @@
 #ifndef HEDDLE_DIALECT_HEDDLE_IR_LAYERPARTS_H
 #define HEDDLE_DIALECT_HEDDLE_IR_LAYERPARTS_H
 
+#include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 
 namespace mlir::heddle {
@@ -26,6 +27,13 @@ struct LayerPart {
 /// last attend, which names none, come first, and the one without a range
 /// before all.
 SmallVector<LayerPart> layerParts(ScheduleOp schedule);
+
+/// As bundle::firstLayers() takes them. Null: those that no other names.
+inline ::heddle::bundle::LayerSpan spanOf(LayerRangeAttr layers) {
+  return layers ? ::heddle::bundle::LayerSpan{false, layers.getFirst(),
+                                              layers.getLast()}
+                : ::heddle::bundle::LayerSpan();
+}
 
 } // namespace mlir::heddle
 

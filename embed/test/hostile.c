@@ -66,15 +66,23 @@ static const char columns[] =
     "%steps\n"
     "  attend pairs(%cols)\n}\n";
 
-static const char adjustable[] =
-    "heddle.schedule @a(wide = 64) {\n"
-    "  %near = window(wide)\n"
-    "  attend pairs(%near)\n}\n";
+/* Layers 1 and 3 choose, 2 and 4 read what they chose, 0 takes no lists. */
+static const char shared[] =
+    "heddle.schedule @s {\n"
+    "  %steps = cadence every(1)\n"
+    "  %cols = select columns(keep = 0.25, group = 32) by mean_probability on "
+    "%steps in layers(1, 3)\n"
+    "  %near = window(8)\n"
+    "  attend pairs(%near) in layers(0)\n"
+    "  attend pairs(%cols)\n}\n";
 
-static const char idle[] =
-    "heddle.schedule @i {\n"
-    "  %near = window(64)\n"
-    "  attend dense\n}\n";
+static const char adjustable[] = "heddle.schedule @a(wide = 64) {\n"
+                                 "  %near = window(wide)\n"
+                                 "  attend pairs(%near)\n}\n";
+
+static const char idle[] = "heddle.schedule @i {\n"
+                           "  %near = window(64)\n"
+                           "  attend dense\n}\n";
 
 static heddle_bundle *compiled(const char *text) {
   heddle_compile_options options = {
@@ -146,16 +154,16 @@ static void no_compiler(void) {
 static void compiling(void) {
   heddle_bundle *bundle;
   heddle_compile_options options = {.size = sizeof options};
-  expect(__LINE__,
-         heddle_compile("heddle.schedule @x {\n  attend wool\n}\n", NULL,
-                        &bundle),
-         HEDDLE_SCHEDULE_ERROR, "schedule:2:");
+  expect(
+      __LINE__,
+      heddle_compile("heddle.schedule @x {\n  attend wool\n}\n", NULL, &bundle),
+      HEDDLE_SCHEDULE_ERROR, "schedule:2:");
   TRUE(bundle == NULL);
   options.name = "my.mlir";
   expect(__LINE__, heddle_compile("(((", &options, &bundle),
          HEDDLE_SCHEDULE_ERROR, "my.mlir:1:");
-  expect(__LINE__, heddle_compile("", &options, &bundle),
-         HEDDLE_SCHEDULE_ERROR, NULL);
+  expect(__LINE__, heddle_compile("", &options, &bundle), HEDDLE_SCHEDULE_ERROR,
+         NULL);
   const char *parameters[] = {"wide=32", "wool=3", NULL};
   options.parameters = parameters;
   expect(__LINE__, heddle_compile(adjustable, &options, &bundle),
@@ -215,9 +223,9 @@ static int stop(const heddle_step *step, void *user_data) {
   TRUE(step->size == sizeof *step && step->commits > 0);
   TRUE(step->step == ++stop->steps);
   /* Neither another run of the model nor its end can come from here. */
-  REFUSED(heddle_generate(stop->model, stop->bundle, &prompt, 1, NULL,
-                          &generation),
-          "step");
+  REFUSED(
+      heddle_generate(stop->model, stop->bundle, &prompt, 1, NULL, &generation),
+      "step");
   REFUSED(heddle_model_destroy(stop->model), "step");
   return step->step == stop->after;
 }
@@ -230,9 +238,7 @@ static int cancel(const heddle_step *step, void *user_data) {
   return 0;
 }
 
-static int never(void *user_data) {
-  return ++*(int *)user_data > 0;
-}
+static int never(void *user_data) { return ++*(int *)user_data > 0; }
 
 static void models(void) {
   heddle_model *model;
@@ -249,8 +255,8 @@ static void models(void) {
   REFUSED(heddle_model_load("", &load, &model), "folder is empty");
   load.interrupted = never;
   load.user_data = &polled;
-  expect(__LINE__, heddle_model_load(folder, &load, &model),
-         HEDDLE_INTERRUPTED, NULL);
+  expect(__LINE__, heddle_model_load(folder, &load, &model), HEDDLE_INTERRUPTED,
+         NULL);
   TRUE(polled == 1 && model == NULL);
   FINE(heddle_model_load(folder, NULL, &model));
 
@@ -479,14 +485,101 @@ static void calls(void) {
   free(room);
 }
 
+/* Layers that read what another has chosen take its memory. */
+static void shared_lists(void) {
+  enum { rows = 96, dim = 64, layers = 5 };
+  static float q[rows][dim], k[rows][dim], v[rows][dim], o[rows][dim],
+      other[rows][dim];
+  heddle_attention *attention;
+  heddle_call *call;
+  heddle_bundle *bundle = compiled(shared);
+  REFUSED(heddle_attention_create(bundle, 3, -1, &attention), "layers");
+  FINE(heddle_attention_create(bundle, layers, -1, &attention));
+  FINE(heddle_bundle_destroy(bundle));
+  const heddle_attention_shape shape = {.size = sizeof shape,
+                                        .dtype = "f32",
+                                        .sequences = 1,
+                                        .length = rows,
+                                        .query_heads = 1,
+                                        .kv_heads = 1,
+                                        .head_dim = dim};
+  FINE(heddle_call_create(attention, &shape, &call));
+  FINE(heddle_attention_destroy(attention));
+
+  const int64_t owners[layers] = {-1, 1, 1, 3, 3};
+  size_t lists = 0, workspace = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    int64_t of = 7;
+    FINE(heddle_call_list_layer(call, layer, &of));
+    TRUE(of == owners[layer]);
+    FINE(heddle_call_memory(call, layer, &lists, &workspace));
+    TRUE((lists > 0) == (of >= 0));
+  }
+  int64_t of = 7;
+  BAD(heddle_call_list_layer(call, layers, &of), "layer");
+  TRUE(of == -1);
+
+  const size_t whole = (lists + 63) / 64 * 64;
+  char *kept = aligned_alloc(64, whole), *before = malloc(whole);
+  void *room = malloc(workspace);
+  memset(kept, 0, whole);
+  for (int i = 0; i < rows * dim; ++i) {
+    (&q[0][0])[i] = (float)(i % 7) - 3;
+    (&k[0][0])[i] = (float)(i % 11) - 5;
+    (&v[0][0])[i] = (float)(i % 13) - 6;
+  }
+  heddle_attention_run run = {.size = sizeof run,
+                              .query = q,
+                              .key = k,
+                              .value = v,
+                              .query_bytes = sizeof q,
+                              .key_bytes = sizeof k,
+                              .value_bytes = sizeof v,
+                              .output = o,
+                              .output_bytes = sizeof o,
+                              .workspace = room,
+                              .workspace_bytes = workspace};
+  FINE(heddle_call_run(call, &run)); /* layer 0 */
+  run.layer = 2;
+  BAD(heddle_call_run(call, &run), "lists");
+  run.lists = kept;
+  run.list_bytes = lists - 1;
+  BAD(heddle_call_run(call, &run), "lists has");
+  run.list_bytes = lists;
+
+  /* Before anything was chosen, then over what layer 1 chose, which a layer
+   * that reads leaves as it is. */
+  run.output = other;
+  FINE(heddle_call_run(call, &run));
+  run.layer = 1;
+  FINE(heddle_call_run(call, &run));
+  memcpy(before, kept, whole);
+  run.layer = 2;
+  run.output = o;
+  FINE(heddle_call_run(call, &run));
+  TRUE(memcmp(o, other, sizeof o) != 0);
+  TRUE(memcmp(before, kept, whole) == 0);
+  /* It has nothing of its own to choose. */
+  run.part = HEDDLE_SELECT;
+  FINE(heddle_call_run(call, &run));
+  TRUE(memcmp(before, kept, whole) == 0);
+  run.part = HEDDLE_ATTEND;
+  run.output = other;
+  FINE(heddle_call_run(call, &run));
+  TRUE(memcmp(o, other, sizeof o) == 0);
+  FINE(heddle_call_destroy(call));
+  free(kept);
+  free(before);
+  free(room);
+}
+
 /* Errors are each thread's own; handles may be destroyed in use. */
 static void *in_a_thread(void *handle) {
   heddle_generation *generation;
   heddle_prompt prompt = {.text = "Sort 52 17 90 33."};
   heddle_bundle *bundle = compiled(dense);
-  heddle_generate_options options = {.size = sizeof options,
-                                     .json =
-                                         "{\"gen_length\": 32, \"steps\": 8}"};
+  heddle_generate_options options = {
+      .size = sizeof options, .json = "{\"gen_length\": 32, \"steps\": 8}"};
   TRUE(heddle_last_error()[0] == 0);
   for (;;) {
     heddle_status status =
@@ -525,6 +618,7 @@ int main(int argc, char **argv) {
     compiling();
     models();
     calls();
+    shared_lists();
     threads();
   }
   if (failures)

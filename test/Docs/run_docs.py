@@ -280,6 +280,27 @@ def write_program(shell, block):
         (shell.folder / name[1]).write_text("\n".join(block.lines) + "\n")
 
 
+MISSING = re.compile(r"(?:ba)?sh: (?:line )?\d+: ([^\s:]+): (?:command )?not found"
+                     r"|bash: line \d+: ([^\s:]*bin/[^\s:]+): No such file or directory"
+                     r"|env: .([^\s:]+).: No such file or directory")
+
+
+def missing_program(expected, actual, bin_dir):
+    """What to do about a program that a command did not find; None where it found all."""
+    for line in actual:
+        match = MISSING.match(line)
+        if not match or line in expected:
+            continue
+        name = next(filter(None, match.groups()))
+        target, build = Path(name).name, bin_dir.parent
+        rules = build / "build.ninja"
+        made = rules.is_file() and f"\nbuild {target}: phony " in rules.read_text(errors="replace")
+        return f"there is no program {name}: " + (
+            f"build it (cmake --build {build} --target {target})" if made else
+            f"no target of {build} makes it; install it")
+    return None
+
+
 def check_file(path, blocks, args):
     """(commands run, errors, the file's new lines)."""
     lines = (ROOT / path).read_text().splitlines()
@@ -308,6 +329,10 @@ def check_file(path, blocks, args):
                     break
                 if args.verbose:
                     print(f"{time.monotonic() - start:6.2f} s  {path}: {command.text}", flush=True)
+                if missing := missing_program(command.output, actual, args.bin):
+                    errors.append(f"{path}:{at}: {missing}: {command.text}")
+                    at += len(command.output)
+                    continue
                 failed = status != 0 and not any("error" in line for line in command.output)
                 if failed or not same(command.output, actual):
                     why = f"ended with status {status}" if failed else "printed something else"

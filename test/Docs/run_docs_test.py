@@ -65,6 +65,34 @@ class RunDocs(unittest.TestCase):
                 self.assertEqual(ran, 2)
                 self.assertIn("page.md:4: did not end in 0.5 s", errors[0])
 
+    def test_programs_that_are_missing_are_named(self):
+        page = "```console\n$ heddle-none --x | cat\na\n$ build/dev/bin/heddle-none\nb\n$ echo c\nc\n```\n"
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "bin").mkdir()
+            (Path(folder) / "page.md").write_text(page)
+            args = argparse.Namespace(bin=Path(folder) / "bin", gpu=False, verbose=False, timeout=60)
+            blocks, _ = run_docs.fenced_blocks(Path(folder) / "page.md", page)
+
+            def run():
+                ran, errors, lines = run_docs.check_file(Path(folder) / "page.md", blocks, args)
+                # What is printed without it is not what the docs are to say.
+                self.assertEqual((ran, lines), (3, page.splitlines()))
+                return errors
+            for rules, what in (("", f"no target of {folder} makes it; install it"),
+                                ("# rules\nbuild heddle-none: phony bin/heddle-none\n",
+                                 f"build it (cmake --build {folder} --target heddle-none)")):
+                (Path(folder) / "build.ninja").write_text(rules)
+                self.assertEqual(run(), [
+                    f"{folder}/page.md:2: there is no program heddle-none: {what}: heddle-none --x | cat",
+                    f"{folder}/page.md:4: there is no program build/dev/bin/heddle-none: {what}: "
+                    "build/dev/bin/heddle-none"])
+        for line in ("sh: 1: heddle-none: not found", "env: \u2018heddle-none\u2019: No such file or directory"):
+            self.assertIn("no program heddle-none:", run_docs.missing_program([], [line], Path("/bin")))
+        # Unless the docs show just that.
+        shown = "bash: line 1: heddle-none: command not found"
+        self.assertIsNone(run_docs.missing_program([shown], [shown], Path("/bin")))
+        self.assertIsNone(run_docs.missing_program([], ["bash: line 1: x: No such file or directory"], Path("/bin")))
+
     def test_dots_stand_for_lines_and_for_text(self):
         self.assertTrue(run_docs.same(["a", "...", "d"], list("abcd")))
         self.assertTrue(run_docs.same(["a", "..."], ["a"]))

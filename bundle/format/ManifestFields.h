@@ -146,6 +146,8 @@ template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
     v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
   if (v.has("persistent", x.persistent))
     v("persistent", x.persistent);
+  if (v.has("packed", x.packed))
+    v("packed", x.packed);
 }
 
 template <typename V> void fields(V &v, In<V, Kernel> &x) {

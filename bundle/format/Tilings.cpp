@@ -74,8 +74,8 @@ public:
     if (object.size() != known)
       fail("there are fields beside 'element', 'over', 'blocks', "
            "'copies', 'cluster', 'positions', 'shared', 'key_shares', "
-           "'least_keys', 'query_stages', 'head_dim', 'consumers', 'keys', "
-           "'stages', 'parts', 'producer_registers' and "
+           "'least_keys', 'query_stages', 'packed', 'head_dim', 'consumers', "
+           "'keys', 'stages', 'parts', 'producer_registers' and "
            "'consumer_registers'");
   }
 
@@ -123,6 +123,7 @@ std::string readRule(const json &value, TilingRule &rule) {
   rule.tma = copies == "tma";
   fields.flag("positions", rule.positions);
   fields.flag("shared", rule.shared);
+  fields.flag("packed", rule.packed);
   fields.optionalNumber("blocks", rule.blocks);
   fields.optionalNumber("cluster", rule.cluster);
   fields.optionalNumber("key_shares", rule.keyShares);
@@ -146,6 +147,12 @@ std::string readRule(const json &value, TilingRule &rule) {
     fields.fail("'query_stages' is 0 with 'over' \"union\", not " +
                 std::to_string(rule.queryStages) +
                 ": such kernels fail on some GPUs; leave it out");
+  if (rule.packed &&
+      (rule.shared || (rule.over != "all" && rule.over != "range")))
+    fields.fail("'packed' is false with " +
+                (rule.shared ? "'shared'" : "'over' \"" + rule.over + "\"") +
+                ": rows of several query heads are packed over all keys and "
+                "ranges, which these heads have in common; leave it out");
   return std::move(fields.problem);
 }
 

@@ -12,6 +12,7 @@
 //               "keys": 128, "stages": 2, "parts": 2,
 //               "producer_registers": 32, "consumer_registers": 160}]}
 //
+// "over" says which keys: "all" (as without it), "list" (one list of keys),
 // "blocks" (one list of blocks), "range" (a window, sinks, or both) or "union"
 // (more sets, or several of which one at least is a list), or "scores": a
 // kernel that selects, for groups of at most 128 rows; "blocks" how many blocks
@@ -21,13 +22,14 @@
 // whose scores ask where rows or keys stand, too, false without it;
 // "key_shares" how many blocks divide the keys of a query tile, 1 without it.
 // With more than one it is for steps of some rows, of sequences of at least
-// "least_keys" keys (1 without it), without for steps of all rows.
+// "least_keys" keys (1 without it), without for steps of all rows. "packed" is
+// true, with the former, where tiles have the rows of all query heads of a key
+// head: for models whose query heads share such, false without it; not over
+// lists, which belong to a query head, nor for unions of them or scores.
 // "query_stages" is 0 (as without it), or blocks go on to further tiles of
 // rows, whose queries are brought ahead to so many stages. "shared" is true for
 // kernels whose query heads share lists, and for no others; these and unions
 // have no "query_stages".
-//
-//===----------------------------------------------------------------------===//
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,6 +57,7 @@ struct TilingRule {
   bool positions = false;
   bool shared = false;
   int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
+  bool packed = false;
 };
 
 /// Reads a table. Fails with a sentence that says what was found and what was

@@ -74,6 +74,7 @@ std::string heddle::bundle::expectedSymbol(const Kernel &kernel,
                           variant.encoding)
           : variantSymbol(kernel.name, variant.dtype, variant.headDim);
   return variant.allRows         ? allRowsSymbol(symbol)
+         : variant.packed        ? packedSymbol(symbol)
          : variant.leastKeys > 0 ? longSymbol(symbol)
                                  : symbol;
 }

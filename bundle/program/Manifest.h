@@ -64,7 +64,10 @@ inline constexpr int64_t maxThreads = 1024;
 inline constexpr int64_t maxSharedBytes = 232448;
 inline constexpr int64_t maxMapRows = 256;
 inline constexpr int64_t maxLeastKeys = int64_t(1) << 31;
-inline constexpr int64_t maxCluster = 8;
+/// Blocks of a cluster: so many at most, and so many on any GPU that has
+/// clusters. Source: CUDA C++ Programming Guide, thread block clusters.
+inline constexpr int64_t maxCluster = 16;
+inline constexpr int64_t portableCluster = 8;
 
 /// True if `text` has no control characters (C0, C1, DEL, UTF-8 marks that turn
 /// the direction of writing or end a line): names and CPUs are printed to
@@ -217,6 +220,12 @@ inline std::string longSymbol(std::string_view symbol) {
   return std::string(symbol) + "_long";
 }
 
+/// The symbol of a form for long sequences whose tiles have the rows of all
+/// query heads of a key head, beside that of `symbol`.
+inline std::string packedSymbol(std::string_view symbol) {
+  return std::string(symbol) + "_packed";
+}
+
 /// How the names of select kernels, and of no others, begin: by it a symbol
 /// says which argument block its code takes.
 inline constexpr std::string_view selectPrefix = "select";
@@ -252,6 +261,11 @@ struct KernelVariant {
   /// Whether its blocks go on to further tasks, so that a grid has no more of
   /// them than the device holds at once. Attention and Cuda only.
   bool persistent = false;
+  /// Whether its tiles have the rows of all query heads of a key head
+  /// (abi/Abi.h). It serves models whose query heads share key heads, in place
+  /// of the form for long sequences, and no others. Attention without lists and
+  /// Cuda only.
+  bool packed = false;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
@@ -267,8 +281,8 @@ inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
 /// lists, of each in every encoding of the target; beside any of these there
-/// may be one for all rows (KernelVariant::allRows) and one for long sequences
-/// (KernelVariant::leastKeys).
+/// may be one for all rows (KernelVariant::allRows), one for long sequences
+/// (KernelVariant::leastKeys) and one for these that packs rows.
 struct Kernel {
   enum class Kind { Attention, Select };
   std::string name;

@@ -184,6 +184,11 @@ void checkForms(Problem &in, const Target &target, const Kernel &kernel,
             "expected false");
   if (variant.leastKeys && variant.allRows)
     in.fail(path + ".least_keys", "a form for all rows has no least_keys");
+  if (variant.packed &&
+      (!variant.leastKeys || kernel.hasLists() || variant.persistent))
+    in.fail(path + ".packed",
+            "only forms for long sequences, without index lists and not "
+            "persistent, pack the rows of several heads, expected false");
 }
 
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
@@ -227,9 +232,11 @@ Forms formsOf(const Manifest &manifest) {
 /// half way that it lacks one.
 void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
                    const Forms &needed, const std::string &path) {
-  std::set<std::tuple<int64_t, Form, Encoding>> own, ofAllRows, ofLong;
+  std::set<std::tuple<int64_t, Form, Encoding>> own, ofAllRows, ofLong,
+      ofPacked;
   for (const KernelVariant &variant : kernel.variants)
     if (!(variant.allRows     ? ofAllRows
+          : variant.packed    ? ofPacked
           : variant.leastKeys ? ofLong
                               : own)
              .insert({variant.target,

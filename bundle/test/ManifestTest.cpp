@@ -144,9 +144,9 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   ASSERT_TRUE(manifest) << manifest.error().text();
   EXPECT_EQ(toJson(*manifest), json);
   EXPECT_EQ(manifest->targets, testCudaManifest().targets);
-  // Dense has a CUDA form for any rows, one for all and one for long sequences,
+  // Dense has a CUDA form for any rows, one for all and two for long sequences,
   // columns one an encoding.
-  ASSERT_EQ(manifest->kernels[0].variants.size(), 4u);
+  ASSERT_EQ(manifest->kernels[0].variants.size(), 5u);
   EXPECT_EQ(manifest->kernels[0].variants[1].symbol, "dense_lse_bf16_d64");
   EXPECT_FALSE(manifest->kernels[0].variants[1].allRows);
   EXPECT_EQ(manifest->kernels[0].variants[2].symbol, "dense_lse_bf16_d64_all");
@@ -154,6 +154,11 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   EXPECT_FALSE(manifest->kernels[0].variants[2].persistent);
   EXPECT_EQ(manifest->kernels[0].variants[3].symbol, "dense_lse_bf16_d64_long");
   EXPECT_EQ(manifest->kernels[0].variants[3].leastKeys, 8192);
+  EXPECT_FALSE(manifest->kernels[0].variants[3].packed);
+  EXPECT_EQ(manifest->kernels[0].variants[4].symbol,
+            "dense_lse_bf16_d64_packed");
+  EXPECT_EQ(manifest->kernels[0].variants[4].leastKeys, 8192);
+  EXPECT_TRUE(manifest->kernels[0].variants[4].packed);
   ASSERT_EQ(manifest->kernels[1].variants.size(), 3u);
   EXPECT_EQ(manifest->kernels[1].variants[1].symbol, "columns_bf16_d64_u16");
   EXPECT_EQ(manifest->kernels[1].variants[1].encoding, Encoding::Uint16);
@@ -688,6 +693,19 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                       "a form for all rows has no least_keys");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][3]["least_keys"] = 0,
                       "least_keys: 0 is out of range, expected 1 to ");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["packed"] = true;
+                      json["kernels"][0]["variants"][1]["symbol"] =
+                          "dense_lse_bf16_d64_packed",
+                      "kernels[0].variants[1].packed: only forms for long "
+                      "sequences, without index lists");
+  EXPECT_CUDA_REFUSED(json["kernels"][1]["variants"][1]["packed"] = true;
+                      json["kernels"][1]["variants"][1]["least_keys"] = 7;
+                      json["kernels"][1]["variants"][1]["symbol"] =
+                          "columns_bf16_d64_u16_packed",
+                      "kernels[1].variants[1].packed: only forms for long");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].push_back(
+                          json["kernels"][0]["variants"][4]),
+                      "two variants for bf16 and head dim 64");
   EXPECT_CUDA_REFUSED(json["kernels"][3]["variants"][1]["map_rows"] = 64,
                       "only attention in bf16 or f16 has tensor maps");
 

@@ -97,6 +97,9 @@ Manifest heddle::bundle::testCudaManifest() {
         variant.leastKeys = 8192;
         variant.symbol = expectedSymbol(kernel, variant, target);
         kernel.variants.push_back(variant);
+        variant.packed = true;
+        variant.symbol = expectedSymbol(kernel, variant, target);
+        kernel.variants.push_back(variant);
       }
     }
   for (RowOp op : allRowOps)

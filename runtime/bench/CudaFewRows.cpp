@@ -16,6 +16,7 @@
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
 #include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Upload.h"
 
 #include <algorithm>
@@ -42,8 +43,8 @@ public:
   Status launch(const Stream &stream) const {
     return code.launch(
         stream,
-        Grid{.x = (request.rows + variant.queryRows - 1) / variant.queryRows,
-             .y = request.heads,
+        Grid{.x = tilesOf(variant, request.rows, kvGroup()),
+             .y = headsWithTiles(variant, request.heads, kvGroup()),
              .z = request.sequences},
         memory[arguments], DevicePtr(0), int64_t(0));
   }
@@ -60,6 +61,7 @@ public:
   }
 
 private:
+  int64_t kvGroup() const { return request.heads / kvHeads; }
   int64_t queryElements() const {
     return request.sequences * request.rows * request.heads * variant.headDim;
   }
@@ -118,7 +120,7 @@ Status FewRows::prepare() {
     args.n = n;
     args.queryStride = args.outputStride = width;
     args.keyStride = args.valueStride = kvWidth;
-    args.kvGroup = request.heads / kvHeads;
+    args.kvGroup = kvGroup();
     args.scale = static_cast<float>(1 / std::sqrt(double(variant.headDim)));
     args.heads = static_cast<uint32_t>(request.heads);
     args.rows = request.rows;
@@ -132,15 +134,20 @@ Status FewRows::prepare() {
   return stream.synchronize();
 }
 
-/// Whether a run takes another form than `any` for sequences of `n` keys.
-bool hasLongForm(const bundle::Kernel &kernel, const bundle::KernelVariant &any,
-                 int64_t n) {
-  return std::ranges::any_of(
-      kernel.variants, [&](const bundle::KernelVariant &other) {
-        return other.leastKeys > 0 && n >= other.leastKeys &&
-               other.target == any.target && other.dtype == any.dtype &&
-               other.headDim == any.headDim && other.encoding == any.encoding;
-      });
+/// Whether a run takes this form for some rows of sequences of `n` keys, where
+/// query heads share key heads or not (ScheduleKernels::fit).
+bool isTaken(const bundle::Kernel &kernel, const bundle::KernelVariant &form,
+             int64_t n, bool shares) {
+  const bundle::KernelVariant *many = nullptr;
+  for (const bundle::KernelVariant &other : kernel.variants)
+    if (other.leastKeys > 0 && other.target == form.target &&
+        other.dtype == form.dtype && other.headDim == form.headDim &&
+        other.encoding == form.encoding && (shares || !other.packed) &&
+        (!many || other.packed))
+      many = &other;
+  const bool byMany = many && n >= many->leastKeys;
+  return !form.allRows &&
+         (form.leastKeys > 0 ? byMany && many == &form : !byMany);
 }
 
 } // namespace
@@ -160,9 +167,10 @@ Status heddle::bench::timeFewRows(const CudaSubject &subject,
         // Over all keys, asking for no position: rows may stand anywhere.
         if (kernel.kind == bundle::Kernel::Kind::Select ||
             !kernel.terms.empty() || kernel.comparesPositions() ||
-            variant.allRows || n < variant.leastKeys ||
-            (variant.leastKeys == 0 && hasLongForm(kernel, variant, n)) ||
+            !isTaken(kernel, variant, n,
+                     request.kvHeads && request.kvHeads < request.heads) ||
             variant.mapRows || variant.target != target ||
+            !(*subject.module)[variant.symbol].holdsCluster() ||
             !asked(request.dtypes, variant.dtype) ||
             !asked(request.headDims, variant.headDim) ||
             !variant.symbol.starts_with(request.kernel))

@@ -284,6 +284,33 @@ shed.kernel @shares attention element(bf16) head_dim(128) some_rows tiling(#shed
 
 // -----
 
+// Rows of all query heads of a key head are packed: the heads take turns, a
+// block's y is a key head, and rows are counted for all of its query heads.
+// CHECK-LABEL: llvm.func @packed
+// CHECK-SAME: heddle.cluster = 8
+// CHECK-SAME: heddle.packed = 1
+// CHECK-SAME: heddle.query_rows = 8
+// CHECK-DAG: %[[HEAD:.*]] = nvvm.read.ptx.sreg.ctaid.y
+// CHECK-DAG: %[[ALL:.*]] = arith.muli %[[ROWS:.*]], %[[HEADS:.*]] : i32
+// CHECK: %[[FIRST:.*]] = arith.muli %[[HEAD]], %[[HEADS]] : i32
+// CHECK: warp.load {{.*}} batch(%[[HEADS]], %{{.*}}) :
+// CHECK: warp.store {{.*}} batch(%[[HEADS]], %{{.*}}) :
+shed.kernel @packed attention element(bf16) head_dim(128) some_rows tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2, key_shares = 8, packed = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 shed.kernel @shares_of_lists attention element(bf16) head_dim(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, key_shares = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax

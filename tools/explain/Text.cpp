@@ -246,8 +246,9 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
           (variant.cluster > 1
                ? "clusters of " + std::to_string(variant.cluster) + ", "
                : "") +
-          (variant.persistent ? "persistent, " : "") + "scratch " +
-          bytesText(variant.scratchBytes);
+          (variant.persistent ? "persistent, " : "") +
+          (variant.packed ? "rows of all heads of a key head, " : "") +
+          "scratch " + bytesText(variant.scratchBytes);
   if (variant.scratchBytesPerKey)
     text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
   return text + ", " + variant.symbol + "\n";

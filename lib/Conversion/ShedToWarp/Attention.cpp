@@ -60,6 +60,8 @@ void AttentionWriter::loadArguments() {
   auto stride = [&](size_t offset) { return v.mul(field(v.i64(), offset), 2); };
   n = word(offsetof(abi::AttentionArgs, n));
   rows = word(offsetof(abi::AttentionArgs, rows));
+  if (tiling.getPacked())
+    packed = word(offsetof(abi::AttentionArgs, kvGroup));
   if (tiling.getTma()) {
     Value maps = field(v.global(), offsetof(abi::AttentionArgs, tileMaps));
     keyMap = v.at(maps, int64_t(offsetof(abi::TileMaps, key)));
@@ -170,7 +172,7 @@ void AttentionWriter::findTask() {
 void AttentionWriter::findRows() {
   tileStart = v.mul(task, taskRows);
   taskRow = tileStart;
-  Value end = rows;
+  Value end = packed ? v.mul(rows, packed) : rows;
   if (kernel.hasLists()) {
     // No tile lies behind the last place.
     if (!isPersistent())
@@ -201,9 +203,15 @@ void AttentionWriter::findRows() {
 
 /// The keys' head, the rows of this warpgroup, and of which heads they are.
 void AttentionWriter::findHead() {
-  Value kvHead = v.quotient(
-      sharers ? v.mul(listRow, sharers) : head,
-      v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, kvGroup))));
+  Value kvHead = head;
+  if (packed) {
+    head = v.mul(kvHead, packed);
+    batch = packed;
+  } else {
+    kvHead = v.quotient(
+        sharers ? v.mul(listRow, sharers) : head,
+        v.narrow(field(v.i64(), offsetof(abi::AttentionArgs, kvGroup))));
+  }
   keyBase = ofHead(offsetof(abi::AttentionArgs, key), kvHead);
   valueBase = ofHead(offsetof(abi::AttentionArgs, value), kvHead);
   if (tiling.getTma())
@@ -424,7 +432,8 @@ Logits AttentionWriter::score(const Logits &from,
   if (asksHead)
     inputs.push_back(
         v.map(v.fragment(1, v.i32()), {}, [&](ValueRange, Value row, Value) {
-          return v.add(head, v.quotient(row, rowsTogether()));
+          return v.add(head, packed ? v.remainder(v.add(row, firstRow), packed)
+                                    : v.quotient(row, rowsTogether()));
         }));
   auto scored = [&](ValueRange element, Value key) {
     MapScores target(v.b);

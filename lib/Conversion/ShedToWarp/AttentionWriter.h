@@ -66,6 +66,10 @@ struct TileKeys {
 /// 2. Warpgroups take 64 of them each, which are of one head or of several, and
 /// blocks share a task's warpgroups evenly, so some may have none for the last
 /// one: of 7 times 64 rows blocks of three have 2, 2 and 3.
+///
+/// Packed rows are those of all query heads of a key head, row by row: with 7
+/// heads row 23 of tiles is row 3 of the sequence's and head 2. All that counts
+/// rows (`taskRow`, `taskEnd`, `firstRow`) counts these.
 class AttentionWriter {
 public:
   explicit AttentionWriter(shed::KernelOp kernel)
@@ -140,9 +144,14 @@ private:
   bool hasBatch() const { return rowsTogether() < warp::warpgroupRows; }
   /// How far the heads of a batch are apart, if there is one, where their rows
   /// have so many bytes.
-  Value batchStride(Value bytes) { return hasBatch() ? bytes : Value(); }
+  Value batchStride(Value bytes) { return batch ? bytes : Value(); }
   IntegerAttr batchRows() {
     return hasBatch() ? v.b.getI64IntegerAttr(rowsTogether()) : IntegerAttr();
+  }
+
+  /// The row of the sequence's that row `row` (i32) of tiles is.
+  Value sequenceRow(Value row) {
+    return packed ? v.quotient(row, packed) : row;
   }
 
   /// Whether blocks go on to further tiles of rows.
@@ -161,6 +170,7 @@ private:
   Value head;              ///< the first one of the warpgroup
   Value task;              ///< which rows of lists, and of a head if not shared
   Value sharers;           ///< heads that share a list, or null
+  Value packed;            ///< heads whose rows are packed, or null
   Value firstTile, active; ///< the block's warpgroups of a task's
   Value batch;     ///< heads from `head` on, where a warpgroup has several
   Value share;     ///< which of the tile's keys, with `key_shares`

@@ -128,8 +128,9 @@ Value AttentionWriter::positions() {
   return field(v.global(), offsetof(abi::AttentionArgs, position));
 }
 
-/// Where row `row` (i32) of queries stands in the sequence.
+/// Where row `row` (i32) of tiles stands in the sequence.
 Value AttentionWriter::positionOf(Value row) {
+  row = sequenceRow(row);
   for (size_t offset : {offsetof(abi::AttentionArgs, place),
                         offsetof(abi::AttentionArgs, position)}) {
     Value list = field(v.global(), offset);
@@ -171,7 +172,7 @@ void AttentionWriter::findRowPositions() {
   Value last = v.add(taskEnd, -1);
   rowPositions = v.map(type, {}, [&](ValueRange, Value row, Value) {
     Value own = hasBatch() ? v.remainder(row, rowsTogether()) : row;
-    return v.least(v.add(own, firstRow), last);
+    return sequenceRow(v.least(v.add(own, firstRow), last));
   });
   for (size_t offset : {offsetof(abi::AttentionArgs, place),
                         offsetof(abi::AttentionArgs, position)}) {

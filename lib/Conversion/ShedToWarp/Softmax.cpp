@@ -137,40 +137,53 @@ void AttentionWriter::store(const RunningSoftmax &state) {
 RunningSoftmax AttentionWriter::mergeShares(Value space, int64_t columns,
                                             Value from) {
   const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
-  auto column = [&](int64_t block, int64_t offset) {
-    return warp::GetOp::create(v.b, v.fragment(1), v.add(space, offset),
-                               v.word(block), v.word(0));
+  auto column = [&](Value block, int64_t offset) {
+    return warp::GetOp::create(v.b, v.fragment(1), v.add(space, offset), block,
+                               v.word(0));
+  };
+  // What more shares have, read at once, takes registers that are not there.
+  const int64_t shares = tiling.getKeyShares(),
+                together = std::min<int64_t>(shares, 4);
+  auto overShares = [&](Values state, auto body) -> Values {
+    auto some = [&](Value first, ValueRange before) {
+      Values after(before);
+      for (int64_t i = 0; i < together; ++i)
+        after = body(v.add(first, i), after);
+      return after;
+    };
+    if (shares == together)
+      return some(v.word(0), state);
+    return v.loop(v.word(0), v.word(shares), together, state, some);
+  };
+  auto larger = [&](ValueRange element, Value, Value) {
+    return v.maxf(element[0], element[1]);
   };
   auto add = [&](ValueRange element, Value, Value) -> Value {
     return math::FmaOp::create(v.b, element[1], element[2], element[0]);
   };
-  const int64_t shares = tiling.getKeyShares();
-  Values maxima;
   RunningSoftmax all;
-  for (int64_t block = 0; block < shares; ++block) {
-    maxima.push_back(column(block, 0));
-    all.maximum = !block ? maxima[0]
-                         : v.map(v.fragment(1), {all.maximum, maxima[block]},
-                                 [&](ValueRange element, Value, Value) {
-                                   return v.maxf(element[0], element[1]);
-                                 });
-  }
-  all.sum = v.splat(1, 0.0f);
-  all.context = v.splat(columns, 0.0f);
-  for (int64_t block = 0; block < shares; ++block) {
-    Value weight = v.map(v.fragment(1), {maxima[block], all.maximum},
-                         [&](ValueRange element, Value, Value) -> Value {
-                           return math::Exp2Op::create(
-                               v.b, v.subf(element[0], element[1]));
-                         });
-    all.sum = v.map(v.fragment(1),
-                    {all.sum, column(block, columnBytes), weight}, add);
-    Value context =
-        warp::GetOp::create(v.b, v.fragment(columns),
-                            v.add(space, 2 * columnBytes), v.word(block), from);
-    all.context =
-        v.map(v.fragment(columns), {all.context, context, weight}, add);
-  }
+  all.maximum = overShares(
+      {v.splat(1, std::numeric_limits<float>::lowest())},
+      [&](Value block, const Values &state) -> Values {
+        return {v.map(v.fragment(1), {state[0], column(block, 0)}, larger)};
+      })[0];
+  Values sums = overShares(
+      {v.splat(1, 0.0f), v.splat(columns, 0.0f)},
+      [&](Value block, const Values &state) -> Values {
+        Value weight = v.map(v.fragment(1), {column(block, 0), all.maximum},
+                             [&](ValueRange element, Value, Value) -> Value {
+                               return math::Exp2Op::create(
+                                   v.b, v.subf(element[0], element[1]));
+                             });
+        Value context =
+            warp::GetOp::create(v.b, v.fragment(columns),
+                                v.add(space, 2 * columnBytes), block, from);
+        return {v.map(v.fragment(1),
+                      {state[0], column(block, columnBytes), weight}, add),
+                v.map(v.fragment(columns), {state[1], context, weight}, add)};
+      });
+  all.sum = sums[0];
+  all.context = sums[1];
   return all;
 }
 

@@ -147,13 +147,31 @@ struct LowerCountBelow : ThreadPattern<warp::CountBelowOp> {
   }
 };
 
+/// Where row `row` begins of the matrices at `base`, `count` of them and
+/// `apart` bytes from each other, that take turns.
+Value rowOfTurns(ThreadBuilder &v, Value base, Value row, Value stride,
+                 Value count, Value apart) {
+  Value own = v.quotient(row, count), matrix = v.sub(row, v.mul(own, count));
+  return v.at(v.at(base, v.mul(v.widenUnsigned(own), stride)),
+              v.mul(v.widenUnsigned(matrix), apart));
+}
+
 /// Where a thread stores the two rows that it holds, 8 rows apart. Of a batch
-/// both are of one matrix.
+/// both are of one matrix, unless matrices take turns.
 struct OwnRows {
   template <typename Op, typename Adaptor>
   OwnRows(ThreadBuilder &v, Op op, Adaptor adaptor, Value stride) {
     Value row = v.row(), base = adaptor.getBase().front();
     Value limit = adaptor.getLimit().front();
+    if (op.getBatch() && !op.getBatchRows()) {
+      row = v.add(adaptor.getFirst().front(), row);
+      left = v.sub(limit, row);
+      for (int64_t half = 0; half < 2; ++half)
+        at[half] = rowOfTurns(v, base, v.add(row, 8 * half), stride,
+                              adaptor.getBatch().front(),
+                              adaptor.getBatchStride().front());
+      return;
+    }
     if (op.getBatch()) {
       const auto rows = static_cast<int64_t>(*op.getBatchRows());
       Value number = v.quotient(row, rows);
@@ -166,11 +184,12 @@ struct OwnRows {
     }
     row = v.add(adaptor.getFirst().front(), row);
     left = v.sub(limit, row);
-    at = v.at(base, v.mul(v.widen(row), stride));
+    at[0] = v.at(base, v.mul(v.widen(row), stride));
+    at[1] = v.at(at[0], v.mul(stride, 8));
   }
 
-  Value left; ///< rows from the first of them to the limit
-  Value at;   ///< where that one begins
+  Value left;  ///< rows from the first of them to the limit
+  Value at[2]; ///< where they begin
 };
 
 struct LowerLoad : ThreadPattern<warp::LoadOp> {
@@ -188,6 +207,33 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
           first = adaptor.getFirst().front();
     Value base = adaptor.getBase().front();
     Value left = v.sub(adaptor.getLimit().front(), v.add(first, part.row));
+    auto bring = [&](Value there, Value at, int64_t offset) {
+      Values words = v.choose(
+          there, SmallVector<Type>(4, v.i32()),
+          [&] {
+            Value quad = v.load(v.quad(), at, 16);
+            Values some;
+            for (int64_t i = 0; i < 4; ++i)
+              some.push_back(v.extract(quad, i));
+            return some;
+          },
+          [&] { return Values(4, v.word(0)); });
+      v.storeShared(v.makeVector(words), place, offset, 16);
+    };
+    if (op.getBatch() && !op.getBatchRows()) {
+      for (int64_t row = 0; row < part.rows; row += TilePart::step) {
+        Value at = v.at(rowOfTurns(v, base, v.add(v.add(first, part.row), row),
+                                   stride, adaptor.getBatch().front(),
+                                   adaptor.getBatchStride().front()),
+                        part.byte);
+        Value there = v.compare(CmpIPredicate::sgt, left, row);
+        for (int64_t panel = 0; panel < part.panels; ++panel)
+          bring(there, v.at(at, 128 * panel),
+                row * 128 + panel * part.panelBytes);
+      }
+      ready(v, group);
+      return {{tile}};
+    }
     // A matrix of the batch after the other; without one there is one.
     const auto all = part.rows;
     part.rows = static_cast<int64_t>(op.getBatchRows().value_or(all));
@@ -199,27 +245,20 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
             left, v.word(0));
       part.forEach(v, part.from(v, base, first, stride), stride,
                    [&](int64_t row, Value at, int64_t offset) {
-                     Values words = v.choose(
-                         v.compare(CmpIPredicate::sgt, own, row),
-                         SmallVector<Type>(4, v.i32()),
-                         [&] {
-                           Value quad = v.load(v.quad(), at, 16);
-                           Values some;
-                           for (int64_t i = 0; i < 4; ++i)
-                             some.push_back(v.extract(quad, i));
-                           return some;
-                         },
-                         [&] { return Values(4, v.word(0)); });
-                     v.storeShared(v.makeVector(words), place,
-                                   offset + matrix * part.rows * 128, 16);
+                     bring(v.compare(CmpIPredicate::sgt, own, row), at,
+                           offset + matrix * part.rows * 128);
                    });
       if (op.getBatch())
         base = v.at(base, adaptor.getBatchStride().front());
     }
+    ready(v, group);
+    return {{tile}};
+  }
+
+  static void ready(ThreadBuilder &v, Value group) {
     v.fenceForProducts();
     // Barrier 0 is the block's.
     v.assembly("bar.sync $0, 128;", "r", group);
-    return {{tile}};
   }
 };
 
@@ -326,19 +365,19 @@ struct LowerStore : ThreadPattern<warp::StoreOp> {
     ValueRange source = adaptor.getSource();
     Value lane = v.lane(), stride = adaptor.getStride().front();
     OwnRows own(v, op, adaptor, stride);
-    Value to = v.at(own.at, v.mul(v.both(lane, 3), 16));
     const auto squares = static_cast<int64_t>(source.size()) / 2;
-    for (int64_t half = 0; half < 2; ++half)
+    for (int64_t half = 0; half < 2; ++half) {
+      Value to = v.at(own.at[half], v.mul(v.both(lane, 3), 16));
       for (int64_t square = 0; square < squares; square += 4) {
         Values words;
         for (int64_t i = 0; i < 4; ++i)
           words.push_back(source[2 * (square + i) + half]);
         transpose(v, lane, words);
         v.when(v.compare(CmpIPredicate::sgt, own.left, 8 * half), [&] {
-          Value at = half ? v.at(to, v.mul(stride, 8)) : to;
-          v.store(v.makeVector(words), v.at(at, square * 16), 16);
+          v.store(v.makeVector(words), v.at(to, square * 16), 16);
         });
       }
+    }
     return {};
   }
 };
@@ -445,7 +484,7 @@ struct LowerStoreColumn : ThreadPattern<warp::StoreColumnOp> {
       v.when(v.both(writes,
                     v.compare(CmpIPredicate::sgt, own.left, int64_t(8 * half))),
              [&, value = value, half = half] {
-               Value to = v.at(own.at, int64_t(32 * half)), sum = value;
+               Value to = own.at[half], sum = value;
                if (op.getAdded())
                  sum = v.addf(
                      value,

@@ -152,6 +152,7 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
           variant.cluster = record.cluster;
           variant.leastKeys = record.leastKeys;
           variant.persistent = record.persistent != 0;
+          variant.packed = record.packed != 0;
           kernel.variants.push_back(variant);
         };
         const KernelRecord *record = records.find(
@@ -160,6 +161,10 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
           return failure();
         add(*record);
         variant.leastKeys = 1; // of any such form; its record says how many
+        if (const KernelRecord *form = records.findIfAny(
+                bundle::expectedSymbol(kernel, variant, target)))
+          add(*form);
+        variant.packed = true;
         if (const KernelRecord *form = records.findIfAny(
                 bundle::expectedSymbol(kernel, variant, target)))
           add(*form);

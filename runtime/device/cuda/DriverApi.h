@@ -98,6 +98,7 @@ enum CUfunction_attribute : int {
   CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
   CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
 };
 
 enum CUjit_option : int {
@@ -241,6 +242,8 @@ struct CUlaunchConfig {
   X(launchKernelEx, "cuLaunchKernelEx", /* since 11.8 */                       \
     (const CUlaunchConfig *config, CUfunction function, void **parameters,     \
      void **extra))                                                            \
+  X(activeClusters, "cuOccupancyMaxActiveClusters", /* since 11.8 */           \
+    (int *clusters, CUfunction function, const CUlaunchConfig *config))        \
   X(funcGetParamInfo, "cuFuncGetParamInfo", /* since 12.4 */                   \
     (CUfunction function, size_t index, size_t *offset, size_t *bytes))
 

@@ -349,6 +349,30 @@ Status Module::resolve(const KernelShape &shape) {
       !status)
     return status.takeError().withContext(where);
   kernel.resident = std::max(kernel.resident, 1);
+  if (shape.cluster > bundle::portableCluster) {
+    if (Status status =
+            owner->call(entries.funcSetAttribute, kernel.function,
+                        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        !status)
+      return status.takeError().withContext(where);
+    // The cluster's size is in the code.
+    const CUlaunchConfig one{static_cast<unsigned>(shape.cluster),
+                             1,
+                             1,
+                             static_cast<unsigned>(shape.threads),
+                             1,
+                             1,
+                             static_cast<unsigned>(shape.sharedBytes),
+                             nullptr,
+                             nullptr,
+                             0};
+    int clusters = 0;
+    kernel.clusterHeld =
+        entries.activeClusters.function &&
+        entries.activeClusters.function(&clusters, kernel.function, &one) ==
+            CUDA_SUCCESS &&
+        clusters > 0;
+  }
 
   if (auto ask = entries.funcGetParamInfo.function) {
     // Not beyond a number that is known: asking for one too many is an error,

@@ -65,6 +65,9 @@ public:
   int localBytes() const { return localMemory; }  ///< spilled, of a thread
   /// Blocks that a multiprocessor holds at once, at least 1.
   int residentBlocks() const { return resident; }
+  /// Whether the device holds all blocks of a cluster at once. Not all devices
+  /// do so with more than bundle::portableCluster.
+  bool holdsCluster() const { return clusterHeld; }
 
   /// Puts a launch with these parameters into the stream, on whole clusters of
   /// blocks: grid.x is rounded up to a multiple. Of a persistent kernel x and y
@@ -94,6 +97,7 @@ private:
   int registerCount = 0;
   int localMemory = 0;
   int resident = 1;
+  bool clusterHeld = true;
   bool parametersKnown = false;
   bool waits = false; ///< for the launches before it, by itself
   std::vector<int64_t> parameterBytes;

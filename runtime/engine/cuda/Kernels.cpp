@@ -9,6 +9,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/abi/IndexLayout.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/schedule/PairCount.h"
 
 #include <algorithm>
@@ -32,6 +33,7 @@ Result<ScheduleKernels> ScheduleKernels::bind(const Context &context,
   result.dtype = dtype;
   result.headDim = config.headDim;
   result.queryHeads = config.queryHeads;
+  result.kvGroup = config.queryHeads / config.kvHeads;
   int64_t target = module.choice().target;
   for (size_t k = 0; k < manifest.kernels.size(); ++k) {
     DeviceKernel &bound = result.bound.emplace_back();
@@ -90,14 +92,21 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
     each.any = each.many = each.all = {};
     if (!steps->uses(k))
       continue;
+    KernelForm packed;
     for (const bundle::KernelVariant &variant : each.kernel->variants)
       if (variant.target == module->choice().target &&
           variant.dtype == name(dtype) && variant.headDim == headDim &&
-          (!each.kernel->hasLists() || variant.encoding == form))
-        (variant.allRows ? each.all
-         : variant.leastKeys > 0
-             ? each.many
-             : each.any) = {&variant, module->find(variant.symbol)};
+          (!each.kernel->hasLists() || variant.encoding == form)) {
+        const Kernel *code = module->find(variant.symbol);
+        if (variant.leastKeys > 0 && !code->holdsCluster())
+          continue;
+        (variant.allRows         ? each.all
+         : variant.packed        ? packed
+         : variant.leastKeys > 0 ? each.many
+                                 : each.any) = {&variant, code};
+      }
+    if (packed.variant && kvGroup > 1)
+      each.many = packed;
     if (!each.any.variant)
       return Error("kernel " + each.kernel->name + " has no form for " +
                    std::string(nameOf(form)) + " index lists");
@@ -137,7 +146,9 @@ int64_t ScheduleKernels::scratchBytes(int64_t sequences) const {
 Status ScheduleKernels::attend(const Stream &stream, const KernelForm &form,
                                DevicePtr arguments, int64_t sequences,
                                int64_t tiles) const {
-  Grid grid{.x = tiles, .y = queryHeads, .z = sequences};
+  Grid grid{.x = tiles,
+            .y = headsWithTiles(*form.variant, queryHeads, kvGroup),
+            .z = sequences};
   return form.code->launch(stream, grid, arguments, DevicePtr(0), int64_t(0));
 }
 

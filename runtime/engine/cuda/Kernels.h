@@ -32,7 +32,8 @@ struct KernelForm {
 struct DeviceKernel {
   const bundle::Kernel *kernel = nullptr;
   KernelForm any;  ///< of any rows
-  KernelForm many; ///< of some rows of long sequences, or none
+  KernelForm many; ///< of some rows of long sequences, or none; packed if
+                   ///< query heads share key heads and there is such a form
   KernelForm all;  ///< for launches of all rows; `any` where it has no other
   std::vector<int64_t> selections; ///< read, in the order of terms
   std::vector<int64_t> groups;     ///< their group sizes
@@ -84,7 +85,7 @@ private:
   const bundle::Manifest *program = nullptr;
   const StepProgram *steps = nullptr;
   DType dtype = DType::BF16;
-  int64_t headDim = 0, queryHeads = 0;
+  int64_t headDim = 0, queryHeads = 0, kvGroup = 1;
   std::vector<DeviceKernel> bound;
   bundle::Encoding form = bundle::Encoding::Int32;
   int64_t longest = 0;

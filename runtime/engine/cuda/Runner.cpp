@@ -9,6 +9,7 @@
 
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"
 #include "runtime/engine/cuda/Drain.h"
@@ -163,7 +164,7 @@ Status DeviceRunner::attendBy(const DeviceKernel &bound, const KernelForm &form,
   int64_t tiles = 1; // a grid needs one, even if no block has rows
   for (abi::AttentionArgs &args : blocks) {
     const bool whole = args.rows == args.n;
-    int64_t own = (args.rows + tileRows - 1) / tileRows;
+    int64_t own = tilesOf(*form.variant, args.rows, args.kvGroup);
     if (!whole && bound.kernel->hasLists()) {
       fillFirstRows(args, /*byPlace=*/true, tileRows, firstRow);
       own = static_cast<int64_t>(firstRow.size()) - 1;

@@ -7,6 +7,7 @@
 
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/test/conformance/CudaCase.h"
@@ -69,8 +70,8 @@ private:
     return static_cast<int64_t>(words.size() * sizeof(int32_t));
   }
 
-  static int64_t tilesOf(int64_t rows, int64_t tileRows) {
-    return (rows + tileRows - 1) / tileRows;
+  int64_t tilesOf(int64_t rows, size_t sequence) const {
+    return rt::cuda::tilesOf(variant, rows, problem(sequence).args.kvGroup);
   }
 
   /// The first row of each tile, and the number of rows; nothing where tiles
@@ -81,7 +82,7 @@ private:
     const int32_t *place = problem(sequence).args.place;
     const int64_t n = problem(sequence).shape.n;
     std::vector<int32_t> first(1, 0);
-    for (int64_t tile = 1; tile <= tilesOf(n, variant.queryRows); ++tile)
+    for (int64_t tile = 1; tile <= tilesOf(n, sequence); ++tile)
       first.push_back(
           static_cast<int32_t>(std::lower_bound(place, place + rows(sequence),
                                                 tile * variant.queryRows) -
@@ -95,7 +96,7 @@ private:
     for (size_t s = 0; s < inputs.size(); ++s)
       most =
           std::max(most, firstRows[s].empty()
-                             ? tilesOf(rows(s), variant.queryRows)
+                             ? tilesOf(rows(s), s)
                              : static_cast<int64_t>(firstRows[s].size()) - 1);
     return most;
   }
@@ -177,8 +178,10 @@ private:
     if (!upload(arguments, blocks.data(),
                 static_cast<int64_t>(blocks.size() * sizeof(blocks[0]))))
       return false;
-    rt::cuda::Grid grid{
-        .x = tiles(), .y = heads(), .z = static_cast<int64_t>(inputs.size())};
+    rt::cuda::Grid grid{.x = tiles(),
+                        .y = rt::cuda::headsWithTiles(variant, heads(),
+                                                      problem(0).args.kvGroup),
+                        .z = static_cast<int64_t>(inputs.size())};
     return good(gpu.module[variant.symbol].launch(gpu.stream, grid,
                                                   memory[arguments],
                                                   DevicePtr(0), int64_t(0))) &&

@@ -40,6 +40,12 @@ Result<bool> conformance::checkBundleOnCuda(
     for (const bundle::KernelVariant &variant : kernel.variants) {
       if (variant.target != target)
         continue;
+      if (!(**module)[variant.symbol].holdsCluster()) {
+        report(variant.symbol +
+               ": not tried, this device holds no cluster of " +
+               std::to_string(variant.cluster) + " blocks");
+        continue;
+      }
       Finding finding =
           kernel.kind == bundle::Kernel::Kind::Attention
               ? checkAttentionOnCuda(gpu, manifest, kernel, variant, options)

@@ -268,7 +268,9 @@ std::pair<int64_t, int64_t>
 rowsOfTile(const Compiled &code, const abi::AttentionArgs &args, int64_t tile) {
   const int64_t tileRows = code.variant.queryRows, start = tile * tileRows;
   if (!code.kernel.hasLists() || !args.firstRow)
-    return {start, std::min(start + tileRows, args.rows)};
+    return {start,
+            std::min(start + tileRows,
+                     args.rows * (code.variant.packed ? args.kvGroup : 1))};
   if (start >= args.n)
     return {0, 0};
   const int64_t first = args.firstRow[tile], end = args.firstRow[tile + 1];
@@ -309,21 +311,25 @@ void attend(const Compiled &code, const Launch &launch) {
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
     const abi::AttentionArgs &args = all[z];
     const bool byPlace = code.kernel.hasLists() && args.firstRow;
+    const int64_t packed = code.variant.packed ? args.kvGroup : 1;
     if (!code.variant.persistent)
       EXPECT_GE(launch.grid[0] * code.variant.queryRows,
-                byPlace ? args.n : args.rows);
+                byPlace ? args.n : args.rows * packed);
     EXPECT_TRUE(args.rows <= args.n || code.kernel.terms.empty());
     EXPECT_TRUE(args.rows == args.n || !code.variant.allRows)
         << args.rows << " of " << args.n << " rows by a form for all";
-    if (code.variant.leastKeys)
+    if (code.variant.leastKeys) {
       EXPECT_TRUE(args.rows < args.n && args.n >= code.variant.leastKeys)
           << args.rows << " of " << args.n << " rows by a form for some of "
           << code.variant.leastKeys;
+      EXPECT_EQ(code.variant.packed, args.kvGroup > 1);
+    }
     EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n)
         << args.rows << " of " << args.n << " rows without their places";
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
         << "rows of a kernel with lists that are not cut by place";
-    EXPECT_EQ(launch.grid[1], code.variant.persistent ? 1 : args.heads);
+    EXPECT_EQ(launch.grid[1],
+              code.variant.persistent ? 1 : args.heads / packed);
     EXPECT_EQ(launch.grid[0] % code.variant.cluster, 0);
     checkMaps(code, args);
     std::vector<std::vector<int32_t>> keys(code.selections.size());
@@ -358,7 +364,10 @@ void attend(const Compiled &code, const Launch &launch) {
               : launch.grid[0];
       for (int64_t tile = 0; tile < tiles; ++tile) {
         auto [first, end] = rowsOfTile(code, args, tile);
-        for (int64_t row = first; row < end; ++row) {
+        for (int64_t p = first; p < end; ++p) {
+          if (p % packed != h % packed)
+            continue;
+          const int64_t row = p / packed;
           reference::RowResult result = attendRow(head, row, keeps);
           for (int64_t e = 0; e < code.variant.headDim; ++e)
             reference::store(args.output,

@@ -446,40 +446,47 @@ TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
 }
 
 TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
-  makeModel(grouped);
-  bundle::Manifest manifest = denseManifest();
-  manifest.positions = {positions(bundle::Positions::Kind::Block)};
-  bundle::Pass some;
-  some.rows = 0;
-  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::First, 1, true)),
-                     some};
-  manifest.reuse.kv = true;
-  // Blocks end by confidence, so that steps have sequences of both kinds.
-  manifest.commit.kind = bundle::CommitRule::Kind::Above;
-  manifest.commit.ratio = {1, 20};
-  startHostDriven(manifest);
-  ASSERT_FALSE(HasFatalFailure());
-  int64_t whole = 0, few = 0, ofMany = 0;
-  for (const bundle::KernelVariant &variant : manifest.kernels[0].variants) {
-    auto &code = fakeDriver().kernels[variant.symbol];
-    code = [code, &whole, &few, &ofMany, all = variant.allRows,
-            least = variant.leastKeys](const FakeDriver::Launch &launch) {
-      const auto *blocks =
-          launch.parameter<const heddle::abi::AttentionArgs *>(0);
-      for (int64_t z = 0; z < launch.grid[2]; ++z)
-        if (blocks[z].rows > 0) {
-          EXPECT_EQ(blocks[z].rows == blocks[z].n, all);
-          ++(all ? whole : least ? ofMany : few);
-          if (!all)
-            EXPECT_EQ(blocks[z].n >= BundleShape().leastKeys, least > 0);
-        }
-      code(launch);
-    };
+  rt::test::TinyShape apart = grouped;
+  apart.kvHeads = apart.queryHeads;
+  for (const auto &[model, packs] :
+       {std::pair(apart, false), {grouped, true}}) {
+    makeModel(model);
+    bundle::Manifest manifest = denseManifest();
+    manifest.positions = {positions(bundle::Positions::Kind::Block)};
+    bundle::Pass some;
+    some.rows = 0;
+    manifest.passes = {passOn(cadence(bundle::Cadence::Kind::First, 1, true)),
+                       some};
+    manifest.reuse.kv = true;
+    // Blocks end by confidence, so that steps have sequences of both kinds.
+    manifest.commit.kind = bundle::CommitRule::Kind::Above;
+    manifest.commit.ratio = {1, 14};
+    startHostDriven(manifest);
+    ASSERT_FALSE(HasFatalFailure());
+    int64_t whole = 0, few = 0, ofMany = 0;
+    for (const bundle::KernelVariant &variant : manifest.kernels[0].variants) {
+      auto &code = fakeDriver().kernels[variant.symbol];
+      code = [code, &whole, &few, &ofMany, packs,
+              &variant](const FakeDriver::Launch &launch) {
+        const auto *blocks =
+            launch.parameter<const heddle::abi::AttentionArgs *>(0);
+        for (int64_t z = 0; z < launch.grid[2]; ++z)
+          if (blocks[z].rows > 0) {
+            const bool all = variant.allRows, many = variant.leastKeys > 0;
+            EXPECT_EQ(blocks[z].rows == blocks[z].n, all);
+            ++(all ? whole : many ? ofMany : few);
+            EXPECT_EQ(variant.packed, packs && many);
+            if (!all)
+              EXPECT_EQ(blocks[z].n >= BundleShape().leastKeys, many);
+          }
+        code(launch);
+      };
+    }
+    compare(*hostDriven, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(few, 0);
+    EXPECT_GT(ofMany, 0);
   }
-  compare(*hostDriven, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
-  EXPECT_GT(whole, 0);
-  EXPECT_GT(few, 0);
-  EXPECT_GT(ofMany, 0);
 }
 
 TEST_F(RunTest, HostDrivenWindowOfVisiblePositions) {

@@ -93,14 +93,18 @@ Manifest gpuManifest(const BundleShape &shape) {
           variant.symbol =
               expectedSymbol(kernel, variant, manifest.targets.front());
           kernel.variants.push_back(variant);
-          // Some of them have forms of their own for long sequences and for
-          // all rows.
+          // Some of them have forms of their own for long sequences, where
+          // heads share keys or not, and for all rows.
           if (kernel.name == "dense") {
             variant.leastKeys = shape.leastKeys;
             const int64_t maps = std::exchange(variant.mapRows, 0);
-            variant.symbol =
-                expectedSymbol(kernel, variant, manifest.targets.front());
-            kernel.variants.push_back(variant);
+            for (bool packed : {false, true}) {
+              variant.packed = packed;
+              variant.symbol =
+                  expectedSymbol(kernel, variant, manifest.targets.front());
+              kernel.variants.push_back(variant);
+            }
+            variant.packed = false;
             variant.leastKeys = 0;
             variant.mapRows = maps;
           }

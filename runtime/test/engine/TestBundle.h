@@ -28,7 +28,8 @@ struct BundleShape {
 /// Selections and kernels of a GPU, and one rule: dense attention. Selections
 /// 0 and 1 have groups of 16 (half of the keys, a third), 2 has groups of 32;
 /// all are refreshed every fourth step. Kernels dense, columns and union have a
-/// form for all rows, too, and dense one for long sequences.
+/// form for all rows, too, and dense two for long sequences, of which one packs
+/// rows.
 bundle::Manifest gpuManifest(const BundleShape &shape = {});
 
 /// Index of a kernel by its name: dense, dense_lse, columns, two_columns (both

@@ -25,7 +25,28 @@
 // SHARES-LABEL: shed.kernel @some_rows_long attention
 // SHARES-SAME: some_rows tiling(#shed.wgmma_tiling<consumers = 1
 // SHARES-SAME: key_shares = 8, least_keys = 4096>
-// THREE: error: the table of tilings: key_shares is 1, 2, 4 or 8, not 3
+// THREE: error: the table of tilings: key_shares is 1, 2, 4, 8 or 16, not 3
+
+// RUN: sed 's/"key_shares": 8/"packed": true, "key_shares": 16/' %t/shares.json > %t/packed.json
+// RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/packed.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PACKED
+// RUN: sed 's/"key_shares": 3/"packed": true/' %t/three.json > %t/packed_alone.json
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/packed_alone.json 2>&1 | FileCheck %s --check-prefix=PACKED_ALONE
+// RUN: sed 's/"key_shares": 3/"packed": true, "over": "list", "key_shares": 4/' %t/three.json > %t/packed_list.json
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/packed_list.json 2>&1 | FileCheck %s --check-prefix=PACKED_LIST
+// RUN: sed 's/"key_shares": 3/"packed": true, "shared": true, "key_shares": 4/' %t/three.json > %t/packed_shared.json
+// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/packed_shared.json 2>&1 | FileCheck %s --check-prefix=PACKED_SHARED
+
+// Rows of all query heads of a key head in one tile are a form beside that for
+// long sequences.
+// PACKED-LABEL: shed.kernel @dense attention
+// PACKED-NOT: key_shares
+// PACKED-LABEL: shed.kernel @some_rows attention
+// PACKED-NOT: @some_rows_long
+// PACKED-LABEL: shed.kernel @some_rows_packed attention
+// PACKED-SAME: key_shares = 16, least_keys = 4096, packed = true>
+// PACKED_ALONE: error: the table of tilings: packed rows are for few of them, whose blocks divide keys; give key_shares of more than 1, or leave out packed
+// PACKED_LIST: error: {{.*}}packed_list.json: wgmma[0]: 'packed' is false with 'over' "list": rows of several query heads are packed over all keys and ranges, which these heads have in common; leave it out
+// PACKED_SHARED: error: {{.*}}packed_shared.json: wgmma[0]: 'packed' is false with 'shared': rows of several query heads
 
 // RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/five.json 2>&1 | FileCheck %s --check-prefix=FIVE

@@ -162,7 +162,7 @@ func.func @other_tile(%keys: !llvm.ptr<1>, %zero: i32) {
 // -----
 
 func.func @batch_without_stride(%queries: !llvm.ptr<1>, %zero: i32, %stride: i64) {
-  // expected-error @+1 {{has a batch without its stride or rows, or these without a batch}}
+  // expected-error @+1 {{has a batch without its stride, or a stride or rows without a batch}}
   %q = warp.load %queries[%zero] stride(%stride) limit(%zero) {batch_rows = 32 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
   return
 }

@@ -139,7 +139,8 @@ Compiled compileText(const std::string &text) {
           records[0].cluster,
           records[0].scratchBytes,
           records[0].scratchBytesPerKey,
-          records[0].persistent != 0};
+          records[0].persistent != 0,
+          records[0].packed != 0};
 }
 
 Compiled compile(const std::string &type, int headDim,
@@ -310,11 +311,12 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   machine.allow(lse.data(), static_cast<int64_t>(lse.size()) * 4 - 4);
   // A tile or cluster more than there is, which is to do nothing. Persistent
   // blocks are as many as they are.
-  const int64_t tiles = (p.rows + code.queryRows - 1) / code.queryRows;
+  const int64_t packed = code.packed ? args.kvGroup : 1;
+  const int64_t tiles = (p.rows * packed + code.queryRows - 1) / code.queryRows;
   const int64_t clusters = code.persistent
                                ? p.blocks
                                : (tiles + code.cluster - 1) / code.cluster + 1;
-  const int64_t heads = code.persistent ? 1 : p.heads;
+  const int64_t heads = code.persistent ? 1 : p.heads / packed;
   machine.grid = {static_cast<uint32_t>(clusters * code.cluster),
                   static_cast<uint32_t>(heads), 1};
   for (int64_t tile = 0; tile < clusters * code.cluster; tile += code.cluster)
@@ -397,7 +399,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
       EXPECT_EQ(output.at(row, column), 0x7fc1);
   EXPECT_EQ(lse.back(), -12345.0f);
   std::vector<uint16_t> bits;
-  for (int64_t row = 0; row < (code.persistent ? p.rows : 1); ++row)
+  for (int64_t row = 0; row < (code.persistent || code.packed ? p.rows : 1);
+       ++row)
     bits.insert(bits.end(), &output.at(row, 0), &output.at(row, 0) + wide);
   return bits;
 }

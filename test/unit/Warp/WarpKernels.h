@@ -29,7 +29,7 @@ struct Compiled {
   std::string ptx;
   int64_t sharedBytes = 0, queryRows = 0, mapRows = 0, cluster = 1;
   int64_t scratchBytes = 0, scratchBytesPerKey = 0;
-  bool persistent = false;
+  bool persistent = false, packed = false;
 };
 
 /// A pass over keys: what its `shed.for_keys` is to have, and `shed.mask`, if
@@ -104,7 +104,7 @@ class WarpKernels : public testing::Test {
 protected:
   /// Runs the kernel and compares. What a block does that it must not is in
   /// `mistake`, if given, or fails the test. Returns the bits of the first row
-  /// and, of a persistent kernel, of all others.
+  /// and, of kernels that are persistent or have packed rows, of all others.
   std::vector<uint16_t> check(const Compiled &code, bool bf16, int64_t headDim,
                               const Problem &problem, uint64_t seed,
                               std::string *mistake = nullptr,

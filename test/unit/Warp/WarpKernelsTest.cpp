@@ -132,6 +132,77 @@ TEST_F(WarpKernels, KeyShares) {
   }
 }
 
+/// Rows of query heads that share a key head in one tile: a tile that they fill
+/// in part, to the last row and by one more; one head that has the keys for
+/// itself; more blocks than tiles of keys. A row's bits are those that it has
+/// beside others.
+TEST_F(WarpKernels, PackedRows) {
+  uint64_t seed = 1;
+  for (auto [type, headDim, shares, consumers] :
+       {std::tuple("bf16", 128, 8, 1), std::tuple("f16", 64, 4, 2),
+        std::tuple("bf16", 64, 16, 1), std::tuple("f16", 128, 2, 1)}) {
+    const std::string tiling =
+        "consumers = " + std::to_string(consumers) +
+        ", keys = 64, stages = 2, parts = 2, producer_registers = 40, "
+        "consumer_registers = 208, key_shares = " +
+        std::to_string(shares);
+    SCOPED_TRACE(tiling);
+    const bool bf16 = type[0] == 'b';
+    Compiled code = compile(type, headDim, tiling + ", packed = true");
+    ASSERT_FALSE(code.ptx.empty());
+    EXPECT_TRUE(code.packed);
+    EXPECT_EQ(code.cluster, shares);
+    EXPECT_EQ(code.queryRows * shares, 64 * consumers);
+    for (const Problem &problem :
+         {Problem{1, 1, 7, 1, 0.1f}, Problem{65, 16, 8, 2, 0.088f},
+          Problem{200, 17, 7, 1, -0.088f, 3}, Problem{131, 63, 4, 2, 0.088f},
+          Problem{66, 3, 2, 2, 0.1f}})
+      check(code, bf16, headDim, problem, seed++);
+    // Where each row and each head has logits of its own.
+    Problem near{300, 20, 7, 1, 0.1f};
+    near.window = 60;
+    near.moved = near.apart = true;
+    check(compile(type, headDim, tiling + ", packed = true",
+                  {{"window<60>", "", "within #shed.window<60>"}}),
+          bf16, headDim, near, seed++);
+    Problem biased{150, 30, 4, 2, 0.25f};
+    biased.cap = 2;
+    biased.bias = 1;
+    biased.slope = 0.01;
+    biased.moved = true;
+    check(compile(type, headDim, tiling + ", packed = true", "all", "",
+                  R"((%logit, %query, %key, %head) {
+      %c = arith.constant 2.0 : f32
+      %share = arith.divf %logit, %c : f32
+      %bound = math.tanh %share : f32
+      %capped = arith.mulf %bound, %c : f32
+      %h = arith.sitofp %head : i32 to f32
+      %z = arith.addf %capped, %h : f32
+      %d = arith.subi %query, %key : i32
+      %r = arith.sitofp %d : i32 to f32
+      %a = math.absf %r : f32
+      %t = arith.constant 0.01 : f32
+      %u = arith.mulf %a, %t : f32
+      %y = arith.subf %z, %u : f32
+      shed.yield %y : f32
+    })"),
+          bf16, headDim, biased, seed++);
+  }
+}
+
+/// A row has the same bits whether it is packed or not.
+TEST_F(WarpKernels, PackedRowsHaveTheBitsOfOthers) {
+  const std::string tiling =
+      "consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = "
+      "40, consumer_registers = 208, key_shares = 4";
+  Compiled packed = compile("bf16", 128, tiling + ", packed = true"),
+           own = compile("bf16", 128, tiling);
+  ASSERT_FALSE(packed.ptx.empty() || own.ptx.empty());
+  const Problem problem{300, 1, 7, 1, 0.088f, 3};
+  EXPECT_EQ(check(packed, true, 128, problem, 1),
+            check(own, true, 128, problem, 1));
+}
+
 /// Blocks that go on to further tiles of rows: fewer blocks than tiles, a block
 /// without any, one block for all. Queries come by threads or by tensor maps, a
 /// block's own where a cluster shares keys. What a row gets does not depend on
@@ -437,6 +508,16 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
                    "consumers = 1, keys = 64, stages = 2, parts = 1, "
                    "producer_registers = 40, consumer_registers = 208, "
                    "blocks = 2, key_shares = 8",
+                   "all"),
+        std::tuple("bf16", 128,
+                   "consumers = 1, keys = 80, stages = 2, parts = 1, "
+                   "producer_registers = 40, consumer_registers = 208, "
+                   "blocks = 2, key_shares = 16, packed = true",
+                   "all"),
+        std::tuple("f16", 64,
+                   "consumers = 2, keys = 128, stages = 2, parts = 2, "
+                   "producer_registers = 40, consumer_registers = 232, "
+                   "key_shares = 8, packed = true",
                    "all"),
         std::tuple("f16", 128,
                    "consumers = 3, keys = 80, stages = 4, parts = 1, "

@@ -126,13 +126,19 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t consumerRegisters, int64_t blocks,
                                       bool tma, int64_t cluster,
                                       int64_t keyShares, int64_t leastKeys,
-                                      int64_t queryStages) {
+                                      int64_t queryStages, bool packed) {
   if (queryStages < 0 || queryStages > 4 || (queryStages && keyShares > 1))
     return emitError() << "query_stages is from 0 to 4, and 0 with key_shares, "
                           "not "
                        << queryStages;
-  if (keyShares < 1 || keyShares > 8 || !llvm::isPowerOf2_64(keyShares))
-    return emitError() << "key_shares is 1, 2, 4 or 8, not " << keyShares;
+  if (keyShares < 1 || keyShares > ::heddle::bundle::maxCluster ||
+      !llvm::isPowerOf2_64(keyShares))
+    return emitError() << "key_shares is 1, 2, 4, 8 or 16, not " << keyShares;
+  if (packed && keyShares == 1)
+    return emitError()
+           << "packed rows are for few of them, whose blocks divide "
+              "keys; give key_shares of more than 1, or leave out "
+              "packed";
   if (leastKeys < 0 || leastKeys > ::heddle::bundle::maxLeastKeys ||
       (leastKeys > 0 && keyShares == 1))
     return emitError() << "least_keys is 0, or up to "

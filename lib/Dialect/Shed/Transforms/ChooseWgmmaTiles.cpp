@@ -238,9 +238,12 @@ static KernelOp formForAllRows(KernelOp kernel) {
   return all;
 }
 
-/// Blocks that divide keys among them pay where there are many keys.
-static KernelOp formForLong(KernelOp kernel) {
-  return formBeside(kernel, ::heddle::bundle::longSymbol(kernel.getSymName()));
+/// Blocks that divide keys among them pay where there are many keys; those with
+/// packed rows are for models whose query heads share key heads.
+static KernelOp formForLong(KernelOp kernel, bool packed) {
+  return formBeside(kernel,
+                    packed ? ::heddle::bundle::packedSymbol(kernel.getSymName())
+                           : ::heddle::bundle::longSymbol(kernel.getSymName()));
 }
 
 namespace {
@@ -272,15 +275,18 @@ struct ChooseWgmmaTiles
         kernels.push_back(kernel);
     });
     for (KernelOp kernel : kernels) {
-      const WgmmaRule *some = nullptr, *all = nullptr;
+      const WgmmaRule *packed = nullptr, *some = nullptr, *all = nullptr;
       for (const WgmmaRule &rule : rules) {
-        const WgmmaRule *&chosen = rule.keyShares > 1 ? some : all;
+        const WgmmaRule *&chosen = rule.packed          ? packed
+                                   : rule.keyShares > 1 ? some
+                                                        : all;
         if (!chosen && suits(rule, kernel))
           chosen = &rule;
       }
-      // Both clone the kernel as it is without a tiling.
-      if (some && failed(setTiling(formForLong(kernel), *some)))
-        return signalPassFailure();
+      // All clone the kernel as it is without a tiling.
+      for (const WgmmaRule *rule : {packed, some})
+        if (rule && failed(setTiling(formForLong(kernel, rule->packed), *rule)))
+          return signalPassFailure();
       if (all && failed(setTiling(formForAllRows(kernel), *all)))
         return signalPassFailure();
     }
@@ -294,7 +300,7 @@ struct ChooseWgmmaTiles
         rule.cluster, rule.keyShares,
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
                            : rule.leastKeys,
-        rule.queryStages);
+        rule.queryStages, rule.packed);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

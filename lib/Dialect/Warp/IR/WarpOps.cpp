@@ -206,13 +206,14 @@ static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
 }
 
 /// Checks that a batch is there with all that tells of it, or not at all, and
-/// that of the 16 rows that a warp holds all are of one matrix.
+/// that of the 16 rows that a warp holds all are of one matrix, unless each is
+/// of another.
 template <typename Op> static LogicalResult verifyBatch(Op op) {
   if (!op.getBatch() != !op.getBatchStride() ||
-      !op.getBatch() != !op.getBatchRows())
-    return op.emitOpError("has a batch without its stride or rows, or these "
+      (!op.getBatch() && op.getBatchRows()))
+    return op.emitOpError("has a batch without its stride, or a stride or rows "
                           "without a batch");
-  if (!op.getBatch())
+  if (!op.getBatchRows())
     return success();
   const auto rows = static_cast<int64_t>(*op.getBatchRows());
   if (rows < 16 || warpgroupRows % rows)

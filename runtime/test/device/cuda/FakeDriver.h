@@ -46,6 +46,7 @@ struct FakeDriver {
   int minor = 0;
   int multiprocessors = 132;
   int sharedPerBlock = 232448;
+  int largeClusters = 8; ///< that it holds at once
   int64_t totalBytes = int64_t(4) << 30;
   int64_t freeBytes = int64_t(4) << 30;
 

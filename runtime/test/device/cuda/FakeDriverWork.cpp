@@ -223,8 +223,19 @@ HEDDLE_FAKE_ENTRY CUresult cuFuncSetAttribute(CUfunction function,
                                               int value) {
   if (CUresult code = enter("cuFuncSetAttribute"))
     return code;
-  function->sharedLimit = value;
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+    function->largeClusters = value != 0;
+  else
+    function->sharedLimit = value;
   return CUDA_SUCCESS;
+}
+
+// A grid of one cluster says how large it is.
+HEDDLE_FAKE_ENTRY CUresult cuOccupancyMaxActiveClusters(
+    int *clusters, CUfunction function, const CUlaunchConfig *config) {
+  const bool allowed = config->gridDimX <= 8 || function->largeClusters;
+  *clusters = allowed ? state().largeClusters : 0;
+  return allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 HEDDLE_FAKE_ENTRY CUresult cuFuncGetParamInfo(CUfunction function, size_t index,

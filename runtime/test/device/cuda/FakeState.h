@@ -29,6 +29,7 @@ struct CUfunc_st {
   std::vector<size_t> parameterBytes;
   bool waits = false; ///< for earlier work, by itself
   int sharedLimit = 49152;
+  bool largeClusters = false; ///< are allowed
 };
 
 struct CUmod_st {

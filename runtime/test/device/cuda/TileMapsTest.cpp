@@ -127,6 +127,22 @@ TEST_F(TileMapsTest, ClustersAreWhole) {
   close();
 }
 
+/// Not every device holds clusters of more than 8 blocks.
+TEST_F(TileMapsTest, LargeClustersAreAskedFor) {
+  for (auto [cluster, clusters, held] :
+       {std::tuple(8, 0, true), std::tuple(16, 7, true),
+        std::tuple(16, 0, false)}) {
+    fakeDriver().largeClusters = clusters;
+    Result<std::unique_ptr<Module>> module =
+        Module::load(device(), testPtx,
+                     {{.symbol = "fault", .threads = 32, .cluster = cluster}});
+    ASSERT_OK(module);
+    EXPECT_EQ((**module)["fault"].holdsCluster(), held);
+    module->reset();
+  }
+  close();
+}
+
 /// Of a persistent kernel no more blocks run than the device holds at once, in
 /// whole clusters, whatever the number of tasks.
 TEST_F(TileMapsTest, PersistentBlocksAreHeldAtOnce) {

@@ -183,12 +183,16 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `cluster`: blocks, 1 or 2, with neighbouring query tiles that share the
       tiles which tensor maps bring: of all keys, or with `query_stages` of
       ranges, too;
-    * `key_shares`: blocks, 1, 2, 4 or 8, that divide the keys of the same query
-      tile among them, as a cluster, and add up what they found: for few rows;
+    * `key_shares`: blocks, 1, 2, 4, 8 or 16, that divide the keys of the same
+      query tile among them, as a cluster, and add up what they found: for few
+      rows;
     * `least_keys`: with `key_shares`, keys of the sequences that it is for;
     * `query_stages`: 0, or a grid of as many blocks as the device holds at once:
       a block goes on to further tiles of rows, whose queries are brought ahead
-      to a ring of so many stages, up to 4. Not where heads share lists.
+      to a ring of so many stages, up to 4. Not where heads share lists;
+    * `packed`: with `key_shares`, a tile's rows are of all query heads that share
+      a key head, those of a row of the sequence one after the other, so that few
+      rows fill tiles and keys are read once for these heads.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -199,7 +203,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"int64_t", "1">:$cluster,
       DefaultValuedParameter<"int64_t", "1">:$key_shares,
       DefaultValuedParameter<"int64_t", "0">:$least_keys,
-      DefaultValuedParameter<"int64_t", "0">:$query_stages);
+      DefaultValuedParameter<"int64_t", "0">:$query_stages,
+      DefaultValuedParameter<"bool", "false">:$packed);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -157,7 +157,8 @@ class Warp_RowsOp<string mnemonic, dag more, list<Trait> traits = []>
                             I32:$limit), more);
 }
 
-/// Where the 64 rows are of several matrices of a batch.
+/// Where the 64 rows are of several matrices of a batch: so many of each, or
+/// one of each in turn.
 defvar Warp_batch = (ins Optional<I32>:$batch, Optional<I64>:$batch_stride,
                          OptionalAttr<I64Attr>:$batch_rows);
 
@@ -271,9 +272,12 @@ def Warp_LoadOp : Warp_RowsOp<
     With `batch` row i of the tile is row first + i % b of matrix i / b of a
     batch, b being `batch_rows`: the matrices begin `batch_stride` bytes apart,
     the first one at `base`. Rows of matrices from number `batch` on are zero.
+    Without `batch_rows` matrices take turns: row i is row p / `batch` of matrix
+    p % `batch`, p being first + i, and `limit` is one of p.
 
     ```mlir
     %q = warp.load %queries[%first] batch(%heads, %bytes) of 32 stride(%s) limit(%n) : ...
+    %p = warp.load %queries[%first] batch(%heads, %bytes) stride(%s) limit(%all) : ...
     ```
 
     With `map` the same rows are also columns from `column` on of the matrix that
@@ -285,7 +289,7 @@ def Warp_LoadOp : Warp_RowsOp<
   let assemblyFormat = [{
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
-    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
+    (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
     (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
     attr-dict `:` type($base) `,` type($result)
   }];
@@ -313,7 +317,7 @@ def Warp_StoreOp : Warp_RowsOp<
   }];
   let assemblyFormat = [{
     $source `,` $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
-    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
+    (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
     attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;
@@ -331,7 +335,7 @@ def Warp_StoreColumnOp : Warp_Op<"store_column", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $source `,` $base `[` $first `]` `limit` `(` $limit `)`
     (`added` `(` $added^ `)`)?
-    (`batch` `(` $batch^ `,` $batch_stride `)` `of` $batch_rows)?
+    (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
     attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;

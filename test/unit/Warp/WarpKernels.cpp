@@ -162,7 +162,11 @@ std::string textOf(const shed::WgmmaRule &rule) {
                    : "") +
          (rule.queryStages
               ? ", query_stages = " + std::to_string(rule.queryStages)
-              : "");
+              : "") +
+         (rule.keyShares > 1
+              ? ", key_shares = " + std::to_string(rule.keyShares)
+              : "") +
+         (rule.packed ? ", packed = true" : "");
 }
 
 std::string overOf(const shed::WgmmaRule &rule) {

@@ -342,6 +342,13 @@ Status Module::resolve(const KernelShape &shape) {
         !status)
       return status.takeError().withContext(where);
 
+  if (shape.cluster > bundle::portableCluster)
+    if (Status status =
+            owner->call(entries.funcSetAttribute, kernel.function,
+                        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        !status)
+      return status.takeError().withContext(where);
+
   if (Status status =
           owner->call(entries.occupancy, &kernel.resident, kernel.function,
                       static_cast<int>(shape.threads),
@@ -350,11 +357,6 @@ Status Module::resolve(const KernelShape &shape) {
     return status.takeError().withContext(where);
   kernel.resident = std::max(kernel.resident, 1);
   if (shape.cluster > bundle::portableCluster) {
-    if (Status status =
-            owner->call(entries.funcSetAttribute, kernel.function,
-                        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
-        !status)
-      return status.takeError().withContext(where);
     // The cluster's size is in the code.
     const CUlaunchConfig one{static_cast<unsigned>(shape.cluster),
                              1,

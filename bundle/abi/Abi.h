@@ -40,9 +40,10 @@
 //     are persistent: grid (g, 1, sequences) with any g, in whole clusters;
 //     they share out the tiles, all of head 0 first, and what a row gets does
 //     not depend on g. Where it says that rows are packed: grid (most tiles of
-//     any sequence, key heads, sequences); of the rows * kvGroup rows of head y
-//     number p is row p / kvGroup of query head y * kvGroup + p % kvGroup, and
-//     tile x has queryRows of them.
+//     any sequence, key heads, sequences), all sequences with as many key
+//     heads; of the rows * kvGroup rows of head y number p is row p / kvGroup
+//     of query head y * kvGroup + p % kvGroup, and tile x has queryRows of
+//     them.
 //   Select: grid (g, 1, sequences) with any g. Blocks share out the heads *
 //     groups lists, all groups of head 0 first; what a list says does not
 //     depend on g.

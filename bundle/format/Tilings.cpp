@@ -142,11 +142,6 @@ std::string readRule(const json &value, TilingRule &rule) {
                 std::to_string(rule.queryStages) +
                 ": where heads share lists some warpgroups have no work, and "
                 "blocks that go on to further rows need all of them");
-  // On an H100 such kernels end in an access to a wrong kind of memory.
-  if (rule.over == "union" && rule.queryStages)
-    fields.fail("'query_stages' is 0 with 'over' \"union\", not " +
-                std::to_string(rule.queryStages) +
-                ": such kernels fail on some GPUs; leave it out");
   if (rule.packed &&
       (rule.shared || (rule.over != "all" && rule.over != "range")))
     fields.fail("'packed' is false with " +

@@ -28,8 +28,8 @@
 // lists, which belong to a query head, nor for unions of them or scores.
 // "query_stages" is 0 (as without it), or blocks go on to further tiles of
 // rows, whose queries are brought ahead to so many stages. "shared" is true for
-// kernels whose query heads share lists, and for no others; these and unions
-// have no "query_stages".
+// kernels whose query heads share lists, and for no others; these have no
+// "query_stages".
 //
 //===----------------------------------------------------------------------===//
 

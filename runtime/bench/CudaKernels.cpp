@@ -10,6 +10,7 @@
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/device/cuda/Upload.h"
@@ -209,7 +210,10 @@ Status KernelSubject::launch(const Stream &stream) const {
                        memory[scratch], scratchRow);
   return code.launch(
       stream,
-      Grid{.x = (n + variant.queryRows - 1) / variant.queryRows, .y = heads},
+      Grid{.x = (n + variant.queryRows - 1) / variant.queryRows,
+           .y = heads,
+           .blockEach = hasBlockEach(kernel, variant, n,
+                                     subject.context->device())},
       memory[arguments], DevicePtr(0), int64_t(0));
 }
 

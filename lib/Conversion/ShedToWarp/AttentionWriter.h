@@ -149,6 +149,13 @@ private:
     return hasBatch() ? v.b.getI64IntegerAttr(rowsTogether()) : IntegerAttr();
   }
 
+  /// The last row before `end`, or the first of all where the tile has none:
+  /// what stands there may be read.
+  Value lastBefore(Value end) {
+    Value last = v.add(end, -1);
+    return hasRows ? v.most(last, v.word(0)) : last;
+  }
+
   /// The row of the sequence's that row `row` (i32) of tiles is.
   Value sequenceRow(Value row) {
     return packed ? v.quotient(row, packed) : row;

@@ -169,7 +169,7 @@ void AttentionWriter::findRowKeys() {
 /// Where the warpgroup's rows stand, those behind the last one like it.
 void AttentionWriter::findRowPositions() {
   auto type = v.fragment(1, v.i32());
-  Value last = v.add(taskEnd, -1);
+  Value last = lastBefore(taskEnd);
   rowPositions = v.map(type, {}, [&](ValueRange, Value row, Value) {
     Value own = hasBatch() ? v.remainder(row, rowsTogether()) : row;
     return sequenceRow(v.least(v.add(own, firstRow), last));
@@ -211,10 +211,10 @@ RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
             placesBelow(v, positions(), n, range.end)};
   };
   RowKeys result;
-  Value last = v.add(clusterRows.end, -1);
+  Value last = lastBefore(clusterRows.end);
   result.some = below(set.getKeys(
       a, positionOf(v.least(clusterRows.first, last)), positionOf(last)));
-  last = v.add(taskEnd, -1);
+  last = lastBefore(taskEnd);
   Value first = positionOf(v.least(firstRow, last)),
         end = positionOf(v.least(v.add(firstRow, rowsTogether() - 1), last));
   result.own = below(set.getKeys(a, first, end));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Where `kvGroup` query heads share a key head, and tiles are not cut by lists.
+// Persistent kernels: how many tasks blocks have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,7 @@
 #define HEDDLE_RUNTIME_DEVICE_CUDA_ATTENTIONGRID_H
 
 #include "bundle/program/Manifest.h"
+#include "runtime/device/cuda/Context.h"
 
 namespace heddle::rt::cuda {
 
@@ -27,6 +29,18 @@ inline int64_t tilesOf(const bundle::KernelVariant &variant, int64_t rows,
 inline int64_t headsWithTiles(const bundle::KernelVariant &variant,
                               int64_t queryHeads, int64_t kvGroup) {
   return variant.packed ? queryHeads / kvGroup : queryHeads;
+}
+
+/// Whether each task of a persistent kernel gets a block of its own after all.
+/// Blocks that go on drift apart. Over lists, each block's of other keys, they
+/// then read two heads at once: where these do not fit the L2, that costs more
+/// than going on saves (docs/Performance.md, "Persistent grids").
+inline bool hasBlockEach(const bundle::Kernel &kernel,
+                         const bundle::KernelVariant &variant, int64_t keys,
+                         const DeviceInfo &device) {
+  constexpr int64_t elementBytes = 2; // of bf16 and f16; f32 has no such kernel
+  const int64_t head = 2 * keys * variant.headDim * elementBytes; // K and V
+  return kernel.hasLists() && 2 * head > device.l2Bytes;
 }
 
 } // namespace heddle::rt::cuda

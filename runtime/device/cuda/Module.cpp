@@ -416,7 +416,9 @@ Status Kernel::launchWith(const Stream &stream, const Grid &asked,
   if (shape.persistent) {
     const int64_t held = int64_t(owner->device().multiprocessors) * resident /
                          shape.cluster * shape.cluster;
-    grid.x = std::min(grid.x * grid.y, std::max(held, shape.cluster));
+    grid.x *= grid.y;
+    if (!grid.blockEach)
+      grid.x = std::min(grid.x, std::max(held, shape.cluster));
     grid.y = std::min<int64_t>(grid.y, 1);
   }
   auto where = [&] { return "kernel '" + shape.symbol + "'"; };

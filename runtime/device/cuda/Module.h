@@ -43,6 +43,7 @@ struct Grid {
   int64_t x = 1;
   int64_t y = 1;
   int64_t z = 1;
+  bool blockEach = false; ///< no block of a persistent kernel has two tasks
 };
 
 /// A kernel as the manifest describes it.
@@ -72,9 +73,9 @@ public:
   /// Puts a launch with these parameters into the stream, on whole clusters of
   /// blocks: grid.x is rounded up to a multiple. Of a persistent kernel x and y
   /// say how many tasks there are, which no more blocks share out than the
-  /// device holds at once. Parameters are compared
-  /// with the kernel's own, number and sizes, where the driver can tell (12.4
-  /// and newer); pass each as the exact type of the kernel ABI.
+  /// device holds at once, but with `blockEach`. Parameters are compared with
+  /// the kernel's own, number and sizes, where the driver can tell (12.4 and
+  /// newer); pass each as the exact type of the kernel ABI.
   template <typename... P>
   Status launch(const Stream &stream, const Grid &grid,
                 const P &...parameters) const {

@@ -103,7 +103,9 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
         (variant.allRows         ? each.all
          : variant.packed        ? packed
          : variant.leastKeys > 0 ? each.many
-                                 : each.any) = {&variant, code};
+                                 : each.any) = {
+            &variant, code,
+            hasBlockEach(*each.kernel, variant, longest, context->device())};
       }
     if (packed.variant && kvGroup > 1)
       each.many = packed;
@@ -148,7 +150,8 @@ Status ScheduleKernels::attend(const Stream &stream, const KernelForm &form,
                                int64_t tiles) const {
   Grid grid{.x = tiles,
             .y = headsWithTiles(*form.variant, queryHeads, kvGroup),
-            .z = sequences};
+            .z = sequences,
+            .blockEach = form.blockEach};
   return form.code->launch(stream, grid, arguments, DevicePtr(0), int64_t(0));
 }
 

@@ -26,6 +26,7 @@ inline constexpr int64_t longestSequence = int64_t(1) << 30;
 struct KernelForm {
   const bundle::KernelVariant *variant = nullptr; ///< null: no layer runs it
   const Kernel *code = nullptr;
+  bool blockEach = false; ///< see hasBlockEach
 };
 
 /// A kernel of a manifest in the forms that fit model, target and encoding.

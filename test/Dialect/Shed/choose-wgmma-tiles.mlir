@@ -51,15 +51,12 @@
 // RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/five.json 2>&1 | FileCheck %s --check-prefix=FIVE
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent_shared.json 2>&1 | FileCheck %s --check-prefix=PERSISTENT_SHARED
-// RUN: sed 's/"over": "list", "shared": true/"over": "union"/' %t/persistent_shared.json > %t/persistent_union.json
-// RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent_union.json 2>&1 | FileCheck %s --check-prefix=PERSISTENT_UNION
 
 // Blocks that go on to further tiles of rows, whose queries have a ring.
 // PERSISTENT: shed.kernel @dense
 // PERSISTENT-SAME: tma = true, cluster = 2, query_stages = 2>
 // FIVE: error: the table of tilings: query_stages is from 0 to 4, and 0 with key_shares, not 5
 // PERSISTENT_SHARED: error: {{.*}}persistent_shared.json: wgmma[1]: 'query_stages' is 0 with 'shared', not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them
-// PERSISTENT_UNION: error: {{.*}}persistent_union.json: wgmma[1]: 'query_stages' is 0 with 'over' "union", not 2: such kernels fail on some GPUs; leave it out
 
 // Tensor maps and clusters of two, where the table says so.
 // MAPS: shed.kernel @dense

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/test/device/cuda/Fixture.h"
@@ -163,8 +164,10 @@ TEST_F(TileMapsTest, PersistentBlocksAreHeldAtOnce) {
     };
     Result<Stream> stream = Stream::create(device());
     ASSERT_OK(stream);
-    for (auto [asked, blocks] : {std::pair(Grid{1, 2, 3}, 2 * cluster),
-                                 std::pair(Grid{1000, 32, 1}, held)}) {
+    for (auto [asked, blocks] :
+         {std::pair(Grid{1, 2, 3}, 2 * cluster),
+          std::pair(Grid{1000, 32, 1}, held),
+          std::pair(Grid{1000, 32, 1, /*blockEach=*/true}, int64_t(32000))}) {
       ASSERT_OK(kernel.launch(*stream, asked));
       ASSERT_OK(stream->synchronize());
       EXPECT_EQ(grid, (std::array<int64_t, 3>{blocks, 1, asked.z}));
@@ -173,6 +176,20 @@ TEST_F(TileMapsTest, PersistentBlocksAreHeldAtOnce) {
     module->reset();
   }
   close();
+}
+
+TEST(Device, BlocksGoOnOverListsWhereTwoHeadsFitTheL2) {
+  DeviceInfo device;
+  device.l2Bytes = 50 << 20;
+  bundle::KernelVariant variant;
+  variant.headDim = 128;
+  bundle::Kernel dense, listed;
+  listed.terms = {{bundle::Term::Kind::Columns, 0, 0}};
+  // K and V of two heads, 1,024 bytes a key, are 50 MiB at 51,200 keys.
+  for (auto [keys, each] : {std::pair(int64_t(51200), false), {51201, true}}) {
+    EXPECT_EQ(hasBlockEach(listed, variant, keys, device), each);
+    EXPECT_FALSE(hasBlockEach(dense, variant, keys, device));
+  }
 }
 
 } // namespace

@@ -70,7 +70,8 @@ class Includes(unittest.TestCase):
 
     def test_the_cost_model_has_the_long_forms_of_the_table(self):
         table = json.loads(text("lib/Dialect/Shed/Transforms/sm_90a.json"))["wgmma"]
-        found = {(row["least_keys"], row["key_shares"]) for row in table if "least_keys" in row}
+        found = {(row["least_keys"], row["key_shares"]) for row in table
+                 if "least_keys" in row and "packed" not in row}
         code = text("tools/explain/Machine.cpp")
         said = tuple(int(re.search(rf"{name} = (\d+);", code)[1])
                      for name in ("longKeys", "keyShares"))

@@ -25,6 +25,10 @@ using namespace mlir::shed;
 /// ptxas gets along with them is tested for every example and GPU.
 static constexpr int64_t otherRegisters = 63, positionRegisters = 8;
 
+/// The same for each set of a union beyond three: what of it belongs to sets
+/// before is left out, and each of these has numbers of its own for that.
+static constexpr int64_t setRegisters = 20;
+
 /// Room for positions and marks of keys that come from lists.
 static constexpr int64_t listBytes = 10 * 1024;
 
@@ -96,8 +100,16 @@ public:
 
   /// Null when not even the smallest tiling fits.
   MmaTilingAttr choose() {
-    return kernel.getKind() == KernelKind::Select ? chooseSelect()
-                                                  : sharing(chooseAttention());
+    if (kernel.getKind() == KernelKind::Select)
+      return chooseSelect();
+    const auto sets = static_cast<int64_t>(
+        llvm::range_size(kernel.getBody().getOps<ForKeysOp>()));
+    registersOfSets = std::max<int64_t>(0, sets - 3) * setRegisters;
+    MmaTilingAttr tiling = chooseAttention();
+    // Registers in memory beat no kernel.
+    for (; !tiling && registersOfSets; tiling = chooseAttention())
+      registersOfSets /= 2;
+    return sharing(tiling);
   }
 
 private:
@@ -121,7 +133,7 @@ private:
 
   /// Blocks that fit a multiprocessor; 0 when a block does not fit.
   int64_t blocksThatFit(MmaTilingAttr tiling) {
-    int64_t registers = registersNeeded(kernel, tiling);
+    int64_t registers = registersNeeded(kernel, tiling) + registersOfSets;
     if (mmaSharedBytes(kernel, tiling) > limits.sharedOfBlock ||
         registers > limits.registersOfThread)
       return 0;
@@ -204,6 +216,7 @@ private:
   KernelOp kernel;
   const Limits &limits;
   int64_t rows;
+  int64_t registersOfSets = 0;
 };
 
 struct ChooseMmaTiles : shed::impl::ShedChooseMmaTilesBase<ChooseMmaTiles> {

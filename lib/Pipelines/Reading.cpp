@@ -63,6 +63,12 @@ void noteNearest(Diagnostic &error) {
 
 } // namespace
 
+/// The value or word that an operation begins with.
+static StringRef firstWord(StringRef operation) {
+  return operation.take_until(
+      [](char c) { return c == ' ' || c == '=' || c == ':'; });
+}
+
 Location mlir::heddle::locationAt(MLIRContext *context, StringRef text,
                                   StringRef name, size_t offset) {
   StringRef before = text.take_front(offset);
@@ -165,31 +171,26 @@ std::optional<Location> Reading::endOfUnfinished(const Diagnostic &error,
     return std::nullopt;
   const size_t column = place.getColumn() - 1;
   const size_t indent = lines[line].size() - begun.size();
-  // A value's name may have been taken for an operand: then what is missing is
-  // missed before '='.
-  const size_t named =
-      indent +
-      begun.take_until([](char c) { return c == ' ' || c == '=' || c == ':'; })
-          .size();
-  const bool atEquals = begun.starts_with("%") && column >= named &&
-                        column <= lines[line].find('=');
-  if (column != indent && !atEquals)
-    return std::nullopt;
+  const size_t named = indent + firstWord(begun).size();
+  const std::string said = error.str();
+  StringRef text = said;
+  bool ofAnother = false;
+  if (column == indent) {
+    // What operations say of their own first word is theirs.
+    ofAnother = text.starts_with("custom op '") &&
+                !text.contains("' is unknown") &&
+                !text.contains(" is now written ");
+  } else if (begun.starts_with("%")) {
+    // The value's name was taken for an operand.
+    const size_t equals = lines[line].find('=');
+    ofAnother = column >= named && column <= equals &&
+                lines[line].slice(named, equals).trim().empty();
+  }
   unsigned before = line;
   StringRef code;
   while (before > 0 && code.empty())
     code = lines[--before].split("//").first.rtrim();
-  if (code.empty())
-    return std::nullopt;
-  const std::string said = error.str();
-  StringRef text = said;
-  // What operations say of their own first word is theirs.
-  const bool ofAnother = text == "expected operation name in quotes"
-                             ? atEquals || code.ends_with("=")
-                             : text.starts_with("custom op '") &&
-                                   !text.contains("' is unknown") &&
-                                   !text.contains(" is now written ");
-  if (!ofAnother)
+  if (!ofAnother || code.empty())
     return std::nullopt;
   return FileLineColLoc::get(context, name, before + 1, code.size() + 1);
 }
@@ -199,19 +200,14 @@ std::optional<Location> Reading::endOfUnfinished(const Diagnostic &error,
 void Reading::sayUnfinished(const Diagnostic &error, FileLineColLoc place,
                             Location end) const {
   const std::string text = error.str();
-  StringRef begun = lines[place.getLine() - 1].ltrim();
+  StringRef line = lines[place.getLine() - 1], begun = line.ltrim();
+  const bool atWord = place.getColumn() - 1 == line.size() - begun.size();
   // Not what was made of a name that belongs to the next.
-  if (begun.starts_with("%") &&
-      (StringRef(text).contains("undeclared SSA value name") ||
-       text == "expected operation name in quotes")) {
+  if (!atWord || StringRef(text).contains("undeclared SSA value name"))
     emitError(end) << "this operation has no end: the next one begins in line "
-                   << place.getLine() << ", with "
-                   << begun.take_until([](char c) {
-                        return c == ' ' || c == '=' || c == ':';
-                      });
-    return;
-  }
-  emitError(end) << text;
+                   << place.getLine() << ", with " << firstWord(begun);
+  else
+    emitError(end) << text;
 }
 
 /// Says which brace has no other.
@@ -238,8 +234,7 @@ void Reading::noteValue(Diagnostic &error, StringRef value) const {
   SmallVector<StringRef> made;
   for (StringRef line : lines)
     if (line = line.ltrim(); line.starts_with("%"))
-      made.push_back(line.take_until(
-          [](char c) { return c == ' ' || c == '=' || c == ':'; }));
+      made.push_back(firstWord(line));
   StringRef nearest = ::heddle::bundle::nearestOf(value, made);
   if (nearest == value)
     error.attachNote() << "a value is made in a line above its use";
@@ -279,8 +274,7 @@ bool Reading::dropOperationAt(unsigned line) {
     if (lines[i].contains('{') || lines[i].contains('}'))
       return false;
     if (StringRef made = lines[i].ltrim(); made.starts_with("%"))
-      lost.insert(made.take_until(
-          [](char c) { return c == ' ' || c == '=' || c == ':'; }));
+      lost.insert(firstWord(made));
     lines[i] = StringRef(blanks).take_front(lines[i].size());
   }
   return true;

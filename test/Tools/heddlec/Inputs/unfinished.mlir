@@ -10,6 +10,8 @@ heddle.schedule @unfinished {
   %pairs = union %near,
   %more = union %near, %far
   attend pairs(%more) until(%good) then
+  %when = positions committed(since =
+  %known = positions decoded
   attend dense in
   visible %nowhere
 }

@@ -100,6 +100,8 @@ template <typename V> void fields(V &v, In<V, Term> &x) {
     else if (number.otherwise < 0 || v.has(number.name, !number.isLeftOut(x)))
       v(number.name, x.*number.number, Range{number.least, number.most});
   }
+  if (v.has("within", !x.within.empty()))
+    v("within", x.within);
 }
 
 template <typename V> void fields(V &v, In<V, Selection> &x) {

@@ -24,12 +24,15 @@ int64_t sameUntil(RandomBlocksSet, const Term &term, int64_t query) {
 }
 
 int64_t sameUntil(const Term &term, int64_t query) {
-  return withSet(term, [&](auto set) {
+  int64_t until = withSet(term, [&](auto set) {
     if constexpr (byEntries<decltype(set)>)
       return query + 1;
     else
       return sameUntil(set, term, query);
   });
+  for (const Term &each : term.within)
+    until = std::min(until, sameUntil(each, query));
+  return until;
 }
 
 } // namespace

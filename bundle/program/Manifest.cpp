@@ -52,8 +52,9 @@ bool Kernel::hasLists() const {
 
 bool Kernel::comparesPositions() const {
   return scores.usesPositions() ||
-         std::any_of(terms.begin(), terms.end(),
-                     [](const Term &term) { return !readsList(term); });
+         std::any_of(terms.begin(), terms.end(), [](const Term &term) {
+           return !readsList(term) || !term.within.empty();
+         });
 }
 
 std::string heddle::bundle::variantSymbol(std::string_view kernel,

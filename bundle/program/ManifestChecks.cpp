@@ -316,8 +316,13 @@ void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
       abi::maxIndexLists)
     in.fail(path + ".terms", "more than " + std::to_string(abi::maxIndexLists) +
                                  " index lists in one kernel");
+  if (auto different = differentBounds(kernel.terms))
+    in.fail(at(path + ".terms", different->second) + ".within",
+            "a selection before is within other sets");
   for (size_t i = 0; i < kernel.terms.size(); ++i) {
     const Term &term = kernel.terms[i];
+    if (std::string why = whyNotWithin(term); !why.empty())
+      in.fail(at(path + ".terms", i) + ".within", why);
     if (!readsList(term))
       continue;
     Selection::Kind kind =

@@ -24,13 +24,52 @@ std::string bundle::words(const Term &term, std::string_view selection) {
                 ? detail::spellShare(term.share)
                 : std::to_string(term.*number.number);
   }
-  return detail::nameOf(term.kind) + "(" + text + ")";
+  text = detail::nameOf(term.kind) + "(" + text + ")";
+  for (const Term &each : term.within)
+    text += " within " + words(each);
+  return text;
+}
+
+std::string bundle::whyNotWithin(const Term &term) {
+  for (const Term &each : term.within) {
+    const std::string name = detail::nameOf(each.kind);
+    if (goesByPlaces(each))
+      return "a term is within sets that go by positions, not " + name;
+    if (!each.within.empty())
+      return name + ", which a term is within, is within another set";
+    if (isShareOfSinks(each) || isShareOfSinks(term))
+      return "a fraction of sinks is within no set, and none is within it";
+  }
+  return "";
+}
+
+std::optional<std::pair<size_t, size_t>>
+bundle::differentBounds(std::span<const Term> terms) {
+  auto isBounded = [](const Term &term) {
+    return readsList(term) && !term.within.empty();
+  };
+  auto boundsOf = [&](int64_t selection) {
+    std::vector<std::vector<Term>> bounds;
+    for (const Term &term : terms)
+      if (isBounded(term) && term.selection == selection)
+        bounds.push_back(term.within);
+    return bounds;
+  };
+  const auto first = std::find_if(terms.begin(), terms.end(), isBounded);
+  for (auto term = first; term != terms.end(); ++term) {
+    if (!isBounded(*term))
+      continue;
+    const auto a = boundsOf(first->selection), b = boundsOf(term->selection);
+    if (!std::is_permutation(a.begin(), a.end(), b.begin(), b.end()))
+      return std::pair(first - terms.begin(), term - terms.begin());
+  }
+  return std::nullopt;
 }
 
 int64_t bundle::sinkBound(std::span<const Term> terms, int64_t length) {
   int64_t bound = 0;
   for (const Term &term : terms)
-    if (term.kind == Term::Kind::Sinks)
+    if (term.kind == Term::Kind::Sinks && term.within.empty())
       bound =
           std::max(bound, isShareOfSinks(term)
                               ? keepCount(term.share, KeepRule::Floor, length)
@@ -50,7 +89,7 @@ PairPredicate bundle::pairsOf(std::span<const Term> terms, int64_t head,
   return [=](int64_t place, int64_t key) {
     size_t next = 0;
     return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
-      return withSet(term, [&](auto set) {
+      const bool own = withSet(term, [&](auto set) {
         if constexpr (listed<decltype(set)>) {
           const abi::IndexList &list = lists[next];
           const int64_t size = groups[next++];
@@ -62,6 +101,7 @@ PairPredicate bundle::pairsOf(std::span<const Term> terms, int64_t head,
           return set.holds(term, positionOf(place), positionOf(key), sinks);
         }
       });
+      return own && isWithin(term, positionOf(place), positionOf(key), sinks);
     });
   };
 }

@@ -24,6 +24,9 @@
 //   entryOf   entries: the one that stands for a key
 //   keysOf    entries: the keys that one stands for, keysAtMost() of them
 //
+// A term may be within other sets, all of which go by positions: then its pairs
+// are those that all of them have, too. What is said above is of its own set.
+//
 // Positions are those in the sequence; `sinks` is abi::AttentionArgs::sinks.
 //
 //===----------------------------------------------------------------------===//
@@ -44,6 +47,8 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace heddle::bundle {
 
@@ -66,6 +71,9 @@ struct Term {
   int64_t dilation = 1;   ///< Window: positions between its keys
   int64_t oneIn = 0;      ///< RandomBlocks: blocks of which one is kept
   int64_t seed = 0;       ///< RandomBlocks
+  /// Sets that go by positions and are within no others, of which each has to
+  /// have a pair, too. A share of sinks is not among them, nor within any.
+  std::vector<Term> within = {};
   bool operator==(const Term &) const = default;
 };
 
@@ -103,7 +111,9 @@ inline int64_t blockOf(int64_t key, int64_t size, int64_t split) {
 struct EntrySet {};
 struct ListSet : EntrySet {
   static constexpr std::array<SetNumber, 0> numbers = {};
-  static bool contains(const Term &, const Term &) { return false; }
+  static bool contains(const Term &term, const Term &other) {
+    return term.selection == other.selection;
+  }
 };
 
 /// Keys j = i + t dilation with |t| <= size / 2 (integer division).
@@ -175,7 +185,10 @@ struct RandomBlocksSet {
                 .least = 0,
                 .named = true,
                 .otherwise = 0}};
-  static bool contains(const Term &, const Term &) { return false; }
+  static bool contains(const Term &term, const Term &other) {
+    return term.oneIn == other.oneIn && term.size == other.size &&
+           term.seed == other.seed;
+  }
   /// The block among those of `strip` that is kept for a block of queries.
   static int64_t drawn(const Term &term, int64_t block, int64_t strip) {
     auto word = [](int64_t number) { return static_cast<uint32_t>(number); };
@@ -292,11 +305,44 @@ inline bool goesByPlaces(const Term &term) {
   return withSet(term, [](auto set) { return byEntries<decltype(set)>; });
 }
 
-/// Whether a term has all pairs of another in every sequence.
+/// Whether a term's own set has all pairs of another's in every sequence.
+inline bool ownContains(const Term &term, const Term &other) {
+  return term.kind == other.kind &&
+         withSet(term, [&](auto set) { return set.contains(term, other); });
+}
+
+/// Whether a term has all pairs of another in every sequence: each set that it
+/// is made of contains one that the other is made of.
 inline bool contains(const Term &term, const Term &other) {
-  return term == other ||
-         (term.kind == other.kind &&
-          withSet(term, [&](auto set) { return set.contains(term, other); }));
+  auto containsOne = [&](const Term &set) {
+    return ownContains(set, other) ||
+           std::any_of(
+               other.within.begin(), other.within.end(),
+               [&](const Term &each) { return ownContains(set, each); });
+  };
+  return containsOne(term) &&
+         std::all_of(term.within.begin(), term.within.end(), containsOne);
+}
+
+/// What a term is within, as a term of its own; there is something.
+inline Term boundOf(const Term &term) {
+  Term bound = term.within.front();
+  bound.within.assign(term.within.begin() + 1, term.within.end());
+  return bound;
+}
+
+/// Whether all sets that a term is within pair these positions.
+inline bool isWithin(const Term &term, int64_t query, int64_t key,
+                     int64_t sinks) {
+  return std::all_of(term.within.begin(), term.within.end(),
+                     [&](const Term &each) {
+                       return withSet(each, [&](auto set) {
+                         if constexpr (byEntries<decltype(set)>)
+                           return false;
+                         else
+                           return set.holds(each, query, key, sinks);
+                       });
+                     });
 }
 
 /// Whether the term is a share of the sequence, which its kernel gets to know
@@ -304,6 +350,14 @@ inline bool contains(const Term &term, const Term &other) {
 inline bool isShareOfSinks(const Term &term) {
   return term.kind == Term::Kind::Sinks && term.share.num > 0;
 }
+
+/// Why a term is not within the sets that it says; empty if it is.
+std::string whyNotWithin(const Term &term);
+
+/// Two terms of a union that read different selections, each within other sets,
+/// and not within the same: P14. Terms say the selections that they read.
+std::optional<std::pair<size_t, size_t>>
+differentBounds(std::span<const Term> terms);
 
 /// The sinks of a union in a sequence of `length` positions, visible or not:
 /// those below the result, 0 if no term is sinks. A share is rounded down, to
@@ -315,6 +369,39 @@ int64_t sinkBound(std::span<const Term> terms, int64_t length);
 // Unions
 //===----------------------------------------------------------------------===//
 
+/// The first run of positions in [from, limit) that a term which goes by
+/// positions pairs with a query; empty if there is none.
+inline KeyRun firstRun(const Term &term, int64_t query, int64_t from,
+                       int64_t limit, int64_t sinks) {
+  auto own = [&](const Term &each, int64_t begin) {
+    return withSet(each, [&](auto set) -> KeyRun {
+      if constexpr (byEntries<decltype(set)>)
+        return {limit, limit};
+      else
+        return set.runs(each, query, begin, sinks);
+    });
+  };
+  KeyRun run = own(term, from);
+  // Each set's first run from where the run begins: where that lies behind, the
+  // search goes on there.
+  for (size_t i = 0; i < term.within.size() && run.begin < run.end;) {
+    if (run.begin >= limit)
+      return {limit, limit};
+    const KeyRun other = own(term.within[i], run.begin);
+    if (other.begin >= other.end)
+      return {limit, limit};
+    if (other.begin == run.begin) {
+      run.end = std::min(run.end, other.end);
+      ++i;
+    } else {
+      run = own(term, other.begin);
+      i = 0;
+    }
+  }
+  run.end = std::min(run.end, limit);
+  return run;
+}
+
 /// Calls `use(begin, end)` with the positions below `limit` that the terms
 /// which go by positions pair with a query, each once and ascending.
 template <typename Use>
@@ -324,21 +411,17 @@ void forRuns(std::span<const Term> terms, int64_t query, int64_t sinks,
   for (int64_t from = 0; from < limit; from = next.end) {
     next = {limit, limit};
     for (const Term &term : terms)
-      withSet(term, [&](auto set) {
-        if constexpr (!byEntries<decltype(set)>) {
-          KeyRun run = set.runs(term, query, from, sinks);
-          run.end = std::min(run.end, limit);
-          if (run.begin < run.end && run.begin < next.begin)
-            next = run;
-        }
-      });
+      if (KeyRun run = firstRun(term, query, from, limit, sinks);
+          run.begin < run.end && run.begin < next.begin)
+        next = run;
     if (next.begin < next.end)
       use(next.begin, next.end);
   }
 }
 
 /// Calls `use(begin, end)` with the places of each entry of a term's list of a
-/// head and group: `size` is its group or block size, of n keys.
+/// head and group, whatever it is within: `size` is its group or block size, of
+/// n keys.
 template <typename Use>
 void forEntries(const Term &term, const abi::IndexList &list, int64_t head,
                 int64_t group, int64_t size, int64_t n, Use use) {
@@ -374,7 +457,8 @@ PairPredicate pairsOf(std::span<const Term> terms, int64_t head,
                       const int32_t *position = nullptr, int64_t sinks = 0);
 
 /// As a schedule states it: "window(64)", "sinks(0.1)", with the name of a
-/// selection "columns(cols)".
+/// selection "columns(cols)"; what it is within as a plan does: "columns(cols)
+/// within window(64)".
 std::string words(const Term &term, std::string_view selection = {});
 /// "dense", "columns(cols)", "window(64) + sinks(4)".
 std::string words(std::span<const Term> terms, const Manifest &manifest);

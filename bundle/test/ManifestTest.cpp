@@ -43,6 +43,8 @@ Json sinksOf(const Json &share) {
   return term;
 }
 
+Json fourSinks() { return {{"kind", "sinks"}, {"size", 4}}; }
+
 #define EXPECT_REFUSED(change, text)                                           \
   EXPECT_NE(refusal([](Json &json) { change; }).find(text), std::string::npos) \
       << "found: " << refusal([](Json &json) { change; })
@@ -547,6 +549,23 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
                  "there is 1 selection");
   EXPECT_REFUSED(json["kernels"][2]["terms"][0]["size"] = -1,
                  "kernels[2].terms[0].size: -1 is out of range");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][0]["within"] =
+                     Json::array({sinksOf("1/10")}),
+                 "kernels[2].terms[0].within: a fraction of sinks is within no "
+                 "set");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("1/10");
+                 json["kernels"][2]["terms"][1]["within"] =
+                     Json::array({fourSinks()}),
+                 "kernels[2].terms[1].within: a fraction of sinks");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][0]["within"] =
+                     Json::array({json["kernels"][1]["terms"][0]}),
+                 "kernels[2].terms[0].within: a term is within sets that go by "
+                 "positions, not columns");
+  EXPECT_REFUSED(json["kernels"][2]["terms"][0]["within"] =
+                     Json::array({fourSinks()});
+                 json["kernels"][2]["terms"][0]["within"][0]["within"] =
+                     Json::array({fourSinks()}),
+                 "sinks, which a term is within, is within another set");
   EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("2/10"),
                  "kernels[2].terms[1].share: \"2/10\" is no fraction above 0");
   EXPECT_REFUSED(json["kernels"][2]["terms"][1] = sinksOf("0/1"),

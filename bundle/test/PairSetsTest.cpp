@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/PairSets.h"
+#include "bundle/format/ManifestJson.h"
 #include "bundle/program/Manifest.h"
 #include "bundle/test/RandomTerm.h"
+#include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
@@ -85,4 +87,46 @@ TEST(PairSets, setsHoldWhatTheyAreSaidToHold) {
       }
   }
   EXPECT_GT(held, 1000);
+}
+
+TEST(PairSets, IntersectionsRoundTripThroughJson) {
+  Manifest manifest = testManifest();
+  Term &columns = manifest.kernels[1].terms[0];
+  columns.within = {{Term::Kind::Sinks, 4, -1},
+                    {.kind = Term::Kind::Window, .size = 8, .dilation = 2}};
+  Term sinks = {Term::Kind::Sinks, 4, -1};
+  sinks.within = {{Term::Kind::Window, 8, -1}};
+  manifest.kernels[2].terms = {sinks};
+  EXPECT_EQ(sinkBound(manifest.kernels[2].terms, 100), 0)
+      << "sinks within others are no sinks of the union";
+  EXPECT_EQ(words(manifest.kernels[1].terms, manifest),
+            "columns(cols) within sinks(4) within window(8, dilation = 2)");
+  EXPECT_TRUE(manifest.kernels[1].comparesPositions());
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->kernels[1].terms, manifest.kernels[1].terms);
+  EXPECT_EQ(back->kernels[2].terms, manifest.kernels[2].terms);
+}
+
+/// Selections may be within the same sets, in any order, or be whole.
+TEST(PairSets, SelectionsAreWithinTheSameSets) {
+  const Term near = {Term::Kind::Window, 8, -1}, first = {Term::Kind::Sinks, 4};
+  auto list = [](int64_t selection, std::vector<Term> within) {
+    Term term = {Term::Kind::Columns, 0, selection};
+    term.within = std::move(within);
+    return term;
+  };
+  auto different = [](std::vector<Term> terms) {
+    return differentBounds(terms);
+  };
+  EXPECT_FALSE(different({}));
+  EXPECT_FALSE(different({near, list(0, {}), list(1, {near})}));
+  EXPECT_FALSE(different({list(0, {near}), list(1, {near})}));
+  EXPECT_FALSE(different(
+      {list(0, {near}), list(0, {first}), list(1, {first}), list(1, {near})}));
+  EXPECT_EQ(different({near, list(0, {near}), list(1, {first})}),
+            std::pair(size_t(1), size_t(2)));
+  EXPECT_EQ(different({list(0, {near}), list(0, {first}), list(1, {near})}),
+            std::pair(size_t(0), size_t(2)));
+  EXPECT_TRUE(different({list(0, {near}), list(1, {near, first})}));
 }

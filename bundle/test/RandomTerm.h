@@ -18,7 +18,7 @@ namespace heddle::test {
 
 /// Any of the sets that go by positions, stated with numbers that sequences of
 /// some `most` positions tell apart.
-inline bundle::Term randomTerm(std::mt19937 &random, int64_t most) {
+inline bundle::Term randomSet(std::mt19937 &random, int64_t most) {
   auto below = [&](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
   };
@@ -39,6 +39,27 @@ inline bundle::Term randomTerm(std::mt19937 &random, int64_t most) {
       term.*number.number = number.least + below(6);
   }
   return term;
+}
+
+/// One that may be within others.
+inline bundle::Term randomTerm(std::mt19937 &random, int64_t most) {
+  bundle::Term term = randomSet(random, most);
+  while (!bundle::isShareOfSinks(term) && random() % 4 == 0)
+    if (bundle::Term bound = randomSet(random, most);
+        !bundle::isShareOfSinks(bound))
+      term.within.push_back(bound);
+  return term;
+}
+
+/// What the terms of lists in one union may be within.
+inline std::vector<bundle::Term> randomBound(std::mt19937 &random,
+                                             int64_t most) {
+  std::vector<bundle::Term> bound;
+  while (bound.empty() || random() % 4 == 0)
+    if (bundle::Term set = randomSet(random, most);
+        !bundle::isShareOfSinks(set))
+      bound.push_back(set);
+  return bound;
 }
 
 } // namespace heddle::test

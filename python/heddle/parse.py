@@ -6,7 +6,7 @@ here it is enough to know where each begins and which values it uses."""
 import re
 
 from .errors import ScheduleError
-from .schedule import (Cadence, Pairs, Schedule, _PairUnion, _PositionSet, _Selection, _SimplePairs,
+from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, _PairSet, _PositionSet, _Selection, _SimplePairs,
                        _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
@@ -82,11 +82,11 @@ class _Reader:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
                           f"'on %cadence', found '{words}'")
             return _Selection(parts[1], parts[2], found[-1], name, parts[4] or "")
-        if op == "union" and found and isinstance(found[0], Pairs):
-            return _PairUnion(found, name)
+        operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
+        if operator and found and isinstance(found[0], Pairs):
+            return _PairSet(operator, found, name)
         if op == "dense" or op not in _VALUES:
             return _SimplePairs(f"{op}{words}", name)
-        operator = {"union": "|", "intersect": "&"}.get(op, "")
         if operator:
             form = "{}"
         cadences = tuple(v for v in found if isinstance(v, Cadence))

@@ -4,7 +4,7 @@
 that use them, as docs/Spec has them.
 
 Values are immutable and compare by what they say. Pairs and positions are united
-with `|`, positions intersected with `&` and taken away with `-`; statements are
+with `|` and intersected with `&`, positions taken away with `-`; statements are
 put together with `+`, in the order in which they count. `str(schedule)` is the MLIR text. Kinds of
 arguments are checked here (TypeError), everything that the Spec numbers by the
 compiler (ScheduleError), so that there is one set of rules.
@@ -169,24 +169,33 @@ def power(window: Ratio, count: int) -> Cadence:
                    f"count = {_count(count, 'count')})")
 
 
+_OPERATORS = {"|": "union", "&": "intersect"}
+
+
 class _Set(_Value):
-    """What pairs and positions share: unions."""
+    """What pairs and positions share: unions and intersections."""
 
     def __or__(self, other):
+        return self._with("|", other)
+
+    def __and__(self, other):
+        return self._with("&", other)
+
+    def _with(self, operator, other):
         if not isinstance(other, self._family):
             return NotImplemented
-        return self._union(self._parts() + other._parts())
+        return self._made_of(operator, self._parts_of(operator) + other._parts_of(operator))
 
-    def _parts(self):
+    def _parts_of(self, operator):
         return (self,)
 
 
 class Pairs(_Set):
     """A set of (query, key) pairs (docs/Spec/Pairs.md), made by window(), columns() and
-    their like; `|` unites."""
+    their like; `|` unites, `&` intersects."""
 
-    def _union(self, parts):
-        return _PairUnion(parts)
+    def _made_of(self, operator, parts):
+        return _PairSet(operator, parts)
 
     def _refreshed(self, cadence):
         """The same with `cadence` for the selections that name none."""
@@ -207,21 +216,22 @@ class _SimplePairs(Pairs):
 
 
 @dataclass(frozen=True, repr=False)
-class _PairUnion(Pairs):
+class _PairSet(Pairs):
+    operator: str
     parts: tuple
     _name: str = field(default="pairs", compare=False)
 
-    def _parts(self):
-        return self.parts
+    def _parts_of(self, operator):
+        return self.parts if operator == self.operator else (self,)
 
     def _refreshed(self, cadence):
-        return _PairUnion(tuple(part._refreshed(cadence) for part in self.parts), self._name)
+        return dataclasses.replace(self, parts=tuple(part._refreshed(cadence) for part in self.parts))
 
     def _unrefreshed(self):
         return sum((part._unrefreshed() for part in self.parts), ())
 
     def _operation(self, out):
-        return "union " + ", ".join(part._emit(out) for part in self.parts)
+        return _OPERATORS[self.operator] + " " + ", ".join(part._emit(out) for part in self.parts)
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,20 +355,9 @@ def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = 
 class Positions(_Set):
     """A set of positions of a sequence, as it is before a step (docs/Spec/Rows.md)."""
 
-    def _union(self, parts):
-        return _PositionSet("union {}", parts, (), "positions", "|")
-
-    def _parts_of(self, operator):
-        return (self,)
-
-    def _parts(self):
-        return self._parts_of("|")
-
-    def __and__(self, other):
-        if not isinstance(other, Positions):
-            return NotImplemented
-        return _PositionSet("intersect {}", self._parts_of("&") + other._parts_of("&"),
-                            (), "both", "&")
+    def _made_of(self, operator, parts):
+        return _PositionSet(_OPERATORS[operator] + " {}", parts, (),
+                            "positions" if operator == "|" else "both", operator)
 
     def __sub__(self, other):
         if not isinstance(other, Positions):

@@ -53,8 +53,60 @@ void forPlaces(std::span<const Term> terms, const Keys &all, int64_t place,
 bool heddle::rt::pairsDependOnLists(std::span<const Term> terms) {
   return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
     return term.kind == Term::Kind::Blocks ||
-           (term.kind == Term::Kind::Columns && terms.size() > 1);
+           (term.kind == Term::Kind::Columns &&
+            (terms.size() > 1 || !term.within.empty()));
   });
+}
+
+bool heddle::rt::boundsLists(std::span<const Term> terms) {
+  return std::any_of(terms.begin(), terms.end(), [](const Term &term) {
+    return bundle::readsList(term) && !term.within.empty();
+  });
+}
+
+BoundedLists::BoundedLists(std::span<const Term> terms) {
+  std::vector<Term> lists;
+  for (const Term &term : terms)
+    (bundle::readsList(term) ? lists : fixed).push_back(term);
+  classes.resize(size_t(1) << lists.size());
+  for (size_t which = 0; which < classes.size(); ++which) {
+    Class &some = classes[which];
+    some.whole = false;
+    some.terms = fixed;
+    for (size_t c = 0; c < lists.size(); ++c) {
+      if (!(which >> c & 1))
+        continue;
+      if (lists[c].within.empty())
+        some.whole = true;
+      else
+        some.terms.push_back(bundle::boundOf(lists[c]));
+    }
+  }
+}
+
+void BoundedLists::add(size_t c, int64_t begin, int64_t end) {
+  for (; begin < end; ++begin)
+    listed.emplace_back(static_cast<int32_t>(begin), uint32_t(1) << c);
+}
+
+void BoundedLists::close() {
+  std::sort(listed.begin(), listed.end());
+  for (Class &some : classes)
+    some.keys.clear();
+  for (size_t i = 0; i < listed.size();) {
+    const int32_t key = listed[i].first;
+    uint32_t which = 0;
+    for (; i < listed.size() && listed[i].first == key; ++i)
+      which |= listed[i].second;
+    classes[which].keys.push_back(key);
+  }
+}
+
+int64_t BoundedLists::Class::between(int64_t begin, int64_t end) const {
+  if (begin >= end)
+    return 0;
+  const auto first = std::lower_bound(keys.begin(), keys.end(), begin);
+  return std::lower_bound(first, keys.end(), end) - first;
 }
 
 int64_t heddle::rt::mergedKeys(std::span<const Term> terms,
@@ -83,6 +135,30 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
     return args.place ? args.place[row] : row;
   };
   int64_t pairs = 0;
+  if (boundsLists(terms)) {
+    BoundedLists bounded(terms);
+    for (int64_t row = 0; row < args.rows;) {
+      int64_t end = args.n;
+      size_t c = 0;
+      bounded.clear();
+      for (const Term &term : terms) {
+        if (!bundle::readsList(term))
+          continue;
+        const int64_t group = placeOf(row) / groups[c];
+        end = std::min(end, (group + 1) * groups[c]);
+        bundle::forEntries(
+            term, args.lists[c], head, group, groups[c], args.n,
+            [&](int64_t first, int64_t to) { bounded.add(c, first, to); });
+        ++c;
+      }
+      bounded.close();
+      for (; row < args.rows && placeOf(row) < end; ++row)
+        pairs += bounded.count([&](std::span<const Term> each, auto use) {
+          forPlaces(each, all, placeOf(row), use);
+        });
+    }
+    return pairs;
+  }
   // A list alone: all rows of a group keep the same keys, and no two entries
   // have one in common.
   if (terms.size() == 1 && bundle::readsList(terms.front())) {
@@ -152,7 +228,18 @@ void heddle::rt::keysOfRow(std::span<const Term> terms,
       continue;
     const abi::IndexList &list = args.lists[c];
     const int64_t size = groups[c++];
+    const size_t before = keys.size();
     bundle::forEntries(term, list, head, place / size, size, args.n, add);
+    const auto position = [&](int64_t key) {
+      return args.position ? args.position[key] : key;
+    };
+    keys.erase(std::remove_if(keys.begin() + before, keys.end(),
+                              [&](int32_t key) {
+                                return !bundle::isWithin(term, position(place),
+                                                         position(key),
+                                                         args.sinks);
+                              }),
+               keys.end());
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());

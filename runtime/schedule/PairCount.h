@@ -13,13 +13,15 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace heddle::rt {
 
 /// Whether the number of pairs depends on the contents of index lists: a union
-/// of columns with anything else, or blocks (which may be cut off by the end of
-/// the sequence). One column term alone keeps rows * keep.
+/// or an intersection of columns with anything else, or blocks (which may be
+/// cut off by the end of the sequence). One column term alone keeps rows *
+/// keep.
 bool pairsDependOnLists(std::span<const bundle::Term> terms);
 
 /// Pairs (query, key) that a union of terms keeps in one head of a sequence of
@@ -50,6 +52,59 @@ void keysOfRow(std::span<const bundle::Term> terms,
                const abi::AttentionArgs &args, int64_t head,
                std::span<const int64_t> groups, int64_t place,
                std::vector<int32_t> &keys);
+
+/// Whether some list is within other sets: then its rows have keys of their
+/// own.
+bool boundsLists(std::span<const bundle::Term> terms);
+
+/// Counts the keys of rows that share their lists, some of which are within
+/// other sets. Lists name keys by their places; a row's other keys are given as
+/// ranges of places.
+class BoundedLists {
+public:
+  explicit BoundedLists(std::span<const bundle::Term> terms);
+
+  /// Begins anew, without a key.
+  void clear() { listed.clear(); }
+  /// The c-th list has the keys [begin, end).
+  void add(size_t c, int64_t begin, int64_t end);
+  /// All keys are there.
+  void close();
+
+  /// Keys of one row. `forPlaces(terms, use)` calls use(begin, end) with the
+  /// places that terms without lists pair with it, each once.
+  template <typename ForPlaces> int64_t count(ForPlaces forPlaces) const {
+    int64_t keys = 0;
+    for (const Class &some : classes)
+      keys += some.whole ? std::ssize(some.keys) : 0;
+    forPlaces(fixed, [&](int64_t begin, int64_t end) {
+      keys += end - begin;
+      for (const Class &some : classes)
+        keys -= some.between(begin, end);
+    });
+    // Those of the bounds beyond: of the union with what is counted already.
+    for (const Class &some : classes)
+      if (!some.whole && !some.keys.empty())
+        forPlaces(some.terms, [&](int64_t begin, int64_t end) {
+          keys += some.between(begin, end);
+        });
+    return keys;
+  }
+
+private:
+  /// Keys that the same lists name.
+  struct Class {
+    std::vector<int32_t> keys; ///< ascending
+    bool whole;                ///< a row has all of them
+    /// Else those that these have, which are the fixed terms and the bounds.
+    std::vector<bundle::Term> terms;
+    int64_t between(int64_t begin, int64_t end) const;
+  };
+  std::vector<bundle::Term> fixed; ///< terms without lists
+  std::vector<Class> classes; ///< by the set of lists, as bits; [0] is empty
+  std::vector<std::pair<int32_t, uint32_t>>
+      listed; ///< a key, and in which list
+};
 
 /// Keys that the lists of one row can hold together, as often as each has them.
 int64_t mergedKeys(std::span<const bundle::Term> terms,

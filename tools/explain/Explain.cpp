@@ -33,12 +33,26 @@ std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
   return text;
 }
 
+void heddle::explain::addListed(std::vector<ListedKeys> &lists,
+                                const Term &term, int64_t keys) {
+  auto list = std::ranges::find(lists, term.selection, &ListedKeys::selection);
+  if (list == lists.end())
+    list = lists.insert(list, {term.selection, keys, false, {}});
+  if (term.within.empty())
+    list->whole = true;
+  else
+    list->bounds.push_back(boundOf(term));
+}
+
 int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
                                  int64_t length, bool &exact) {
   if (kernel.terms.empty())
     return length * length;
-  int64_t listed = 0, lists = 0;
+  const int64_t sinks = sinkBound(kernel.terms, length);
+  std::vector<ListedKeys> lists;
+  bool banded = false;
   for (const Term &term : kernel.terms) {
+    banded |= !readsList(term) || !term.within.empty();
     if (readsList(term)) {
       const Selection &selection =
           manifest.selections[static_cast<size_t>(term.selection)];
@@ -50,24 +64,33 @@ int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
         const bool apart = selection.isolation != Isolation::None;
         const bool twice = selection.isolation == Isolation::Filtered ||
                            (apart && selection.count > 0);
-        listed += (twice ? 2 * kept : kept + apart) * selection.group;
+        addListed(lists, term,
+                  (twice ? 2 * kept : kept + apart) * selection.group);
         exact = false;
       } else {
-        listed += selection.kept(length);
+        addListed(lists, term, selection.kept(length));
       }
-      ++lists;
     }
   }
-  const bool banded = lists < std::ssize(kernel.terms);
-  if (lists > 1 || (lists == 1 && banded))
+  if (lists.size() > 1 || (!lists.empty() && banded))
     exact = false;
-  listed = std::min(listed, length);
-  if (!banded)
-    return length * listed;
-  KeyCounter keys(kernel.terms, sinkBound(kernel.terms, length), length);
+  auto counter = [&](std::span<const Term> terms) {
+    return KeyCounter(terms, sinks, length);
+  };
+  KeyCounter own = counter(kernel.terms);
+  std::vector<KeyCounter> bounds;
+  for (const ListedKeys &list : lists)
+    bounds.push_back(counter(list.bounds));
   int64_t pairs = 0;
-  for (int64_t row = 0; row < length; ++row)
-    pairs += std::min(length, listed + keys.keysOf(row));
+  for (int64_t row = 0; row < length; ++row) {
+    int64_t kept = own.keysOf(row);
+    for (size_t i = 0; i < lists.size(); ++i)
+      kept += lists[i].ofRow(bounds[i], row);
+    kept = std::min(length, kept);
+    if (!banded)
+      return length * kept;
+    pairs += kept;
+  }
   return pairs;
 }
 

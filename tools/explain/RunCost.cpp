@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 using namespace heddle;
@@ -84,7 +85,7 @@ private:
                    int64_t salientBefore) const;
   Kept keptBy(size_t kernel, const SimulatedStep &step, int64_t rows);
   Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                  int64_t listed) const;
+                  std::span<const ListedKeys> lists) const;
   int64_t listedKeys(const Selection &selection, const SimulatedStep &step,
                      bool &exact) const;
   LayerStep layerStep(const SimulatedStep &step, size_t rule, int64_t layer,
@@ -103,7 +104,7 @@ private:
   /// the same rows, and a window with gaps has many runs of keys.
   struct Band {
     std::vector<int32_t> visible, active;
-    int64_t listed = -1;
+    std::vector<ListedKeys> lists;
     Kept kept{};
   };
   /// By kernel, and whether of all rows of the sequence.
@@ -156,16 +157,26 @@ int64_t Counter::listedKeys(const Selection &selection,
   return std::min(n, spans.keep * selection.group);
 }
 
-/// Windows and sinks go by the position; `listed` keys may lie among them.
+/// Windows and sinks go by the position; keys of lists may lie among them.
 Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                         int64_t listed) const {
+                         std::span<const ListedKeys> lists) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   const int64_t length = request.run.length;
-  KeyCounter keys(kernel.terms, sinkBound(kernel.terms, length), length,
-                  n < length ? step.visible : std::span<const int32_t>());
-  Kept kept{0, listed == 0};
-  for (int32_t row : step.active)
-    kept.pairs += std::min(n, listed + keys.keysOf(row));
+  auto counter = [&](std::span<const Term> terms) {
+    return KeyCounter(terms, sinkBound(kernel.terms, length), length,
+                      n < length ? step.visible : std::span<const int32_t>());
+  };
+  KeyCounter own = counter(kernel.terms);
+  std::vector<KeyCounter> bounds;
+  for (const ListedKeys &list : lists)
+    bounds.push_back(counter(list.bounds));
+  Kept kept{0, lists.empty()};
+  for (int32_t row : step.active) {
+    int64_t pairs = own.keysOf(row);
+    for (size_t i = 0; i < lists.size(); ++i)
+      pairs += lists[i].ofRow(bounds[i], row);
+    kept.pairs += std::min(n, pairs);
+  }
   return kept;
 }
 
@@ -177,26 +188,28 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   if (kernel.terms.empty())
     return {rows * n, true};
   bool exact = true;
-  int64_t listed = 0, lists = 0, banded = 0;
+  std::vector<ListedKeys> lists;
+  bool banded = false;
+  int64_t listed = 0;
   for (const Term &term : kernel.terms) {
-    if (!readsList(term)) {
-      ++banded;
+    banded |= !readsList(term) || !term.within.empty();
+    if (!readsList(term))
       continue;
-    }
-    ++lists;
-    listed += listedKeys(
+    const int64_t keys = listedKeys(
         manifest.selections[static_cast<size_t>(term.selection)], step, exact);
+    addListed(lists, term, keys);
+    listed += keys;
   }
-  if (banded == 0)
-    return {rows * std::min(n, listed), exact && lists == 1};
+  if (!banded)
+    return {rows * std::min(n, listed), exact && lists.size() == 1};
   bool all = active == request.run.length && n == active;
   Band &last = bands[{index, all}];
-  if (last.listed != listed || !std::ranges::equal(last.active, step.active) ||
+  if (last.lists != lists || !std::ranges::equal(last.active, step.active) ||
       !std::ranges::equal(last.visible, step.visible))
     last = {{step.visible.begin(), step.visible.end()},
             {step.active.begin(), step.active.end()},
-            listed,
-            keptInBand(kernel, step, listed)};
+            lists,
+            keptInBand(kernel, step, lists)};
   Kept kept = last.kept;
   // Which rows these are, the run decides: each as the widest one at most.
   if (rows < active) {

@@ -57,7 +57,7 @@ def WindowSet : PairSet<"Window", "window", (ins
 }
 
 def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [
-    "isShort", "getKeys"]> {
+    "isShort", "getKeys", "keeps"]> {
   let summary = "the first keys of the sequence: j < size, or a share of all n";
   let description = [{
     | form | meaning |
@@ -80,7 +80,7 @@ def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [
 
 def RandomBlocksSet : PairSet<"RandomBlocks", "random_blocks", (ins
     "int64_t":$one_in, "int64_t":$size, "int64_t":$seed), [
-    "isUniform", "isSparse", "keeps", "keepsSome"]> {
+    "isUniform", "isSparse", "getCommonKeys", "keeps", "keepsSome"]> {
   let summary = "of every few blocks of keys one, drawn for each block of queries";
   let description = [{
     | form | meaning |

@@ -119,47 +119,82 @@ private:
     Value queries = shed::LoadQueriesOp::create(b, rowTile);
     Value state =
         shed::SoftmaxInitOp::create(b, shed::SoftmaxType::get(context));
-    // What the runtime tells, a share and numbers of sinks, is one set. It may
-    // be long and comes first: then it is a range without a hole, from which
-    // nothing is filtered and no window masked.
-    auto terms = llvm::to_vector(source.getTerms().getAsRange<TermAttr>());
-    auto *told = llvm::find_if(terms, [](TermAttr term) {
-      return bundle::isShareOfSinks(term.getSet());
-    });
-    SmallVector<shed::KeySet> sets;
-    if (told != terms.end())
-      sets.push_back(shed::keySetOf(context, told->getSet(), 0, 0));
-    int64_t lists = 0;
-    for (TermAttr term : terms)
-      if (told == terms.end() || term.getSet().kind != told->getSet().kind)
-        sets.push_back(shed::keySetOf(context, term.getSet(),
-                                      term.getSelection() ? lists++ : 0,
-                                      term.getGroup()));
-    if (sets.empty())
-      sets.push_back(shed::AllAttr::get(context));
-
     // Each pair counts once: a set leaves out what earlier ones had. Those that
     // are the same for all rows of a tile leave no tile behind; those that
     // differ by row are masked.
     SmallVector<Attribute> uniform, masked;
-    for (shed::KeySet set : sets) {
+    SmallVector<Part> bounded;
+    for (const Part &part : parts()) {
+      shed::KeySet set = part.set;
       if (llvm::is_contained(uniform, set) || llvm::is_contained(masked, set))
         continue;
-      shed::KeySet own = set.isUniform() ? shed::KeySet() : set;
-      state = forKeys(set, uniform, state, [&](Value keys, Value carried) {
+      shed::KeySet own = part.bound        ? part.bound
+                         : set.isUniform() ? shed::KeySet()
+                                           : set;
+      // All lists are within the same sets. So of another list all keys are
+      // left out, of this one those that an earlier part has kept.
+      SmallVector<Attribute> skip(uniform), outside(masked);
+      for (const Part &before : bounded)
+        if (before.selection == part.selection)
+          outside.push_back(before.bound);
+        else
+          skip.push_back(before.set);
+      state = forKeys(set, skip, state, [&](Value keys, Value carried) {
         Value keyRows = shed::LoadKeysOp::create(b, keyTile, keys);
         Value valueRows = shed::LoadValuesOp::create(b, keyTile, keys);
         Value logits = logitsOf(queries, keyRows, keys);
-        if (own || !masked.empty())
+        if (own || !outside.empty())
           logits = shed::MaskOp::create(b, logitTile(), logits, keys, own,
-                                        b.getArrayAttr(masked));
+                                        b.getArrayAttr(outside));
         return shed::SoftmaxUpdateOp::create(b, carried.getType(), carried,
                                              logits, valueRows)
             .getResult();
       });
-      (own ? masked : uniform).push_back(set);
+      if (part.bound)
+        bounded.push_back(part);
+      else
+        (own ? masked : uniform).push_back(set);
     }
     shed::StoreOp::create(b, state);
+  }
+
+  /// What a pass is over, of lists within what.
+  struct Part {
+    shed::KeySet set;
+    shed::KeySet bound = {};
+    FlatSymbolRefAttr selection = {};
+  };
+
+  /// In the order of passes. What the runtime tells, a share and numbers of
+  /// sinks, is one set. It may be long and comes first: then it is a range
+  /// without a hole, from which nothing is filtered and no window masked. Lists
+  /// within other sets come last: what rows have of them no later pass can
+  /// tell.
+  SmallVector<Part> parts() {
+    auto terms = llvm::to_vector(source.getTerms().getAsRange<TermAttr>());
+    auto *told = llvm::find_if(terms, [](TermAttr term) {
+      return bundle::isShareOfSinks(term.getSet());
+    });
+    SmallVector<Part> parts, bounded;
+    if (told != terms.end())
+      parts.push_back({shed::keySetOf(context, told->getSet(), 0, 0)});
+    int64_t lists = 0;
+    for (TermAttr term : terms) {
+      const bundle::Term set = term.getSet();
+      if (told != terms.end() && set.kind == told->getSet().kind &&
+          set.within.empty())
+        continue;
+      FlatSymbolRefAttr selection = term.getSelection();
+      Part part = {shed::keySetOf(context, set, selection ? lists++ : 0,
+                                  term.getGroup()),
+                   selection ? shed::boundSetOf(context, set) : shed::KeySet(),
+                   selection};
+      (part.bound ? bounded : parts).push_back(part);
+    }
+    llvm::append_range(parts, bounded);
+    if (parts.empty())
+      parts.push_back({shed::AllAttr::get(context)});
+    return parts;
   }
 
   void writeSelect() {

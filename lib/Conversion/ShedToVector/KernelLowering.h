@@ -104,6 +104,7 @@ private:
   Value placeOf(const KeySource &source, Value j);
   Value placeOfRow(Value row);
   Value positionAt(Value place);
+  Value countBelow(Value count, function_ref<Value(Value)> at, Value bound);
   Value placesBelow(Value bound);
   void forPanels(function_ref<void(Value)> body);
   Value panelBase(int64_t offset, int64_t bytes, Value panel) {
@@ -163,6 +164,8 @@ private:
   KeyRange blockKeys(Value block, Value split, int64_t size);
   shed::PairArithmetic positionArithmetic();
   Value endOf(ArrayRef<shed::KeySet> sets);
+  KeyRange keysOfRows(shed::KeySet set);
+  KeySource cut(const KeySource &list, shed::KeySet set);
   KeySource compact(KeySource source, ArrayRef<shed::KeyEntries> skip,
                     ArrayRef<shed::KeySet> before);
 

@@ -13,22 +13,63 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
 
-/// How many visible positions stand before `bound`: positions ascend.
-Value KernelLowering::placesBelow(Value bound) {
+/// How many of `count` ascending numbers are below `bound`.
+Value KernelLowering::countBelow(Value count, function_ref<Value(Value)> at,
+                                 Value bound) {
   // Those before the first are below; from the second on, none is.
   Values range = v.repeat(
-      {v.constant(0), n},
+      {v.constant(0), count},
       [&](ValueRange range) {
         return v.compare(arith::CmpIPredicate::slt, range[0], range[1]);
       },
       [&](ValueRange range) {
         Value middle = v.quotient(v.add(range[0], range[1]), 2);
-        Value below =
-            v.compare(arith::CmpIPredicate::slt, positionAt(middle), bound);
+        Value below = v.compare(arith::CmpIPredicate::slt, at(middle), bound);
         return Values{v.select(below, v.add(middle, 1), range[0]),
                       v.select(below, range[1], middle)};
       });
   return range[0];
+}
+
+/// How many visible positions stand before `bound`: positions ascend.
+Value KernelLowering::placesBelow(Value bound) {
+  return countBelow(n, [&](Value place) { return positionAt(place); }, bound);
+}
+
+/// The places of the keys that some row at hand has of a set.
+KeyRange KernelLowering::keysOfRows(shed::KeySet set) {
+  Value firstRow, lastRow;
+  if (!set.isUniform()) {
+    Value last = v.add(v.add(rows.row, rows.rows), -1);
+    firstRow = positionAt(placeOfRow(rows.row));
+    lastRow = positionAt(placeOfRow(last));
+  }
+  shed::PairArithmetic a = positionArithmetic();
+  shed::PositionRange keys = set.getKeys(a, firstRow, lastRow);
+  return {keys.begin ? placesBelow(keys.begin) : v.constant(0),
+          keys.end ? placesBelow(keys.end) : n};
+}
+
+/// The set within which a pass's logits are masked last; null if they are not.
+static shed::KeySet boundOf(shed::ForKeysOp loop) {
+  for (auto update : loop.getBody().front().getOps<shed::SoftmaxUpdateOp>())
+    for (auto mask = update.getLogits().getDefiningOp<shed::MaskOp>(); mask;
+         mask = mask.getLogits().getDefiningOp<shed::MaskOp>())
+      if (std::optional<shed::KeySet> within = mask.getWithin())
+        return *within;
+  return {};
+}
+
+/// The keys of a list that some row at hand has of a set besides.
+KeySource KernelLowering::cut(const KeySource &list, shed::KeySet set) {
+  KeyRange range = keysOfRows(set);
+  auto below = [&](Value bound) {
+    return countBelow(
+        list.count, [&](Value t) { return placeOf(list, t); }, bound);
+  };
+  Value from = below(range.first);
+  return {v.greatest(v.sub(below(range.end), from), v.constant(0)), Value(),
+          v.at(list.list, v.mul(from, 4))};
 }
 
 /// The keys that a list has for the group of the rows at hand.
@@ -116,6 +157,8 @@ KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
   if (std::optional<shed::KeyEntries> entries =
           shed::entriesOf(loop.getOver())) {
     source = listSource(*entries);
+    if (shed::KeySet bound = boundOf(loop))
+      source = cut(source, bound);
     if (!before.empty() || !lists.empty())
       source = compact(source, lists, before);
     return source;
@@ -128,19 +171,9 @@ KeySource KernelLowering::keySource(shed::ForKeysOp loop) {
     Value boundary = field(v.i64(), offsetof(abi::SelectArgs, boundary));
     first = blockKeys(boundary, split, *kernel.getGroup()).first;
   } else {
-    auto over = cast<shed::KeySet>(loop.getOver());
-    Value firstRow, lastRow;
-    if (!over.isUniform()) {
-      Value last = v.add(v.add(rows.row, rows.rows), -1);
-      firstRow = positionAt(placeOfRow(rows.row));
-      lastRow = positionAt(placeOfRow(last));
-    }
-    shed::PairArithmetic a = positionArithmetic();
-    shed::PositionRange keys = over.getKeys(a, firstRow, lastRow);
-    if (keys.begin)
-      first = placesBelow(keys.begin);
-    if (keys.end)
-      end = placesBelow(keys.end);
+    KeyRange keys = keysOfRows(cast<shed::KeySet>(loop.getOver()));
+    first = keys.first;
+    end = keys.end;
   }
   if (!before.empty())
     first = v.greatest(first, endOf(before));

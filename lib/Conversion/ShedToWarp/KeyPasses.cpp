@@ -207,8 +207,9 @@ Value AttentionWriter::countBelow(Value bounds) {
 RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
   shed::PairArithmetic a = positionArithmetic(v, args);
   auto below = [&](const shed::PositionRange &range) -> KeyRange {
-    return {placesBelow(v, positions(), n, range.begin),
-            placesBelow(v, positions(), n, range.end)};
+    return {range.begin ? placesBelow(v, positions(), n, range.begin)
+                        : v.word(0),
+            range.end ? placesBelow(v, positions(), n, range.end) : n};
   };
   RowKeys result;
   Value last = lastBefore(clusterRows.end);
@@ -226,7 +227,8 @@ RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
   auto bounds = [&](Value shed::PositionRange::*bound) {
     return countBelow(
         v.map(column, rowPositions, [&](ValueRange element, Value, Value) {
-          return set.getKeys(a, element[0], element[0]).*bound;
+          Value at = set.getKeys(a, element[0], element[0]).*bound;
+          return at ? at : v.word(0); // begins at the first key
         }));
   };
   result.first = bounds(&shed::PositionRange::begin);

@@ -57,6 +57,9 @@ class TextTest(unittest.TestCase):
                 (blocks(keep=0.3, on=every(2)) | dense,
                  "Pairs union (select blocks(keep = 0.3, size = 128) by mean_probability on every(2)), "
                  "dense"),
+                (columns(keep=0.2) & window(64) & (sinks(4) | window(8)),
+                 "Pairs intersect (select columns(keep = 0.2, group = 32) by mean_probability), window(64), "
+                 "(union sinks(4), window(8))"),
                 ((block | committed(since=every(2))) & undecoded().fixed(first(3)),
                  "Positions intersect (union block, committed(since = every(2))), "
                  "(fix undecoded on first(3))"),

@@ -10,11 +10,13 @@
 #include "bundle/program/PairSets.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/cuda/Drain.h"
+#include "runtime/schedule/PairCount.h"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace heddle::rt::cuda {
@@ -136,23 +138,38 @@ Result<int64_t> ListCounter::count(const Stream &stream,
   };
 
   const int64_t sinks = bundle::sinkBound(terms, n);
+  const bool bounded = boundsLists(terms);
   std::atomic<int64_t> damaged = -1;
   /// Pairs of rows [begin, end) of a piece, which share their lists.
   auto countRun = [&](const Piece &piece, const std::byte *from, int64_t begin,
                       int64_t end) {
     std::vector<int32_t> merged;
     const std::byte *row = nullptr;
+    std::optional<BoundedLists> parts;
+    if (bounded)
+      parts.emplace(terms);
     for (size_t c = 0; c < columns; ++c) {
       int64_t first = piece.begin / groups[c];
       row = from + (begin / groups[c] - first) * lists[c].rowBytes;
       from += ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
-      if (columns == 1)
+      if (columns == 1 && !bounded)
         break;
       size_t before = merged.size();
       merged.resize(before + lists[c].keep);
       if (!bundle::decodeList(encoding, n, row,
                               std::span(merged).subspan(before)))
         damaged = piece.head;
+      for (size_t i = before; bounded && i < merged.size(); ++i)
+        parts->add(c, merged[i], merged[i] + 1);
+    }
+    int64_t pairs = 0;
+    if (bounded) {
+      parts->close();
+      for (int64_t i = begin; i < end; ++i)
+        pairs += parts->count([&](std::span<const Term> each, auto use) {
+          bundle::forRuns(each, i, sinks, n, use);
+        });
+      return pairs;
     }
     Keys keys(encoding, row, lists[0].keep);
     if (columns == 1) {
@@ -165,7 +182,6 @@ Result<int64_t> ListCounter::count(const Stream &stream,
                   reinterpret_cast<const std::byte *>(merged.data()),
                   static_cast<int64_t>(merged.size()));
     }
-    int64_t pairs = 0;
     for (int64_t i = begin; i < end; ++i) {
       pairs += keys.count();
       bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <numeric>
 
 using namespace heddle;
@@ -226,15 +228,17 @@ Finding conformance::checkAttention(const bundle::Manifest &manifest,
         if (listed)
           name += " keep=" + std::to_string(keep);
         AttentionCase one(kernel, variant, entry, problem, finding, name);
-        std::vector<std::unique_ptr<RandomLists>> lists;
+        // Terms that read the same selection read the same lists.
+        std::map<int64_t, std::unique_ptr<RandomLists>> lists;
         for (const Term &term : kernel.terms) {
           if (term.selection < 0)
             continue;
           const bundle::Selection &selection =
               manifest.selections[term.selection];
-          lists.push_back(
-              std::make_unique<RandomLists>(shape, selection, keep, random));
-          one.addList(lists.back()->list, selection.group);
+          auto &own = lists[term.selection];
+          if (!own)
+            own = std::make_unique<RandomLists>(shape, selection, keep, random);
+          one.addList(own->list, selection.group);
         }
         one.check(random);
         if (!finding.ok())

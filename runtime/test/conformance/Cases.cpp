@@ -10,6 +10,7 @@
 #include "bundle/abi/IndexLayout.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace heddle;
 using namespace heddle::conformance;
@@ -73,14 +74,18 @@ conformance::makeInputs(const bundle::Manifest &manifest, const Kernel &kernel,
   inputs->name += toString(shape);
   if (select || kernel.hasLists())
     inputs->name += " keep=" + std::to_string(keep);
+  // Terms that read the same selection read the same lists.
+  std::map<int64_t, std::shared_ptr<RandomLists>> lists;
   for (const Term &term : kernel.terms)
     if (term.selection >= 0) {
       const bundle::Selection &selection = manifest.selections[term.selection];
       inputs->groups.push_back(selection.group);
       inputs->encodings.push_back(
           bundle::listEncoding(selection, variant.encoding));
-      inputs->lists.push_back(
-          std::make_unique<RandomLists>(shape, selection, keep, random));
+      auto &own = lists[term.selection];
+      if (!own)
+        own = std::make_shared<RandomLists>(shape, selection, keep, random);
+      inputs->lists.push_back(own);
     }
   return inputs;
 }

@@ -38,7 +38,7 @@ struct Inputs {
   std::string name;
   /// Attention: lists of the terms that have some, their group sizes and
   /// encodings, in order.
-  std::vector<std::unique_ptr<RandomLists>> lists;
+  std::vector<std::shared_ptr<RandomLists>> lists;
   std::vector<int64_t> groups;
   std::vector<bundle::Encoding> encodings;
   int64_t keep = 0; ///< select: keys to be kept

@@ -235,7 +235,7 @@ private:
         sample(heads() * n,
                std::max<int64_t>(int64_t(referenceWork / rowWork), 8), random);
     std::vector<abi::IndexList> lists;
-    for (const std::unique_ptr<RandomLists> &list : inputs[sequence]->lists)
+    for (const std::shared_ptr<RandomLists> &list : inputs[sequence]->lists)
       lists.push_back(list->list);
     std::vector<rt::reference::RowResult> expected(picked.size());
     rt::parallelFor(static_cast<int64_t>(picked.size()), [&](int64_t i, int) {

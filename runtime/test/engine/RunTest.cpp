@@ -5,10 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/denoise/ModelEngine.h"
-#include "runtime/engine/cuda/HostDrivenEngine.h"
-#include "runtime/reference/ReferenceExecutor.h"
-#include "runtime/test/engine/EngineFixture.h"
+#include "runtime/test/engine/RunFixture.h"
 
 #include <set>
 
@@ -19,121 +16,6 @@ using namespace heddle::rt::cuda::test;
 using rt::test::TinyShape;
 
 namespace {
-
-/// Every step of a run, as its observer saw it.
-struct Trace {
-  Generation generation;
-  struct Step {
-    int64_t rows, logitRows;
-    std::vector<Commit> commits;
-    StepCounters counters;
-  };
-  std::vector<Step> steps;
-};
-
-class RunTest : public EngineTest {
-protected:
-  static Trace record(StepEngine &engine, const Prompts &prompts,
-                      const GenerateOptions &options) {
-    Trace run;
-    Result<Generation> done =
-        generate(engine, prompts, options, [&](const StepRecord &step) {
-          run.steps.push_back({step.rowsComputed,
-                               step.logitRows,
-                               {step.commits.begin(), step.commits.end()},
-                               step.counters});
-          return true;
-        });
-    EXPECT_OK(done);
-    if (done)
-      run.generation = std::move(*done);
-    return run;
-  }
-
-  /// The same run on the host, with attention by definition.
-  Trace onHost(const bundle::Manifest &manifest, const Prompts &prompts,
-               const GenerateOptions &options) {
-    Result<std::unique_ptr<Model>> model = Model::load(folder->path, {});
-    EXPECT_OK(model);
-    auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
-    EXPECT_OK(executor);
-    return record(*makeModelEngine(**model, **executor), prompts, options);
-  }
-
-  /// The engine that executes a schedule step by step.
-  void startHostDriven(const bundle::Manifest &manifest,
-                       DType dtype = DType::F32) {
-    installKernels(manifest);
-    hostDriven.reset();
-    Result<DeviceWeights> loaded =
-        DeviceWeights::load(device(), config, folder->path, {.dtype = dtype});
-    ASSERT_OK(loaded);
-    weights = std::move(*loaded);
-    auto made = HostDrivenEngine::create(device(), weights, gpuBundle(manifest),
-                                         config, dtype);
-    ASSERT_OK(made);
-    hostDriven = std::move(*made);
-  }
-
-  void TearDown() override {
-    hostDriven.reset();
-    EngineTest::TearDown();
-  }
-
-  /// Both, step by step.
-  void compare(const bundle::Manifest &manifest, const Prompts &prompts,
-               const GenerateOptions &options) {
-    start(manifest);
-    if (!HasFatalFailure())
-      compare(*engine, manifest, prompts, options);
-  }
-  void compareHostDriven(const bundle::Manifest &manifest,
-                         const Prompts &prompts,
-                         const GenerateOptions &options) {
-    startHostDriven(manifest);
-    if (!HasFatalFailure())
-      compare(*hostDriven, manifest, prompts, options);
-  }
-  void compare(StepEngine &on, const bundle::Manifest &manifest,
-               const Prompts &prompts, const GenerateOptions &options) {
-    Trace host = onHost(manifest, prompts, options);
-    Trace gpu = record(on, prompts, options);
-    EXPECT_EQ(gpu.generation.sequences, host.generation.sequences);
-    ASSERT_EQ(gpu.steps.size(), host.steps.size());
-    int64_t revoked = 0;
-    for (size_t i = 0; i < gpu.steps.size(); ++i) {
-      SCOPED_TRACE("step " + std::to_string(i + 1));
-      EXPECT_EQ(gpu.steps[i].rows, host.steps[i].rows);
-      EXPECT_EQ(gpu.steps[i].counters.pairs, host.steps[i].counters.pairs);
-      EXPECT_EQ(gpu.steps[i].counters.densePairs,
-                host.steps[i].counters.densePairs);
-      EXPECT_EQ(gpu.steps[i].counters.scorePairs,
-                host.steps[i].counters.scorePairs);
-      EXPECT_EQ(gpu.steps[i].counters.refreshes,
-                host.steps[i].counters.refreshes);
-      EXPECT_EQ(gpu.steps[i].counters.queryRows,
-                host.steps[i].counters.queryRows);
-      EXPECT_EQ(gpu.steps[i].counters.ffnRows, host.steps[i].counters.ffnRows);
-      const std::vector<Commit> &a = gpu.steps[i].commits;
-      const std::vector<Commit> &b = host.steps[i].commits;
-      ASSERT_EQ(a.size(), b.size());
-      for (size_t c = 0; c < a.size(); ++c) {
-        EXPECT_EQ(a[c].sequence, b[c].sequence);
-        EXPECT_EQ(a[c].position, b[c].position);
-        EXPECT_EQ(a[c].token, b[c].token);
-        revoked += a[c].revoked;
-        EXPECT_NEAR(a[c].confidence, b[c].confidence, 1e-4 * b[c].confidence);
-      }
-    }
-    EXPECT_EQ(revoked > 0, manifest.commit.revokes());
-    // Without an observer nothing is copied back, and the tokens are the same.
-    Result<Generation> unseen = generate(on, prompts, options, nullptr);
-    ASSERT_OK(unseen);
-    EXPECT_EQ(unseen->sequences, gpu.generation.sequences);
-  }
-
-  std::unique_ptr<HostDrivenEngine> hostDriven;
-};
 
 bundle::Cadence cadence(bundle::Cadence::Kind kind, int64_t number,
                         bool inBlock = false) {
@@ -204,81 +86,6 @@ TEST_F(RunTest, GroupedKeysAndTiedEmbeddings) {
              .vocab = 123,
              .tied = true});
   compare(gpuManifest(), promptsOf({3, 20}), lengthsOf(12, 6, 4));
-}
-
-TEST_F(RunTest, Columns) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "columns", {0});
-  compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
-}
-
-TEST_F(RunTest, NumbersOfColumns) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  manifest.selections[0].count = 11;
-  setRule(manifest, "columns", {0});
-  compare(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
-  compareHostDriven(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10));
-  // 11 keys for each row, whatever the length; the shortest has fewer.
-  const StepCounters step =
-      onHost(manifest, promptsOf({40, 9, 1}), lengthsOf(8, 8, 10))
-          .steps[1]
-          .counters;
-  EXPECT_EQ(step.pairs,
-            config.layers * config.queryHeads * (48 * 11 + 17 * 11 + 9 * 9));
-}
-
-// Columns with a window and sinks until step 6, others alone from then on.
-TEST_F(RunTest, StagesOfPairs) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "columns", {0, 2});
-  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
-  phases.insert(phases.begin() + 1, phaseBefore(6, manifest, "union"));
-  const Prompts prompts = promptsOf({40, 9});
-  const GenerateOptions lengths = lengthsOf(16, 16, 10);
-  compare(manifest, prompts, lengths);
-  compareHostDriven(manifest, prompts, lengths);
-  const auto steps = onHost(manifest, prompts, lengths).steps;
-  EXPECT_GT(steps[3].counters.pairs, steps[6].counters.pairs);
-  EXPECT_EQ(steps[5].counters.pairs, steps[6].counters.pairs);
-}
-
-TEST_F(RunTest, ColumnsAsBitmaps) {
-  makeModel(tiny);
-  bundle::Manifest manifest =
-      gpuManifest({.encodings = {bundle::Encoding::Bitmap}});
-  setRule(manifest, "columns", {0});
-  compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
-  // Those of a stage to come are empty until its selection is made.
-  const bundle::Phase refresh = manifest.rules.front().phases.front(),
-                      first = phaseBefore(6, manifest, "columns");
-  manifest.selections[2].cadence = first.when.cadence;
-  setRule(manifest, "union", {2});
-  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
-  phases.insert(phases.begin(), {refresh, first});
-  compare(manifest, promptsOf({40, 9}), lengthsOf(16, 16, 10));
-}
-
-// Pairs of a union are counted from the lists on the device.
-TEST_F(RunTest, UnionsWithColumns) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "union", {2});
-  compare(manifest, promptsOf({7, 40}), lengthsOf(16, 8, 10));
-}
-
-// A share of sinks is another number of them in each sequence.
-TEST_F(RunTest, SharesOfSinks) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  setRule(manifest, "share_union", {2});
-  compare(manifest, promptsOf({7, 40}), lengthsOf(16, 8, 10));
-  manifest.rules.front().phases = {bundle::Phase()};
-  manifest.rules.front().phases.front().attention =
-      kernelNamed(manifest, "share");
-  compare(manifest, promptsOf({7, 90, 1}), lengthsOf(16, 8, 10));
 }
 
 // One select kernel, two selections: twice its argument blocks.

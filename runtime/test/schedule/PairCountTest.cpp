@@ -8,6 +8,7 @@
 #include "runtime/schedule/PairCount.h"
 
 #include "bundle/abi/IndexLayout.h"
+#include "bundle/test/RandomTerm.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/reference/ReferenceKernels.h"
 
@@ -104,6 +105,9 @@ TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
       terms.push_back({Term::Kind::Sinks, below(6), -1});
     if (below(2))
       terms.push_back({Term::Kind::Sinks, 0, -1, {1, 1 + below(12)}});
+    for (Term &term : terms)
+      if (!bundle::isShareOfSinks(term) && below(4) == 0)
+        term.within = test::randomBound(random, 12);
     std::vector<int32_t> merged(room);
     for (int64_t head = 0; head < heads; ++head)
       EXPECT_EQ(
@@ -177,6 +181,9 @@ TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
       kernel.terms.push_back({Term::Kind::Sinks, below(20), -1});
     if (below(2) == 0)
       kernel.terms.push_back({Term::Kind::Sinks, 0, -1, {1, 1 + below(12)}});
+    for (Term &term : kernel.terms)
+      if (!bundle::isShareOfSinks(term) && below(3) == 0)
+        term.within = test::randomBound(random, 20);
     args.sinks =
         bundle::sinkBound(kernel.terms, position.back() + 1 + below(9));
 

@@ -50,6 +50,26 @@ heddle.schedule @absorb {
   attend pairs(%pairs)
 }
 
+// Intersections are flat, without repeats and without all pairs; in a union they
+// come last.
+// CHECK-LABEL: heddle.schedule @intersect
+heddle.schedule @intersect {
+  %w = window(64)
+  %r = random_blocks(one_in = 4, size = 64)
+  %d = dense
+  %s = sinks(4)
+  %i = intersect %w, %d
+  %j = intersect %i, %r, %w
+  %k = intersect %d, %d
+  %u = union %j, %s
+  // CHECK: %[[I:.+]] = intersect %window, %random_blocks{{$}}
+  // CHECK-NEXT: %[[U:.+]] = union %sinks, %[[I]]{{$}}
+  // CHECK-NEXT: attend pairs(%[[U]]) in layers(0)
+  attend pairs(%u) in layers(0)
+  // CHECK-NEXT: attend dense
+  attend pairs(%k)
+}
+
 // Selections that are written alike are one, whatever their names; another
 // rounding makes another selection.
 // CHECK-LABEL: heddle.schedule @alike

@@ -56,6 +56,27 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
+  // expected-error@+1 {{a term is within sets that go by positions, not columns}}
+  heddle.kernel @k attention [window(8) within columns(@cols, group = 32)]
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{reads @a and @b within different sets, and of what one has kept of a row the other can't know}}
+  heddle.kernel @k attention [columns(@a, group = 32) within window(8), columns(@a, group = 32) within sinks(2), columns(@b, group = 32) within window(8)]
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a fraction of sinks is within no set, and none is within it}}
+  heddle.kernel @k attention [sinks(0.1) within window(8)]
+}
+
+// -----
+
+heddle.plan @N3 {
   // expected-error@+1 {{a term is columns(...), blocks(...), window(...)}}
   heddle.kernel @k attention [diagonal(3)]
 }

@@ -172,6 +172,23 @@ heddle.schedule @R9 {
 
 // -----
 
+heddle.schedule @R9 {
+  // expected-error@+1 {{needs at least one set of pairs}}
+  %p = "heddle.intersect"() : () -> !heddle.pairs
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R9 {
+  %a = positions all
+  // expected-error@+1 {{intersects pairs with positions}}
+  %p = "heddle.intersect"(%a) : (!heddle.positions) -> !heddle.pairs
+  attend dense
+}
+
+// -----
+
 // Rows
 
 heddle.schedule @R1 {

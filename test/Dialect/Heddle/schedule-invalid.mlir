@@ -228,6 +228,105 @@ heddle.schedule @P5 {
 
 // -----
 
+heddle.schedule @P10 {
+  %c = cadence every(4)
+  %a = select columns(keep = 0.2, group = 64) by mean_probability on %c
+  // expected-note@+1 {{the second selection is here}}
+  %b = select columns(keep = 0.1, group = 64) by mean_probability on %c
+  %w = window(64)
+  %u = union %w, %b
+  // expected-error@+1 {{is of two sets that selections give; a kernel goes by the lists of one of them}}
+  %i = intersect %a, %u
+  attend pairs(%i)
+}
+
+// -----
+
+heddle.schedule @P11 {
+  %w = window(64)
+  // expected-note@+1 {{the sinks are here}}
+  %s = sinks(1/10)
+  // expected-error@+1 {{is of a fraction of sinks, whose number a kernel gets to know when it runs; write a number}}
+  %i = intersect %w, %s
+  attend pairs(%i)
+}
+
+// -----
+
+heddle.schedule @P12 {
+  %w = window(64)
+  %r = random_blocks(one_in = 4, size = 64)
+  // expected-note@+1 {{the intersection is here}}
+  %i = intersect %w, %r
+  %s = sinks(4)
+  %u = union %i, %s
+  %v = window(8)
+  // expected-error@+1 {{is of a union that holds an intersection; unite intersections, and intersect none of their unions}}
+  %j = intersect %u, %v
+  attend pairs(%j)
+}
+
+// -----
+
+heddle.schedule @P13 {
+  %a = random_blocks(one_in = 2, size = 64, seed = 1)
+  %b = random_blocks(one_in = 2, size = 64, seed = 2)
+  %c = random_blocks(one_in = 2, size = 64, seed = 3)
+  %d = random_blocks(one_in = 2, size = 64, seed = 4)
+  %e = random_blocks(one_in = 2, size = 64, seed = 5)
+  %w = window(8)
+  %s = sinks(4)
+  %t = window(40, dilation = 3)
+  %v = window(90, dilation = 5)
+  %many = union %a, %b, %c, %d, %e
+  %more = union %w, %s, %t, %v
+  // expected-error@+1 {{comes to more than 16 intersections of two sets or more, one for each way to take a part of each of its unions; unite fewer}}
+  %i = intersect %many, %more
+  attend pairs(%i)
+}
+
+// -----
+
+heddle.schedule @P14 {
+  %c = cadence every(4)
+  // expected-note@+1 {{one is here}}
+  %a = select columns(keep = 0.2, group = 64) by mean_probability on %c
+  // expected-note@+1 {{the other one is here}}
+  %b = select columns(keep = 0.1, group = 64) by mean_probability on %c
+  %w = window(64)
+  %s = sinks(4)
+  %i = intersect %a, %w
+  %j = intersect %b, %s
+  %u = union %i, %j
+  // expected-error@+1 {{reads two selections that are intersected with different sets, and of what one has kept of a row the other can't know; intersect both with the same set}}
+  attend pairs(%u)
+}
+
+// -----
+
+heddle.schedule @S4 {
+  %c = cadence every(4)
+  %a = select columns(keep = 0.2, group = 64) by mean_probability on %c
+  %b = random_blocks(one_in = 2, size = 64, seed = 1)
+  %d = random_blocks(one_in = 2, size = 64, seed = 2)
+  %e = random_blocks(one_in = 2, size = 64, seed = 3)
+  %w = window(8)
+  %s = sinks(4)
+  %u = union %b, %d, %e, %w, %s
+  %i = intersect %a, %u
+  // expected-error@+1 {{reads 5 parts of selections, one for each set of a union that it intersects them with; a kernel reads at most 4}}
+  attend pairs(%i)
+}
+
+// -----
+
+heddle.schedule @P3 {
+  // expected-error@+1 {{states what it is within; intersect is an op of its own}}
+  %w = "heddle.window"() <{term = #heddle.term<window(8) within sinks(4)>}> : () -> !heddle.pairs
+}
+
+// -----
+
 // Cadences
 
 heddle.schedule @C1 {

@@ -62,6 +62,16 @@ shed.kernel @f attention element(f32) head_dim(64) {
 
 // -----
 
+// expected-error@+1 {{an intersection is of windows, sinks whose number is known and the like, not of #shed.sinks<?>}}
+#w = #shed.both<[#shed.window<8>, #shed.sinks<?>]>
+
+// -----
+
+// expected-error@+1 {{an intersection is of windows, sinks whose number is known and the like, not of #shed.both<[#shed.window<8>]>}}
+#w = #shed.both<[#shed.both<[#shed.window<8>]>, #shed.sinks<2>]>
+
+// -----
+
 // expected-error@+1 {{panel = 20 is not a positive multiple of lanes = 16}}
 #t = #shed.tiling<query_rows = 20, panel = 20, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>
 

@@ -59,6 +59,13 @@ TEXTS = {
                        "%known = positions decoded  %all = union %known, %next  %window = fix %all on %phase  visible %window  "
                        "%w = window(30, dilation = 4)  %r = random_blocks(one_in = 2, size = 3)  %p = union %w, %r  "
                        "commit quota within(%some)  attend pairs(%p)", "exact", "exact"),
+    "both": ("%w = window(30, dilation = 3)  %r = random_blocks(one_in = 2, size = 5)  %s = sinks(70)  %n = window(9)  "
+             "%u = union %n, %r  %i = intersect %w, %r  %j = intersect %u, %s  %p = union %i, %n  "
+             "attend pairs(%p) in layers(0)  attend pairs(%j)", "exact", "exact"),
+    "lists-in-others": ("%c = cadence every(8)  %a = select columns(keep = 0.5, group = 16) by mean_probability on %c  "
+                        "%b = select blocks(keep = 0.5, size = 32) by mean_probability on %c  %w = window(40)  %s = sinks(9)  "
+                        "%u = union %w, %s  %i = intersect %a, %u  %j = intersect %b, %w  %t = union %j, %s  "
+                        "attend pairs(%i) in layers(0)  attend pairs(%t)", "at_most", "at_most"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
     "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),

@@ -116,6 +116,35 @@ std::vector<Case> makeCases() {
     }
     all.push_back(some);
   }
+  // And lists within any sets, beside others and beside each other; of one list
+  // parts that are within different ones are written as two lists.
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<bundle::Term> bound = randomBound(random, 90);
+    Case some = {"within" + std::to_string(i), "", {}, {}};
+    auto add = [&](bundle::Term term, const std::string &text, int64_t group) {
+      some.terms += (some.terms.empty() ? "" : ", ") + text;
+      some.pattern.push_back(term);
+      if (group)
+        some.groups.push_back(group);
+    };
+    auto addWithin = [&](bundle::Term list, std::string text, int64_t group) {
+      list.within = bound;
+      for (const bundle::Term &each : bound)
+        text += " within " + bundle::words(each);
+      add(list, text, group);
+    };
+    if (i % 3)
+      addWithin(columns(), "columns(@s64, group = 64)", 64);
+    if (i % 2) {
+      const bundle::Term other = randomTerm(random, 90);
+      add(other, bundle::words(other), 0);
+    }
+    if (i % 3 != 1)
+      addWithin(blocks(), "blocks(@b64, size = 64)", 64);
+    if (i > 4)
+      add(columns(), "columns(@s32, group = 32)", 32);
+    all.push_back(some);
+  }
   return all;
 }
 

@@ -270,7 +270,7 @@ int64_t Pattern::sinksTold(const Sequence &s) const {
   int64_t most = -1;
   bool share = false;
   for (const bundle::Term &term : terms)
-    if (term.kind == bundle::Term::Kind::Sinks) {
+    if (term.kind == bundle::Term::Kind::Sinks && term.within.empty()) {
       share |= term.share.num > 0;
       most = std::max(most, sinksOf(term, s));
     }
@@ -287,7 +287,7 @@ bool Pattern::contains(const Sequence &s, int64_t h, int64_t i,
       else
         return set.holds(term, s.position[i], s.position[j], sinksOf(term, s));
     });
-    if (holds)
+    if (holds && bundle::isWithin(term, s.position[i], s.position[j], -1))
       return true;
   }
   return terms.empty();

@@ -414,21 +414,38 @@ private:
       shared = cadence("at(" + oneOf({"0.2", "1/2", "step = 3"}) + ")");
       schedule.until = shared;
     }
-    for (int64_t count = selects ? below(3) : 0; count > 0; --count)
-      schedule.terms.push_back(selection(late             ? shared
-                                         : !phase.empty() ? phase
-                                                          : fromStepOne()));
-    schedule.atOnce = !schedule.terms.empty() && below(4) == 0;
+    // Lists that are within other sets are all within the same.
+    std::string bound;
+    bool plain = false;
+    for (int64_t count = selects ? below(3) : 0; count > 0; --count) {
+      std::string one = selection(late             ? shared
+                                  : !phase.empty() ? phase
+                                                   : fromStepOne());
+      if (below(3) == 0) {
+        if (bound.empty())
+          bound = below(4) ? setOf(numberedTerm())
+                           : value("w", "union " + setOf(numberedTerm()) +
+                                            ", " + setOf(numberedTerm()));
+        one = value("i", "intersect " + one + ", " + bound);
+        schedule.intersects = true;
+      } else {
+        plain = true;
+      }
+      schedule.terms.push_back(one);
+    }
+    // What another set contains is not read.
+    schedule.atOnce = plain && below(4) == 0;
     for (int64_t count = below(3); count > 0; --count) {
       const bundle::Term term = randomTerm(random, 60);
       schedule.window |= term.kind == bundle::Term::Kind::Window;
       schedule.sinks |= term.kind == bundle::Term::Kind::Sinks;
-      schedule.terms.push_back(value("w", bundle::words(term)));
+      schedule.intersects |= !term.within.empty();
+      schedule.terms.push_back(setOf(term));
     }
     std::shuffle(schedule.terms.begin(), schedule.terms.end(), random);
     if (schedule.terms.empty() || below(5))
       return;
-    std::string set = value("w", bundle::words(randomTerm(random, 60)));
+    std::string set = setOf(randomTerm(random, 60));
     if (selects && !late && !schedule.atOnce && below(2))
       set = value("w", "union " + set + ", " +
                            selection(!phase.empty() ? phase : fromStepOne()));
@@ -436,6 +453,27 @@ private:
         "pairs(" + set + ") until(" +
         cadence(oneOf({"at(1/2)", "at(step = 4)", "every(3, from = 2)"})) +
         ") then ";
+  }
+
+  /// The value of a term, which may be an intersection.
+  std::string setOf(const bundle::Term &term) {
+    auto own = term;
+    own.within.clear();
+    std::string set = value("w", bundle::words(own));
+    if (term.within.empty())
+      return set;
+    std::string parts = set;
+    for (const bundle::Term &each : term.within)
+      parts += ", " + value("w", bundle::words(each));
+    return value("i", "intersect " + parts);
+  }
+
+  /// What may be intersected: no fraction of sinks.
+  bundle::Term numberedTerm() {
+    while (true)
+      if (bundle::Term term = randomSet(random, 60);
+          !bundle::isShareOfSinks(term))
+        return term;
   }
 
   /// A function of the logits, where none of the other words asks for plain
@@ -458,7 +496,7 @@ private:
       add("attend pairs(" + all + ") in layers" + where);
       return;
     }
-    std::string set = value("w", bundle::words(randomTerm(random, 40)));
+    std::string set = setOf(randomTerm(random, 40));
     add("attend pairs(" + set + ") in layers" + where);
   }
 

@@ -27,6 +27,8 @@ struct RandomSchedule {
   std::vector<std::string> terms;
   /// Whether `terms` has a window and sinks.
   bool window = false, sinks = false;
+  /// Whether some of them are intersections, which others may contain.
+  bool intersects = false;
   /// "" or a cadence's value, before whose steps attention is dense.
   std::string until;
   /// "" or "pairs(%a) until(%c) then ", which the default attend has in front.

@@ -76,14 +76,10 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
       const bundle::Phase &phase = manifest.rules[rule].phases[phases[t - 1]];
       Action &action = all.emplace_back();
       for (const bundle::Term &term : manifest.kernels[phase.attention].terms)
-        action.pattern.insert(
-            bundle::readsList(term)
-                ? describe(manifest.selections[term.selection])
-                : (term.kind == bundle::Term::Kind::Window ? "window "
-                                                           : "sinks ") +
-                      std::to_string(term.size) + " or " +
-                      std::to_string(term.share.num) + "/" +
-                      std::to_string(term.share.den));
+        action.pattern.insert(bundle::words(
+            term, bundle::readsList(term)
+                      ? describe(manifest.selections[term.selection])
+                      : ""));
       for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
         const bundle::Selection &selection =
             manifest.selections[refresh.selection];
@@ -329,9 +325,11 @@ TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
   int widened = forEach(
       [](RandomSchedule &schedule, std::mt19937 &) {
         std::vector<std::string> parts = schedule.terms;
-        if (schedule.window && schedule.sinks)
+        if ((schedule.window && schedule.sinks) || schedule.intersects)
           parts.clear();
-        if (parts.empty()) // dense, or both kinds of term there already
+        // Dense, both kinds of term there already, or what one more may
+        // contain.
+        if (parts.empty())
           return parts;
         schedule.lines.push_back(schedule.window ? "%more = sinks(7)"
                                                  : "%more = window(20)");

@@ -155,7 +155,8 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
       }
   for (const char *of :
        {"positions since", "recompute among", "commit within", "visible all_on",
-        "attend until", "attend pairs", "attend pairs until", "attend scores"})
+        "intersect pairs", "intersect selections", "attend until",
+        "attend pairs", "attend pairs until", "attend scores"})
     words.insert(of);
 #define HEDDLE_SCORE_OP(kind, dialect, name, signature)                        \
   words.insert(std::string(dialect) + "." + (name));
@@ -215,6 +216,13 @@ void test::countWords(ModuleOp module, std::map<std::string, int> &words) {
       }
     if (auto positions = dyn_cast<PositionsOp>(op))
       words["positions since"] += bool(positions.getSince());
+    if (auto both = dyn_cast<IntersectOp>(op)) {
+      words["intersect pairs"] += isa<PairsType>(both.getType());
+      words["intersect selections"] +=
+          llvm::any_of(both.getOperands(), [](Value operand) {
+            return operand.getDefiningOp<SelectOp>();
+          });
+    }
     if (auto visible = dyn_cast<VisibleOp>(op))
       words["visible all_on"] += bool(visible.getAllOn());
     if (auto recompute = dyn_cast<RecomputeOp>(op)) {

@@ -350,6 +350,10 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
       if (lists)
         keys = lists->keysOf(p, head, place[row]);
       const int64_t at = position[place[row]];
+      std::erase_if(keys, [&](int64_t j) {
+        return !::heddle::bundle::isWithin({.within = p.within}, at,
+                                           position[j], -1);
+      });
       if (p.window >= 0 || p.sinks >= 0 || !p.sets.empty()) {
         const auto holds =
             ::heddle::bundle::pairsOf(p.sets, head, {}, {}, position.data());

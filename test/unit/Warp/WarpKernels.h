@@ -74,6 +74,7 @@ struct Problem {
   bool moved = false;
   /// Sets whose keys count beside those, too.
   std::vector<bundle::Term> sets = {};
+  std::vector<bundle::Term> within = {}; ///< what keys of lists have to be in
   /// Blocks of a persistent kernel, or clusters if it has such.
   int64_t blocks = 3;
 };

@@ -82,6 +82,39 @@ TEST_F(WarpKernels, SetsThatMask) {
   }
 }
 
+/// Lists of keys and of blocks of which rows keep what is within any sets, also
+/// in tiles that have none of it.
+TEST_F(WarpKernels, ListsWithinSets) {
+  MLIRContext context;
+  context.loadDialect<shed::ShedDialect>();
+  std::mt19937 random(21);
+  for (uint64_t seed = 1; seed <= 24;)
+    for (const char *over : {"list<0, group = 64>", "blocks<0, size = 64>"}) {
+      ::heddle::bundle::Term list;
+      list.within = randomBound(random, 90);
+      std::string text;
+      llvm::raw_string_ostream(text) << shed::boundSetOf(&context, list);
+      SCOPED_TRACE(over + (" within " + text));
+      const Compiled code =
+          compile("bf16", 64,
+                  "consumers = 1, keys = 64, stages = 2, parts = 1, "
+                  "producer_registers = 40, consumer_registers = 232",
+                  {{over, "", "within " + text}}, "int32");
+      ASSERT_FALSE(code.ptx.empty());
+      for (auto [n, apart] :
+           {std::pair(1, false), std::pair(300, false), std::pair(200, true)}) {
+        const bool blocks = over[0] == 'b';
+        Lists lists{64, std::min<int64_t>(n, 70), blocks ? 64 : 0};
+        if (blocks)
+          lists.keep = std::min<int64_t>(3, (n + 63) / 64);
+        Problem problem{n, n, 2, 1, 0.125f};
+        problem.within = list.within;
+        problem.apart = apart;
+        check(code, true, 64, problem, seed++, nullptr, &lists);
+      }
+    }
+}
+
 /// Sinks, by number and as the arguments say, and a window behind them, which
 /// leaves them out: loops that share rings, maxima and sums.
 TEST_F(WarpKernels, SinksAndWindows) {

@@ -79,12 +79,15 @@ ordered_json termsOf(const Kernel &kernel, int64_t length) {
   for (const Term &term : kernel.terms) {
     ordered_json item;
     item["kind"] = detail::nameOf(term.kind);
-    if (readsList(term))
+    if (readsList(term)) {
       item["selection"] = term.selection;
-    else if (term.kind == Term::Kind::Sinks)
+      if (!term.within.empty())
+        addBand(item, boundOf(term), length);
+    } else if (term.kind == Term::Kind::Sinks && term.within.empty()) {
       item["bound"] = std::min(sinkBound({&term, 1}, length), length);
-    else
+    } else {
       addBand(item, term, length);
+    }
     terms.push_back(std::move(item));
   }
   return terms;

@@ -7,6 +7,7 @@
 
 #include "tools/explain/Explain.h"
 #include "bundle/program/PairSets.h"
+#include "bundle/test/RandomTerm.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <random>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -88,6 +90,28 @@ TEST(Explain, SharesOfSinksMatchACount) {
             "window(64) + sinks(4) + sinks(0.1)");
 }
 
+TEST(Explain, PairsOfIntersectionsMatchACount) {
+  std::mt19937 random(16);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int64_t n = 1 + static_cast<int64_t>(random() % 70);
+    Kernel kernel;
+    for (int i = 0; i < 2; ++i)
+      kernel.terms.push_back(test::randomTerm(random, 40));
+    kernel.terms.push_back({Term::Kind::Window, 9, -1});
+    kernel.terms.back().within = test::randomBound(random, 40);
+    const auto holds = bundle::pairsOf(kernel.terms, 0, {}, {}, nullptr,
+                                       bundle::sinkBound(kernel.terms, n));
+    int64_t pairs = 0;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        pairs += holds(i, j);
+    bool exact = true;
+    EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact), pairs)
+        << bundle::words(kernel.terms, Manifest());
+    EXPECT_TRUE(exact);
+  }
+}
+
 TEST(Explain, PairsOfColumns) {
   Manifest manifest = testManifest();
   bool exact = true;
@@ -98,6 +122,16 @@ TEST(Explain, PairsOfColumns) {
   EXPECT_EQ(pairsOf(both, manifest, 100, exact), 100 * 24);
   EXPECT_FALSE(exact) << "a sink may be among the columns";
   EXPECT_EQ(pairsOf(both, manifest, 4, exact), 16) << "never above dense";
+  // At most the 20 keys of a row, and at most those of the window or of the
+  // sinks: 9 in the middle, and 4.
+  Kernel near = manifest.kernels[1];
+  near.terms[0].within = {{Term::Kind::Window, 8, -1}};
+  exact = true;
+  EXPECT_EQ(pairsOf(near, manifest, 100, exact), bruteForce(100, 8, 0));
+  EXPECT_FALSE(exact) << "which columns are near decides";
+  near.terms.push_back(near.terms[0]);
+  near.terms[1].within = {{Term::Kind::Sinks, 4, -1}};
+  EXPECT_EQ(pairsOf(near, manifest, 100, exact), bruteForce(100, 8, 4));
 }
 
 TEST(Explain, CountsListsInTheEncodingInForce) {

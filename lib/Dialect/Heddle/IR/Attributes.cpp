@@ -88,6 +88,8 @@ llvm::hash_code bundle::hash_value(const Term &value) {
       llvm::hash_combine(value.kind, value.share.num, value.share.den);
   for (const SetNumber &number : numbersOf(value.kind))
     code = llvm::hash_combine(code, value.*number.number);
+  for (const Term &each : value.within)
+    code = llvm::hash_combine(code, hash_value(each));
   return code;
 }
 

@@ -139,6 +139,20 @@ LogicalResult KernelOp::verify() {
   if (isAttention()) {
     if (getGroup() || getScorer() || getBlocks() || getPerKvHead())
       return emitOpError("computes attention, which has no group or scorer");
+    SmallVector<FlatSymbolRefAttr> selections;
+    SmallVector<::heddle::bundle::Term> terms;
+    for (auto term : getTerms().getAsRange<TermAttr>()) {
+      selections.push_back(term.getSelection());
+      terms.push_back(term.getSet());
+      terms.back().selection =
+          llvm::find(selections, selections.back()) - selections.begin();
+    }
+    if (auto different = differentBounds(terms))
+      return emitOpError("reads ")
+             << selections[different->first] << " and "
+             << selections[different->second]
+             << " within different sets, and of what one has kept of a row the "
+                "other can't know";
     return success();
   }
   if (!getTerms().empty() || getWritesLse())

@@ -18,6 +18,8 @@ using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
 static bool isAll(Value set) {
+  if (set && set.getDefiningOp<DenseOp>())
+    return true;
   auto op = set ? set.getDefiningOp<PositionsOp>() : PositionsOp();
   return op && op.getKind() == PositionsKind::All;
 }
@@ -77,7 +79,7 @@ LogicalResult UnionOp::verify() {
 
 OpFoldResult UnionOp::fold(FoldAdaptor) {
   for (Value operand : getOperands())
-    if (operand.getDefiningOp<DenseOp>() || isAll(operand))
+    if (isAll(operand))
       return operand;
   return llvm::all_equal(getOperands()) ? OpFoldResult(getOperands().front())
                                         : OpFoldResult();
@@ -85,7 +87,7 @@ OpFoldResult UnionOp::fold(FoldAdaptor) {
 
 LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
   if (isa<PairsType>(op.getType()))
-    return setParts(op, PairSet::of(op).parts(), rewriter);
+    return setParts(op, partsOf(op), rewriter);
   SmallVector<Value> parts = flatOperands(op);
   if (auto *all = llvm::find_if(parts, isAll); all != parts.end())
     parts = {*all};
@@ -97,19 +99,19 @@ LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
 //===----------------------------------------------------------------------===//
 
 void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "positions");
+  setName(getResult(), isa<PairsType>(getType()) ? "pairs" : "positions");
 }
 
 // R9: an intersection has a part.
 LogicalResult IntersectOp::verify() {
   if (getOperands().empty())
-    return emitOpError("needs at least one set of positions");
+    return emitOpError(isa<PairsType>(getType())
+                           ? "needs at least one set of pairs"
+                           : "needs at least one set of positions");
   for (Value operand : getOperands())
     if (operand.getType() != getType())
       return emitOpError("intersects pairs with positions");
-  if (isa<PairsType>(getType()))
-    return emitOpError("intersects sets of pairs, which can be united alone");
-  return success();
+  return isa<PairsType>(getType()) ? verifyPairs(*this) : success();
 }
 
 OpFoldResult IntersectOp::fold(FoldAdaptor) {

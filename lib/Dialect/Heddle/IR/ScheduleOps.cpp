@@ -286,6 +286,8 @@ static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
       return attend.emitOpError("reads ")
              << set.selections.size() << " selections; a kernel reads at most "
              << ::heddle::abi::maxIndexLists;
+    if (failed(verifyBounds(attend, set)))
+      return failure();
     for (SelectOp select : set.selections)
       if (llvm::any_of(
               own, [&](SelectOp op) { return sameSelection(op, select); }) &&

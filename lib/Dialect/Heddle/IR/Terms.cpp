@@ -28,6 +28,9 @@ LogicalResult mlir::heddle::checkTerm(EmitError emitError, const Term &term,
                                       StringRef word) {
   if (setName(term) != word)
     return emitError() << "states " << setName(term) << ", not " << word;
+  if (!term.within.empty())
+    return emitError() << "states what it is within; intersect is an op of its "
+                          "own";
   for (const SetNumber &number : numbersOf(term.kind)) {
     const bool share = number.orShare && term.share.num > 0;
     if (share && (term.share.num > term.share.den ||
@@ -44,6 +47,8 @@ LogicalResult mlir::heddle::checkTerm(EmitError emitError, const Term &term,
 
 LogicalResult TermAttr::verify(EmitError emitError, Term set,
                                FlatSymbolRefAttr selection, int64_t group) {
+  if (std::string why = whyNotWithin(set); !why.empty())
+    return emitError() << why;
   if (readsList(set) == static_cast<bool>(selection) &&
       readsList(set) == (group > 0))
     return success();
@@ -124,17 +129,16 @@ static std::string allWords() {
   return text;
 }
 
-static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
+/// A set, without what it is within.
+static ParseResult parseSet(AsmParser &parser, Term &set,
+                            FlatSymbolRefAttr &selection, int64_t &group) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
   auto kind = ::heddle::bundle::kindNamed({word.data(), word.size()});
   if (!kind)
     return parser.emitError(loc, "a term is " + allWords());
-  Term set;
   set.kind = *kind;
-  FlatSymbolRefAttr selection;
-  int64_t group = 0;
   if (readsList(set)) {
     StringAttr name;
     std::string_view groupName = ::heddle::bundle::groupName(*kind);
@@ -145,8 +149,23 @@ static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
         parser.parseRParen())
       return failure();
     selection = FlatSymbolRefAttr::get(name);
-  } else if (::parseNumbers(parser, set, /*check=*/true)) {
+    return success();
+  }
+  return ::parseNumbers(parser, set, /*check=*/true);
+}
+
+static ParseResult parseTerm(AsmParser &parser, TermAttr &term) {
+  SMLoc loc = parser.getCurrentLocation();
+  Term set;
+  FlatSymbolRefAttr selection;
+  int64_t group = 0;
+  if (parseSet(parser, set, selection, group))
     return failure();
+  while (succeeded(parser.parseOptionalKeyword("within"))) {
+    FlatSymbolRefAttr none;
+    int64_t rows = 0;
+    if (parseSet(parser, set.within.emplace_back(), none, rows))
+      return failure();
   }
   term = parser.getChecked<TermAttr>(loc, parser.getContext(), set, selection,
                                      group);
@@ -163,6 +182,8 @@ static void printTerm(AsmPrinter &printer, TermAttr term) {
   printer.printSymbolName(term.getSelection().getValue());
   printer << ", " << StringRef(::heddle::bundle::groupName(set.kind)) << " = "
           << term.getGroup() << ')';
+  for (const Term &each : set.within)
+    printer << " within " << words(each);
 }
 
 Attribute TermAttr::parse(AsmParser &parser, Type) {

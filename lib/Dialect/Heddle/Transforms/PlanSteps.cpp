@@ -177,6 +177,16 @@ KernelOp Planner::denseAttention() {
                    KernelKind::Attention, {}, anySelection);
 }
 
+static std::string symbolOf(const bundle::Term &term);
+
+/// "_within_window24", nothing where a term is within no other set.
+static std::string boundSymbolOf(const bundle::Term &term) {
+  std::string name;
+  for (const bundle::Term &each : term.within)
+    name += "_within_" + symbolOf(each);
+  return name;
+}
+
 /// "window24", "sinks1of10", "window24_dilation2".
 static std::string symbolOf(const bundle::Term &term) {
   std::string name(bundle::setNames()[static_cast<size_t>(term.kind)]);
@@ -190,26 +200,25 @@ static std::string symbolOf(const bundle::Term &term) {
                       std::to_string(term.share.den)
                 : std::to_string(term.*number.number);
   }
-  return name;
+  return name + boundSymbolOf(term);
 }
 
 KernelOp Planner::attentionFor(PairSet &pairs) {
   std::string name = "attention";
   SmallVector<Attribute> terms;
   MLIRContext *context = builder.getContext();
-  for (SelectOp select : pairs.selections) {
-    SelectionOp selection = selectionFor(select);
-    name += "_" + selection.getSymName().str();
-    const bundle::Selection rule = selection.getRule();
-    bundle::Term term;
-    term.kind = *bundle::kindNamed(spelled(rule.kind));
-    terms.push_back(TermAttr::get(
-        context, term, FlatSymbolRefAttr::get(selection.getSymNameAttr()),
-        rule.group));
-  }
-  for (Operation *op : pairs.sets) {
-    terms.push_back(termOf(op));
-    name += "_" + symbolOf(termOf(op).getSet());
+  for (const PairTerm &term : pairs.terms) {
+    FlatSymbolRefAttr symbol;
+    int64_t group = 0;
+    if (term.select) {
+      SelectionOp selection = selectionFor(term.select);
+      symbol = FlatSymbolRefAttr::get(selection.getSymNameAttr());
+      group = selection.getRule().group;
+      name += "_" + selection.getSymName().str() + boundSymbolOf(term.set);
+    } else {
+      name += "_" + symbolOf(term.set);
+    }
+    terms.push_back(TermAttr::get(context, term.set, symbol, group));
   }
   return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
                    /*writesLse=*/false);

@@ -33,8 +33,9 @@ std::optional<KeyEntries> mlir::shed::entriesOf(Attribute set) {
   return keys ? keys.getEntries() : std::nullopt;
 }
 
-KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
-                            int64_t list, int64_t group) {
+/// The set of a term, whatever it is within.
+static KeySet ownSetOf(MLIRContext *context, const Term &term, int64_t list,
+                       int64_t group) {
   switch (term.kind) {
   case Term::Kind::Columns:
     return ListAttr::get(context, list, group);
@@ -50,6 +51,24 @@ KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
     return RandomBlocksAttr::get(context, term.oneIn, term.size, term.seed);
   }
   llvm_unreachable("unknown set of pairs");
+}
+
+KeySet mlir::shed::keySetOf(MLIRContext *context, const Term &term,
+                            int64_t list, int64_t group) {
+  KeySet own = ownSetOf(context, term, list, group);
+  if (own.getEntries() || term.within.empty())
+    return own;
+  SmallVector<KeySet> sets = {own};
+  for (const Term &each : term.within)
+    sets.push_back(ownSetOf(context, each, 0, 0));
+  return BothAttr::get(context, sets);
+}
+
+KeySet mlir::shed::boundSetOf(MLIRContext *context, const Term &term) {
+  if (term.within.empty())
+    return {};
+  KeySet bound = keySetOf(context, boundOf(term), 0, 0);
+  return bound.isUniform() ? BothAttr::get(context, bound) : bound;
 }
 
 Value PairArithmetic::integer(int64_t value) {
@@ -162,6 +181,10 @@ PositionRange SinksAttr::getKeys(PairArithmetic &a, Value, Value) const {
                        getSize(), std::numeric_limits<int32_t>::max()))};
 }
 
+Value SinksAttr::keeps(PairArithmetic &a, Value, Value key) const {
+  return a.compare(PairArithmetic::Predicate::slt, key, getKeys(a, {}, {}).end);
+}
+
 //===----------------------------------------------------------------------===//
 // Random blocks
 //===----------------------------------------------------------------------===//
@@ -183,6 +206,11 @@ std::optional<Term> RandomBlocksAttr::getTerm() const {
 
 bool RandomBlocksAttr::isUniform() const { return false; }
 bool RandomBlocksAttr::isSparse() const { return true; }
+
+std::optional<PositionRange>
+RandomBlocksAttr::getCommonKeys(PairArithmetic &, Value, Value) const {
+  return std::nullopt;
+}
 
 /// Whether a block of keys is the one of its strip that is drawn, for a block
 /// of queries: bundle::RandomBlocksSet::drawn, in words of 32 bits.
@@ -218,6 +246,86 @@ Value RandomBlocksAttr::keepsSome(PairArithmetic &a, PositionRange rows,
                         a.compare(Predicate::ugt, a.sub(last, first), 1));
   return a.either(many, a.either(isDrawn(*this, a, queries, first),
                                  isDrawn(*this, a, queries, last)));
+}
+
+//===----------------------------------------------------------------------===//
+// Intersections
+//===----------------------------------------------------------------------===//
+
+LogicalResult BothAttr::verify(EmitError emitError, ArrayRef<KeySet> sets) {
+  if (sets.empty())
+    return emitError() << "an intersection is of at least one set";
+  for (KeySet set : sets)
+    if (!set.getTerm() || isa<BothAttr>(set))
+      return emitError() << "an intersection is of windows, sinks whose number "
+                            "is known and the like, not of "
+                         << set;
+  return success();
+}
+
+bool BothAttr::isUniform() const { return false; }
+bool BothAttr::isShort() const {
+  return llvm::any_of(getSets(), [](KeySet set) { return set.isShort(); });
+}
+bool BothAttr::isSparse() const {
+  return llvm::any_of(getSets(), [](KeySet set) { return set.isSparse(); });
+}
+
+std::optional<Term> BothAttr::getTerm() const {
+  Term term = *getSets().front().getTerm();
+  for (KeySet set : getSets().drop_front())
+    term.within.push_back(*set.getTerm());
+  return term;
+}
+
+/// A range without keys ends where it begins, so that none has fewer than none.
+PositionRange BothAttr::getKeys(PairArithmetic &a, Value first,
+                                Value last) const {
+  PositionRange both;
+  for (KeySet set : getSets()) {
+    PositionRange keys = set.getKeys(a, first, last);
+    if (keys.begin)
+      both.begin = both.begin ? a.greatest(both.begin, keys.begin) : keys.begin;
+    if (keys.end)
+      both.end = both.end ? a.least(both.end, keys.end) : keys.end;
+  }
+  if (both.begin && both.end)
+    both.end = a.greatest(both.begin, both.end);
+  return both;
+}
+
+std::optional<PositionRange>
+BothAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
+  PositionRange both;
+  for (KeySet set : getSets()) {
+    std::optional<PositionRange> keys = set.getCommonKeys(a, first, last);
+    if (!keys)
+      return std::nullopt;
+    if (keys->begin)
+      both.begin =
+          both.begin ? a.greatest(both.begin, keys->begin) : keys->begin;
+    if (keys->end)
+      both.end = both.end ? a.least(both.end, keys->end) : keys->end;
+  }
+  return both;
+}
+
+Value BothAttr::keeps(PairArithmetic &a, Value query, Value key) const {
+  Value kept;
+  for (KeySet set : getSets()) {
+    Value one = set.keeps(a, query, key);
+    kept = kept ? a.both(kept, one) : one;
+  }
+  return kept;
+}
+
+Value BothAttr::keepsSome(PairArithmetic &a, PositionRange rows,
+                          PositionRange keys) const {
+  Value some;
+  for (KeySet set : getSets())
+    if (Value one = set.keepsSome(a, rows, keys))
+      some = some ? a.both(some, one) : one;
+  return some;
 }
 
 //===----------------------------------------------------------------------===//

@@ -111,9 +111,10 @@ function pairMap(step, layer) {
       else {
         const k0 = from + Math.floor(k * size / n), k1 = Math.max(k0 + 1, from + Math.floor((k + 1) * size / n));
         phase.terms.forEach((term, i) => {
-          if (term.half !== undefined) share = Math.max(share, term.share * windowShare(q0, q1, k0, k1, term.half));
+          const near = term.half === undefined ? 1 : term.share * windowShare(q0, q1, k0, k1, term.half);
+          if (listed[i]) share = Math.max(share, listed[i](k) ? near : 0);
+          else if (term.half !== undefined) share = Math.max(share, near);
           else if (term.kind === 'sinks') share = Math.max(share, k0 >= term.bound ? 0 : Math.max(0.35, Math.min(1, (term.bound - k0) / (k1 - k0))));
-          else if (listed[i](k)) share = 1;
         });
       }
       map[q * n + k] = share;

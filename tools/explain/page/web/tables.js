@@ -51,11 +51,11 @@ const tables = {
   pattern() {
     const { phase } = at(state.step, state.layer);
     const rows = phase.terms.map(term => {
-      if (term.half !== undefined) return [term.words, `${term.share < 1 ? `one in ${count(Math.round(1 / term.share))} of the ` : ''}keys at most ${count(term.half)} positions away`];
+      if (term.half !== undefined && term.selection === undefined) return [term.words, !term.share ? 'keys that all of these have' : `${term.share < 1 ? `one in ${count(Math.round(1 / term.share))} of the ` : ''}keys at most ${count(term.half)} positions away`];
       if (term.kind === 'sinks') return ['sinks', `the first ${plural(term.bound, 'key')}`];
       const one = data.selections[term.selection], when = chosenAt(state.layer, term.selection, state.step),
         chooser = chooserOf(term.selection, state.layer);
-      return [`${one.kind}(${one.name})`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for each ${plural(one.group, 'row')}, `
+      return [`${one.kind}(${one.name})${term.half === undefined ? '' : ` within ${term.words}`}`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for each ${plural(one.group, 'row')}, `
         + (when ? `chosen at step ${count(when)}${chooser === state.layer ? '' : ` in layer ${count(chooser)}`}` : 'not chosen yet')];
     });
     if (!rows.length) rows.push(['dense', 'every key']);

@@ -259,17 +259,23 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
 }
 
 def Heddle_IntersectOp : Heddle_ValueOp<"intersect"> {
-  let summary = "the positions that are in all operands";
+  let summary = "the pairs, or the positions, that are in all operands";
   let description = [{
     | form | meaning |
     |---|---|
-    | `intersect %a, %b` | in all of them; sets of positions |
+    | `intersect %a, %b` | in all of them; the operands say whether it is of pairs or of positions |
 
     ```mlir
     %left = intersect %block, %undecoded
+    %local = intersect %cols, %near
     ```
 
-    Canonical form: flat, without repeats and without `all`.
+    Of pairs: at most one of the operands reads selections (P10), and what is
+    intersected is no union of intersections (P12). A kernel has the union of the
+    intersections of each operand's parts: `%cols` within `%near` is a list of
+    which a row keeps what the window has.
+
+    Canonical form: flat, without repeats and without `all` or `dense`.
   }];
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
   let results = (outs Heddle_SetType:$result);

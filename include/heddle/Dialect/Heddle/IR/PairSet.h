@@ -16,26 +16,36 @@ namespace mlir::heddle {
 /// null for another op.
 TermAttr termOf(Operation *op);
 
-/// A set of pairs in normal form: the union of some selections (those that are
-/// written alike are one) and of sets by arithmetic of which none holds another
+/// The pairs of a selection, or of a set by arithmetic, and of all that these
+/// are within.
+struct PairTerm {
+  SelectOp select;            ///< null: a set by arithmetic
+  ::heddle::bundle::Term set; ///< does not say which selection it reads
+  Value value;                ///< that is made of it; null: an intersection's
+};
+
+/// A set of pairs in normal form: a union of terms, of which none holds another
 /// in every sequence. All of it is moot when a part is dense.
 struct PairSet {
-  DenseOp dense;                    ///< null, or a part that is all pairs
-  SmallVector<SelectOp> selections; ///< in the order written
-  SmallVector<Operation *> sets;    ///< by kind, then by what they state
+  DenseOp dense; ///< null, or a part that is all pairs
+  /// Those of selections (of which those that are written alike are one) in the
+  /// order written, then the others by kind and by what they state.
+  SmallVector<PairTerm> terms;
+  SmallVector<SelectOp> selections; ///< that terms read, each once
 
-  /// Looks through unions. A null value means all pairs.
+  /// Looks through unions and intersections. A null value means all pairs.
   static PairSet of(Value pairs);
-
-  /// The values whose union this is, in canonical order; just the dense part
-  /// when there is one.
-  SmallVector<Value> parts();
-
-private:
-  /// Adds what one op other than a union holds.
-  void addPart(Operation *op);
-  void addSet(Operation *op);
 };
+
+/// The values whose union an op is, in canonical order: those of terms, then
+/// intersections.
+SmallVector<Value> partsOf(UnionOp op);
+
+/// What can't be an intersection of pairs: P10 to P13.
+LogicalResult verifyPairs(IntersectOp op);
+
+/// Lists that are within different sets, in what a stage attends to: P14.
+LogicalResult verifyBounds(AttendOp attend, const PairSet &set);
 
 /// What each stage of an attend reads. Selections of one that is dense or never
 /// comes, since its cadence includes step 1, are left out.

@@ -117,6 +117,20 @@ def Shed_#set.name#Attr
   let genVerifyDecl = 1;
 }
 
+def Shed_BothAttr : Shed_PairSet<"Both", "both", [
+    "isUniform", "isShort", "isSparse", "getTerm", "getKeys", "getCommonKeys",
+    "keeps", "keepsSome"]> {
+  let summary = "the pairs that all of some sets have";
+  let description = [{
+    Of sets that go by positions and that schedules state, each by asking all of
+    them. A single one is the set itself, as a mask may keep it: `sinks` alone are
+    none, since all rows have the same.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::shed::KeySet">:$sets);
+  let assemblyFormat = "`<` `[` $sets `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 def Shed_ListAttr : Shed_PairSet<"List", "list", ["getEntries"]> {
   let summary = "the keys of an index list, one list for `group` query rows";
   let description = [{

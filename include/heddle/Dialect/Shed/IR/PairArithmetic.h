@@ -37,6 +37,7 @@ public:
   Value add(Value x, int64_t y) { return y ? add(x, integer(y)) : x; }
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
   Value greatest(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
+  Value least(Value x, Value y) { return arith::MinSIOp::create(b, x, y); }
   Value mul(Value x, int64_t y) {
     return arith::MulIOp::create(b, x, integer(y));
   }

@@ -52,10 +52,14 @@ constexpr int64_t minHeadDim = 32, maxHeadDim = 512, maxMmaHeadDim = 256;
 /// The lists that a set of keys goes by; none for another set.
 std::optional<KeyEntries> entriesOf(Attribute set);
 
-/// The set on tiles that a kernel's term is; of one that reads a list, the
-/// list's number and the size of its groups.
+/// The set on tiles that a kernel's term is; of one that reads a list, that
+/// list's keys, whatever they are within: its number and the size of its
+/// groups.
 KeySet keySetOf(MLIRContext *context, const ::heddle::bundle::Term &term,
                 int64_t list, int64_t group);
+
+/// What a mask keeps of the pairs of a term that reads a list; null for all.
+KeySet boundSetOf(MLIRContext *context, const ::heddle::bundle::Term &term);
 
 /// What an element of an array is in a kernel's arithmetic: f32 for bf16 and
 /// f16, the element itself otherwise.

@@ -182,7 +182,7 @@ void Lists::make(const Problem &p, std::mt19937_64 &random) {
   const int64_t all =
       blockKeys ? blocksBefore() + (p.n - split + blockKeys - 1) / blockKeys
                 : p.n;
-  const int64_t count = p.heads / sharers * groups(p.rows);
+  const int64_t count = p.heads / sharers * groups(p.n);
   memory.assign(count * rowBytes(), 0xee);
   for (int64_t list = 0; list < count; ++list) {
     std::vector<int32_t> some(all);
@@ -201,7 +201,7 @@ void Lists::make(const Problem &p, std::mt19937_64 &random) {
 std::vector<int64_t> Lists::keysOf(const Problem &p, int64_t head,
                                    int64_t row) const {
   std::vector<int64_t> keys;
-  for (int32_t entry : entries[head / sharers * groups(p.rows) + row / group]) {
+  for (int32_t entry : entries[head / sharers * groups(p.n) + row / group]) {
     if (!blockKeys) {
       keys.push_back(entry);
       continue;
@@ -260,7 +260,7 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
 
   if (lists) {
     lists->make(p, random);
-    args.lists[0] = {lists->memory.data(), lists->groups(p.rows),
+    args.lists[0] = {lists->memory.data(), lists->groups(p.n),
                      lists->keep,          lists->rowBytes(),
                      lists->split,         lists->sharers};
   }
@@ -280,6 +280,17 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
     std::copy_n(all.begin(), p.rows, place.begin());
     std::sort(place.begin(), place.end());
     args.place = place.data();
+  }
+  // Where there are lists, tiles are cut by places, and may have no row.
+  std::vector<int32_t> firstRow;
+  if (lists && p.moved) {
+    for (int64_t tile = 0; firstRow.empty() || firstRow.back() < p.rows; ++tile)
+      firstRow.push_back(static_cast<int32_t>(
+          std::lower_bound(place.begin(), place.end(), tile * code.queryRows) -
+          place.begin()));
+    firstRow.resize((p.n + code.queryRows - 1) / code.queryRows + 1,
+                    static_cast<int32_t>(p.rows));
+    args.firstRow = firstRow.data();
   }
   args.sinks = p.sinks;
 
@@ -308,6 +319,7 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   machine.allow(maps, sizeof(maps));
   machine.allow(position.data(), p.n * 4);
   machine.allow(place.data(), p.rows * 4);
+  machine.allow(firstRow.data(), static_cast<int64_t>(firstRow.size()) * 4);
   machine.allow(query.data(), query.bytes());
   machine.allow(key.data(), key.bytes());
   machine.allow(value.data(), value.bytes());

@@ -283,6 +283,14 @@ TEST_F(WarpKernels, PersistentOverSets) {
   mixed.window = 100;
   Lists lists{128, 70};
   check(both, true, 128, mixed, seed++, nullptr, &lists);
+  // Of two rows most tiles have none; what such a tile would compare with is
+  // nowhere in memory.
+  for (int64_t rows : {2, 200}) {
+    Lists few{128, 70};
+    mixed.rows = rows;
+    mixed.moved = true;
+    check(both, true, 128, mixed, seed++, nullptr, &few);
+  }
 }
 
 /// Rows that rescale do not make the others of their warp rescale, too.

@@ -260,9 +260,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
 
   if (lists) {
     lists->make(p, random);
-    args.lists[0] = {lists->memory.data(), lists->groups(p.n),
-                     lists->keep,          lists->rowBytes(),
-                     lists->split,         lists->sharers};
+    args.lists[0] = {lists->memory.data(), lists->groups(p.n), lists->keep,
+                     lists->rowBytes(),    lists->split,       lists->sharers};
   }
 
   std::vector<int32_t> position(p.n), place(p.rows);

@@ -189,10 +189,11 @@ def Heddle_TermAttr : Heddle_Attr<"Term", "term"> {
     are stated and what they mean; nothing of the schedule's and the plan's level
     goes by their kinds. `columns` and `blocks` name a selection of the plan and
     repeat the size of its groups, which shapes the kernel, so that a kernel can
-    be built without looking the selection up.
+    be built without looking the selection up. A term that is `within` sets that go
+    by positions has the pairs that all of them have, too.
 
     ```mlir
-    #heddle.term<window(256)>    #heddle.term<columns(@cols, group = 128)>
+    #heddle.term<window(256)>    #heddle.term<columns(@cols, group = 128) within window(256)>
     ```
   }];
   let parameters = (ins "::heddle::bundle::Term":$set,

@@ -244,8 +244,8 @@ def Heddle_UnionOp : Heddle_ValueOp<"union"> {
 
     Canonical form: flat and without repeats. Of pairs: selections first in the
     order written, then at most one window, at most one number of sinks and at
-    most one fraction of them (of two alike, the larger holds the smaller); a union
-    with `dense` is dense. Of positions: one with `all` is all.
+    most one fraction of them (of two alike, the larger holds the smaller), then
+    intersections; a union with `dense` is dense. Of positions: one with `all` is all.
   }];
   let arguments = (ins Variadic<Heddle_SetType>:$operands);
   let results = (outs Heddle_SetType:$result);

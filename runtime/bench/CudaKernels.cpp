@@ -208,13 +208,12 @@ Status KernelSubject::launch(const Stream &stream) const {
   if (selects())
     return code.launch(stream, Grid{.x = blocks}, memory[arguments],
                        memory[scratch], scratchRow);
-  return code.launch(
-      stream,
-      Grid{.x = (n + variant.queryRows - 1) / variant.queryRows,
-           .y = heads,
-           .blockEach = hasBlockEach(kernel, variant, n,
-                                     subject.context->device())},
-      memory[arguments], DevicePtr(0), int64_t(0));
+  return code.launch(stream,
+                     Grid{.x = (n + variant.queryRows - 1) / variant.queryRows,
+                          .y = heads,
+                          .blockEach = hasBlockEach(kernel, variant, n,
+                                                    subject.context->device())},
+                     memory[arguments], DevicePtr(0), int64_t(0));
 }
 
 std::vector<KernelAndVariant>

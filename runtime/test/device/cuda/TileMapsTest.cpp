@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/TileMaps.h"
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/test/device/cuda/Fixture.h"
 

@@ -5,6 +5,7 @@
 
   python3 python/bench/plots.py                              all, from docs/images/results: half a minute
   python3 python/bench/plots.py table-dyllm --measure        runs the schedules first, some minutes
+  python3 python/bench/plots.py quality                      writes the tables of docs/Quality.md from the same rows
   python3 python/bench/plots.py records                      the tables of recorded runs in docs/Quality.md
 
 What is drawn: the tables of heddle-eval, PNG and SVG, from rows that --measure wrote into docs/images/results; the page
@@ -15,12 +16,16 @@ installed package; plots need matplotlib, pages Chromium. Look at what is drawn 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The first example of multi_query at 1,024 tokens, seed 2026.
+NEEDLES = ROOT / "examples" / "needles.txt"
+QUALITY = ROOT / "docs" / "Quality.md"
 EXPLAIN = ROOT / "test" / "Tools" / "explain"
 sys.path.append(str(EXPLAIN))
 
@@ -86,8 +91,9 @@ def results(name, folder):
 
 
 def draw(name, args):
-    import matplotlib
     from heddle.evaluation import report
+    report.pyplot()  # says what is missing
+    import matplotlib
     # The same rows are the same file.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.rcParams["svg.hashsalt"] = "heddle"
@@ -96,44 +102,68 @@ def draw(name, args):
         print(f"{name}.{end}")
 
 
-def recorded(args, model, schedule, name, prompt, **options):
-    """The record of a run of heddle-run on the host."""
+def quality_text(text, folder):
+    """A page whose tables, each below <!-- rows: PLOT MODEL -->, are those of the rows in a folder."""
+    from heddle.evaluation import report
+
+    def table(found):
+        rows = [row for row in results(found[2], folder) if row["model"] == found[3]]
+        return found[1] + "".join(line + "\n" for line in report.markdown(rows, brief=True).splitlines() if line.startswith("|"))
+    return re.sub(r"(<!-- rows: (\S+) (\S+) -->\n)(?:\|.*\n)*", table, text)
+
+
+def quality(args):
+    """Writes the tables of docs/Quality.md."""
+    text = QUALITY.read_text(encoding="utf-8")
+    QUALITY.write_text(quality_text(text, args.results), encoding="utf-8")
+    print(QUALITY.relative_to(ROOT))
+
+
+def program(args, name):
+    """The path of one of Heddle's programs."""
+    path = args.bin / name
+    if not path.exists():
+        sys.exit(f"plots.py: {path}: no such program; build it, or say with --bin where it is")
+    return path
+
+
+def recorded(args, schedule, name, prompt):
+    """The record of a run of heddle-long-9m by heddle-run on the host."""
     import heddle
     from heddle.tracing import Record
+    run = program(args, "heddle-run")
     bundle, record = (args.raw / f"{name}.{end}" for end in ("hdl", "safetensors"))
     heddle.compile(heddle.preset(schedule), head_dim=64).save(bundle)
-    subprocess.run([args.bin / "heddle-run", "-q", "-m", ROOT / "models" / model, "-b", bundle, "--temperature=0",
-                    *(f"--{option.replace('_', '-')}={value}" for option, value in options.items()), "--record", record, prompt],
+    subprocess.run([run, "-q", "-m", ROOT / "models" / "heddle-long-9m", "-b", bundle, "--temperature=0",
+                    "--gen-length=64", "--steps=32", "--block-length=64", "--record", record, prompt],
                    check=True, stdout=subprocess.DEVNULL)
-    return Record(record)
+    made = Record(record)
+    made.run["device"] = host()  # a record of a host doesn't name it
+    return made
 
 
 def records(args):
-    """Prints, of heddle-long-9m on one prompt of 1,024 tokens: the rows that DyLLM's layers compute, and what the patterns
-    of dense attention at two steps have in common."""
-    from heddle.evaluation import tasks
+    """Prints the rows that DyLLM's layers compute, and what the patterns of dense attention at two steps have in common."""
     from heddle.tracing import tables
-    (task, *_), seed, length = tasks.find(["multi_query"]), 2026, 1024
-    (example,) = task.draw(1, seed, length)
     for schedule, table in (("dyllm", tables.rows), ("dense", tables.similarity)):
-        record = recorded(args, "heddle-long-9m", schedule, schedule, example.prompt, **task.blocks)
-        # A record of a host doesn't name it.
-        said = table(record).replace("on this machine", f"on {host()}")
-        print(f"The first example of {task.name} at {length} tokens, seed {seed}. {said}")
+        print(table(recorded(args, schedule, schedule, NEEDLES.read_text(encoding="utf-8").strip())))
 
 
 def trace(args):
     """The page of a recorded run, light and dark."""
     from browser import Browser
     from heddle.tracing import html
-    record = recorded(args, "heddle-4m", "columns-window-saliency", "composed", "Sort 52 17 90 33.", gen_length=64, steps=64)
+    record = recorded(args, "columns-window-sinks", "composed", NEEDLES.read_text(encoding="utf-8").strip())
     made = args.raw / "composed.html"
     made.write_text(html(record), encoding="utf-8")
     with Browser() as browser:
         for dark in (False, True):
-            browser.open(f"file://{made.resolve()}#step=33&layer=1&head=1", 1280, 1150, dark)
-            browser.run("new Promise(done => { const look = () => document.documentElement.dataset.ready ? "
-                        "setTimeout(done, 200) : setTimeout(look, 20); look(); })")
+            height = 600
+            for _ in range(2):  # the second time as high as the page
+                browser.open(f"file://{made.resolve()}#step=17&layer=2&head=1", 1280, height, dark)
+                browser.run("new Promise(done => { const look = () => document.documentElement.dataset.ready ? "
+                            "setTimeout(done, 200) : setTimeout(look, 20); look(); })")
+                height = browser.run("document.documentElement.scrollHeight")
             name = f"trace-composed{'-dark' if dark else ''}.png"
             (args.images / name).write_bytes(browser.screenshot())
             print(name)
@@ -141,7 +171,7 @@ def trace(args):
 
 def explain(args):
     """The pages of heddlec --explain=html, by their own program, which compares them too."""
-    subprocess.run([sys.executable, EXPLAIN / "pictures.py", "--heddlec", args.bin / "heddlec"], check=True)
+    subprocess.run([sys.executable, EXPLAIN / "pictures.py", "--heddlec", program(args, "heddlec")], check=True)
 
 
 def images():
@@ -152,11 +182,11 @@ def images():
 
 
 def main():
-    others = {"trace": trace, "explain": explain, "records": records}
+    others = {"trace": trace, "explain": explain, "quality": quality, "records": records}
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", metavar="NAME",
-                   help=f"{', '.join(PLOTS)}; trace, explain: pages; records (default: all but records)")
+                   help=f"{', '.join(PLOTS)}; trace, explain: pages; quality, records: tables (default: all but these two)")
     p.add_argument("--measure", action="store_true",
                    help="run the named tables' schedules before they are drawn; those of table-long-* need a GPU")
     p.add_argument("--results", type=Path, default=ROOT / "docs" / "images" / "results",
@@ -164,7 +194,9 @@ def main():
     p.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="the plots (default: docs/images)")
     p.add_argument("--raw", type=Path, default=ROOT / "build" / "plots",
                    help="heddle-eval's files, of which nothing is run again, and records (default: build/plots)")
-    p.add_argument("--bin", type=Path, default=ROOT / "build" / "dev" / "bin", help="programs (default: build/dev/bin)")
+    built = [ROOT / "build" / kind / "bin" for kind in ("dev", "release")]
+    p.add_argument("--bin", type=Path, default=next((folder for folder in built if folder.exists()), built[0]),
+                   help="programs (default: build/dev/bin, or build/release/bin where that alone is)")
     args = p.parse_args()
     for name in args.names:
         if name not in PLOTS and name not in others:
@@ -176,15 +208,22 @@ def main():
         from browser import find
         if not find():
             sys.exit("plots.py: no Chromium on this machine; install Debian's package chromium-headless-shell")
+    try:
+        import heddle
+    except ImportError as error:
+        sys.exit(f"plots.py: {error}; install the package: pip install .")
     args.raw.mkdir(parents=True, exist_ok=True)
     args.images.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        if name in PLOTS:
-            if args.measure:
-                measure(name, args)
-            draw(name, args)
-        else:
-            others[name](args)
+    try:
+        for name in names:
+            if name in PLOTS:
+                if args.measure:
+                    measure(name, args)
+                draw(name, args)
+            else:
+                others[name](args)
+    except (heddle.HeddleError, OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"plots.py: {error}")
     return 0
 
 

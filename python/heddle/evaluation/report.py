@@ -82,34 +82,51 @@ def below(rows, required) -> list:
     return sentences
 
 
+def _share(row):
+    return f"{round(100 * row['right'] / row['count'], 1):g}"
+
+
 def _percent(row):
-    return f"{100 * row['accuracy']:.1f} ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
+    return f"{_share(row)} ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
 
 
-def markdown(rows) -> str:
+def short(number) -> str:
+    """"345 G": three figures and a prefix."""
+    for prefix in ("", " k", " M", " G", " T", " P"):
+        if number < 999.5:
+            return f"{number:.3g}{prefix}" if number < 99.95 else f"{number:.0f}{prefix}"
+        number /= 1000
+    return f"{number:.0f} E"
+
+
+def markdown(rows, brief=False) -> str:
     """A table a model, machine, dtype and seed: percent of answers that are right, by schedule and task,
-    with 95% intervals; and the work. rows: as evaluate() and summarize() return them. HeddleError for two rows
-    that the table could not tell apart."""
+    with 95% intervals; and the work. rows: as evaluate() and summarize() return them. brief: of one length; an interval
+    only over all tasks, and of the work what a reader of docs compares. HeddleError for two rows that the table could not tell apart."""
     if not rows:
         return "No results.\n"
     texts = []
     for (model, machine, dtype, seed), schedules in _grouped(rows).items():
         columns = list(dict.fromkeys(c for cells in schedules.values() for c in cells))
-        texts += [f"{model}, {machine}, {dtype}, seed {seed}, {_dates(schedules)}. Percent of answers that are right, "
-                  "letter for letter, with 95% intervals (Wilson).", "",
-                  "| schedule | " + " | ".join(columns)
-                  + " | all | n | steps | tokens/s | rows | pairs | of dense | operations |",
-                  "|---|" + "---:|" * (len(columns) + 8)]
+        shown, lines = _share if brief else _percent, {}
         for name, cells in schedules.items():
             sums = total(list(cells.values()))
-            shown = [_percent(cells[c]) if c in cells else "" for c in columns]
-            share = sums["pairs"] / sums["dense_pairs"] if sums["dense_pairs"] else 1
             speed = sums["tokens"] / sums["seconds"] if sums["seconds"] else 0
-            shown += [_percent(sums), str(sums["count"]), f"{sums['steps']:.4g}", f"{speed:.1f}",
-                      f"{sums['rows']:.4g}", f"{sums['pairs']:.4g}", f"{100 * share:.0f}%",
-                      f"{sums['operations']:.4g}"]
-            texts.append(f"| {name} | " + " | ".join(shown) + " |")
-        texts.append("")
+            share = sums["pairs"] / sums["dense_pairs"] if sums["dense_pairs"] else 1
+            lines[name] = {**{c: shown(cells[c]) if c in cells else "" for c in columns}, "all": _percent(sums),
+                           "n": str(sums["count"]), "steps": f"{sums['steps']:.3g}",
+                           "tokens/s": f"{speed:,.0f}" if speed >= 100 else f"{speed:.1f}",
+                           "rows": short(sums["rows"]), "pairs": short(sums["pairs"]), "of dense": f"{100 * share:.0f}%",
+                           "operations": short(sums["operations"])}
+            if brief:
+                lines[name] = {head: cell for head, cell in lines[name].items() if head not in ("n", "rows", "pairs", "operations")}
+        heads = ["schedule", *next(iter(lines.values()))]
+        if brief:
+            heads = [head.partition(" @")[0] for head in heads[:-1]] + ["pairs of dense"]
+        texts += [f"{model}, {machine}, {dtype}, seed {seed}, {_dates(schedules)}. Percent of answers that are right, "
+                  "letter for letter, with 95% intervals (Wilson).", "",
+                  "| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1),
+                  *(f"| {' | '.join([name, *line.values()])} |" for name, line in lines.items()), ""]
     return "\n".join(texts)
 
 
@@ -140,10 +157,30 @@ def save(figure, path):
     files.write(path, made.getvalue())
 
 
+def _apart(points, width, height):
+    """The points, each at the nearest place to its side where it covers none before it."""
+    placed = []
+    for x, y in points:
+        taken = [a for a, b in placed if abs(b - y) < height]
+        steps = sorted(range(-len(taken), len(taken) + 1), key=lambda n: (abs(n), n))
+        placed.append((next(x + n * width for n in steps if all(abs(x + n * width - a) >= 0.99 * width for a in taken)), y))
+    return placed
+
+
+def _best(points):
+    """(x, y) of a line from the left: the best answers at this speed or more."""
+    front = []
+    for x, y in sorted(points, reverse=True):
+        if not front or y > front[-1][1]:
+            front.append((x, y))
+    front.append((min(x for x, _ in points), front[-1][1]))
+    return front[::-1]
+
+
 def plot(rows, path, over="pairs"):
     """Writes accuracy over the share of pairs ("pairs") or tokens a second ("speed") as PNG, SVG or
-    PDF (by the path's end): a point a schedule with its 95% interval, joined over a sweep's
-    settings. Needs matplotlib."""
+    PDF (by the path's end): a point a schedule with its 95% interval, joined over a sweep's settings. Points that
+    would cover one another stand side by side. Over speed, a grey line is the front. Needs matplotlib."""
     if over not in OVER:
         raise HeddleError(f"over: expected {' or '.join(OVER)}, found '{over}'")
     label, value = OVER[over]
@@ -152,29 +189,31 @@ def plot(rows, path, over="pairs"):
         raise HeddleError("there are no results to draw")
     groups = _grouped(rows)
     # From 0, or from a little below the lowest interval where all are high.
-    lowest = min(total(list(cells.values()))["low"] for schedules in groups.values() for cells in schedules.values())
-    bottom = max(0, int(10 * lowest - 0.5)) * 10
-    figure, axes = drawing.subplots(1, len(groups), figsize=(7 * len(groups), 4.5), squeeze=False,
+    lowest = 100 * min(total(list(cells.values()))["low"] for schedules in groups.values() for cells in schedules.values())
+    bottom = lowest - 0.1 * (100 - lowest) if lowest > 50 else -3
+    top = 100 + 0.04 * (100 - bottom)
+    figure, axes = drawing.subplots(1, len(groups), figsize=(8 * len(groups), 4.5), squeeze=False,
                                     layout="constrained")
     for place, ((model, machine, dtype, seed), schedules) in zip(axes[0], groups.items()):
-        series = {}
+        found = []
         for cells in schedules.values():
             first, sums = next(iter(cells.values())), total(list(cells.values()))
             # Points along one parameter are joined, those of different ones not.
-            name = ", ".join([first["schedule"], *first["settings"]])
-            series.setdefault(name, []).append(
-                (value(sums), 100 * sums["accuracy"],
-                 100 * (sums["accuracy"] - sums["low"]), 100 * (sums["high"] - sums["accuracy"])))
+            found.append((", ".join([first["schedule"], *first["settings"]]), value(sums), sums))
+        at = [(x, 100 * sums["accuracy"]) for _, x, sums in found]
+        wide = (max(x for x, _ in at) - min(x for x, _ in at)) or 1
+        series = {}
+        for (name, _, sums), (x, y) in zip(found, _apart(at, 0.006 * wide, 0.02 * (top - bottom))):
+            series.setdefault(name, []).append((x, y, y - 100 * sums["low"], 100 * sums["high"] - y))
+        if over == "speed":
+            place.plot(*zip(*_best(at)), color="0.8", linewidth=5, drawstyle="steps-pre", label="the best at this speed or more")
         for number, (name, points) in enumerate(series.items()):
             x, y, low, high = zip(*sorted(points))
-            # Ten colours, then another mark.
-            place.errorbar(x, y, yerr=(low, high), marker="os^D"[number // 10 % 4], markersize=4, capsize=2,
-                           label=name)
-        place.set(xlabel=label, ylabel="right answers, %",
-                  ylim=(bottom - 0.03 * (100 - bottom), 103 - 0.03 * bottom), title=f"{model}, {dtype}, seed {seed}, {_dates(schedules)}\n{machine}")
+            place.errorbar(x, y, yerr=(low, high), marker="os^Dv<>"[number % 7], markersize=5, markerfacecolor="none",
+                           linewidth=1, elinewidth=0.6, capsize=2, label=name)
+        place.set(xlabel=label, ylabel="right answers, %", ylim=(bottom, top),
+                  title=f"{model}, {dtype}, seed {seed}, {_dates(schedules)}\n{machine}")
         place.grid(alpha=0.3)
-        # Beside the plot, where many names would cover it.
-        many = len(series) > 10
-        place.legend(fontsize="x-small" if many else "small",
-                     **(dict(loc="center left", bbox_to_anchor=(1.01, 0.5)) if many else {}))
+        # Beside the plot, where it covers nothing.
+        place.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.01, 0.5))
     save(figure, path)

@@ -166,7 +166,7 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
 
     model: a folder, or a heddle.Model (then device and dtype are its own). tasks: names of
     tasks, of the groups "short", "long", "needles", or files of {"prompt", "answer"} lines.
-    schedules: presets' names, files, or expressions. settings: {"keep": ["1/10", "1/5"]}, swept
+    schedules: presets' names, files, expressions, or functions of parameters that return one. settings: {"keep": ["1/10", "1/5"]}, swept
     for the presets that have the parameter. examples, skip: of each task, behind the first `skip` that the seed
     draws. length: tokens of the long tasks' prompts and answers, or
     several. out: a file of JSON lines; what it has is not run again, and of it these examples alone count.

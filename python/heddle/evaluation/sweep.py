@@ -42,13 +42,15 @@ def parse_settings(texts) -> dict:
 
 
 def make(schedule, settings) -> tuple:
-    """(name, schedule) of a schedule with parameters set. schedule: a heddle.Schedule, a
-    preset's name, or the path of a file of MLIR."""
+    """(name, schedule) of a schedule with parameters set. schedule: a heddle.Schedule, a function of the parameters
+    that returns one, a preset's name, or the path of a file of MLIR."""
     if isinstance(schedule, Schedule):
         if settings:
             raise TypeError(f"schedule @{schedule.name} is an expression: it has no parameter "
                             f"{', '.join(settings)}")
         return schedule.name, schedule
+    if callable(schedule):
+        return schedule.__name__, schedule(**settings)
     if schedule in presets():
         return schedule, preset(schedule, **settings)
     path = Path(schedule)

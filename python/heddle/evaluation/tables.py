@@ -2,9 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tables of the papers in miniature: which schedules each compares."""
 
-from ..schedule import at, attend, blocks, columns, commit, schedule, sinks, uniform, window
+from ..schedule import at, attend, commit, schedule, sinks as first, uniform
+from ..schedule import blocks as block_pairs, columns as column_pairs, window as near
 
 KEEP = ("1/2", "3/10", "1/5", "1/10")
+
+
+# What no preset says. A table shows a function's name and its arguments, as it does those of a preset.
+def window(keys, sinks=0):
+    """Near keys alone, and the first ones."""
+    return schedule("window", attend(near(keys) | first(sinks) if sinks else near(keys)))
+
+
+def columns(above):
+    """Columns that are chosen twice, and all tokens that are sure enough at once."""
+    form = attend(column_pairs(keep="1/5", group=64), refresh=uniform("3/10", 2))
+    return schedule("columns", form, commit("above", above))
+
+
+def blocks(above):
+    """Blocks that are chosen once, and all tokens that are sure enough at once."""
+    once = at("1/16")
+    form = attend(block_pairs(keep="3/10", isolating="spans"), refresh=once, until=once)
+    return schedule("blocks", form, commit("above", above))
 
 
 def _keeps(name, **more):
@@ -13,8 +33,7 @@ def _keeps(name, **more):
 
 def _windows(length):
     """Near keys alone, of the width at which as many pairs are computed."""
-    wide = {keep: max(2, int(length * int(keep[0]) / int(keep[2:]))) for keep in KEEP}
-    return [(schedule(f"window_{size}", attend(window(size))), {}) for size in wide.values()]
+    return [(window, {"keys": max(2, int(length * int(keep[0]) / int(keep[2:])))}) for keep in KEEP]
 
 
 def pulsecol(length):
@@ -65,21 +84,17 @@ def composed(length):
 
 def parallel(length):
     """All tokens that are sure enough at once: with dense attention, columns, blocks, caches."""
-    sure, once = ("0.9", "0.95", "0.98", "0.99"), at("1/16")
-    forms = {"columns": attend(columns(keep="1/5", group=64), refresh=uniform("3/10", 2)),
-             "blocks": attend(blocks(keep="3/10", isolating="spans"), refresh=once, until=once)}
+    sure = ("0.9", "0.95", "0.98", "0.99")
     return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"count": 2}),
             *[("fast-dllm-parallel", {"threshold": x}) for x in sure],
-            *[(schedule(f"{name}_above_{x[2:]}", form, commit("above", x)), {})
-              for name, form in forms.items() for x in sure],
+            *[(form, {"above": x}) for form in (columns, blocks) for x in sure],
             ("fast-dllm-dual-parallel", {}), ("blocks-dual-cache", {})]
 
 
 def cards(length):
     """What the cards of the short models in models/ have: columns chosen over and over or at step 1 alone, windows."""
     return [("dense", {}), ("pulsecol", {"keep": "1/2"}), ("pulsecol", {"keep": "1/5"}), ("pulsecol", {"count": 1}),
-            (schedule("window_64", attend(window(64))), {}),
-            (schedule("window_60_sinks_4", attend(window(60) | sinks(4))), {})]
+            (window, {"keys": 64}), (window, {"keys": 60, "sinks": 4})]
 
 
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,

@@ -131,6 +131,9 @@ class SweepTest(unittest.TestCase):
                          [("dense", {}), ("pulsecol", {"keep": "1/2", "count": 4}),
                           ("pulsecol", {"keep": "1/5", "count": 4})])
         self.assertIn("keep = 1/5", str(made[2][2]))
+        made = sweep.sweep(["dense", (tables.columns, {"above": "0.9"}), tables.window], {"keys": [8, 16]})
+        self.assertEqual([(name, settings) for name, settings, _ in made],
+                         [("dense", {}), ("columns", {"above": "0.9"}), ("window", {"keys": 8}), ("window", {"keys": 16})])
         for wrong in ((["dense"], {"keep": ["1/2"]}), (["no-such"], {})):
             self.assertRaises(heddle.HeddleError, sweep.sweep, *wrong)
 
@@ -265,6 +268,8 @@ class EvaluateTest(unittest.TestCase):
         self.assertIn("single @128", text)
         widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
         self.assertEqual(len(widths), 1)
+        heads = {line for line in report.markdown([row for row in rows if row["length"]], brief=True).splitlines() if "schedule" in line}
+        self.assertEqual(heads, {"| schedule | single | all | steps | tokens/s | pairs of dense |"})
         with mock.patch.dict(sys.modules, {"matplotlib": None}):
             self.assertRaisesRegex(heddle.HeddleError, "heddle.eval", report.plot, rows, "x.svg")
 
@@ -285,6 +290,18 @@ class EvaluateTest(unittest.TestCase):
         for draw in (report.markdown, report._grouped):
             with self.assertRaisesRegex(heddle.HeddleError, "two results are both 'mine, steps 4' on sort"):
                 draw(statistics.summarize(records.read(self.out)))
+
+    def test_numbers_are_short(self):
+        for number, text in ((0, "0"), (7, "7"), (42.25, "42.2"), (999, "999"), (999.6, "1 k"), (36980, "37 k"), (3.4521e11, "345 G"),
+                             (2.3142e14, "231 T"), (5e21, "5000 E")):
+            self.assertEqual(report.short(number), text)
+
+    def test_points_and_the_front(self):
+        points = [(10, 100), (10, 100), (10.5, 100), (10, 50), (30, 100), (10, 100)]
+        places = report._apart(points, 1, 2)
+        self.assertEqual(places, [(10, 100), (9, 100), (11.5, 100), (10, 50), (30, 100), (8, 100)])
+        self.assertEqual(list(report._best([(1, 99), (2, 100), (3, 98), (5, 98.5), (9, 90), (8, 80)])),
+                         [(1, 100), (2, 100), (5, 98.5), (9, 90)])
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_plot(self):

@@ -4,6 +4,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import unittest
 from pathlib import Path
 
 from common import ROOT
+from heddle.evaluation import tasks
 
 sys.path.append(str(ROOT / "python" / "bench"))
 import plots  # noqa: E402
@@ -49,23 +51,55 @@ class PlotsTest(unittest.TestCase):
                     self.assertIn(row["machine"], texts)
                     self.assertIn(", ".join([row["schedule"], *row["settings"]]), texts)
 
+    def test_tables_of_the_page_are_the_rows(self):
+        text = plots.QUALITY.read_text(encoding="utf-8")
+        found = re.findall(r"^<!-- rows: (\S+) (\S+) -->$", text, re.M)
+        expected = {(name, model) for name, plot in plots.PLOTS.items() if plot.tasks == ("needles",) for model in plot.models}
+        self.assertEqual((set(found), len(found)), (expected, len(expected)))
+        self.assertEqual(plots.quality_text(text, IMAGES / "results"), text)
+        # A figure that another row has is found.
+        wrong = text.replace("| 22,883 |", "| 22,884 |")
+        self.assertNotEqual(wrong, text)
+        self.assertEqual(plots.quality_text(wrong, IMAGES / "results"), text)
+
+    def test_the_prompt_of_the_records(self):
+        (task,) = tasks.find(["multi_query"])
+        self.assertEqual(plots.NEEDLES.read_text(encoding="utf-8"), task.draw(1, 2026, 1024)[0].prompt + "\n")
+
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_drawn_again_they_are_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
             run = lambda *options: subprocess.run([sys.executable, plots.__file__, f"--raw={folder}", f"--images={folder}", *options],
                                                   capture_output=True, text=True)
-            done = run("table-long-speed")
+            done = run(*plots.PLOTS)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertEqual(done.stdout.split(), ["table-long-speed.png", "table-long-speed.svg"])
-            self.assertGreater((folder / "table-long-speed.png").stat().st_size, 10000)
-            self.assertEqual(said(folder / "table-long-speed.svg"), said(IMAGES / "table-long-speed.svg"))
+            self.assertEqual(done.stdout.split(), [f"{name}.{end}" for name in plots.PLOTS for end in ("png", "svg")])
+            for name in plots.PLOTS:
+                self.assertGreater((folder / f"{name}.png").stat().st_size, 10000)
+                self.assertEqual(said(folder / f"{name}.svg"), said(IMAGES / f"{name}.svg"), name)
             # A result that changes changes the plot.
             rows = plots.results("table-long-speed", IMAGES / "results")
             rows[0]["date"] = "2031-01-01"
             (folder / "table-long-speed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
             self.assertEqual(run("table-long-speed", f"--results={folder}").returncode, 0)
             self.assertNotEqual(said(folder / "table-long-speed.svg"), said(IMAGES / "table-long-speed.svg"))
+
+    def test_what_is_missing_is_a_sentence(self):
+        run = lambda *options, **more: subprocess.run([sys.executable, *options], capture_output=True, text=True,
+                                                      env={**os.environ, **more})
+        with tempfile.TemporaryDirectory() as folder:
+            places = [f"--raw={folder}", f"--images={folder}"]
+            without = "import sys; sys.argv = sys.argv[1:]; sys.modules[{0!r}] = None; sys.path.insert(0, {1!r}); " \
+                "import plots; plots.main()"
+            for missing, said in (("matplotlib", "plots are drawn by matplotlib: pip install 'heddle[eval]'"),
+                                  ("heddle", "install the package: pip install .")):
+                done = run("-c", without.format(missing, str(Path(plots.__file__).parent)), "plots.py", "table-dyllm", *places)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+                self.assertIn(said, done.stderr)
+            done = run(plots.__file__, "records", "--bin=/nonexistent", *places)
+            self.assertEqual((done.returncode, done.stderr), (1, "plots.py: /nonexistent/heddle-run: no such program; build it, "
+                                                                "or say with --bin where it is\n"))
 
     def test_wrong_names(self):
         for options, message in ((["tabel"], "'tabel': expected table-pulsecol, "), (["--measure"], "name the tables")):

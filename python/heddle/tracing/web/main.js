@@ -13,6 +13,9 @@ function describe() {
     + `${queries !== exact ? `, of ${count(queries)} corrected or computed` : ''}, the FFN of ${count(ffn)}.`;
 }
 
+/** Three figures, and all digits before the point. */
+const figures = n => n < 100 ? String(Number(n.toPrecision(3))) : count(n);
+
 function facts() {
   const at = mapAt(state.step), [, exact] = countsAt(state.step, state.layer);
   const recalls = Array.from({ length: run.heads }, (_, head) => recallOf(at, state.layer, head));
@@ -20,7 +23,7 @@ function facts() {
     ['The layer\u2019s heads in the mean', percent(recalls.reduce((a, b) => a + b, 0) / run.heads)],
     ['Rows with attention', `${count(exact)} of ${count(run.length)}`],
     ['Masked after the step', count(run.changes.reduce((sum, _, i) => sum + (tokenSince(i, state.step) > state.step), 0))],
-    ['Milliseconds', (1000 * tensors.seconds.values[state.step - 1]).toPrecision(3)]];
+    ['Milliseconds', figures(1000 * tensors.seconds.values[state.step - 1])]];
   const drift = driftOf(state.layer, state.head).filter(([step, , share]) => step <= state.step && share >= 0).pop();
   if (drift) rows.push([`New entries at step ${count(drift[0])}`, percent(1 - drift[2])]);
   return rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);

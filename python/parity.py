@@ -15,7 +15,6 @@ if any failed. Needs PyTorch 1.13 or later and NumPy.
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -24,13 +23,27 @@ import time
 
 sys.dont_write_bytecode = True
 
-import torch
 
-import schedules
-from heddle.evaluation import short_tasks as tasks
-from heddle_reference import sampler, timesteps, weights
-from heddle_reference.model import Dream, make
-from heddle_reference.tokenizer import Tokenizer
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heddlec", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--threads", type=int, default=0, help="of heddle-run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the cases")
+    parser.add_argument("--only", help="cases whose name holds this text")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":  # before PyTorch is loaded: --help needs none
+    ARGS = options()
+
+import schedules  # noqa: E402
+from heddle.evaluation import short_tasks as tasks  # noqa: E402
+from heddle_reference import sampler, timesteps, weights  # noqa: E402
+from heddle_reference.model import Dream, make  # noqa: E402
+from heddle_reference.tokenizer import Tokenizer  # noqa: E402
 
 RELATIVE = 1e-4
 # Confidences that are differences may be as near to 0 as they like: below these,
@@ -244,21 +257,12 @@ def compare(case, trace, records, sequences):
     return len(case.prompts) - len(failed), messages, worst
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heddlec", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--threads", type=int, default=0, help="of heddle-run (default: all)")
-    parser.add_argument("--quick", action="store_true", help="a quarter of the cases")
-    parser.add_argument("--only", help="cases whose name holds this text")
-    args = parser.parse_args()
+def main(args):
     tokenizer = Tokenizer(args.model)
     model = make(*weights.load(args.model))
     cases = [c for c in make_cases(tokenizer, model, args.quick) if not args.only or args.only in c.name]
     if not cases:
-        parser.error(f"no case has '{args.only}' in its name")
+        sys.exit(f"parity.py: no case has '{args.only}' in its name")
 
     passed = failed = 0
     worst, begin = 0.0, time.time()
@@ -289,4 +293,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ARGS))

@@ -95,7 +95,8 @@ def write_shard(path, tensors, dtype, block, ones):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=__doc__.split("\n\n", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", required=True, help="a LLaDA config.json")
     parser.add_argument("--out", required=True, help="the folder to write; made if it is not there")
     parser.add_argument("--dtype", choices=["F32", "BF16", "F16"], default="BF16")

@@ -24,15 +24,39 @@ from fractions import Fraction
 
 sys.dont_write_bytecode = True
 
-import torch
 
-from heddle.evaluation.report import pyplot, save
-from heddle.evaluation.tasks import find
-from heddle.programs import plot_path
-from heddle_reference import weights
-from heddle_reference.model import make, probabilities
-from heddle_reference.schedule import keep_count
-from heddle_reference.tokenizer import Tokenizer
+def plot_file(text):
+    from heddle.programs import plot_path
+    return plot_path(text)
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = lambda text: [int(n) for n in text.split(",")]
+    p.add_argument("--model", required=True)
+    p.add_argument("--tasks", default="recall", help="as heddle-eval has them (default: recall)")
+    p.add_argument("--length", type=int, default=512, help="of long tasks (default: 512)")
+    p.add_argument("--examples", type=int, default=4, help="a task (default: 4)")
+    p.add_argument("--seed", type=int, default=2026)
+    p.add_argument("--groups", type=numbers, default=[32, 128], help="rows of columns' groups")
+    p.add_argument("--blocks", type=numbers, default=[32, 128], help="rows and keys of a block")
+    p.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    p.add_argument("--plot", type=plot_file, metavar="FILE", help="draw them, .png or .svg")
+    return p.parse_args()
+
+
+if __name__ == "__main__":  # before PyTorch is loaded: --help needs none
+    ARGS = options()
+
+import torch  # noqa: E402
+
+from heddle.evaluation.report import pyplot, save  # noqa: E402
+from heddle.evaluation.tasks import find  # noqa: E402
+from heddle_reference import weights  # noqa: E402
+from heddle_reference.model import make, probabilities  # noqa: E402
+from heddle_reference.schedule import keep_count  # noqa: E402
+from heddle_reference.tokenizer import Tokenizer  # noqa: E402
 
 FRACTIONS = ("1/20", "1/10", "1/5", "3/10", "1/2", "7/10")
 
@@ -146,20 +170,7 @@ def plot(rows, path, title):
     save(figure, path)
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda text: [int(n) for n in text.split(",")]
-    p.add_argument("--model", required=True)
-    p.add_argument("--tasks", default="recall", help="as heddle-eval has them (default: recall)")
-    p.add_argument("--length", type=int, default=512, help="of long tasks (default: 512)")
-    p.add_argument("--examples", type=int, default=4, help="a task (default: 4)")
-    p.add_argument("--seed", type=int, default=2026)
-    p.add_argument("--groups", type=numbers, default=[32, 128], help="rows of columns' groups")
-    p.add_argument("--blocks", type=numbers, default=[32, 128], help="rows and keys of a block")
-    p.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    p.add_argument("--plot", type=plot_path, metavar="FILE", help="draw them, .png or .svg")
-    args = p.parse_args()
+def main(args):
     model, tokenizer = make(*weights.load(args.model)), Tokenizer(args.model)
     pairs = [(tokenizer.encode(e.prompt), tokenizer.encode(e.answer))
              for task in find(args.tasks.split(","))
@@ -181,4 +192,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ARGS))

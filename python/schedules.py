@@ -1,7 +1,11 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The schedules that parity.py compares, each in two statements: the source
-that heddlec compiles and the words of heddle_reference.schedule."""
+that heddlec compiles and the words of heddle_reference.schedule. No program of its own:
+
+  python3 python/parity.py --only sinks --heddlec build/dev/bin/heddlec \\
+      --heddle-run build/dev/bin/heddle-run --model models/heddle-4m
+"""
 
 import os
 import subprocess

@@ -4,12 +4,12 @@
 one of the recipes of recipes.py. Needs PyTorch 2.5, the `tokenizers` package
 and, to be of use, a GPU (five to ten minutes on an H200).
 
-  python3 make_tokenizer.py ../models/heddle-4m
-  python3 train.py --model ../models/heddle-4m --out /tmp/trained --compile
-  python3 make_tokenizer.py ../models/heddle-long-9m
-  python3 train.py --model ../models/heddle-long-9m --out /tmp/trained --compile
-  python3 train.py --model ../models/heddle-long-9m --out /tmp/more --compile \
-      --init /tmp/trained --from-stage 0.5 --rate 4e-4 --muon 0.003
+  python3 python/make_tokenizer.py models/heddle-4m
+  python3 python/train.py --model models/heddle-4m --out out/trained --compile
+  python3 python/make_tokenizer.py models/heddle-long-9m
+  python3 python/train.py --model models/heddle-long-9m --out out/trained --compile
+  python3 python/train.py --model models/heddle-long-9m --out out/more --compile \\
+      --init out/trained --from-stage 0.5 --rate 4e-4 --muon 0.003
 
 Writes config.json, generation_config.json and model.safetensors (bf16) into
 --out, at every --save-minutes and at the end, and a log of the losses and of
@@ -29,14 +29,48 @@ import time
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-import numpy as np
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
 
-import families
-from heddle.evaluation import long_tasks
-import recipes
+def options():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--model", required=True, help="folder with the tokenizer")
+    p.add_argument("--recipe", help="of recipes.py (default: the name of --model's folder)")
+    p.add_argument("--out", required=True)
+    p.add_argument("--minutes", type=float, default=8.3)
+    p.add_argument("--save-minutes", type=float, default=2)
+    p.add_argument("--init", help="start from this folder's model.safetensors")
+    p.add_argument("--tokens", type=int, help="tokens a batch; default: the recipe's")
+    p.add_argument("--rate", type=float, default=6e-4)
+    p.add_argument("--muon", type=float, default=0.005,
+                   help="rate of the blocks' matrices; 0: AdamW for all")
+    p.add_argument("--compile", action="store_true", help="use torch.compile")
+    p.add_argument("--beta2", type=float, default=0.99)
+    p.add_argument("--init-std", type=float, help="default: 1 / sqrt(width)")
+    p.add_argument("--decay", type=float, default=0.6, help="last share of the time")
+    p.add_argument("--from-stage", type=float, default=0,
+                   help="share of the recipe's stages that --init has had (0 to 1)")
+    p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    p.add_argument("--judge", type=int, default=128,
+                   help="test prompts a task, fewer of long ones; 0: does not judge")
+    p.add_argument("--seed", type=int, default=1)
+    args = p.parse_args()
+    for name in ("minutes", "save_minutes", "decay"):
+        if not getattr(args, name) > 0:
+            p.error(f"--{name.replace('_', '-')}: expected more than 0, found {getattr(args, name)}")
+    return args
+
+
+if __name__ == "__main__":  # before PyTorch is loaded: --help needs none
+    ARGS = options()
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import families  # noqa: E402
+from heddle.evaluation import long_tasks  # noqa: E402
+import recipes  # noqa: E402
 
 
 class Block(nn.Module):
@@ -302,40 +336,15 @@ class Muon:
             torch._foreach_sub_(group, list(x.unbind()))
 
 
-def options():
-    """(the options, with the recipe's shape; the recipe)"""
-    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    p.add_argument("--model", required=True, help="folder with the tokenizer")
-    p.add_argument("--recipe", choices=recipes.RECIPES, help="default: the folder's name")
-    p.add_argument("--out", required=True)
-    p.add_argument("--minutes", type=float, default=8.3)
-    p.add_argument("--save-minutes", type=float, default=2)
-    p.add_argument("--init", help="start from this folder's model.safetensors")
-    p.add_argument("--tokens", type=int, help="tokens a batch; default: the recipe's")
-    p.add_argument("--rate", type=float, default=6e-4)
-    p.add_argument("--muon", type=float, default=0.005,
-                   help="rate of the blocks' matrices; 0: AdamW for all")
-    p.add_argument("--compile", action="store_true", help="use torch.compile")
-    p.add_argument("--beta2", type=float, default=0.99)
-    p.add_argument("--init-std", type=float, help="default: 1 / sqrt(width)")
-    p.add_argument("--decay", type=float, default=0.6, help="last share of the time")
-    p.add_argument("--from-stage", type=float, default=0,
-                   help="share of the recipe's stages that --init has had (0 to 1)")
-    p.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    p.add_argument("--judge", type=int, default=128,
-                   help="test prompts a task, fewer of long ones; 0: does not judge")
-    p.add_argument("--seed", type=int, default=1)
-    args = p.parse_args()
-    for name in ("minutes", "save_minutes", "decay"):
-        if not getattr(args, name) > 0:
-            p.error(f"--{name.replace('_', '-')}: expected more than 0, found {getattr(args, name)}")
+def shape(args):
+    """Adds what the recipe says of the model, and returns the recipe."""
     recipe = recipes.find(args.recipe, args.model)
     for field in ("layers", "width", "heads", "kv_heads", "hidden", "theta", "positions"):
         setattr(args, field, getattr(recipe, field))
     args.tokens = args.tokens or recipe.tokens
     args.init_std = args.init_std or args.width ** -0.5
     args.eps = 1e-5 if recipe.family is families.LLaDA else 1e-6
-    return args, recipe
+    return recipe
 
 
 def judge(judged, recipe, tokenizer, config, count, device):
@@ -394,8 +403,8 @@ def update(args, model, optimizer, muon, loss, share):
     return norm
 
 
-def main():
-    args, recipe = options()
+def main(args):
+    recipe = shape(args)
     family = recipe.family
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(args.seed)
@@ -457,4 +466,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGS)

@@ -6,6 +6,9 @@
 Each round runs heddle-bench and then sdpa.py once with the same shapes, types and
 threads; medians over the rounds are compared, so that a machine whose speed changes
 during the run changes both.
+
+  heddlec examples/dense.mlir -o dense.hdl
+  python3 python/bench/compare.py --heddle-bench build/release/bin/heddle-bench --bundle dense.hdl --lengths 1024
 """
 
 import argparse
@@ -61,7 +64,8 @@ def run_torch(args, threads):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=__doc__.split("\n\n", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle-bench", required=True)
     parser.add_argument("--bundle", action="append", required=True,
                         help="a bundle with a dense kernel; may be repeated")

@@ -27,12 +27,47 @@ import subprocess
 import sys
 import tempfile
 
-import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from eager import random_model
 from runs import config_of, run_steps, seconds_by_kind
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heddle-bench", help="for attention, and steps of a LLaDA shape")
+    parser.add_argument("--heddle-run", help="for steps of a Dream shape")
+    parser.add_argument("--bundle", action="append", required=True, help="may be repeated")
+    parser.add_argument("--model", help="a folder with a LLaDA or Dream config.json: times steps too")
+    parser.add_argument("--lengths", default="4096,16384")
+    parser.add_argument("--step-lengths", default="4096,16384")
+    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--head-dim", type=int, default=128)
+    parser.add_argument("--repetitions", type=int, default=11)
+    parser.add_argument("--flex-density", type=float, default=0.2,
+                        help="share of blocks that FlexAttention keeps; 0: leave it out")
+    parser.add_argument("--whole-run-length", type=int, default=0,
+                        help="also times a run of 128 steps at this length")
+    parser.add_argument("--measured-steps", type=int, default=8,
+                        help="steps measured of a run of a Dream shape (default 8)")
+    parser.add_argument("--skip-attention", action="store_true")
+    args = parser.parse_args()
+    args.shifted = shifted = args.model and config_of(args.model).get("shifted")
+    if not args.heddle_bench and not (args.skip_attention and shifted):
+        parser.error("attention and steps of a LLaDA shape need --heddle-bench")
+    if shifted and not args.heddle_run:
+        parser.error("steps of a Dream shape need --heddle-run")
+    if shifted and args.whole_run_length:
+        parser.error("whole runs of a Dream shape: see python/bench/methods.py")
+    return args
+
+
+if __name__ == "__main__":  # before PyTorch is loaded: --help needs none
+    ARGS = options()
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+from eager import random_model  # noqa: E402
 
 BACKENDS = {"FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 
@@ -158,32 +193,7 @@ def print_steps(rows, rivals):
         print(f"{row['bundle'] + ' ' + row['name']:52.52}{n:8}{ms:10.2f}{against}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle-bench", help="for attention, and steps of a LLaDA shape")
-    parser.add_argument("--heddle-run", help="for steps of a Dream shape")
-    parser.add_argument("--bundle", action="append", required=True, help="may be repeated")
-    parser.add_argument("--model", help="a folder with a LLaDA or Dream config.json: times steps too")
-    parser.add_argument("--lengths", default="4096,16384")
-    parser.add_argument("--step-lengths", default="4096,16384")
-    parser.add_argument("--heads", type=int, default=32)
-    parser.add_argument("--head-dim", type=int, default=128)
-    parser.add_argument("--repetitions", type=int, default=11)
-    parser.add_argument("--flex-density", type=float, default=0.2,
-                        help="share of blocks that FlexAttention keeps; 0: leave it out")
-    parser.add_argument("--whole-run-length", type=int, default=0,
-                        help="also times a run of 128 steps at this length")
-    parser.add_argument("--measured-steps", type=int, default=8,
-                        help="steps measured of a run of a Dream shape (default 8)")
-    parser.add_argument("--skip-attention", action="store_true")
-    args = parser.parse_args()
-    shifted = args.model and config_of(args.model).get("shifted")
-    if not args.heddle_bench and not (args.skip_attention and shifted):
-        parser.error("attention and steps of a LLaDA shape need --heddle-bench")
-    if shifted and not args.heddle_run:
-        parser.error("steps of a Dream shape need --heddle-run")
-    if shifted and args.whole_run_length:
-        parser.error("whole runs of a Dream shape: see python/bench/methods.py")
+def main(args):
     if not torch.cuda.is_available():
         sys.exit("error: PyTorch finds no GPU here")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
@@ -201,7 +211,7 @@ def main():
         lengths = [int(n) for n in args.step_lengths.split(",")]
         rivals = time_steps(args.model, lengths, max(3, args.repetitions // 3))
         torch.cuda.empty_cache()
-        rows = (measured_steps(args, lengths) if shifted else
+        rows = (measured_steps(args, lengths) if args.shifted else
                 run_heddle(args, lengths, [f"--model={args.model}"]))
         if args.whole_run_length:
             rows += [row for row in run_heddle(args, [args.whole_run_length],
@@ -211,4 +221,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGS)

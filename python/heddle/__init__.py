@@ -30,6 +30,16 @@ from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_position
                        window)
 
 
+def __getattr__(name):
+    """__version__, of the installed package."""
+    if name != "__version__":
+        raise AttributeError(f"module 'heddle' has no attribute '{name}'")
+    from importlib.metadata import PackageNotFoundError, version
+    try:
+        return version("heddle")
+    except PackageNotFoundError:  # a checkout's folder on the path
+        return "0+unknown"
+
 
 def patch(model, schedule, **options):
     """Has a model of PyTorch attend as a schedule says: help(heddle.transformers.patch)."""

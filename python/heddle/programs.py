@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 from typing import Callable
@@ -15,6 +16,9 @@ from .errors import HeddleError
 #: What is said after Ctrl-C where --out has what was done.
 RESUMES = "interrupted; the same command goes on from what --out has"
 
+#: Arguments of Python's functions, in errors, that are options of the programs.
+OPTION = re.compile(r"(?<![\w-])(device|dtype|gen_length|block_length|temperature)=")
+
 
 def run(name: str, does: Callable, interrupted: str = "interrupted", as_json: bool = False) -> int:
     """The exit status of the program `name`: what does() returns, None for 0; 1 with a line on standard error where a
@@ -24,7 +28,7 @@ def run(name: str, does: Callable, interrupted: str = "interrupted", as_json: bo
     try:
         return does() or 0
     except HeddleError as error:
-        said = str(error)
+        said = OPTION.sub(lambda found: f"--{found[1].replace('_', '-')}=", str(error))
     except BrokenPipeError:  # the reader of what it prints has gone
         _drop_output()
         return 0

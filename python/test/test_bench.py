@@ -5,6 +5,7 @@
 import contextlib
 import io
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -209,6 +210,18 @@ class Bench(unittest.TestCase):
                 for old, _ in claim.replace:
                     self.assertIn(old, text)
                 self.assertIn(claim.model, claims.SHAPES)
+
+
+class HelpTest(unittest.TestCase):
+    def test_help_needs_no_pytorch(self):
+        without = "import runpy, sys; sys.modules.update(dict.fromkeys(('torch', 'numpy', 'heddle'))); sys.argv = sys.argv[1:]; " \
+            "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
+        for name in ("train.py", "recall.py", "parity.py", "random_checkpoint.py", "bench/gpu.py", "bench/compare.py"):
+            path = BENCH.parent / name
+            done = subprocess.run([sys.executable, "-c", without, str(path), "--help"], capture_output=True, text=True)
+            with self.subTest(name):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn(f"  python3 python/{name} ", done.stdout)  # an example
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 from .. import compiler, files
 from ..errors import HeddleError
 from ..evaluation.report import pyplot, save
+from ..evaluation.tasks import LONG
 from ..schedule import Source
 
 
@@ -36,9 +37,10 @@ def spec(trial, records, trials, confirmed=None, evidence=None) -> str:
     first = next(r for r in records if r["kind"] == "search")
     s, told = first["settings"], header(trials)
     full = trial["rungs"][-1]
+    length = f", length {s['length']}" if any(name in ("long", "needles", *LONG) for name in s["tasks"]) else ""
     lines = [f"Found by heddle-tune, {first['date']}, {first['machine']}: {trial['about']}.", "",
              f"model      {next((r['model'] for r in records if r.get('kind') == 'batch'), '')}, {s['dtype']}, digest {s['model']}",
-             f"tasks      {', '.join(s['tasks'])}; {s['examples']} examples a task, seed {s['seed']}, length {s['length']}",
+             f"tasks      {', '.join(s['tasks'])}; {s['examples']} examples a task, seed {s['seed']}{length}",
              f"right      {full['right']} of {full['count']}, {_percent(trial)} with the 95% interval (Wilson)" if "right" in full else
              f"right      not known: {trial['why']}",
              f"dense      {_percent(told['dense'])}"]

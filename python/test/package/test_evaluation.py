@@ -368,6 +368,7 @@ class CommandTest(unittest.TestCase):
                 (1, "expected a schedule's text in UTF-8", "--model", LLADA, "--schedule", LLADA / "model.safetensors"),
                 (1, "/nonexistent/r.jsonl: No such file", "--model", LLADA, "--out", "/nonexistent/r.jsonl"),
                 (2, "none of f32, bf16, f16", "--model", LLADA, "--dtype=int8"),
+                (1, "--dtype=f16 needs a GPU", "--model", LLADA, "--tasks=sort", "--device=cpu", "--dtype=f16"),
                 (1, "/nonexistent", "--model", "/nonexistent", "--tasks=sort")):
             done = command(*arguments)
             self.assertEqual(done.returncode, code, done.stderr)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+import unittest.mock
 import warnings
 from fractions import Fraction
 
@@ -33,6 +34,17 @@ def composed():
             recompute(all_positions, on=phase) + recompute(salient(rows, below=0.99)) +
             commit("quota", within=active) +
             attend(columns(keep=0.2, group=32), refresh=phase))
+
+
+class ModuleTest(unittest.TestCase):
+    def test_version(self):
+        from importlib import metadata
+        with unittest.mock.patch.object(metadata, "version", side_effect=metadata.PackageNotFoundError):
+            self.assertEqual(heddle.__version__, "0+unknown")
+        with unittest.mock.patch.object(metadata, "version", return_value="3.4.5") as asked:
+            self.assertEqual(heddle.__version__, "3.4.5")
+        asked.assert_called_once_with("heddle")
+        self.assertFalse(hasattr(heddle, "nope"))
 
 
 class TextTest(unittest.TestCase):

@@ -195,6 +195,7 @@ class SearchTest(unittest.TestCase):
         self.assertIn("| trial | schedule |", done.stdout)
         self.assertIn("heddle-tune: trial 7:", done.stderr)
         text = spec.read_text()
+        self.assertIn("tasks      sort; 8 examples a task, seed 2026\n", text)  # no length, which short tasks have not
         right, count = map(int, re.search(r"right +(\d+) of (\d+)", text).groups())
         other = float(re.search(r"others +([\d.]+)%", text)[1])
         # heddle-eval of the file gives the score, on the examples and on the others.

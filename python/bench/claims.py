@@ -166,7 +166,7 @@ def measure(args, name, claim):
 def printed(text, card):
     """{claim: {rival: ratio}} of the columns of a page's table that `card`'s name holds: those under "H100: .." for "NVIDIA
     H100 80GB HBM3". "eager PyTorch" is the faster of its attentions. KeyError, with what cards there are, for another one."""
-    lines = re.findall(r"^\| (?:claim|`[\w-]+`) \|.*\|$", text, re.MULTILINE)
+    lines = re.findall(r"^\|.*\| (?:claim|`[\w-]+`) \|$", text, re.MULTILINE)
     head, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     columns = {cell: at for at, cell in enumerate(head) if re.match(r"\w+: over ", cell)}
     mine = [at for cell, at in columns.items() if cell.split(":")[0] in card.split()]
@@ -174,7 +174,7 @@ def printed(text, card):
         raise KeyError(", ".join(dict.fromkeys(cell.split(":")[0] for cell in columns)))
     table = {}
     for cells in rows:
-        name = cells[0].strip("`")
+        name = cells[-1].strip("`")
         if name in CLAIMS:
             eager, dense = (re.findall(r"(?:([\w-]+): )?(\d+(?:\.\d+)?)", cells[at]) for at in mine)
             table[name] = {f"eager PyTorch, {rival}" if rival else "eager PyTorch": float(ratio) for rival, ratio in eager}

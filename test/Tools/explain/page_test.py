@@ -225,7 +225,10 @@ class Page(unittest.TestCase):
                 page = self.explain(example, "--steps=1024", "--length=65536", "--layers=32")
                 self.assertLess(page.stat().st_size, 2_000_000)
                 seconds = self.browser.open(str(page))
-                print(f"{example}: {page.stat().st_size / 1000:.0f} kB, open in {seconds:.2f} s", file=sys.stderr)
+                own = self.browser.own_seconds()
+                print(f"{example}: {page.stat().st_size / 1000:.0f} kB, open in {seconds:.2f} s, of which {own:.2f} s its own",
+                      file=sys.stderr)
+                self.assertLess(own, 2)  # some 0.1 s
                 self.assertIn("Step 1,024 of 1,024, layer 31", self.at(1024, 31))
                 self.assertEqual(self.browser.problems(), [])
 

@@ -106,6 +106,13 @@ int main(int argc, char **argv) {
   mlir::warp::registerWarpPasses();
 
   llvm::InitLLVM init(argc, argv);
+  llvm::cl::extrahelp examples(
+      "\nEXAMPLES:\n"
+      "  heddle-opt examples/pulsecol.mlir --heddle-verify-schedule\n"
+      "  heddle-opt examples/pulsecol.mlir --canonicalize --heddle-plan-steps "
+      "--heddle-verify-plan\n"
+      "  heddlec examples/pulsecol.mlir --compile-to=shed | heddle-opt "
+      "--canonicalize --cse\n");
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "Heddle's pass driver\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();

@@ -8,6 +8,7 @@
 #include "Options.h"
 
 #include "Messages.h"
+#include "Usage.h"
 #include "bundle/format/Bundle.h"
 #include "bundle/format/File.h"
 #include "bundle/format/Tilings.h"
@@ -449,11 +450,12 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   cl::HideUnrelatedOptions({&flags.category, &flags.explanations});
   cl::SetVersionPrinter(printVersion);
   Options options;
-  // Without a stream of ours, wrong options end the program with code 1.
-  std::string problems;
-  llvm::raw_string_ostream stream(problems);
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream)) {
-    messages() << problems;
+  if (std::vector<std::string> problems =
+          parseCommandLine(argc, argv, overview);
+      !problems.empty()) {
+    for (const std::string &problem : problems)
+      llvm::WithColor::error(messages(), "heddlec") << problem << "\n";
+    messages() << "Try 'heddlec --help' for all options.\n";
     exitCode = badUsage;
     return options;
   }

@@ -57,13 +57,6 @@ ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "
 WORK = ("steps", "tokens", "rows", "pairs", "dense_pairs", "operations", "seconds")
 
 
-def host():
-    """The CPU's name, which the runtime's own description of a host lacks."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "CPU")
-    return f"{name}, {os.cpu_count()} threads"
-
-
 def measure(name, args):
     """Runs the schedules of a plot, and writes its rows."""
     import heddle
@@ -79,8 +72,6 @@ def measure(name, args):
     args.results.mkdir(parents=True, exist_ok=True)
     with open(args.results / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for row in rows:
-            if plot.device == "cpu":
-                row["machine"] = f"{host()}, {row['machine']}"
             file.write(json.dumps({key: round(row[key], 3) if key == "seconds" else row[key] for key in ABOUT + WORK}) + "\n")
 
 

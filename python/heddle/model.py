@@ -238,7 +238,7 @@ class Model:
 
     @property
     def machine(self) -> str:
-        """What it computes on: a GPU by name, or the host's matrix library and instructions."""
+        """What it computes on, by name: a GPU, or the host's CPU, its threads, matrix library and instructions."""
         return self._native.description
 
     @property

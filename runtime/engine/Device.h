@@ -52,7 +52,9 @@ public:
   static Result<std::unique_ptr<Device>> open(const DeviceOptions &options,
                                               const ModelConfig &config);
 
-  /// For people: "NVIDIA H200 (device 0, compute capability 9.0)".
+  /// For people: "NVIDIA H200 (device 0, compute capability 9.0)"; of a host
+  /// its CPU, threads and, with a model, what multiplies: "AMD EPYC 9R14
+  /// 96-Core Processor, 2 threads, oneDNN 2.6.3, brg:avx512_core_bf16".
   virtual std::string description() const = 0;
 
   /// Loads a bundle's code and binds it to the model's shape.

@@ -7,6 +7,8 @@
 
 #include "runtime/engine/HostDevice.h"
 
+#include "runtime/base/CpuName.h"
+#include "runtime/base/Parallel.h"
 #include "runtime/denoise/ModelEngine.h"
 
 namespace heddle::rt {
@@ -18,9 +20,7 @@ public:
   HostDevice(const DeviceOptions &options, const ModelConfig &config)
       : dtype(options.dtype), config(config) {}
 
-  std::string description() const override {
-    return model ? model->description() : "the host";
-  }
+  std::string description() const override;
   Result<std::unique_ptr<StepEngine>>
   engine(const bundle::Bundle &bundle) override;
   Result<MemoryUse> checkRun(StepEngine &engine,
@@ -38,6 +38,13 @@ public:
   const ModelConfig config;
   std::unique_ptr<Model> model;
 };
+
+std::string HostDevice::description() const {
+  const int threads = threadCount();
+  std::string text = cpuName() + ", " + std::to_string(threads) +
+                     (threads == 1 ? " thread" : " threads");
+  return model ? text + ", " + model->description() : text;
+}
 
 /// A bundle's executor; the engine proper exists once there is a model.
 class Engine final : public StepEngine {

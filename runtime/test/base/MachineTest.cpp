@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Machine.h"
+#include "runtime/base/CpuName.h"
 
 #include <filesystem>
 #include <fstream>
@@ -34,6 +35,20 @@ public:
   }
   const std::string root;
 };
+
+TEST(CpuName, IsTheFirstThatSaysAnything) {
+  EXPECT_EQ(cpuNameIn("processor\t: 0\nvendor_id\t: GenuineIntel\n"
+                      "model\t\t: 79\n"
+                      "model name\t:   Some(R) CPU   v4 @ 2.20GHz  \n"
+                      "model name\t: Another\n"),
+            "Some(R) CPU v4 @ 2.20GHz");
+  EXPECT_EQ(cpuNameIn("model name\t: unknown\nmodel name : B: C\n"), "B: C");
+  for (const char *nothing :
+       {"", "model name", "model name\t:  \n", "CPU part\t: 0xd40\n"})
+    EXPECT_EQ(cpuNameIn(nothing), "a CPU without a name");
+  EXPECT_EQ(cpuName().find('\n'), std::string::npos);
+  EXPECT_FALSE(cpuName().empty());
+}
 
 TEST(ControlGroups, VersionTwoTakesTheTightestAncestor) {
   FakeGroups groups;

@@ -80,6 +80,47 @@ class Cache(unittest.TestCase):
         for entry in self.entries():
             self.assertEqual(entry.stat().st_mode & 0o777, 0o600)
 
+    def test_a_hit_lowers_no_kernel(self):
+        """With the bundle's entry alone: kernels that were lowered would be kept again."""
+        self.check(MISS)
+        contents = {entry: entry.read_bytes() for entry in self.entries()}
+        found = []
+        for kept, content in contents.items():
+            for entry in self.entries():
+                entry.unlink()
+            kept.write_bytes(content)
+            kept.chmod(0o600)
+            bundle, said = run(*self.options)
+            self.assertEqual(bundle, self.expected)
+            found.append(HIT in said)
+            self.assertEqual(len(self.entries()), 1 if found[-1] else 4)
+        self.assertEqual(found.count(True), 1)
+
+    def test_a_hit_starts_no_program(self):
+        linker = shutil.which("ld.lld-22") or shutil.which("ld.lld") or shutil.which("ld")
+        ptxas = next((path for path in (shutil.which("ptxas"), "/usr/local/cuda/bin/ptxas")
+                      if path and os.path.exists(path)), None)
+        kit, calls = OUT / "kit", OUT / "calls"
+        (kit / "bin").mkdir(parents=True)
+        for name, real in (("ld.lld-22", linker), ("ptxas", ptxas)):
+            script = kit / "bin" / name
+            if real:
+                script.write_text(f'#!/bin/sh\necho {name} >> "{calls}"\nexec {real} "$@"\n')
+                script.chmod(0o755)
+        env = {"PATH": f"{kit / 'bin'}:{os.environ['PATH']}", "CUDA_HOME": str(kit)}
+        cuda = {"target": "cuda:sm_80", "env": env}
+        said = [run(*self.options, env=env)[1]]
+        if ptxas:
+            said.append(run(*self.options, **cuda)[1])
+        self.assertTrue(all("is not in the cache" in text for text in said), said)
+        self.assertEqual(set(calls.read_text().split()),
+                         {"ld.lld-22", "ptxas"} if ptxas else {"ld.lld-22"})
+        calls.unlink()
+        self.check(HIT, env=env)
+        if ptxas:
+            self.assertIn("is from the cache", run(*self.options, **cuda)[1])
+        self.assertFalse(calls.exists(), calls.exists() and calls.read_text())
+
     def test_key(self):
         self.check(MISS)
         # What no kernel depends on: comments, names, when a selection is made.

@@ -22,7 +22,7 @@
 namespace heddle::rt {
 
 /// What one step cost, over all sequences. Pairs are summed over layers and
-/// heads, rows and bytes over layers.
+/// heads; rows, keys and bytes over layers.
 struct StepCounters {
   int64_t pairs = 0;      ///< (query, key) pairs computed by attention
   int64_t densePairs = 0; ///< pairs that dense attention of all positions of
@@ -30,9 +30,11 @@ struct StepCounters {
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
   int64_t lsePairs = 0;   ///< pairs that attention computed once more, for the
                           ///< log-sum-exps that a selection is scored by
-  int64_t refreshes = 0;  ///< index lists (layer x sequence) refreshed
-  int64_t activeRows = 0; ///< rows that carry a hidden state (of one layer)
-  int64_t queryRows = 0;  ///< rows whose Q is computed
+  int64_t attendedKeys = 0; ///< visible keys where attention was computed
+  int64_t scoredKeys = 0;   ///< visible keys where selections were scored
+  int64_t refreshes = 0;    ///< index lists (layer x sequence) refreshed
+  int64_t activeRows = 0;   ///< rows that carry a hidden state (of one layer)
+  int64_t queryRows = 0;    ///< rows whose Q is computed
   int64_t keyRows = 0;
   int64_t valueRows = 0;
   int64_t projectedRows = 0; ///< rows through attention's output projection

@@ -572,6 +572,8 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
              ++reader)
           std::fill_n(knownPairs.begin() + (reader * all + s) * kernels,
                       kernels, KnownPairs());
+        if (refreshedNow[s].empty())
+          counted.scoredKeys += n;
         refreshedNow[s].push_back(static_cast<int64_t>(selection));
         counted.scorePairs += n * n * queryHeads;
         ++counted.refreshes;
@@ -602,8 +604,11 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
     return status;
   if (Status status = planLaunches(layer, tensors); !status)
     return status;
-  for (const std::unique_ptr<Sequence> &sequence : sequences)
+  for (const std::unique_ptr<Sequence> &sequence : sequences) {
     counted.pairs += sequence->pairs;
+    if (sequence->pairs > 0)
+      counted.attendedKeys += sequence->rows.n();
+  }
   for (Launch &launch : launches)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
       return status;

@@ -7,6 +7,8 @@
 
 #include "tools/explain/Cost.h"
 
+#include <algorithm>
+
 using namespace heddle::explain;
 
 namespace {
@@ -100,34 +102,33 @@ double heddle::explain::bytesOf(const ModelShape &shape, const LayerStep &step,
   const double hidden = wide(shape.hidden),
                query = wide(shape.attentionWidth()), kv = wide(shape.kvWidth()),
                ffn = wide(shape.ffnWidth);
-  // A product of `rows` rows.
-  auto product = [](int64_t rows, double in, double out) {
-    return rows > 0 ? in * out + wide(rows) * (in + out) : 0;
+  // Products of `rows` rows in all, with weights of `layers` layers at most.
+  auto product = [](int64_t rows, double in, double out, int64_t layers) {
+    return wide(std::min(rows, layers)) * in * out + wide(rows) * (in + out);
   };
   double elements = 0;
   switch (part) {
   case Part::Qkv:
-    elements = product(work.queryRows, hidden, query) +
-               product(work.keyRows, hidden, kv) +
-               product(work.valueRows, hidden, kv);
+    elements = product(work.queryRows, hidden, query, step.layers) +
+               product(work.keyRows, hidden, kv, step.layers) +
+               product(work.valueRows, hidden, kv, step.layers);
     break;
   case Part::Attention:
     if (work.pairs > 0)
       elements = 2 * (wide(step.attended) * query + wide(step.visible) * kv);
     break;
   case Part::Scoring:
-    if (work.scorePairs + work.lsePairs > 0)
-      elements = wide(step.visible) * (query + kv);
+    elements = wide(step.scored) * (query + kv);
     break;
   case Part::Output:
-    elements = product(work.projectedRows, query, hidden);
+    elements = product(work.projectedRows, query, hidden, step.layers);
     break;
   case Part::Ffn:
-    elements = product(work.ffnRows, hidden, 2 * ffn) +
-               product(work.ffnRows, ffn, hidden);
+    elements = product(work.ffnRows, hidden, 2 * ffn, step.layers) +
+               product(work.ffnRows, ffn, hidden, step.layers);
     break;
   case Part::Head:
-    elements = product(work.logitRows, hidden, wide(shape.vocabulary));
+    elements = product(work.logitRows, hidden, wide(shape.vocabulary), 1);
     break;
   }
   return elements * wide(shape.elementBytes);

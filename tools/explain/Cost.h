@@ -86,11 +86,13 @@ double amountOf(const Work &work, Part part);
 double operationsOf(const ModelShape &shape, const Work &work, Part part);
 double operationsOf(const ModelShape &shape, const Work &work);
 
-/// One layer at one step. Its work is that layer's alone.
+/// One layer at one step, or several whose numbers are added up.
 struct LayerStep {
   Work work;
+  int64_t layers = 1;
   int64_t rows = 0;     ///< that carry a hidden state through the layer
   int64_t visible = 0;  ///< keys of a query row if all pairs were kept
+  int64_t scored = 0;   ///< keys that selections are scored over
   int64_t attended = 0; ///< query rows of attention
   /// What keeps pairs, and for how many rows a list of keys is.
   enum class Pattern { Dense, Band, Columns, Blocks };
@@ -102,8 +104,9 @@ struct LayerStep {
   bool compares = false; ///< rows are chosen by what the layer finds
 };
 
-/// Bytes that a part moves at least: weights, and each row that it reads or
-/// writes, once. The LM head is of `logitRows` alone.
+/// Bytes that a part moves at least: weights of each layer that computes rows
+/// of it, and each row that it reads or writes, once. The LM head is of
+/// `logitRows` alone.
 double bytesOf(const ModelShape &shape, const LayerStep &step, Part part);
 
 /// The same of what stands between the products: norms, residual sums,

@@ -230,6 +230,7 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     const Selection &selection =
         manifest.selections[static_cast<size_t>(refresh.selection)];
     any = true;
+    layer.scored = n;
     layer.scoreGroup = selection.group;
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
     layer.work.scorePairs += shape.heads * n * n;
@@ -478,20 +479,26 @@ std::string percent(double of, double all) {
 
 } // namespace
 
-RunCost heddle::explain::costOfDense(const RunCostRequest &request) {
+RunCost heddle::explain::costOfDense(const RunCostRequest &request,
+                                     std::span<const int64_t> lengths) {
   const ModelShape &shape = request.shape;
-  const int64_t n = request.run.length;
+  int64_t rows = 0, pairs = 0;
+  for (int64_t n : lengths) {
+    rows += n;
+    pairs += shape.heads * n * n;
+  }
   LayerStep layer;
-  layer.rows = layer.visible = layer.attended = n;
+  layer.rows = layer.visible = layer.attended = rows;
   layer.whole = true;
-  layer.work = {.queryRows = n,
-                .keyRows = n,
-                .valueRows = n,
-                .pairs = shape.heads * n * n,
-                .projectedRows = n,
-                .ffnRows = n};
+  layer.work = {.queryRows = rows,
+                .keyRows = rows,
+                .valueRows = rows,
+                .pairs = pairs,
+                .projectedRows = rows,
+                .ffnRows = rows};
   RunCost cost;
-  for (int64_t logitRows : denseLogitRows(request.run)) {
+  for (int64_t each : denseLogitRows(request.run)) {
+    const int64_t logitRows = each * std::ssize(lengths);
     LayerStep head;
     head.work.logitRows = logitRows;
     cost.work += head.work;
@@ -549,13 +556,24 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
-  RunCost dense = costOfDense(request);
+  RunCost dense = costOfDense(request, {&request.run.length, 1});
   cost->dense = dense.work;
   cost->operations = operationsOf(request.shape, cost->work);
   cost->denseOperations = operationsOf(request.shape, dense.work);
   cost->densePartBytes = dense.partBytes;
   cost->denseSeconds = dense.seconds;
   return cost;
+}
+
+std::string heddle::explain::idleStepsText(const Manifest &manifest,
+                                           int64_t tokens) {
+  const int64_t least = manifest.commit.leastPasses;
+  if (least <= tokens)
+    return "";
+  return "a block takes at least " + std::to_string(least) +
+         " steps, but it has " + std::to_string(tokens) +
+         (tokens == 1 ? " token" : " tokens") +
+         ": later steps find nothing to commit";
 }
 
 const char *heddle::explain::boundText(Certainty certainty) {

@@ -26,6 +26,7 @@
 #include "tools/explain/Simulation.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,14 @@ struct RunCost {
 Result<RunCost> costOf(const bundle::Manifest &manifest,
                        const RunCostRequest &request);
 
-/// Of a dense run of these steps over these lengths, without its kinds.
-RunCost costOfDense(const RunCostRequest &request);
+/// Of a dense run of these steps, without its kinds: of one batch of sequences
+/// of these lengths, which have all the request's response.
+RunCost costOfDense(const RunCostRequest &request,
+                    std::span<const int64_t> lengths);
+
+/// What to warn of where blocks of so many tokens take more steps than they can
+/// use (passes(at_least = n)); "" if they don't.
+std::string idleStepsText(const bundle::Manifest &manifest, int64_t tokens);
 
 /// "at most ", "about ", or "", to stand before a number.
 const char *boundText(Certainty certainty);

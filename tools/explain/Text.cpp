@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "tools/explain/CostJson.h"
 #include "tools/explain/Spelling.h"
 
 #include "bundle/format/ScheduleText.h"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -380,7 +382,13 @@ static std::string headText(const Explanation &explanation) {
           secondsText(dense) + ": " + ratio + " times as fast\n";
   if (cost.steps != request.run.steps)
     text += "the run takes " + std::string(boundText(cost.certainty)) +
-            counted(cost.steps, "step") + "\n";
+            counted(cost.steps, "step") +
+            "; what is said of rows and layers is of the " +
+            std::to_string(request.run.steps) + " planned\n";
+  if (std::string idle =
+          idleStepsText(explanation.manifest, request.run.ofBlock());
+      !idle.empty())
+    text += "warning: " + idle + "\n";
   return text;
 }
 
@@ -445,29 +453,13 @@ std::string heddle::explain::toText(const Explanation &explanation,
   return text;
 }
 
-static ordered_json workJson(const ModelShape &shape, const Work &work) {
-  ordered_json json;
-  json["operations"] = operationsOf(shape, work);
-  json["query_rows"] = work.queryRows;
-  json["key_rows"] = work.keyRows;
-  json["value_rows"] = work.valueRows;
-  json["pairs"] = work.pairs;
-  json["score_pairs"] = work.scorePairs;
-  json["lse_pairs"] = work.lsePairs;
-  json["projected_rows"] = work.projectedRows;
-  json["ffn_rows"] = work.ffnRows;
-  json["logit_rows"] = work.logitRows;
-  return json;
-}
-
+/// With the estimated time of each part.
 static ordered_json partsJson(const ModelShape &shape, const Work &work,
                               const std::array<double, partCount> &bytes,
                               const Seconds &seconds) {
-  ordered_json json;
+  ordered_json json = partsJson(shape, work, bytes);
   for (Part part : allParts)
-    json[keyOf(part)] = {{"operations", operationsOf(shape, work, part)},
-                         {"bytes", bytes[static_cast<size_t>(part)]},
-                         {"seconds", seconds.parts[static_cast<size_t>(part)]}};
+    json[keyOf(part)]["seconds"] = seconds.parts[static_cast<size_t>(part)];
   return json;
 }
 
@@ -479,8 +471,13 @@ static ordered_json costJson(const Explanation &explanation) {
   ordered_json json;
   json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
   json["steps"] = cost.steps;
+  json["dense_steps"] = explanation.request.run.steps;
   json["work"] = workJson(shape, cost.work);
   json["dense_work"] = workJson(shape, cost.dense);
+  json["bytes"] =
+      std::accumulate(cost.partBytes.begin(), cost.partBytes.end(), 0.0);
+  json["dense_bytes"] = std::accumulate(cost.densePartBytes.begin(),
+                                        cost.densePartBytes.end(), 0.0);
   json["parts"] = partsJson(shape, cost.work, cost.partBytes, cost.seconds);
   json["dense_parts"] =
       partsJson(shape, cost.dense, cost.densePartBytes, cost.denseSeconds);

@@ -10,10 +10,12 @@
 #include "Progress.h"
 #include "Sampling.h"
 #include "runtime/base/Machine.h"
+#include "tools/explain/CostJson.h"
 #include "tools/explain/RunCost.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -103,6 +105,25 @@ Json optionsJson(const RunResult &result) {
   return json;
 }
 
+double sum(const PartBytes &bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+/// Under the names of --explain=json: the steps that were done, and all steps
+/// of a dense run of the same lengths.
+Json costJson(const RunResult &result) {
+  const explain::Work work = result.totals.work();
+  return {{"steps", result.totals.steps},
+          {"dense_steps", result.lengths.steps},
+          {"work", workJson(result.shape, work)},
+          {"dense_work", workJson(result.shape, result.dense)},
+          {"bytes", sum(result.bytes)},
+          {"dense_bytes", sum(result.denseBytes)},
+          {"parts", partsJson(result.shape, work, result.bytes)},
+          {"dense_parts",
+           partsJson(result.shape, result.dense, result.denseBytes)}};
+}
+
 /// What a whole run cost beside a dense one, and what it lacked.
 std::string costReport(const RunResult &result) {
   const explain::Work work = result.totals.work();
@@ -167,6 +188,7 @@ std::string jsonReport(const RunResult &result) {
             {"model", result.options->model},
             {"bundle", result.options->bundle},
             {"schedule", result.schedule},
+            {"machine", result.device},
             {"options", optionsJson(result)}};
   json["results"] = Json::array();
   for (size_t s = 0; s < result.promptLengths.size(); ++s)
@@ -178,30 +200,21 @@ std::string jsonReport(const RunResult &result) {
   json["memory"] = {{"weight_bytes", result.memory.weights},
                     {"run_bytes", result.memory.run},
                     {"index_layout_bytes", result.memory.indexLayouts}};
+  // What both runs compute stands in "cost" alone.
   json["counters"] = {
       {"tokens", totals.tokens},
       {"rows", totals.rows},
-      {"logit_rows", totals.logitRows},
-      {"pairs", totals.attention.pairs},
-      {"dense_pairs", totals.attention.densePairs},
-      {"score_pairs", totals.attention.scorePairs},
-      {"lse_pairs", totals.attention.lsePairs},
       {"refreshes", totals.attention.refreshes},
-      {"query_rows", totals.attention.queryRows},
-      {"key_rows", totals.attention.keyRows},
-      {"value_rows", totals.attention.valueRows},
-      {"projected_rows", totals.attention.projectedRows},
-      {"ffn_rows", totals.attention.ffnRows},
       {"cache_bytes_written", totals.attention.cacheBytesWritten},
-      {"cache_bytes_read", totals.attention.cacheBytesRead},
-      {"attention_share", totals.attentionShare()},
-      {"operations", operationsOf(result.shape, totals.work())},
-      {"dense_operations", operationsOf(result.shape, result.dense)}};
+      {"cache_bytes_read", totals.attention.cacheBytesRead}};
+  json["cost"] = costJson(result);
   if (const auto &comparison = result.comparison) {
     Json entry{{"bundle", comparison->bundle},
                {"tokens", comparison->tokens},
                {"differing", comparison->differing},
                {"seconds", comparison->seconds}};
+    if (totals.seconds > 0)
+      entry["times_as_fast"] = comparison->seconds / totals.seconds;
     if (comparison->differing > 0)
       entry["first"] = {{"sequence", comparison->firstSequence},
                         {"position", comparison->firstPosition}};

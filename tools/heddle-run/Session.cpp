@@ -36,7 +36,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include <unistd.h>
@@ -135,12 +134,12 @@ std::variant<int, Failure> Session::run() {
       !status)
     return Failure(exitUsage, status.takeError());
   result.schedule = schedule->manifest().schedule;
-  countDense(schedule->manifest());
   selections = schedule->manifest().selections;
   source = schedule->section(bundle::scheduleSection);
   result.onHost = options.device == "cpu";
   if (Status status = chooseDType(schedule->manifest()); !status)
     return Failure(status.takeError());
+  countDense(schedule->manifest());
   Result<std::unique_ptr<rt::Device>> opened =
       rt::Device::open({.name = options.device,
                         .dtype = result.dtype,
@@ -166,6 +165,7 @@ std::variant<int, Failure> Session::run() {
     return Failure(interrupted() ? exitInterrupted : exitFailure,
                    status.takeError());
   result.memory.weights = device->weightBytes();
+  result.device = device->description(); // with what multiplies
   result.loadSeconds = secondsSince(start);
 
   if (Status status = generate(**engine); !status)
@@ -363,31 +363,30 @@ void Session::countDense(const bundle::Manifest &manifest) {
                                [](const bundle::Kernel &kernel) {
                                  return kernel.terms.empty();
                                });
-  if (manifest.commit.leastPasses > lengths.blockLength && !options.quiet)
-    std::fprintf(stderr,
-                 "heddle-run: warning: a block takes at least %lld steps, but "
-                 "it has %lld tokens: later steps find nothing to commit\n",
-                 static_cast<long long>(manifest.commit.leastPasses),
-                 static_cast<long long>(lengths.blockLength));
+  if (std::string idle = explain::idleStepsText(manifest, lengths.blockLength);
+      !idle.empty() && !options.quiet)
+    std::fprintf(stderr, "heddle-run: warning: %s\n", idle.c_str());
   result.shape = explain::shapeOf(config);
-  std::map<int64_t, int64_t> sequencesOf; // by prompt length
-  for (int64_t prompt : result.promptLengths)
-    ++sequencesOf[prompt];
-  const int64_t guided = lengths.sampling.cfgScale > 0 ? 2 : 1;
-  for (auto [prompt, sequences] : sequencesOf) {
-    explain::RunCostRequest request{
-        .run = {.steps = lengths.steps,
-                .length = prompt + lengths.genLength,
-                .prompt = prompt,
-                .blockLength = lengths.blockLength,
-                .tokensPerStep = 1,
-                .shifted = config.shiftedLogits},
-        .shape = result.shape,
-        .machine = explain::machineOf(manifest)};
-    if (lengths.sampling.timesteps)
-      request.run.eps = lengths.sampling.timesteps->eps;
-    result.dense += explain::costOfDense(request).work * (sequences * guided);
-  }
+  result.shape.elementBytes = rt::byteSize(result.dtype);
+  // Guidance runs each sequence twice.
+  std::vector<int64_t> rows;
+  for (int half = 0; half < (lengths.sampling.cfgScale > 0 ? 2 : 1); ++half)
+    for (int64_t prompt : result.promptLengths)
+      rows.push_back(prompt + lengths.genLength);
+  explain::RunCostRequest request{
+      .run = {.steps = lengths.steps,
+              .length = rows.front(),
+              .prompt = result.promptLengths.front(),
+              .blockLength = lengths.blockLength,
+              .tokensPerStep = 1,
+              .shifted = config.shiftedLogits},
+      .shape = result.shape,
+      .machine = explain::machineOf(manifest)};
+  if (lengths.sampling.timesteps)
+    request.run.eps = lengths.sampling.timesteps->eps;
+  const explain::RunCost cost = explain::costOfDense(request, rows);
+  result.dense = cost.work;
+  result.denseBytes = cost.partBytes;
 }
 
 /// --dtype, or what the bundle has that is nearest to the weights.
@@ -514,6 +513,9 @@ bool Session::observe(const rt::StepRecord &step) {
   if (result.totals.steps == 0)
     result.firstStepSeconds = secondsSince(start);
   result.totals.add(step);
+  const PartBytes bytes = bytesOf(result.shape, step);
+  for (size_t part = 0; part < bytes.size(); ++part)
+    result.bytes[part] += bytes[part];
   if (stepLog)
     stepLog->step(step);
   if (traceLog)

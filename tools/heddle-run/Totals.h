@@ -11,9 +11,43 @@
 #include "runtime/denoise/Denoise.h"
 #include "tools/explain/Cost.h"
 
+#include <array>
 #include <cstdint>
 
 namespace heddle::run {
+
+/// What was counted, in the words of explanations.
+inline explain::Work workOf(const rt::StepCounters &counters,
+                            int64_t logitRows) {
+  return {.queryRows = counters.queryRows,
+          .keyRows = counters.keyRows,
+          .valueRows = counters.valueRows,
+          .pairs = counters.pairs,
+          .scorePairs = counters.scorePairs,
+          .lsePairs = counters.lsePairs,
+          .projectedRows = counters.projectedRows,
+          .ffnRows = counters.ffnRows,
+          .logitRows = logitRows};
+}
+
+/// Bytes that parts of a model move.
+using PartBytes = std::array<double, explain::partCount>;
+
+/// Of one step. A part's weights count in all layers as soon as there are as
+/// many rows, also where some layers found none to compute.
+inline PartBytes bytesOf(const explain::ModelShape &shape,
+                         const rt::StepRecord &record) {
+  explain::LayerStep layers;
+  layers.work = workOf(record.counters, record.logitRows);
+  layers.layers = shape.layers;
+  layers.attended = record.counters.queryRows;
+  layers.visible = record.counters.attendedKeys;
+  layers.scored = record.counters.scoredKeys;
+  PartBytes bytes{};
+  for (explain::Part part : explain::allParts)
+    bytes[static_cast<size_t>(part)] = explain::bytesOf(shape, layers, part);
+  return bytes;
+}
 
 /// Sums over the steps of a run.
 struct Totals {
@@ -45,24 +79,14 @@ struct Totals {
     seconds += record.seconds;
   }
 
-  /// The same in the words of explanations.
-  explain::Work work() const {
-    return {.queryRows = attention.queryRows,
-            .keyRows = attention.keyRows,
-            .valueRows = attention.valueRows,
-            .pairs = attention.pairs,
-            .scorePairs = attention.scorePairs,
-            .lsePairs = attention.lsePairs,
-            .projectedRows = attention.projectedRows,
-            .ffnRows = attention.ffnRows,
-            .logitRows = logitRows};
-  }
+  explain::Work work() const { return workOf(attention, logitRows); }
 
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   }
 
-  /// Pairs computed as a share of what dense attention computes.
+  /// Pairs computed as a share of what dense attention computes in the same
+  /// steps. A dense run may take more.
   double attentionShare() const {
     return attention.densePairs > 0
                ? static_cast<double>(attention.pairs) /

@@ -332,6 +332,7 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
     const Phase &phase = steps.phase(layer, step);
     const DeviceKernel &bound = kernels[phase.attention];
     counters.densePairs += dense;
+    counters.attendedKeys += counters.activeRows;
     counters.pairs += bound.listed ? listed[layer][phase.attention]
                                    : fixedPairs[phase.attention];
     std::vector<int64_t> refreshed;
@@ -343,6 +344,8 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
       counters.scorePairs += dense;
       counters.refreshes += static_cast<int64_t>(lengths.size());
     }
+    if (!refreshed.empty())
+      counters.scoredKeys += counters.activeRows;
     // Now, as the layer's own attention read the lists of before. Layers after
     // it read the new ones in this very step.
     auto reads = [&](int64_t reader, int64_t selection) {

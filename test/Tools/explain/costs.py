@@ -5,8 +5,8 @@
 
 usage: costs.py HEDDLEC HEDDLE_BUNDLE HEDDLE_RUN EXAMPLES MODEL FOLDER
 
-Compiles schedules of different axes, runs each with the model and compares rows, pairs and
-operations of `heddle-bundle dump --explain-json` with those of `heddle-run --json`: equal where
+Compiles schedules of different axes, runs each with the model and compares rows, pairs,
+operations and bytes of `heddle-bundle dump --explain-json` with those of `heddle-run --json`: equal where
 the explanation says "exact", no more than it says where it says "at_most". Then explains the run
 once more with what it found fed back (--follow, the log of --steps-json: which tokens each step
 committed and how many rows each layer found to have changed): equal, but for unions of lists and
@@ -99,6 +99,17 @@ def compare(name, what, cost, counted, expected):
     return [f"{name} {what}: {problem}" for problem in problems]
 
 
+def compare_bytes(name, said, counted):
+    """Explanations are of two bytes an element, these runs of four. A run counts a part's weights in all
+    layers of a step, also where some layers find no rows to compute; an explanation that follows it does not."""
+    problems = []
+    for part in said:
+        explained, ran = 2 * said[part]["bytes"], counted[part]["bytes"]
+        if ran < explained if "salient" in name or name == "dyllm" else ran != explained:
+            problems.append(f"{name}: bytes of {part}: explained {explained}, counted {ran}")
+    return problems
+
+
 def check(schedule, before, after, text=None):
     name, *settings = schedule.split()
     bundle, log, source = FOLDER / f"{name}.hdl", FOLDER / f"{name}.jsonl", EXAMPLES / f"{name}.mlir"
@@ -109,18 +120,21 @@ def check(schedule, before, after, text=None):
     ids = ",".join(str(3 + (7 * i) % 500) for i in range(PROMPT))
     run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
                           "--json", "--steps-json", log, "--quiet"))
-    counted = run["counters"]
+    counted = run["cost"]["work"]
     revoked = log.read_text().count('"revoked":true')
     most = explain(bundle, "--tokens-per-step", 1)  # the fewest, so the most work
     problems = compare(name, "beforehand", most, counted, before)
     if name.startswith("revoked") != (revoked > 0):
         problems.append(f"{name}: {revoked} tokens are revoked")
-    problems += compare(name, "afterwards", explain(bundle, "--follow", log), counted, after)
-    dense = explain(bundle)["dense_work"]["operations"]
-    if dense != counted["dense_operations"]:
-        problems.append(f"{name}: a dense run's operations are explained as {dense}, "
-                        f"counted as {counted['dense_operations']}")
-    share = counted["operations"] / dense
+    followed = explain(bundle, "--follow", log)
+    problems += compare(name, "afterwards", followed, counted, after)
+    for field in ("dense_steps", "dense_work"):
+        if most[field] != run["cost"][field]:
+            problems.append(f"{name}: {field}: explained {most[field]}, counted {run['cost'][field]}")
+    problems += compare_bytes(name, most["dense_parts"], run["cost"]["dense_parts"])
+    if after == "exact":
+        problems += compare_bytes(name, followed["parts"], run["cost"]["parts"])
+    share = counted["operations"] / most["dense_work"]["operations"]
     print(f"{name}: {before}, then {after}; {share:.1%} of a dense run's operations"
           + ("" if not problems else ", WRONG"))
     return problems

@@ -72,6 +72,7 @@ struct Fixture {
     result.lengths.blockLength = 4;
     result.rules = rulesOf(&tokenizer);
     result.schedule = "cols";
+    result.device = "AMD EPYC, 2 threads";
     result.threads = 2;
     result.promptLengths = {2, 1};
     result.generation.sequences = {{7, 8, 0, 1, 2, eos}, {9, 3, eos, 4, 5}};
@@ -109,7 +110,9 @@ TEST(Report, Json) {
   EXPECT_EQ(report["results"][1]["text"], "d");
   EXPECT_EQ(report["options"]["remasking"], "low_confidence");
   EXPECT_EQ(report["options"]["dtype"], "f32");
-  EXPECT_EQ(report["counters"]["attention_share"], 0.25);
+  EXPECT_EQ(report["machine"], "AMD EPYC, 2 threads");
+  EXPECT_EQ(report["counters"], json::parse(R"({"tokens": 8, "rows": 0,
+      "refreshes": 3, "cache_bytes_written": 0, "cache_bytes_read": 0})"));
   EXPECT_EQ(report["timing"]["tokens_per_second"], 16.0);
   EXPECT_FALSE(report.contains("compare_dense"));
 
@@ -119,6 +122,75 @@ TEST(Report, Json) {
   report = json::parse(jsonReport(f.result));
   EXPECT_EQ(report["complete"], false);
   EXPECT_FALSE(report["results"][0].contains("text"));
+}
+
+/// What was done beside all that a dense run does, under explanations' names.
+TEST(Report, JsonHasTheCostBesideADenseRun) {
+  Fixture f;
+  f.result.lengths.steps = 8;
+  f.result.shape = {.layers = 2,
+                    .hidden = 16,
+                    .heads = 2,
+                    .kvHeads = 1,
+                    .headDim = 8,
+                    .ffnWidth = 32,
+                    .vocabulary = 40};
+  f.result.totals.attention.queryRows = 6;
+  f.result.totals.logitRows = 5;
+  f.result.dense = {.queryRows = 48, .pairs = 960, .logitRows = 20};
+  f.result.bytes = {100, 20};
+  f.result.denseBytes = {1000, 200, 0, 0, 0, 34};
+  json cost = json::parse(jsonReport(f.result))["cost"];
+  EXPECT_EQ(cost["steps"], 2);
+  EXPECT_EQ(cost["dense_steps"], 8);
+  EXPECT_EQ(cost["work"]["query_rows"], 6);
+  EXPECT_EQ(cost["work"]["pairs"], 30);
+  EXPECT_EQ(cost["work"]["score_pairs"], 12);
+  EXPECT_EQ(cost["work"]["logit_rows"], 5);
+  EXPECT_EQ(cost["dense_work"]["query_rows"], 48);
+  EXPECT_EQ(cost["dense_work"]["pairs"], 960);
+  EXPECT_EQ(cost["dense_work"]["operations"],
+            2 * 16 * 16 * 48 + 4 * 8 * 960 + 2 * 16 * 40 * 20);
+  EXPECT_EQ(cost["dense_parts"]["attention"]["operations"], 4 * 8 * 960);
+  EXPECT_EQ(cost["parts"]["attention"]["bytes"], 20);
+  EXPECT_EQ(cost["bytes"], 120);
+  EXPECT_EQ(cost["dense_bytes"], 1234);
+}
+
+/// Weights of a layer once a step, whatever the batch; rows and keys each once.
+TEST(StepBytes, AreWeightsOnceAndRowsOnce) {
+  const explain::ModelShape shape = {.layers = 3,
+                                     .hidden = 16,
+                                     .heads = 4,
+                                     .kvHeads = 2,
+                                     .headDim = 8,
+                                     .ffnWidth = 24,
+                                     .vocabulary = 40,
+                                     .elementBytes = 4};
+  rt::StepRecord record;
+  record.logitRows = 7;
+  record.counters = {.pairs = 1,
+                     .scorePairs = 1,
+                     .attendedKeys = 50,
+                     .scoredKeys = 11,
+                     .queryRows = 30,
+                     .keyRows = 2,
+                     .valueRows = 0,
+                     .projectedRows = 30,
+                     .ffnRows = 10};
+  const PartBytes bytes = bytesOf(shape, record);
+  auto of = [&](explain::Part part) {
+    return bytes[static_cast<size_t>(part)] / 4;
+  };
+  // Two rows of keys are those of two layers at most.
+  EXPECT_EQ(of(explain::Part::Qkv),
+            3 * 16 * 32 + 30 * (16 + 32) + 2 * 16 * 16 + 2 * (16 + 16));
+  EXPECT_EQ(of(explain::Part::Attention), 2 * (30 * 32 + 50 * 16));
+  EXPECT_EQ(of(explain::Part::Scoring), 11 * (32 + 16));
+  EXPECT_EQ(of(explain::Part::Output), 3 * 32 * 16 + 30 * (32 + 16));
+  EXPECT_EQ(of(explain::Part::Ffn),
+            3 * (16 * 48 + 24 * 16) + 10 * (16 + 48 + 24 + 16));
+  EXPECT_EQ(of(explain::Part::Head), 16 * 40 + 7 * (16 + 40));
 }
 
 TEST(Report, Failure) {
@@ -199,6 +271,7 @@ TEST(Report, ComparisonWithDense) {
       << summary(f.result);
   json report = json::parse(jsonReport(f.result))["compare_dense"];
   EXPECT_EQ(report["differing"], 3);
+  EXPECT_EQ(report["times_as_fast"], 2.5);
   EXPECT_EQ(report["first"], json({{"sequence", 1}, {"position", 1}}));
   f.result.comparison.reset();
   f.result.comparisonError = "no memory";

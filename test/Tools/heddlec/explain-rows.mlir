@@ -135,6 +135,19 @@ heddle.schedule @again {
   attend dense
 }
 
+// More steps than tokens: which steps are counted where, and the warning of a run.
+// RUN: heddlec %s --schedule=waiting --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=WAITING
+// WAITING: schedule waiting: 8 steps, 16 tokens
+// WAITING: the run takes at most 20 steps; what is said of rows and layers is of the 8 planned{{$}}
+// WAITING-NEXT: warning: a block takes at least 10 steps, but it has 4 tokens: later steps find nothing to commit{{$}}
+// WAITING: 20 steps: dense;
+// WAITING: layers
+// WAITING-NEXT: 8 steps: dense
+heddle.schedule @waiting {
+  commit above(0.9) passes(at_least = 10)
+  attend dense
+}
+
 // Blocks of a span round apart: 1 of 2 and 1 of 3.
 // RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --block-length=60 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
 // TILES: selection tiles: keeps 0.5 of the blocks of 32 keys (2 of 4) for each 32 rows

@@ -128,9 +128,7 @@ def recorded(args, schedule, name, prompt):
     subprocess.run([run, "-q", "-m", ROOT / "models" / "heddle-long-9m", "-b", bundle, "--temperature=0",
                     "--gen-length=64", "--steps=32", "--block-length=64", "--record", record, prompt],
                    check=True, stdout=subprocess.DEVNULL)
-    made = Record(record)
-    made.run["device"] = host()  # a record of a host doesn't name it
-    return made
+    return Record(record)
 
 
 def records(args):

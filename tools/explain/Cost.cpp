@@ -8,6 +8,7 @@
 #include "tools/explain/Cost.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace heddle::explain;
 
@@ -34,6 +35,10 @@ Work heddle::explain::operator*(const Work &work, int64_t times) {
   for (int64_t Work::*member : members)
     result.*member *= times;
   return result;
+}
+
+double heddle::explain::sumOf(const PartBytes &bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
 const char *heddle::explain::nameOf(Part part) {

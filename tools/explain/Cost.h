@@ -64,6 +64,12 @@ inline constexpr std::array allParts = {Part::Qkv,     Part::Attention,
                                         Part::Ffn,     Part::Head};
 inline constexpr std::size_t partCount = allParts.size();
 
+/// Bytes that parts of a model move.
+using PartBytes = std::array<double, partCount>;
+
+/// Of all parts.
+double sumOf(const PartBytes &bytes);
+
 /// "QKV", "attention", "scoring", "attention output", "FFN", "LM head".
 const char *nameOf(Part part);
 /// The same as keys of JSON: "qkv", "attention", "scoring", "output", "ffn",

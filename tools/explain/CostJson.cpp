@@ -26,9 +26,9 @@ ordered_json heddle::explain::workJson(const ModelShape &shape,
           {"logit_rows", work.logitRows}};
 }
 
-ordered_json
-heddle::explain::partsJson(const ModelShape &shape, const Work &work,
-                           const std::array<double, partCount> &bytes) {
+ordered_json heddle::explain::partsJson(const ModelShape &shape,
+                                        const Work &work,
+                                        const PartBytes &bytes) {
   ordered_json json;
   for (Part part : allParts)
     json[keyOf(part)] = {{"operations", operationsOf(shape, work, part)},

@@ -19,7 +19,7 @@ nlohmann::ordered_json workJson(const ModelShape &shape, const Work &work);
 
 /// {"qkv": {"operations", "bytes"}, ...}.
 nlohmann::ordered_json partsJson(const ModelShape &shape, const Work &work,
-                                 const std::array<double, partCount> &bytes);
+                                 const PartBytes &bytes);
 
 } // namespace heddle::explain
 

@@ -350,7 +350,7 @@ void Counter::add(const SimulatedStep &step) {
   }
   Work work;
   Seconds seconds;
-  std::array<double, partCount> bytes{};
+  PartBytes bytes{};
   auto addLayers = [&](const LayerStep &layer, int64_t times) {
     work += layer.work * times;
     seconds += secondsOfLayer(request.machine, shape, layer) *
@@ -583,19 +583,23 @@ const char *heddle::explain::boundText(Certainty certainty) {
 }
 
 std::string heddle::explain::shareText(const ModelShape &shape,
-                                       const Work &work, const Work &dense,
+                                       const Amounts &run, const Amounts &dense,
                                        Certainty certainty) {
   auto share = [&](Part part) {
-    return percent(amountOf(work, part), amountOf(dense, part));
+    return percent(amountOf(run.work, part), amountOf(dense.work, part));
   };
+  auto wide = [](int64_t rows) { return static_cast<double>(rows); };
   std::string text =
       "of a dense run: operations " + std::string(boundText(certainty)) +
-      percent(operationsOf(shape, work), operationsOf(shape, dense)) +
-      "; rows " + share(Part::Qkv) + " (QKV), " + share(Part::Ffn) +
-      " (FFN), " + share(Part::Head) + " (LM head); attention " +
-      share(Part::Attention) + " of the pairs";
-  if (amountOf(work, Part::Scoring) > 0)
-    text += ", scoring another " + percent(amountOf(work, Part::Scoring),
-                                           amountOf(dense, Part::Attention));
+      percent(operationsOf(shape, run.work), operationsOf(shape, dense.work)) +
+      ", bytes " + percent(sumOf(run.bytes), sumOf(dense.bytes)) + "; rows " +
+      share(Part::Qkv) + " (QKV), " +
+      percent(wide(run.work.queryRows), wide(dense.work.queryRows)) +
+      " (attention), " + share(Part::Ffn) + " (FFN), " + share(Part::Head) +
+      " (LM head); attention " + share(Part::Attention) + " of the pairs";
+  if (amountOf(run.work, Part::Scoring) > 0)
+    text +=
+        ", scoring another " + percent(amountOf(run.work, Part::Scoring),
+                                       amountOf(dense.work, Part::Attention));
   return text;
 }

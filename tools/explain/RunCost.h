@@ -53,7 +53,7 @@ enum class Certainty { Exact, AtMost, About };
 struct RunCost {
   Work work, dense;
   double operations = 0, denseOperations = 0;
-  std::array<double, partCount> partBytes{}, densePartBytes{};
+  PartBytes partBytes{}, densePartBytes{};
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
   int64_t steps = 0; ///< that the simulated run took
@@ -81,9 +81,15 @@ std::string idleStepsText(const bundle::Manifest &manifest, int64_t tokens);
 /// "at most ", "about ", or "", to stand before a number.
 const char *boundText(Certainty certainty);
 
+/// A run, or a dense one, as far as their shares are told.
+struct Amounts {
+  const Work &work;
+  const PartBytes &bytes;
+};
+
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
-std::string shareText(const ModelShape &shape, const Work &work,
-                      const Work &dense, Certainty certainty);
+std::string shareText(const ModelShape &shape, const Amounts &run,
+                      const Amounts &dense, Certainty certainty);
 
 } // namespace heddle::explain
 

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -372,8 +371,9 @@ static std::string headText(const Explanation &explanation) {
     set += (set.empty() ? "parameters: " : ", ") + parameter.name + " = " +
            parameter.value;
   text += set + (set.empty() ? "" : "\n");
-  text +=
-      shareText(request.shape, cost.work, cost.dense, cost.certainty) + "\n";
+  text += shareText(request.shape, {cost.work, cost.partBytes},
+                    {cost.dense, cost.densePartBytes}, cost.certainty) +
+          "\n";
   double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
   char ratio[32];
   std::snprintf(ratio, sizeof(ratio), "%.2f", dense / seconds);
@@ -455,8 +455,7 @@ std::string heddle::explain::toText(const Explanation &explanation,
 
 /// With the estimated time of each part.
 static ordered_json partsJson(const ModelShape &shape, const Work &work,
-                              const std::array<double, partCount> &bytes,
-                              const Seconds &seconds) {
+                              const PartBytes &bytes, const Seconds &seconds) {
   ordered_json json = partsJson(shape, work, bytes);
   for (Part part : allParts)
     json[keyOf(part)]["seconds"] = seconds.parts[static_cast<size_t>(part)];
@@ -474,10 +473,8 @@ static ordered_json costJson(const Explanation &explanation) {
   json["dense_steps"] = explanation.request.run.steps;
   json["work"] = workJson(shape, cost.work);
   json["dense_work"] = workJson(shape, cost.dense);
-  json["bytes"] =
-      std::accumulate(cost.partBytes.begin(), cost.partBytes.end(), 0.0);
-  json["dense_bytes"] = std::accumulate(cost.densePartBytes.begin(),
-                                        cost.densePartBytes.end(), 0.0);
+  json["bytes"] = sumOf(cost.partBytes);
+  json["dense_bytes"] = sumOf(cost.densePartBytes);
   json["parts"] = partsJson(shape, cost.work, cost.partBytes, cost.seconds);
   json["dense_parts"] =
       partsJson(shape, cost.dense, cost.densePartBytes, cost.denseSeconds);

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -105,10 +104,6 @@ Json optionsJson(const RunResult &result) {
   return json;
 }
 
-double sum(const PartBytes &bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
-}
-
 /// Under the names of --explain=json: the steps that were done, and all steps
 /// of a dense run of the same lengths.
 Json costJson(const RunResult &result) {
@@ -117,8 +112,8 @@ Json costJson(const RunResult &result) {
           {"dense_steps", result.lengths.steps},
           {"work", workJson(result.shape, work)},
           {"dense_work", workJson(result.shape, result.dense)},
-          {"bytes", sum(result.bytes)},
-          {"dense_bytes", sum(result.denseBytes)},
+          {"bytes", explain::sumOf(result.bytes)},
+          {"dense_bytes", explain::sumOf(result.denseBytes)},
           {"parts", partsJson(result.shape, work, result.bytes)},
           {"dense_parts",
            partsJson(result.shape, result.dense, result.denseBytes)}};
@@ -126,10 +121,10 @@ Json costJson(const RunResult &result) {
 
 /// What a whole run cost beside a dense one, and what it lacked.
 std::string costReport(const RunResult &result) {
-  const explain::Work work = result.totals.work();
-  const explain::Work &dense = result.dense;
   std::string text =
-      explain::shareText(result.shape, work, dense, explain::Certainty::Exact) +
+      explain::shareText(result.shape, {result.totals.work(), result.bytes},
+                         {result.dense, result.denseBytes},
+                         explain::Certainty::Exact) +
       "\n";
   if (result.selects && result.totals.attention.refreshes == 0)
     text += "no selection was made: no step of this run is in the cadence of "

@@ -513,7 +513,7 @@ bool Session::observe(const rt::StepRecord &step) {
   if (result.totals.steps == 0)
     result.firstStepSeconds = secondsSince(start);
   result.totals.add(step);
-  const PartBytes bytes = bytesOf(result.shape, step);
+  const explain::PartBytes bytes = bytesOf(result.shape, step);
   for (size_t part = 0; part < bytes.size(); ++part)
     result.bytes[part] += bytes[part];
   if (stepLog)

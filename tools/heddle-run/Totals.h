@@ -11,7 +11,6 @@
 #include "runtime/denoise/Denoise.h"
 #include "tools/explain/Cost.h"
 
-#include <array>
 #include <cstdint>
 
 namespace heddle::run {
@@ -30,20 +29,17 @@ inline explain::Work workOf(const rt::StepCounters &counters,
           .logitRows = logitRows};
 }
 
-/// Bytes that parts of a model move.
-using PartBytes = std::array<double, explain::partCount>;
-
 /// Of one step. A part's weights count in all layers as soon as there are as
 /// many rows, also where some layers found none to compute.
-inline PartBytes bytesOf(const explain::ModelShape &shape,
-                         const rt::StepRecord &record) {
+inline explain::PartBytes bytesOf(const explain::ModelShape &shape,
+                                  const rt::StepRecord &record) {
   explain::LayerStep layers;
   layers.work = workOf(record.counters, record.logitRows);
   layers.layers = shape.layers;
   layers.attended = record.counters.queryRows;
   layers.visible = record.counters.attendedKeys;
   layers.scored = record.counters.scoredKeys;
-  PartBytes bytes{};
+  explain::PartBytes bytes{};
   for (explain::Part part : explain::allParts)
     bytes[static_cast<size_t>(part)] = explain::bytesOf(shape, layers, part);
   return bytes;

@@ -7,6 +7,7 @@
 
 #include "Program.h"
 #include "TinySetup.h"
+#include "runtime/base/CpuName.h"
 
 #include <filesystem>
 
@@ -153,8 +154,10 @@ TEST(Run, Json) {
   EXPECT_EQ(cost["parts"], cost["dense_parts"]);
   EXPECT_GT(cost["bytes"], 0);
   EXPECT_EQ(cost["bytes"], cost["dense_bytes"]);
-  EXPECT_NE(report["machine"].get<std::string>().find(" thread"),
-            std::string::npos);
+  const std::string machine = report["machine"];
+  EXPECT_EQ(machine.find(rt::cpuName() + ", "), 0u) << machine;
+  EXPECT_NE(machine.find(" thread"), std::string::npos) << machine;
+  EXPECT_NE(machine.find(", oneDNN "), std::string::npos) << machine;
   EXPECT_GT(report["timing"]["load_seconds"], 0);
   EXPECT_GT(report["timing"]["first_step_seconds"],
             report["timing"]["load_seconds"]);

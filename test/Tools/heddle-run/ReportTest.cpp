@@ -178,7 +178,7 @@ TEST(StepBytes, AreWeightsOnceAndRowsOnce) {
                      .valueRows = 0,
                      .projectedRows = 30,
                      .ffnRows = 10};
-  const PartBytes bytes = bytesOf(shape, record);
+  const explain::PartBytes bytes = bytesOf(shape, record);
   auto of = [&](explain::Part part) {
     return bytes[static_cast<size_t>(part)] / 4;
   };

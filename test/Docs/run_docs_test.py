@@ -4,6 +4,7 @@
 """Tests of run_docs.py: what it must find wrong, and what it must let pass."""
 
 import argparse
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -138,6 +139,25 @@ class RunDocs(unittest.TestCase):
         pages = {str(page) for page in run_docs.docs()}
         self.assertLessEqual({"README.md", "docs/Tutorials/FirstRun.md", "docs/HowTo/Run.md",
                               "docs/Spec/README.md", "models/heddle-4m/README.md"}, pages)
+
+
+class Quickstart(unittest.TestCase):
+    def test_builds_what_the_pages_run(self):
+        text = (run_docs.ROOT / "quickstart").read_text()
+        built = set(re.search(r"^build release (.*)$", text.replace("\\\n", ""), re.M)[1].split())
+        install = (run_docs.ROOT / "cmake/HeddleInstall.cmake").read_text()
+        programs = set(re.search(r"foreach\(program ([^)]*)\)", install)[1].split())
+        used = set()
+        for page in run_docs.docs():
+            for block in run_docs.fenced_blocks(page, (run_docs.ROOT / page).read_text())[0]:
+                if block.language != "console" or block.marker:
+                    continue
+                for command in run_docs.commands_of(block):
+                    used |= programs & set(re.findall(r"heddlec|heddle(?:-[a-z]+)+", command.text))
+                    if re.search(r"pkg-config .*\bheddle\b", command.text):
+                        used.add("HeddleC")
+        self.assertLessEqual({"heddlec", "heddle-run", "heddle-conformance", "HeddleC"}, used)
+        self.assertEqual(used - built, set())
 
 
 if __name__ == "__main__":

@@ -85,9 +85,19 @@ TEST_F(GpuTest, AModelFromLoadToTokens) {
   EXPECT_EQ(opened->weightBytes(), memory->weights);
   // What was foretold is what is taken.
   int64_t before = fakeDriver().allocated;
+  int64_t refreshes = 0;
   Result<Generation> run =
-      generate(*engineOf, promptsOf({3, 5}), lengthsOf(4, 4, 4), nullptr);
+      generate(*engineOf, promptsOf({3, 5}), lengthsOf(4, 4, 4),
+               [&](const StepRecord &record) {
+                 const int64_t keys = config.layers * (3 + 4 + 5 + 4);
+                 EXPECT_EQ(record.counters.attendedKeys, keys);
+                 EXPECT_EQ(record.counters.scoredKeys,
+                           record.counters.refreshes > 0 ? keys : 0);
+                 refreshes += record.counters.refreshes;
+                 return true;
+               });
   ASSERT_OK(run);
+  EXPECT_GT(refreshes, 0);
   EXPECT_EQ(fakeDriver().allocated - before, memory->run);
   ASSERT_OK(opened->loadRandom(1));
   ASSERT_OK(

@@ -112,6 +112,8 @@ TEST(Executor, RefreshesAtThePublishedSteps) {
   constexpr int64_t kept = 9 * 4 + 20 * 10;
   for (size_t t = 0; t < steps.size(); ++t) {
     EXPECT_EQ(steps[t].densePairs, layers * heads * dense);
+    EXPECT_EQ(steps[t].attendedKeys, layers * (9 + 20));
+    EXPECT_EQ(steps[t].scoredKeys, steps[t].refreshes ? layers * (9 + 20) : 0);
     if (steps[t].refreshes == 0) {
       EXPECT_EQ(steps[t].pairs, layers * heads * kept);
       EXPECT_EQ(steps[t].scorePairs, 0);

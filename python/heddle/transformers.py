@@ -14,13 +14,15 @@ heddle.load()."""
 
 from __future__ import annotations
 
+import re
+import threading
 import types
 from typing import Optional
 
 from .compiler import Bundle, canonical
 from .errors import HeddleError
 from .kernels import Attention, plan
-from .schedule import _kind, dense
+from .schedule import _count, _kind, dense
 
 
 class _Run(Attention):
@@ -30,9 +32,16 @@ class _Run(Attention):
     def __init__(self, schedule, steps, layers, gen_length, blocks):
         super().__init__(schedule, steps=steps, layers=layers, blocks=blocks)
         self.gen_length = gen_length
+        self._thread = None
 
     def _attend(self, q, k, v, layer):
+        thread = threading.get_ident()
+        if layer and self._thread not in (None, thread):
+            raise HeddleError("another thread began a step while this one's was under way: a patched model "
+                              "counts the steps of one run, so run it in one thread at a time, or patch a copy "
+                              "for each")
         if layer == 0:
+            self._thread = thread
             shape = tuple(q.shape), q.dtype, q.device
             if self._step == self.steps or self._made_for and shape != self._shape or self._next:
                 self.restart()
@@ -65,6 +74,34 @@ def _refuse(mask, q_length, k_length, dropout):
         raise HeddleError("dropout is for training; call model.eval()")
 
 
+#: What a model may say of a call and attention over all tokens is the same.
+_NO_MATTER = frozenset(("position_ids", "cache_position", "use_cache", "output_hidden_states",
+                        "output_router_logits", "return_dict", "num_items_in_batch",
+                        "deterministic", "target_dtype"))
+
+
+def _refuse_window(window, length):
+    """A window at least as long as the sequence leaves nothing out."""
+    if length > window:
+        raise HeddleError(f"the model attends within windows of {window} tokens, and the sequence has {length}: "
+                          "Heddle's attention would see them all; give shorter sequences, or call "
+                          "heddle.attention(q, k, v, heddle.window(...)) in such layers")
+
+
+def _refuse_others(module, length, given):
+    """Refuses what changes the result and Heddle's attention does not know."""
+    for name, value in given.items():
+        if value is None or value is False or name in _NO_MATTER:
+            continue
+        if name == "sliding_window":
+            _refuse_window(value, length)
+        elif name == "output_attentions":
+            raise HeddleError("output_attentions: there are none to be seen")
+        else:
+            raise HeddleError(f"{type(module).__name__} attends with {name}, which Heddle's attention does "
+                              "not know; use the model's own attention")
+
+
 def _through(run, layer, q, k, v):
     return run(q, k, v, layer) if run is not None else plan(dense)(q, k, v)
 
@@ -91,13 +128,12 @@ def _dream(attention, run, layer):
     """The forward pass of a DreamAttention: hidden_states [batch, length, hidden]."""
     def forward(self, hidden_states, attention_mask=None, position_ids=None, past_key_value=None,
                 output_attentions=False, use_cache=False, cache_position=None,
-                position_embeddings=None, **_):
+                position_embeddings=None, **others):
         batch, length, _ = hidden_states.shape
+        _refuse_others(self, length, {"output_attentions": output_attentions, **others})
         if past_key_value is not None:
             raise HeddleError("keys and values of other calls were given; call the model with "
                               "use_cache=False")
-        if output_attentions:
-            raise HeddleError("output_attentions: there are none to be seen")
         _refuse(attention_mask, length, length, self.attention_dropout if self.training else 0)
         q = self.q_proj(hidden_states).view(batch, length, -1, self.head_dim)
         k = self.k_proj(hidden_states).view(batch, length, -1, self.head_dim)
@@ -111,7 +147,7 @@ def _dream(attention, run, layer):
 
 
 def _interface(module, query, key, value, attention_mask=None, scaling=None, dropout=0.0,
-               is_causal=None, **_):
+               is_causal=None, **others):
     """What Transformers calls: query [batch, heads, length, head_dim]; the output is
     [batch, length, heads, head_dim]."""
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
@@ -122,15 +158,25 @@ def _interface(module, query, key, value, attention_mask=None, scaling=None, dro
         raise HeddleError(f"{type(module).__name__} scales logits by {scaling}; Heddle's attention "
                           "by 1 / sqrt(head_dim)")
     _refuse(attention_mask, query.shape[2], key.shape[2], dropout)
+    _refuse_others(module, key.shape[2], others)
     run = getattr(module, "_heddle", None)
     run, layer = run if run is not None else (None, 0)
     return _through(run, layer, _rows(query), _rows(key), _rows(value)), None
 
 
-def _mask(*_, attention_mask=None, **__):
-    """What Transformers calls for a mask; there is none."""
+def _mask(*_, mask_function=None, attention_mask=None, kv_length=0, local_size=None,
+          allow_is_bidirectional_skip=False, **__):
+    """What Transformers calls for a mask; there is none. mask_function says which keys a query sees;
+    allow_is_bidirectional_skip that a model added nothing of its own to it."""
+    from transformers import masking_utils
     if attention_mask is not None and not attention_mask.all():
         _refuse(attention_mask, 0, 0, 0)
+    if local_size is not None:
+        _refuse_window(local_size, kv_length)
+    everything = getattr(masking_utils, "bidirectional_mask_function", None)
+    if mask_function is not everything and (local_size is None or not allow_is_bidirectional_skip):
+        raise HeddleError("the model attends causally, or by a mask of its own, and Heddle is for models "
+                          "that attend in both directions to every token")
 
 
 def _register():
@@ -206,6 +252,15 @@ def _attentions(model):
                       "attn_implementation; elsewhere call heddle.attention")
 
 
+def _refuse_programs(text):
+    """Refuses a schedule's text that says more than which pairs attention computes."""
+    said = re.search(r"(?m)(?<![%@\w.])(visible|recompute|reuse|commit(?!\s+quota\s*$))\b", text)
+    if said:
+        raise HeddleError(f"the schedule has a '{said[1]}' statement, which needs a model that heddle.load() made: "
+                          "a patched model keeps its own rows, caches and commits; patch() takes schedules of "
+                          "nothing but attend statements")
+
+
 def _replaced(module, name, function):
     setattr(module, name, types.MethodType(function, module))
     return lambda: delattr(module, name)
@@ -224,9 +279,10 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
     among gen_length / block_length blocks.
 
     Everything else about the model stays as it is, torch.compile included. Raises
-    HeddleError for a model that is none of these, ScheduleError for a schedule that the compiler
-    refuses; at the forward pass HeddleError for padding masks, past keys and values, and shapes and
-    types that attention() refuses.
+    HeddleError for a model that is none of these and for a schedule of more than attend statements,
+    ScheduleError for one that the compiler refuses; at the forward pass HeddleError for padding masks,
+    past keys and values, the model's own windows if a sequence is longer, sinks and soft caps, for two
+    threads at once, and for shapes and types that attention() refuses.
 
         import heddle
         heddle.patch(model, heddle.preset("pulsecol"), steps=128)
@@ -234,6 +290,10 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
     if not callable(getattr(model, "modules", None)):
         raise TypeError(f"model: expected a model of PyTorch's, found {type(model).__name__}")
     blocks = 1
+    if gen_length is not None:
+        gen_length = _count(gen_length, "gen_length")
+        if gen_length < 1:
+            raise ValueError(f"gen_length: expected 1 or more, found {gen_length}")
     if block_length is not None:
         if gen_length is None or _kind(block_length, int, "block_length", "a whole number") < 1 \
                 or gen_length % block_length:
@@ -241,8 +301,8 @@ def patch(model, schedule, *, steps: int, gen_length: Optional[int] = None,
         blocks = gen_length // block_length
     modules, make = _attentions(model)
     run = _Run(schedule, steps, len(modules), gen_length, blocks)
-    if not isinstance(schedule, Bundle):
-        canonical(schedule)  # what the compiler refuses is said here, not in a forward pass
+    # What is refused is said here, not in a forward pass.
+    _refuse_programs(schedule.source if isinstance(schedule, Bundle) else canonical(schedule))
     if hasattr(model, "_heddle_patch"):  # which stays where this one is refused
         model._heddle_patch.remove()
     undo = []

@@ -6,6 +6,8 @@ later (and Transformers), which ./check does not install:
   pip install torch transformers && python -m unittest discover -s python/test/package"""
 
 import copy
+import threading
+import types
 import unittest
 
 import heddle
@@ -328,12 +330,109 @@ class PatchTest(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "patch the copy"):
                 copy.deepcopy(model)
         copy.deepcopy(model)
-        with heddle.patch(model, preset("dyllm"), steps=4):
-            with self.assertRaisesRegex(heddle.HeddleError, "needs a model"):
-                model(torch.zeros(1, 40, dtype=torch.long))
+        for schedule in (preset("dyllm"), preset("fast-dllm-dual"), preset("fast-dllm-parallel"), preset("window-diffusion"),
+                         heddle.compile(preset("dyllm"))):
+            with self.assertRaisesRegex(heddle.HeddleError, "statement, which needs a model"):
+                heddle.patch(model, schedule, steps=16)
+            self.assertFalse(hasattr(model, "_heddle_patch"))
+        for wrong in (-1, 0):
+            with self.assertRaisesRegex(ValueError, "gen_length: expected 1 or more"):
+                heddle.patch(model, preset("dense"), steps=4, gen_length=wrong)
+        with self.assertRaisesRegex(TypeError, "gen_length"):
+            heddle.patch(model, preset("dense"), steps=4, gen_length="64")
         with heddle.patch(model, preset("dense"), steps=4, gen_length=64):
             with self.assertRaisesRegex(heddle.HeddleError, "gen_length: 64 is more"):
                 model(torch.zeros(1, 40, dtype=torch.long))
+
+    def test_every_preset_of_attention_alone_can_be_patched(self):
+        """The sentences of the statements are those that attention itself refuses, bundle by bundle."""
+        model = self.released.load(LLADA)
+        for name in heddle.presets():
+            bundle = heddle.compile(preset(name), head_dim=32, dtype="f32")
+            try:
+                heddle._heddle.Attention(bundle._native, 4, -1)
+            except heddle.HeddleError as error:
+                if "needs a model" not in str(error):
+                    continue  # of layers, say, which a forward pass tells
+                with self.subTest(name), self.assertRaisesRegex(heddle.HeddleError, "needs a model"):
+                    heddle.patch(model, bundle, steps=4)
+            else:
+                with self.subTest(name), heddle.patch(model, bundle, steps=4):
+                    pass
+
+    def test_two_threads_are_told_so(self):
+        model = self.released.load(LLADA)
+        ids = torch.zeros(1, 40, dtype=torch.long)
+        said, blocks = [], model.model.transformer["blocks"]
+
+        def other():
+            try:
+                with torch.no_grad():
+                    model(ids)
+            except heddle.HeddleError as error:
+                said.append(str(error))
+
+        def meanwhile(*_):
+            hook.remove()
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+        with heddle.patch(model, preset("dense"), steps=4) as patch:
+            hook = blocks[1].register_forward_pre_hook(meanwhile)
+            with self.assertRaisesRegex(heddle.HeddleError, "another thread began a step"):
+                model(ids)
+            self.assertEqual(said, [])
+            model(ids)
+            self.assertEqual(patch.step, 2)
+
+    @unittest.skipUnless(hasattr(transformers, "ModernBertModel"), "Transformers has no ModernBERT")
+    def test_windows_of_a_model_are_refused(self):
+        import heddle.transformers  # registers the name
+        torch.manual_seed(0)
+        config = transformers.ModernBertConfig(
+            vocab_size=101, hidden_size=128, num_hidden_layers=4, num_attention_heads=2, intermediate_size=128,
+            local_attention=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
+        model = transformers.ModernBertModel._from_config(config, attn_implementation="sdpa").eval()
+        ids = torch.randint(3, 99, (1, 90))
+        plain = model(ids[:, :30]).last_hidden_state
+        dense, every = heddle.patch(model, preset("dense"), steps=5), attend(columns(0.3, 32), refresh=heddle.every(1))
+        torch.testing.assert_close(model(ids[:, :30]).last_hidden_state, plain, atol=1e-4, rtol=1e-4)
+        with self.assertRaisesRegex(heddle.HeddleError, "windows of 3[23] tokens, and the sequence has 90"):
+            model(ids)
+        with heddle.patch(model, every, steps=5), self.assertRaisesRegex(heddle.HeddleError, "windows of"):
+            model(ids)
+        dense.remove()
+        model.set_attn_implementation("heddle")
+        with self.assertRaisesRegex(heddle.HeddleError, "windows of"):
+            model(ids)
+
+    @unittest.skipUnless(transformers, "Transformers is not installed")
+    def test_what_models_add_to_attention_is_refused(self):
+        from heddle.transformers import _interface, _mask
+        q, k, v = (t.transpose(1, 2) for t in tensors())
+        module = types.SimpleNamespace(is_causal=False)
+        length = q.shape[2]
+        plain = _interface(module, q, k, v)[0]
+        for more in ({"softcap": None, "position_ids": torch.arange(length), "use_cache": False},
+                     {"sliding_window": length}, {"output_attentions": False, "s_aux": None}):
+            self.assertTrue(torch.equal(_interface(module, q, k, v, None, **more)[0], plain))
+        for more, said in (({"softcap": 30.0}, "with softcap"), ({"s_aux": torch.zeros(4)}, "with s_aux"),
+                           ({"position_bias": torch.zeros(4)}, "with position_bias"),
+                           ({"sliding_window": length - 1}, "windows of"), ({"cu_seq_lens_q": k}, "with cu_seq_lens_q"),
+                           ({"output_attentions": True}, "none to be seen")):
+            with self.subTest(said), self.assertRaisesRegex(heddle.HeddleError, said):
+                _interface(module, q, k, v, None, **more)
+        try:
+            from transformers.masking_utils import (and_masks, bidirectional_mask_function as every,
+                                                    sliding_window_bidirectional_mask_function as near)
+        except ImportError:
+            return  # masks are not made so in this version
+        masks = {"kv_length": 40, "allow_is_bidirectional_skip": True}
+        self.assertIsNone(_mask(mask_function=every, **masks))
+        self.assertIsNone(_mask(mask_function=near(40), local_size=40, **masks))
+        for mask, size, plain in ((near(39), 39, True), (and_masks(every, every), None, False), (near(40), 40, False)):
+            with self.assertRaisesRegex(heddle.HeddleError, "windows of 39|a mask of its own"):
+                _mask(mask_function=mask, local_size=size, **{**masks, "allow_is_bidirectional_skip": plain})
 
     @unittest.skipUnless(transformers, "Transformers is not installed")
     def test_models_of_transformers(self):

@@ -8,12 +8,14 @@ registration is an import of this module.
       --model_args folder=LLaDA-8B-Instruct,schedule=pulsecol,keep=1/5,gen_length=256
 """
 
+import logging
 import sys
 
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from .. import compiler, model as models
+from ..errors import HeddleError
 from .runner import run_batch
 from .sweep import make
 
@@ -21,19 +23,41 @@ RUN = {"gen_length": int, "steps": int, "block_length": int, "alg": str, "alg_te
        "cfg_scale": float, "remasking": str, "top_p": float, "top_k": int}
 
 
+log = logging.getLogger(__name__)
+
+
+def _number(kind, name, value):
+    try:
+        return kind(value)
+    except ValueError:
+        raise HeddleError(f"{name}: expected a number, found {value!r}") from None
+
+
 @register_model("heddle")
 class HeddleLM(LM):
     """folder: the model's. schedule: a preset's name or a file. device: lm_eval's, cpu, cuda or
     cuda:N. dtype: as heddle.load has it. batch_size: sequences at once. gen_length, steps, block_length, alg and so on: as Model.generate
-    has them. Anything else is a parameter of the preset (keep=1/5)."""
+    has them. tokenizer, pretrained: for tasks that count tokens themselves (RULER); the model has its folder's.
+    Anything else is a parameter of the preset (keep=1/5)."""
 
     def __init__(self, folder, schedule="dense", device=None, dtype=None, batch_size=1,
-                 max_batch_size=None, **options):
+                 max_batch_size=None, tokenizer=None, pretrained=None, **options):
         super().__init__()
-        self.batch = 1 if str(batch_size).startswith("auto") else int(batch_size)
-        self.options = {k: RUN[k](options.pop(k)) for k in list(options) if k in RUN}
-        self.name, expression = make(schedule, {k: str(v) for k, v in options.items()})
-        self.model = models.load(folder, device=device or "cpu", dtype=dtype)
+        self.batch = 1 if str(batch_size).startswith("auto") else _number(int, "batch_size", batch_size)
+        if self.batch < 1:
+            raise HeddleError(f"batch_size: expected 1 or more, or auto, found {batch_size}")
+        self.options = {k: RUN[k](v) if RUN[k] is str else _number(RUN[k], k, v)
+                        for k in list(options) if k in RUN for v in [options.pop(k)]}
+        try:
+            self.name, expression = make(schedule, {k: str(v) for k, v in options.items()})
+        except TypeError as error:
+            raise HeddleError(f"model_args: {error}") from None
+        try:
+            self.model = models.load(folder, device=device or "cpu", dtype=dtype)
+        except HeddleError as error:
+            if not str(device).startswith("cuda"):
+                raise
+            raise HeddleError(f"{error} (lm_eval's device is cuda:0 unless it is told another: --device cpu)") from None
         self.bundle = compiler.compile(expression, model=self.model)
 
     def _lengths(self, wanted):
@@ -47,22 +71,40 @@ class HeddleLM(LM):
             options["steps"] = -(-steps // blocks) * blocks
         return options
 
+    def _prompt(self, context, generated):
+        """The token ids of a prompt, without its beginning where it is too long to be answered, as lm-eval's own
+        models have it."""
+        ids, most = self.model.encode(context), self.model.config["max_sequence_length"]
+        if generated >= most:
+            raise HeddleError(f"{generated} tokens are to be generated (gen_length, or the task's max_gen_toks), and the "
+                              f"model takes {most} with the prompt")
+        if len(ids) > most - generated:
+            log.warning("a prompt of %d tokens and %d to generate are more than the model's %d: its beginning is left out",
+                        len(ids), generated, most)
+        return ids[-(most - generated):]
+
     def generate_until(self, requests, disable_tqdm=False):
         from tqdm import tqdm  # lm-eval needs it, too
         groups = {}
         for index, request in enumerate(requests):
             context, wanted = request.args
             until = wanted.get("until") or []
-            groups.setdefault((wanted.get("max_gen_toks", 256), wanted.get("temperature") or 0.0), []).append(
+            sampled = wanted.get("do_sample") is not False
+            groups.setdefault((wanted.get("max_gen_toks", 256), sampled and wanted.get("temperature") or 0.0), []).append(
                 (index, context, [until] if isinstance(until, str) else list(until), request))
         answers = [None] * len(requests)
         with tqdm(total=len(requests), disable=disable_tqdm, desc=f"heddle, {self.name}") as bar:
             for (tokens, temperature), group in groups.items():
+                options = {**self._lengths(tokens), "temperature": float(temperature)}
                 for first in range(0, len(group), self.batch):
                     part = group[first:first + self.batch]
-                    made = run_batch(self.model, self.bundle, [context for _, context, _, _ in part],
-                                     {**self._lengths(tokens), "temperature": float(temperature)})
-                    for (index, context, until, request), text in zip(part, made["texts"]):
+                    prompts = [self._prompt(context, options["gen_length"]) for _, context, _, _ in part]
+                    filled = [ids for ids in prompts if len(ids)]
+                    if len(filled) < len(part):
+                        log.warning("%d empty prompts get empty answers", len(part) - len(filled))
+                    texts = iter(run_batch(self.model, self.bundle, filled, options)["texts"] if filled else ())
+                    for (index, context, until, request), ids in zip(part, prompts):
+                        text = next(texts) if len(ids) else ""
                         ends = [text.find(stop) for stop in until if stop and stop in text]
                         answers[index] = text[:min(ends)] if ends else text
                         self.cache_hook.add_partial("generate_until", request.args, answers[index])
@@ -90,6 +132,14 @@ class HeddleLM(LM):
             chat_history, tokenize=False, add_generation_prompt=add_generation_prompt)
 
 
-if __name__ == "__main__":
+def main():
     from lm_eval.__main__ import cli_evaluate
-    sys.exit(cli_evaluate())
+    try:
+        return cli_evaluate()
+    except HeddleError as error:
+        print(f"heddle.evaluation.lm_eval: error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -408,6 +408,46 @@ class LmEvalTest(unittest.TestCase):
                          ["17 33 52 90", "17 33", "5798"])
         self.assertRaisesRegex(NotImplementedError, "generate_until", model.loglikelihood, requests)
 
+        def ask(*prompts, **wanted):
+            return model.generate_until([types.SimpleNamespace(args=(p, {"max_gen_toks": 30, **wanted})) for p in prompts],
+                                        disable_tqdm=True)
+        with self.assertLogs("heddle.evaluation.lm_eval", "WARNING") as said:
+            made = ask("", PROMPTS[1], "word " * 2000 + "\n" + PROMPTS[1], PROMPTS[0])
+        self.assertEqual((made[0], made[1], made[3]), ("", "5798", "17 33 52 90"))
+        self.assertIn("1 empty prompts", "".join(said.output))
+        self.assertIn("its beginning is left out", "".join(said.output))
+        self.assertEqual(ask(*PROMPTS, temperature=5.0, do_sample=False), ask(*PROMPTS))
+        self.assertRaisesRegex(heddle.HeddleError, "5000 tokens are to be generated", ask, PROMPTS[0], max_gen_toks=5000)
+        for wrong, message in (({"batch_size": 0}, "expected 1 or more"), ({"batch_size": -1}, "expected 1 or more"),
+                               ({"batch_size": "x"}, "batch_size: expected a number"), ({"steps": "x"}, "steps: expected a number"),
+                               ({"nope": 1}, "no parameter 'nope'"), ({"device": "cuda:99"}, "--device cpu")):
+            with self.subTest(wrong):
+                self.assertRaisesRegex(heddle.HeddleError, message, get_model("heddle"), **{"folder": str(LLADA), **wrong})
+
+    def test_the_program_runs_a_task(self):
+        rows = [*zip(PROMPTS, ("17 33 52 90", "5798")), ("word " * 2000, "no answer")]
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            (folder / "rows.jsonl").write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in rows))
+            (folder / "own.yaml").write_text(json.dumps({  # which is YAML, too
+                "task": "own", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(folder / "rows.jsonl")}},
+                "test_split": "test", "output_type": "generate_until", "doc_to_text": "{{question}}",
+                "doc_to_target": "{{answer}}", "generation_kwargs": {"max_gen_toks": 30, "until": ["\n"], "do_sample": False},
+                "metric_list": [{"metric": "exact_match"}]}))
+            command = [sys.executable, "-m", "heddle.evaluation.lm_eval", "--model", "heddle", "--tasks", "own",
+                       "--include_path", folder, "--batch_size", "2", "--output_path", folder / "out", "--model_args"]
+            environment = {**os.environ, "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1"}
+            done = subprocess.run([*command, f"folder={LLADA},tokenizer={LLADA}", "--device", "cpu"], env=environment,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result, = (folder / "out").rglob("results_*.json")
+            self.assertAlmostEqual(json.loads(result.read_text())["results"]["own"]["exact_match,none"], 2 / 3, places=4)
+            done = subprocess.run([*command, f"folder={LLADA},nope=1", "--device", "cpu"], env=environment,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("heddle.evaluation.lm_eval: error: model_args: preset 'dense' has no parameter", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

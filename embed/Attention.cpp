@@ -8,8 +8,10 @@
 #include "Attention.h"
 
 #include "bundle/program/Printable.h"
+#include "runtime/base/Parallel.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
 
@@ -147,6 +149,7 @@ struct Call::Run {
   const Call &call;
   const Place &place;
   const rt::StepProgram &program;
+  Part part;
   CallMemory memory;
   std::byte *lists, *workspace;
   std::vector<abi::AttentionArgs> blocks;
@@ -201,8 +204,62 @@ struct Call::Run {
     }
   }
 
+  /// Refuses entries of lists, written as Int32, that are none of a selection.
+  Status checkLists(int64_t selection) const {
+    const Selection &what = manifest().selections[selection];
+    const bool ofBlocks = what.kind == Selection::Kind::Blocks;
+    const int64_t n = call.shape.length;
+    const int64_t end =
+        ofBlocks ? rt::blockSpans(what, n, call.shape.prompt).blocks : n;
+    const abi::IndexList first = listOf(0, selection);
+    const int64_t rows =
+        call.shape.queryHeads / first.headsPerList * first.groups;
+    const int64_t tasks = call.shape.sequences * first.groups;
+    std::atomic<bool> wrong = false;
+    // A task has all heads' lists of a group, or as many.
+    const int64_t share = rows / first.groups;
+    rt::parallelFor(tasks, [&](int64_t task, int) {
+      const abi::IndexList list = listOf(task / first.groups, selection);
+      for (int64_t i = 0; i < share; ++i) {
+        const auto *keys = reinterpret_cast<const int32_t *>(
+            static_cast<const std::byte *>(list.indices) +
+            (task % first.groups * share + i) * list.rowBytes);
+        int64_t count = list.keep;
+        while (ofBlocks && count > 0 && keys[count - 1] == -1)
+          --count;
+        bool fits = count == 0 || (keys[0] >= 0 && keys[count - 1] < end);
+        for (int64_t k = 1; k < count; ++k)
+          fits &= keys[k - 1] < keys[k];
+        if (!fits)
+          wrong = true;
+      }
+    });
+    if (!wrong)
+      return Status::success();
+    return Error("the memory of a selection holds other numbers than a "
+                 "selection of such tensors: expected lists of " +
+                 std::to_string(first.keep) + " of " + std::to_string(end) +
+                 (ofBlocks ? " blocks" : " keys") +
+                 ", ascending; pass what a call that selects has written");
+  }
+
+  /// Whether this call writes the selection's lists itself.
+  bool makes(int64_t selection) const {
+    const Phase &phase = program.phase(place.layer, place.step);
+    return part != Part::Attend && program.refreshes(selection, place.step) &&
+           std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
+                       [&](const Phase::Refresh &each) {
+                         return each.selection == selection;
+                       });
+  }
+
   Status attend(size_t kernel) {
     const bundle::Kernel &what = manifest().kernels[kernel];
+    if (launcher().isHost())
+      for (const bundle::Term &term : what.terms)
+        if (bundle::readsList(term) && !makes(term.selection))
+          if (Status status = checkLists(term.selection); !status)
+            return status;
     for (size_t s = 0; s < blocks.size(); ++s) {
       size_t at = 0;
       for (const bundle::Term &term : what.terms)
@@ -281,7 +338,7 @@ struct Call::Run {
     return Status::success();
   }
 
-  Status run(Part part) {
+  Status run() {
     const Phase &phase = program.phase(place.layer, place.step);
     const bool due = call.selects(program, place, part);
     const auto attention = static_cast<size_t>(phase.attention);
@@ -323,15 +380,17 @@ bool Call::writesWorkspace(const rt::StepProgram &program, const Place &place,
              .writesLse;
 }
 
-Status Call::run(const Place &place, Part part, const CallMemory &memory) {
-  Result<bool> done = tryRun(place, part, memory);
+Status Call::run(const Place &place, Part part, const CallMemory &memory,
+                 const Interrupted &interrupted) {
+  Result<bool> done = tryRun(place, part, memory, interrupted);
   if (!done)
     return done.takeError();
   return *done ? Status::success() : Error("this call takes a workspace");
 }
 
 Result<bool> Call::tryRun(const Place &place, Part part,
-                          const CallMemory &memory) {
+                          const CallMemory &memory,
+                          const Interrupted &interrupted) {
   Result<const rt::StepProgram *> program =
       attention.program(place.steps, place.blockSteps);
   if (!program)
@@ -341,18 +400,22 @@ Result<bool> Call::tryRun(const Place &place, Part part,
                  std::to_string(listAlignment) + " bytes: clone() it");
   if (!memory.workspace && bytes > 0 && writesWorkspace(**program, place, part))
     return false;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock lock(mutex, std::defer_lock);
+  if (Status status = take(lock, interrupted); !status)
+    return status.takeError();
   Run now{*this,
           place,
           **program,
+          part,
           memory,
           static_cast<std::byte *>(memory.lists),
           aligned(memory.workspace),
           {}};
-  Result<bool> begun = launcher->begin(now.workspace, memory.stream);
+  Result<bool> begun =
+      launcher->begin(now.workspace, memory.stream, interrupted);
   if (!begun || !*begun)
     return begun;
-  if (Status status = launcher->end(now.run(part)); !status)
+  if (Status status = launcher->end(now.run()); !status)
     return status.takeError();
   return true;
 }

@@ -70,13 +70,17 @@ public:
   int64_t listLayer(int64_t layer) const;
   int64_t workspaceBytes() const { return bytes; }
 
-  /// Thread-safe: calls come one after the other.
-  Status run(const Place &place, Part part, const CallMemory &memory);
+  /// Thread-safe: calls come one after the other. On the host `interrupted` is
+  /// polled while it waits and computes. Refused there: memory of lists that
+  /// holds none of this call's, as kernels would read where they point.
+  Status run(const Place &place, Part part, const CallMemory &memory,
+             const Interrupted &interrupted = {});
 
   /// The same; false, and nothing is done, where a workspace is taken and none
   /// was given. Most calls that only attend take none, but for those that a
   /// CUDA graph records: it needs memory as long as it lives.
-  Result<bool> tryRun(const Place &place, Part part, const CallMemory &memory);
+  Result<bool> tryRun(const Place &place, Part part, const CallMemory &memory,
+                      const Interrupted &interrupted = {});
 
 private:
   friend class Attention;
@@ -96,7 +100,7 @@ private:
   int64_t listTotal = 0;
   int64_t bytes = 0;
   int64_t lseAt = 0, outputAt = 0, scoringLseAt = 0; ///< in the workspace
-  std::mutex mutex;
+  std::timed_mutex mutex;
 };
 
 /// A bundle's kernels, loaded on a device.

@@ -175,7 +175,8 @@ public:
   bundle::Encoding encoding() const override { return kernels.encoding(); }
   int64_t workspaceBytes() const override { return total; }
 
-  Result<bool> begin(void *workspace, uintptr_t queue) override {
+  Result<bool> begin(void *workspace, uintptr_t queue,
+                     const Interrupted &) override {
     if (Status status = gpu.checkProcess(); !status)
       return status.takeError();
     base = addressOf(workspace);

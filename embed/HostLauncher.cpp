@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Launcher.h"
-#include "Process.h"
 
 #include "runtime/module/HostModule.h"
 #include "runtime/schedule/BoundKernel.h"
@@ -30,7 +29,7 @@ public:
       : kernels(std::move(kernels)) {}
 
   Status reserve(int64_t length) {
-    std::lock_guard<std::mutex> turn(hostSteps());
+    std::lock_guard<std::timed_mutex> turn(hostSteps());
     if (length <= static_cast<int64_t>(positions.size()))
       return Status::success();
     if (Status status = kernels->reserve(length); !status)
@@ -40,11 +39,18 @@ public:
     return Status::success();
   }
 
-  Result<bool> begin(void *, uintptr_t) override {
+  bool isHost() const override { return true; }
+  Result<bool> begin(void *, uintptr_t,
+                     const Interrupted &interrupted) override {
     // First: a thread that the process was forked from may hold the lock.
     if (Status status = checkProcess(); !status)
       return status.takeError();
-    hostSteps().lock();
+    std::unique_lock turn(hostSteps(), std::defer_lock);
+    if (Status status = take(turn, interrupted); !status)
+      return status.takeError();
+    turn.release(); // until end()
+    if (interrupted)
+      kernels->setInterrupted([&] { return ask(interrupted); });
     return true;
   }
   Status attend(size_t kernel,
@@ -64,6 +70,7 @@ public:
     return kernels->select(kernel, selected);
   }
   Status end(Status status) override {
+    kernels->setInterrupted({});
     hostSteps().unlock();
     return status;
   }

@@ -8,6 +8,8 @@
 #ifndef HEDDLE_EMBED_LAUNCHER_H
 #define HEDDLE_EMBED_LAUNCHER_H
 
+#include "Process.h"
+
 #include "bundle/Result.h"
 #include "bundle/abi/Abi.h"
 #include "bundle/format/Bundle.h"
@@ -46,13 +48,16 @@ public:
 
   /// How lists of keys say positions.
   virtual bundle::Encoding encoding() const { return bundle::Encoding::Int32; }
+  /// Whether the caller's memory is the host's.
+  virtual bool isHost() const { return false; }
   /// Bytes of memory of the device that a call takes.
   virtual int64_t workspaceBytes() const { return 0; }
 
   /// Begins a call. `workspace` is 256-byte aligned, or null for a call that
   /// only attends; false: in this stream it takes one all the same, and the
-  /// call has not begun.
-  virtual Result<bool> begin(void *workspace, uintptr_t stream) = 0;
+  /// call has not begun. On the host `interrupted` is polled until end().
+  virtual Result<bool> begin(void *workspace, uintptr_t stream,
+                             const Interrupted &interrupted) = 0;
   /// One block a sequence, all set but what the machine wants (Abi.h): places,
   /// positions, tiles.
   virtual Status attend(size_t kernel,

@@ -10,6 +10,7 @@
 #include "runtime/base/Parallel.h"
 
 #include <atomic>
+#include <chrono>
 #include <string>
 
 #include <pthread.h>
@@ -40,9 +41,35 @@ Status checkProcess() {
                "instead (in Python: multiprocessing.get_context(\"spawn\"))");
 }
 
-std::mutex &hostSteps() {
-  static std::mutex steps;
+std::timed_mutex &hostSteps() {
+  static std::timed_mutex steps;
   return steps;
+}
+
+/// Whether this thread is in ask().
+static thread_local bool asking = false;
+
+bool ask(const Interrupted &interrupted) {
+  asking = true;
+  const bool ends = interrupted && interrupted();
+  asking = false;
+  return ends;
+}
+
+Status take(std::unique_lock<std::timed_mutex> &lock,
+            const Interrupted &interrupted) {
+  if (asking)
+    return Error("a call that waits or computes has been interrupted by a "
+                 "signal, whose handler cannot run another");
+  if (lock.try_lock())
+    return Status::success();
+  if (!interrupted)
+    lock.lock();
+  else
+    while (!lock.try_lock_for(std::chrono::milliseconds(50)))
+      if (ask(interrupted))
+        return Error("interrupted");
+  return Status::success();
 }
 
 Status setThreads(int threads) {

@@ -10,6 +10,7 @@
 
 #include "bundle/Result.h"
 
+#include <functional>
 #include <mutex>
 
 #include <sys/types.h>
@@ -24,7 +25,18 @@ pid_t processNumber();
 Status checkProcess();
 
 /// Held by who computes on the host: each step uses all cores.
-std::mutex &hostSteps();
+std::timed_mutex &hostSteps();
+
+/// Asked now and then by who waits or computes; true ends it. Empty: nobody.
+using Interrupted = std::function<bool()>;
+
+/// What `interrupted` says, which may run what the program does on signals.
+bool ask(const Interrupted &interrupted);
+
+/// Waits for the lock. Refused when `interrupted` says so meanwhile, and to
+/// calls from within ask(), which may come from the lock's holder.
+Status take(std::unique_lock<std::timed_mutex> &lock,
+            const Interrupted &interrupted);
 
 /// Threads of all models on the host, 0 for one a core. Refused once a model
 /// was loaded: its memory was laid out for the threads that there were.

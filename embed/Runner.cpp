@@ -7,8 +7,6 @@
 
 #include "Runner.h"
 
-#include "Process.h"
-
 #include "bundle/program/Printable.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/engine/DTypeChoice.h"
@@ -27,17 +25,22 @@ namespace {
 /// Gives way to other models' steps between its own.
 class TurnTaking final : public rt::StepEngine {
 public:
-  explicit TurnTaking(rt::StepEngine &inner) : inner(inner) {}
+  TurnTaking(rt::StepEngine &inner, const Interrupted &interrupted)
+      : inner(inner), interrupted(interrupted) {}
 
   const rt::ModelConfig &config() const override { return inner.config(); }
   rt::DType dtype() const override { return inner.dtype(); }
   Status beginRun(std::span<const std::vector<int32_t>> prompts,
                   const rt::GenerateOptions &options) override {
-    std::lock_guard<std::mutex> turn(hostSteps());
+    std::unique_lock turn(hostSteps(), std::defer_lock);
+    if (Status status = take(turn, interrupted); !status)
+      return status;
     return inner.beginRun(prompts, options);
   }
   Status step(const rt::StepPlace &place, rt::StepOutcome *outcome) override {
-    std::lock_guard<std::mutex> turn(hostSteps());
+    std::unique_lock turn(hostSteps(), std::defer_lock);
+    if (Status status = take(turn, interrupted); !status)
+      return status;
     return inner.step(place, outcome);
   }
   bool finished() const override { return inner.finished(); }
@@ -47,21 +50,29 @@ public:
 
 private:
   rt::StepEngine &inner;
+  const Interrupted &interrupted;
 };
 
 /// Says which thread holds a lock, for as long as it does.
 class Holder {
 public:
-  Holder(std::mutex &mutex, std::atomic<std::thread::id> &who)
-      : lock(mutex), who(who) {
-    who = std::this_thread::get_id();
+  Holder(std::timed_mutex &mutex, std::atomic<std::thread::id> &who)
+      : lock(mutex, std::defer_lock), who(who) {}
+  Status take(const Interrupted &interrupted) {
+    Status status = embed::take(lock, interrupted);
+    if (status)
+      who = std::this_thread::get_id();
+    return status;
   }
-  ~Holder() { who = std::thread::id(); }
+  ~Holder() {
+    if (lock)
+      who = std::thread::id();
+  }
   Holder(const Holder &) = delete;
   Holder &operator=(const Holder &) = delete;
 
 private:
-  std::lock_guard<std::mutex> lock;
+  std::unique_lock<std::timed_mutex> lock;
   std::atomic<std::thread::id> &who;
 };
 
@@ -178,10 +189,13 @@ Runner::resolve(const run::RunOptions &options,
 Result<Response> Runner::generate(const bundle::Bundle &bundle,
                                   std::vector<run::Prompt> prompts,
                                   run::RunOptions options,
-                                  const rt::StepObserver &observer) {
+                                  const rt::StepObserver &observer,
+                                  const Interrupted &interrupted) {
   if (Status status = enter(); !status)
     return status.takeError();
   Holder holder(running, runner);
+  if (Status status = holder.take(interrupted); !status)
+    return status.takeError();
   if (isClosed)
     return Error("the model is closed; load it again");
   for (size_t i = 0; i < prompts.size(); ++i)
@@ -211,7 +225,7 @@ Result<Response> Runner::generate(const bundle::Bundle &bundle,
       device->checkRun(**engine, response.promptLengths, *lengths);
   if (!memory)
     return memory.takeError();
-  TurnTaking turns(**engine);
+  TurnTaking turns(**engine, interrupted);
   rt::StepEngine &steps = onHost ? turns : **engine;
   Result<rt::Generation> generation =
       rt::generate(steps, *ids, *lengths, observer);
@@ -249,10 +263,12 @@ Result<std::string> Runner::decode(const std::vector<int32_t> &ids,
   return tokenizer->decode(ids, skipSpecial);
 }
 
-Status Runner::close() {
+Status Runner::close(const Interrupted &interrupted) {
   if (Status status = enter(); !status)
     return status;
   Holder holder(running, runner);
+  if (Status status = holder.take(interrupted); !status)
+    return status;
   isClosed = true;
   device.reset();
   return Status::success();

@@ -13,6 +13,8 @@
 #ifndef HEDDLE_EMBED_RUNNER_H
 #define HEDDLE_EMBED_RUNNER_H
 
+#include "Process.h"
+
 #include "bundle/Result.h"
 #include "bundle/format/Bundle.h"
 #include "runtime/denoise/Denoise.h"
@@ -52,18 +54,21 @@ public:
 
   /// Runs the prompts, each a text or ids. Of `options` what concerns prompts
   /// (chat, system), lengths and sampling counts. Refused: a closed model, a
-  /// forked process, a call from this run's own observer.
+  /// forked process, a call from this run's own observer. `interrupted` is
+  /// polled while runs of other threads are waited for.
   Result<Response> generate(const bundle::Bundle &bundle,
                             std::vector<run::Prompt> prompts,
                             run::RunOptions options,
-                            const rt::StepObserver &observer);
+                            const rt::StepObserver &observer,
+                            const Interrupted &interrupted = {});
 
   Result<std::vector<int32_t>> encode(const std::string &text) const;
   Result<std::string> decode(const std::vector<int32_t> &ids,
                              bool skipSpecial) const;
 
-  /// Frees the model; waits for a run of another thread to end.
-  Status close();
+  /// Frees the model; waits for a run of another thread to end, and polls
+  /// `interrupted` meanwhile.
+  Status close(const Interrupted &interrupted = {});
   bool closed() const { return isClosed; }
 
   const rt::ModelConfig &config() const { return shape; }
@@ -89,7 +94,7 @@ private:
   std::unique_ptr<rt::Tokenizer> tokenizer; ///< null: the folder has none
   int32_t endOfTurn = -1;
   std::unique_ptr<rt::Device> device;
-  std::mutex running;
+  std::timed_mutex running;
   std::atomic<std::thread::id> runner; ///< the thread that holds `running`
   std::atomic<bool> isClosed = false;
 };

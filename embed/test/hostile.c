@@ -547,10 +547,10 @@ static void shared_lists(void) {
   BAD(heddle_call_run(call, &run), "lists has");
   run.list_bytes = lists;
 
-  /* Before anything was chosen, then over what layer 1 chose, which a layer
+  /* Not before anything was chosen; then over what layer 1 chose, which a layer
    * that reads leaves as it is. */
-  run.output = other;
-  FINE(heddle_call_run(call, &run));
+  memcpy(other, o, sizeof o);
+  REFUSED(heddle_call_run(call, &run), "expected lists of");
   run.layer = 1;
   FINE(heddle_call_run(call, &run));
   memcpy(before, kept, whole);
@@ -559,6 +559,10 @@ static void shared_lists(void) {
   FINE(heddle_call_run(call, &run));
   TRUE(memcmp(o, other, sizeof o) != 0);
   TRUE(memcmp(before, kept, whole) == 0);
+  /* Bytes of the caller's are none that kernels may follow. */
+  memset(kept, 1, whole);
+  REFUSED(heddle_call_run(call, &run), "expected lists of");
+  memcpy(kept, before, whole);
   /* It has nothing of its own to choose. */
   run.part = HEDDLE_SELECT;
   FINE(heddle_call_run(call, &run));

@@ -100,11 +100,13 @@ void run(Call &call, int part, uintptr_t query, uintptr_t key, uintptr_t value,
   memory.workspace = reinterpret_cast<void *>(workspace);
   memory.stream = stream;
   Calls::One counted;
+  Pending pending;
   Status status = [&] {
     nb::gil_scoped_release released;
     return call.run({layer, step, steps, blockSteps}, static_cast<Part>(part),
-                    memory);
+                    memory, [&] { return pending.interrupts(); });
   }();
+  pending.raise();
   orRaise(std::move(status));
 }
 

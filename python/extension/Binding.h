@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -78,6 +79,36 @@ private:
   std::condition_variable changed;
   std::atomic<int64_t> count = 0;
   std::atomic<bool> ending = false;
+};
+
+/// Python's pending exception, kept while C++ unwinds to where it may fly.
+class Pending {
+public:
+  /// Calls what may raise; true when it did not. Holds the GIL meanwhile.
+  template <typename Function> bool call(Function function) {
+    if (Calls::areEnding())
+      return false;
+    nanobind::gil_scoped_acquire held;
+    try {
+      if (PyErr_CheckSignals() != 0)
+        throw nanobind::python_error();
+      return function();
+    } catch (nanobind::python_error &error) {
+      kept.emplace(std::move(error));
+      return false;
+    }
+  }
+  /// What waits and computes without the GIL asks whether to end.
+  bool interrupts() {
+    return !call([] { return true; });
+  }
+  void raise() {
+    if (kept)
+      throw nanobind::python_error(std::move(*kept));
+  }
+
+private:
+  std::optional<nanobind::python_error> kept;
 };
 
 template <typename T> T orRaise(Result<T> result) {

@@ -49,33 +49,6 @@ template <typename T> nb::object toArray(std::vector<T> values) {
       nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {size}, owner));
 }
 
-/// Python's pending exception, kept while C++ unwinds to where it may fly.
-class Pending {
-public:
-  /// Calls what may raise; true when it did not. Holds the GIL meanwhile.
-  template <typename Function> bool call(Function function) {
-    if (Calls::areEnding())
-      return false;
-    nb::gil_scoped_acquire held;
-    try {
-      if (PyErr_CheckSignals() != 0)
-        throw nb::python_error();
-      return function();
-    } catch (nb::python_error &error) {
-      kept.emplace(std::move(error));
-      return false;
-    }
-  }
-  bool there() const { return kept.has_value(); }
-  void raise() {
-    if (kept)
-      throw nb::python_error(std::move(*kept));
-  }
-
-private:
-  std::optional<nb::python_error> kept;
-};
-
 /// Floating-point operations of a step, as heddle-run counts them.
 double operationsOf(const rt::ModelConfig &config,
                     const rt::StepRecord &record) {
@@ -176,17 +149,18 @@ nb::dict generate(Runner &runner, const bundle::Bundle &bundle,
   double seconds = 0;
   Result<Response> made = [&] {
     nb::gil_scoped_release released;
-    return runner.generate(bundle, std::move(prompts), std::move(options),
-                           [&](const rt::StepRecord &record) {
-                             seconds += record.seconds;
-                             return pending.call([&] {
-                               if (!watched)
-                                 return true;
-                               nb::object answer =
-                                   onStep(stepDict(runner.config(), record));
-                               return !answer.is(nb::handle(Py_False));
-                             });
-                           });
+    return runner.generate(
+        bundle, std::move(prompts), std::move(options),
+        [&](const rt::StepRecord &record) {
+          seconds += record.seconds;
+          return pending.call([&] {
+            if (!watched)
+              return true;
+            nb::object answer = onStep(stepDict(runner.config(), record));
+            return !answer.is(nb::handle(Py_False));
+          });
+        },
+        [&] { return pending.interrupts(); });
   }();
   pending.raise();
   Response response = orRaise(std::move(made));
@@ -216,7 +190,7 @@ std::unique_ptr<Runner> load(const std::string &folder,
   auto loaded = [&] {
     nb::gil_scoped_release released;
     return Runner::load(folder, device, type,
-                        [&] { return !pending.call([] { return true; }); });
+                        [&] { return pending.interrupts(); });
   }();
   pending.raise();
   return orRaise(std::move(loaded));
@@ -295,10 +269,12 @@ NB_MODULE(_heddle, m) {
       .def("close",
            [](Runner &runner) {
              Calls::One counted;
+             Pending pending;
              Status status = [&] {
                nb::gil_scoped_release released;
-               return runner.close();
+               return runner.close([&] { return pending.interrupts(); });
              }();
+             pending.raise();
              orRaise(std::move(status));
            })
       .def_prop_ro("closed", &Runner::closed)

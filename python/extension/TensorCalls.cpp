@@ -180,11 +180,14 @@ public:
     if (!lists.is_none())
       memory.lists = listsOf(*entry, lists, views[0], call.listBytes(layer));
     Calls::One counted;
+    Pending pending;
     auto attempt = [&] {
       Result<bool> done = [&] {
         nb::gil_scoped_release released;
-        return call.tryRun(place, static_cast<Part>(part), memory);
+        return call.tryRun(place, static_cast<Part>(part), memory,
+                           [&] { return pending.interrupts(); });
       }();
+      pending.raise();
       return orRaise(std::move(done));
     };
     if (!attempt()) {

@@ -414,7 +414,8 @@ class Plan:
 class Selection:
     """Which keys each group of rows attends to, for as long as it is used: made by
     select(). `lists`: an array of bytes, as bundle/abi/IndexLayout.h says, to be handed
-    through CUDA graphs and compiled programs. `key`: the plan's."""
+    through CUDA graphs and compiled programs, not to be written: on the host other bytes
+    are refused, on a GPU nobody looks, and kernels read where they point. `key`: the plan's."""
 
     def __init__(self, key, lists, q_shape, k_shape, plan=None):
         self.key, self.lists, self.q_shape, self.k_shape = key, lists, q_shape, k_shape
@@ -423,7 +424,8 @@ class Selection:
     def attend(self, q, k, v):
         """Attention of these q, k and v, of the shapes and the dtype that the selection
         was made from, over the selected pairs and those beside them; an array like q.
-        ValueError for other shapes."""
+        ValueError for other shapes; on the host HeddleError for lists that select() did not
+        write."""
         if getattr(q, "shape", None) != self.q_shape or getattr(k, "shape", None) != self.k_shape:
             _check_array(q, "q")
             _check_array(k, "k")

@@ -8,7 +8,8 @@ program that PyTorch keeps on disk names a plan by what it computes.
   attend(q, k, v, lists, plan) -> output    step(q, k, v, run, layer) -> output
 
 All but `step` compute from their arguments alone, so CUDA graphs may record them.
-`step` counts the steps of a run, which a recording would not."""
+`step` counts the steps of a run, which a recording would not. `lists` are what `select`
+made: on the host others are refused, on a GPU kernels read where they point."""
 
 import torch
 

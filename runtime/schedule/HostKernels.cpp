@@ -11,7 +11,10 @@
 #include "runtime/schedule/TaskGrid.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -51,6 +54,35 @@ Status HostKernels::reserveWorkers() {
   return Status::success();
 }
 
+/// Runs the tasks in parallel, until somebody ends it.
+Status
+HostKernels::run(int64_t tasks,
+                 const std::function<void(int64_t task, int worker)> &body) {
+  if (!interrupted) {
+    parallelFor(tasks, body);
+    return Status::success();
+  }
+  using Clock = std::chrono::steady_clock;
+  constexpr auto interval = std::chrono::milliseconds(50);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> ended = false;
+  Clock::time_point next = Clock::now() + interval; // the caller's alone
+  auto polling = [&](int64_t task, int worker) {
+    if (ended.load(std::memory_order_relaxed))
+      return;
+    if (std::this_thread::get_id() == caller && Clock::now() >= next) {
+      next = Clock::now() + interval;
+      if (interrupted()) {
+        ended = true;
+        return;
+      }
+    }
+    body(task, worker);
+  };
+  parallelFor(tasks, std::ref(polling));
+  return ended ? Status(Error("interrupted")) : Status::success();
+}
+
 Status HostKernels::attend(size_t kernel,
                            std::span<abi::AttentionArgs> blocks) {
   if (Status status = reserveWorkers(); !status)
@@ -76,8 +108,7 @@ Status HostKernels::attend(size_t kernel,
     entry(&blocks[at.sequence], at.head, at.tile,
           scratch.data() + worker * stride);
   };
-  parallelFor(grid.size(), std::ref(body));
-  return Status::success();
+  return run(grid.size(), std::ref(body));
 }
 
 Status HostKernels::select(size_t kernel,
@@ -98,6 +129,5 @@ Status HostKernels::select(size_t kernel,
     entry(&blocks[at.sequence], at.head, at.tile,
           scratch.data() + worker * stride);
   };
-  parallelFor(grid.size(), std::ref(body));
-  return Status::success();
+  return run(grid.size(), std::ref(body));
 }

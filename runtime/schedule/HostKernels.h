@@ -13,6 +13,7 @@
 #include "runtime/schedule/BoundKernel.h"
 #include "runtime/schedule/KernelRunner.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,12 @@ public:
               std::vector<BoundKernel> kernels)
       : module(std::move(module)), kernels(std::move(kernels)) {}
 
+  /// Polled by the calling thread while kernels run; true: what is left is not
+  /// computed, and the call is refused. Empty: nobody is asked.
+  void setInterrupted(std::function<bool()> asked) {
+    interrupted = std::move(asked);
+  }
+
   int64_t bytes(int64_t longest) const override;
   Status reserve(int64_t longest) override;
   Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;
@@ -34,9 +41,12 @@ public:
 private:
   int64_t workerBytes(int64_t longest) const;
   Status reserveWorkers();
+  Status run(int64_t tasks,
+             const std::function<void(int64_t task, int worker)> &body);
 
   std::unique_ptr<HostModule> module; ///< its code is in `kernels`
   std::vector<BoundKernel> kernels;
+  std::function<bool()> interrupted;
   int64_t reserved = 0; ///< longest sequence that there is scratch for
   int workers = 0;
   Buffer scratch;                              ///< workers x workerBytes

@@ -4,7 +4,9 @@
 
 import copy
 import pickle
+import signal
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -269,6 +271,70 @@ class AttentionTest(unittest.TestCase):
             heddle.plan(heddle.compile(attend(window(8)), head_dim=q.shape[-1])).select(q, k)
         with self.assertRaisesRegex(TypeError, "q: expected an array"):
             selection.attend([1], k, v)
+
+    def test_lists_of_other_bytes_are_refused(self):
+        q, k, v = tensors()
+        for pairs, number, ends in ((columns(0.2), 5, 150), (columns(0.2) | window(8), 5, 150),
+                                    (blocks(0.3, 16), 1, 10),
+                                    (columns(0.2, per_kv_head=True), 5, 150)):
+            selection = heddle.select(q, k, pairs)
+            numbers, expected = selection.lists.view(np.int32), selection.attend(q, k, v)
+            right = numbers.copy()
+            for name, wrong in (("random", RANDOM.integers(-2**31, 2**31, right.shape)),
+                                ("zeros", 0 * right), ("before 0", np.where(right == right[0], -7, right)),
+                                ("beyond", np.where(right == right.max(), ends, right)),
+                                ("twice", np.where(right == right[1], right[0], right))):
+                with self.subTest(name, pairs=pairs):
+                    numbers[:] = wrong
+                    with self.assertRaisesRegex(heddle.HeddleError, f"lists of \\d+ of {ends} "):
+                        selection.attend(q, k, v)
+            numbers[:] = right
+            np.testing.assert_array_equal(selection.attend(q, k, v), expected)
+
+    def test_interrupts_end_calls_that_compute_or_wait(self):
+        if threading.current_thread() is not threading.main_thread():
+            self.skipTest("signals are the main thread's")
+        small, long = tensors(64), tensors(40000, 2, 1)  # the long one takes seconds
+        attention(*small)
+        for waits in (False, True):
+            with self.subTest(waits=waits):
+                def interrupted(*_):
+                    raise KeyboardInterrupt
+                before = signal.signal(signal.SIGALRM, interrupted)
+                other = threading.Thread(target=attention, args=[x[:20000] for x in long])
+                try:
+                    if waits:
+                        other.start()
+                        time.sleep(0.1)
+                    signal.setitimer(signal.ITIMER_REAL, 0.2)
+                    began = time.monotonic()
+                    with self.assertRaises(KeyboardInterrupt):
+                        attention(*(small if waits else long))
+                    took = time.monotonic() - began
+                    self.assertTrue(other.is_alive() or not waits, "nobody was waited for")
+                    self.assertLess(took, 3)
+                finally:
+                    signal.signal(signal.SIGALRM, before)
+                    if waits:
+                        other.join()
+        self.near(attention(*small), attended(*small, np.ones((1, 64, 64), bool)), 1e-4)
+
+    def test_handlers_of_signals_cannot_compute(self):
+        small, long, said = tensors(64), tensors(20000, 2, 1), []
+
+        def handler(*_):
+            try:
+                attention(*small)
+            except heddle.HeddleError as error:
+                said.append(str(error))
+        attention(*small)
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            attention(*long)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.assertRegex("".join(said), "whose handler cannot run another")
 
     def test_a_run_is_copied_before_it_begins(self):
         q, k, v = tensors()

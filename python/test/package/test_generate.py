@@ -327,6 +327,33 @@ class WrongTest(unittest.TestCase):
                                  (0, [b"interrupted 8"]), err.decode())
 
 
+    def test_interrupts_end_waiting(self):
+        def interrupted(*_):
+            raise KeyboardInterrupt
+        for call in (lambda model: model.generate("a", bundle, **SHORT), heddle.Model.close):
+            began, ended = threading.Event(), threading.Event()
+
+            def seen(step):
+                began.set()
+                return not ended.wait(20)
+            with heddle.load(LLADA) as model:
+                other = threading.Thread(target=model.generate, args=("a", bundle),
+                                         kwargs={"on_step": seen})
+                before = signal.signal(signal.SIGALRM, interrupted)
+                other.start()
+                try:
+                    self.assertTrue(began.wait(20))
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    with self.assertRaises(KeyboardInterrupt):
+                        call(model)
+                    self.assertTrue(other.is_alive(), "nobody was waited for")
+                finally:
+                    signal.signal(signal.SIGALRM, before)
+                    ended.set()
+                    other.join()
+                self.assertEqual(len(model.generate("a", bundle, **SHORT).responses), 1)
+
+
 class ConfidenceTest(unittest.TestCase):
     def test_confidences_are_in_the_ranges_that_are_documented(self):
         with heddle.load(DREAM) as model:

@@ -47,6 +47,6 @@ def patch(model, schedule, **options):
     return apply(model, schedule, **options)
 
 
-# `import *` leaves the builtin compile alone.
+# `import *` leaves the builtin compile and Python's module random alone.
 __all__ = [name for name in dir() if not name.startswith("_")
-           and name not in ("compile", "compiler", "errors", "evaluation", "kernels", "model", "mlir")]
+           and name not in ("compile", "random", "compiler", "errors", "evaluation", "kernels", "model", "mlir")]

@@ -30,4 +30,9 @@ class ScheduleError(HeddleError, ValueError):
         self.line = int(found.group(1)) if found else None
         self.column = int(found.group(2)) if found else None
         self.source = source
+        self._diagnostics = diagnostics
         super().__init__(diagnostics.replace("<stdin>", "schedule").strip())
+
+    def __reduce__(self):
+        """Of a copy, or on its way from another process."""
+        return type(self), (self._diagnostics, self.source)

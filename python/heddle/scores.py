@@ -6,8 +6,9 @@
     attend(dense, scores=lambda logit, query, key: key <= query)
 
 The function is called once, with values that record what is done with them as
-operations of `arith` (docs/Spec/Scores.md). Its arguments, of which the last may be
-left out: logit, a float (scaled by the root of the head dim), and query, key and head,
+operations of `arith` (docs/Spec/Scores.md): numbers that it takes from elsewhere are those
+of that moment. Its arguments, of which the last may be left out and those with a default
+keep it: logit, a float (scaled by the root of the head dim), and query, key and head,
 whole numbers from 0: where both stand in the sequence, and the query head. It
 returns a float in the logit's place, or a truth: False masks the pair.
 
@@ -19,6 +20,7 @@ no `if` over such a value: where()."""
 import inspect
 import math
 import struct
+from numbers import Integral, Real
 
 _NAMES = ("logit", "query", "key", "head")
 _MOST = 256  # operations, F1
@@ -60,7 +62,9 @@ class _Trace:
 def _kind_of(value):
     if isinstance(value, Value):
         return value.kind
-    for types, kind in ((bool, "i1"), (int, "i32"), (float, "f32")):
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return "i1"
+    for types, kind in ((bool, "i1"), (Integral, "i32"), (Real, "f32")):
         if isinstance(value, types):
             return kind
     raise TypeError(f"scores: expected a number, found {value!r}")
@@ -80,7 +84,7 @@ def _same(*values):
 
 def _as(trace, value, kind):
     if not isinstance(value, Value):
-        return trace.constant(float(value) if kind == "f32" else value, kind)
+        return trace.constant({"f32": float, "i32": int, "i1": bool}[kind](value), kind)
     if value.kind == "i32" and kind == "f32":
         return trace.add(f"arith.sitofp {value.name} : i32 to f32", kind)
     return value
@@ -122,7 +126,7 @@ def _bits(operation):
 
 class Value:
     """A number or truth of a pair, made by the arguments of a function of scores."""
-    __array_priority__ = 1000
+    __array_ufunc__ = None  # NumPy's numbers leave operations to these
 
     def __init__(self, trace, name, kind):
         self.trace, self.name, self.kind = trace, name, kind
@@ -165,10 +169,10 @@ class Value:
 
     def _divided(self, other):
         """(quotient, rest, divisor) towards zero."""
-        if self.kind != "i32" or isinstance(other, bool) or not isinstance(other, int) or \
+        if self.kind != "i32" or isinstance(other, bool) or not isinstance(other, Integral) or \
                 other < 1:
             raise TypeError("scores: // and % are of whole numbers by positive constants")
-        by = self.trace.constant(other, "i32")
+        by = self.trace.constant(int(other), "i32")
         return _operate("arith.divsi", self, by), _operate("arith.remsi", self, by), by
 
     def __floordiv__(self, other):
@@ -180,10 +184,10 @@ class Value:
         return where(rest < 0, rest + by, rest)
 
     def _shifted(self, operation, other):
-        if self.kind != "i32" or isinstance(other, bool) or not isinstance(other, int) or \
+        if self.kind != "i32" or isinstance(other, bool) or not isinstance(other, Integral) or \
                 not 0 <= other < 32:
             raise TypeError("scores: << and >> are of whole numbers by constants from 0 to 31")
-        return _operate(operation, self, self.trace.constant(other, "i32"))
+        return _operate(operation, self, self.trace.constant(int(other), "i32"))
 
     def __lshift__(self, other):
         return self._shifted("arith.shli", other)
@@ -231,12 +235,14 @@ exp, exp2, log, log2, sqrt, tanh = map(_function, ("exp", "exp2", "log", "log2",
 
 def trace(function) -> str:
     """The region of `scores` that a function states: "(%logit) {...}"."""
-    parameters = inspect.signature(function).parameters
+    # Those with a default keep it: lambda logit, cap=cap: ... is how loops bind numbers.
+    parameters = [p for p in inspect.signature(function).parameters.values()
+                  if p.default is p.empty]
     if not 1 <= len(parameters) <= 4 or \
-            any(p.kind is p.KEYWORD_ONLY or p.kind is p.VAR_KEYWORD or p.kind is p.VAR_POSITIONAL
-                for p in parameters.values()):
+            any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
         raise TypeError("scores: expected a function of logit, query, key and head, of which the "
-                        f"last may be left out; found one of ({', '.join(parameters)})")
+                        "last may be left out; found one of "
+                        f"({', '.join(p.name for p in parameters)})")
     made = _Trace()
     arguments = [Value(made, f"%{name}", "f32" if i == 0 else "i32")
                  for i, name in enumerate(_NAMES[:len(parameters)])]

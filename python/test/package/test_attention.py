@@ -110,6 +110,10 @@ class AttentionTest(unittest.TestCase):
                 ("causal", lambda x, a, b: b <= a, np.where(j <= i, logits, -np.inf)),
                 ("bias", lambda x, a, b, h: x - abs(a - b) * scores.exp2((h + 1) * -0.5),
                  logits - np.abs(i - j) * np.exp2((head + 1) * -0.5)),
+                ("numbers of NumPy", lambda x, a, b: scores.where(
+                    (b < np.int64(40)) & np.True_, np.float32(2.5) * x, x / np.float64(2)),
+                 np.where(j < 40, logits * 2.5, logits / 2)),
+                ("defaults", lambda x, a=2.0, *, b=3: x * a + b, logits * 2 + 3),
                 ("whole numbers", lambda x, a, b: x + ((a - b) // 7 + (a - b) % 5 * 2) * 0.01,
                  logits + ((i - j) // 7 + (i - j) % 5 * 2) * 0.01),
                 ("shifts", lambda x, a, b: scores.where(((a >> 4) ^ (b >> 4)) & 1 == 0, x, -1e30),
@@ -130,6 +134,8 @@ class AttentionTest(unittest.TestCase):
         for error, text, function in (
                 (TypeError, "of which the last", lambda a, b, c, d, e: a),
                 (TypeError, "of which the last", lambda *a: a[0]),
+                (TypeError, "found one of \\(\\)", lambda logit=3.0: logit),
+                (TypeError, "found one of \\(a, b\\)", lambda a, *, b: a),
                 (TypeError, "made of the pair's", lambda a: 3.0),
                 (TypeError, "where\\(condition", lambda a: a if a > 0 else -a),
                 (TypeError, "found 'b'", lambda a: a + "b"),

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Schedules as expressions, their MLIR, and what is wrong with them."""
 
+import copy
 import math
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -314,6 +316,15 @@ class WrongTest(unittest.TestCase):
                         .startswith("1.5"))
         self.assertIn("schedule:3:", str(error))
 
+    def test_errors_are_copied_and_sent(self):
+        with self.assertRaises(heddle.ScheduleError) as caught:
+            heddle.compile("heddle.schedule @a {\n  attend pairs(%x)\n}")
+        for again in (pickle.loads(pickle.dumps(caught.exception)), copy.copy(caught.exception)):
+            self.assertIs(type(again), heddle.ScheduleError)
+            for what in ("message", "line", "column", "source", "args"):
+                self.assertEqual(getattr(again, what), getattr(caught.exception, what))
+            self.assertEqual(again.line, 2)
+
     def test_a_text_without_a_schedule_is_none(self):
         for make in (heddle.Source, heddle.compile, heddle.Attention):
             with self.assertRaisesRegex(heddle.ScheduleError, "expected MLIR text.*found 'pulsecol'.*preset"):
@@ -395,6 +406,10 @@ class WrongTest(unittest.TestCase):
 
 
 class ImportTest(unittest.TestCase):
+    def test_import_star_leaves_common_names_alone(self):
+        self.assertFalse({"compile", "random"} & set(heddle.__all__))
+        self.assertIsInstance(heddle.random(0.3, 4, 1), heddle.Cadence)
+
     def test_import_loads_neither_runtime_nor_numpy_nor_torch(self):
         done = subprocess.run(
             [sys.executable, "-c", "import sys, heddle; print([m for m in sys.modules if "

@@ -4,6 +4,7 @@
 --help, the Python package by its docstrings. Each function returns {page: text}."""
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -173,14 +174,17 @@ def python(folder):
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
     package = importlib.import_module("heddle")
-    values, left, pages = {}, set(package.__all__), {}
+    # `import *` leaves some functions out, which are public all the same.
+    names = sorted({*package.__all__, *(n for n, thing in vars(package).items()
+                                        if inspect.isfunction(thing) and not n.startswith("_"))})
+    values, left, pages = {}, set(names), {}
     for modules in MODULES.values():
         for module in modules:
             path = folder / "heddle" / f"{module}.py"
             if path.exists():
                 values.update(documented_values(path))
     others = {(getattr(thing, "__module__", None) or thing.__name__).split(".")[1]
-              for thing in map(vars(package).get, package.__all__)
+              for thing in map(vars(package).get, names)
               if (getattr(thing, "__module__", None) or getattr(thing, "__name__", "")
                   ).startswith("heddle.")}
     others |= {path.parent.name for path in (folder / "heddle").glob("*/__init__.py")}
@@ -194,7 +198,7 @@ def python(folder):
             name = f"heddle.{module}"
             there = importlib.import_module(name)
             lines += [f".. automodule:: {name}", "   :noindex:", ""]
-            public = [n for n in package.__all__ if n in left and (
+            public = [n for n in names if n in left and (
                 getattr(getattr(package, n), "__module__", "") == name or
                 getattr(getattr(package, n), "__module__", "").startswith(name + "."))]
             public += [n for n in values if n in left and hasattr(there, n) and n not in public]

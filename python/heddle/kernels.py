@@ -25,7 +25,7 @@ from typing import Optional
 
 from .compiler import Bundle, compile, dtype_name
 from .errors import HeddleError
-from .schedule import Pairs, Schedule, Source, _count, _kind, attend, dense, every
+from .schedule import Pairs, Schedule, Source, _count, _kind, _outside, attend, dense, every
 from .scores import trace
 
 _ALL, _SELECT, _ATTEND = 0, 1, 2  # Part in embed/Attention.h
@@ -468,6 +468,7 @@ def _known(key):
 _recent = {}  # id(pairs) and the rest: (plan, pairs, scores)
 
 
+@_outside
 def plan(pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None) -> Plan:
     """Makes attention() ready for a set of pairs (or a Bundle that was compiled from one:
     compile(attend(pairs, refresh=every(1), at_once=True), head_dim=...)).

@@ -30,6 +30,16 @@ from .errors import ScheduleError
 Ratio = Union[float, int, Fraction, str]
 
 
+def _outside(function):
+    """Has torch.compile call the function outside of what it compiles (as torch.compiler.disable()
+    does, without PyTorch): it takes no values of schedules that a program makes, and ends with
+    an internal error of its own."""
+    function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = "make sets of pairs, or a heddle.plan(), outside of what " \
+        "torch.compile compiles"
+    return function
+
+
 def _kind(value, kind, what, expected):
     if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
         raise TypeError(f"{what}: expected {expected}, found {value!r}")
@@ -120,6 +130,7 @@ Cadence._family = Cadence
 never = Cadence("never")  #: No step.
 
 
+@_outside
 def every(n: int, start: Optional[int] = None) -> Cadence:
     """Steps 1, 1 + n, 1 + 2n...; with `start` s, s + n..."""
     _count(n, "n")
@@ -127,27 +138,32 @@ def every(n: int, start: Optional[int] = None) -> Cadence:
                    f"every({n}, from = {_count(start, 'start')})")
 
 
+@_outside
 def first(n: int) -> Cadence:
     """Steps 1 to n."""
     return Cadence(f"first({_count(n, 'n')})")
 
 
+@_outside
 def geometric(n: int) -> Cadence:
     """Steps 1, n, n^2...: ever fewer, in runs of any length. n: from 2."""
     return Cadence(f"geometric({_count(n, 'n')})")
 
 
+@_outside
 def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
     """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps."""
     text = ratio_text(share, "share")
     return Cadence(f"at({text})" if plus is None else f"at({text}, plus = {_count(plus, 'plus')})")
 
 
+@_outside
 def at_step(step: int) -> Cadence:
     """The one step `step`, from 1."""
     return Cadence(f"at(step = {_count(step, 'step')})")
 
 
+@_outside
 def uniform(window: Ratio, count: int) -> Cadence:
     """`count` steps spread evenly over the first share `window` of the run. Source:
     PulseCol, equation 8."""
@@ -155,6 +171,7 @@ def uniform(window: Ratio, count: int) -> Cadence:
                    f"count = {_count(count, 'count')})")
 
 
+@_outside
 def random(window: Ratio, count: int, seed: int) -> Cadence:
     """`count` steps drawn by `seed` from the first share `window` of the run, the same on every
     machine. Source: PulseCol, an ablation."""
@@ -162,6 +179,7 @@ def random(window: Ratio, count: int, seed: int) -> Cadence:
                    f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
 
 
+@_outside
 def power(window: Ratio, count: int) -> Cadence:
     """`count` steps, densest at the beginning of the first share `window`. Source:
     PulseCol, an ablation."""
@@ -175,9 +193,11 @@ _OPERATORS = {"|": "union", "&": "intersect"}
 class _Set(_Value):
     """What pairs and positions share: unions and intersections."""
 
+    @_outside
     def __or__(self, other):
         return self._with("|", other)
 
+    @_outside
     def __and__(self, other):
         return self._with("&", other)
 
@@ -258,6 +278,7 @@ dense = _SimplePairs("dense", "all")  #: All pairs.
 ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
 
 
+@_outside
 def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
     """Any set of pairs that the Spec has: pairs("window", 64, dilation=4) is window(64, dilation=4).
 
@@ -273,12 +294,14 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
     return _SimplePairs(f"{word}({', '.join(said)})", {"window": "near"}.get(word, word))
 
 
+@_outside
 def window(size: int, **named: int) -> Pairs:
     """Keys near the query: those with |i - j| <= size / 2, rounded down. `named`: what else
     the Spec states a window with."""
     return pairs("window", _count(size, "size"), **named)
 
 
+@_outside
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: a `size` that is an int is their number, any other ratio their share of the
     sequence, rounded down, at least one. Source: StreamingLLM."""
@@ -312,6 +335,7 @@ def _selection(kind, keep, size_name, size, words, details, on, layers, name):
     return _Selection(form, details, on, name, _layers_text(layers))
 
 
+@_outside
 def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False,
             layers: Union[int, tuple, list, None] = None) -> Pairs:
@@ -332,6 +356,7 @@ def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] =
                       words + (", per_kv_head" if per_kv_head else ""), "", on, layers, "cols")
 
 
+@_outside
 def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None,

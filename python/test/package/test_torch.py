@@ -17,6 +17,8 @@ from heddle import Attention, attend, attention, columns, every, preset, sinks, 
 try:
     import torch
     HAVE = hasattr(torch.library, "opcheck")
+    # PyTorch 2.11 takes no sets of pairs into what it compiles.
+    TAKES_PAIRS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
 except ImportError:
     HAVE = False
 try:
@@ -70,6 +72,8 @@ class OperationsTest(unittest.TestCase):
             self.chosen(q, k, v)))
         with self.assertRaisesRegex(heddle.HeddleError, "no plan or run 'none'"):
             torch.ops.heddle.attention(q, k, v, "none")
+        with self.assertRaisesRegex(heddle.HeddleError, "expected lists of"):
+            torch.ops.heddle.attend(q, k, v, torch.randint_like(self.selection.lists, 256), self.chosen.key)
 
     def test_compiled_functions(self):
         pairs, near, chosen = columns(0.2, 32) | sinks(4), self.near, self.chosen
@@ -83,9 +87,7 @@ class OperationsTest(unittest.TestCase):
         def by_selections(q, k, v):
             selection = heddle.select(q, k, pairs)
             return selection.attend(q, k, v) + chosen.select(q, k).attend(q, k + 1, v)
-        # PyTorch 2.11 takes no sets of pairs into what it compiles.
-        takes_pairs = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
-        for function in (by_plans, by_pairs, by_selections) if takes_pairs else (by_plans,):
+        for function in (by_plans, by_pairs, by_selections) if TAKES_PAIRS else (by_plans,):
             for dynamic in (False, True):
                 with self.subTest(function.__name__, dynamic=dynamic):
                     torch._dynamo.reset()
@@ -93,6 +95,20 @@ class OperationsTest(unittest.TestCase):
                     for length in (150, 64):
                         given = tensors(length)
                         torch.testing.assert_close(fast(*given), function(*given))
+
+    def test_pairs_are_made_outside_of_what_is_compiled(self):
+        pairs, given = window(20), tensors()
+        for function in (lambda q, k, v: attention(q, k, v, window(20)),
+                         lambda q, k, v: attention(q, k, v, pairs | sinks(4)),
+                         lambda q, k, v: attention(q, k, v, columns(0.2)),
+                         lambda q, k, v: heddle.plan(pairs)(q, k, v)):
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(torch._dynamo.exc.Unsupported,
+                                        "make sets of pairs, or a heddle.plan\\(\\), outside|disable"):
+                torch.compile(function, fullgraph=True, backend="aot_eager")(*given)
+            torch._dynamo.reset()
+            if TAKES_PAIRS:
+                torch.testing.assert_close(torch.compile(function, backend="aot_eager")(*given), function(*given))
 
     def test_compiled_runs_count_their_steps(self):
         expected, mine = (Attention(attend(columns(0.2, 32), refresh=every(2)), steps=4, layers=2)

@@ -5,9 +5,9 @@ here it is enough to know where each begins and which values it uses."""
 
 import re
 
-from .errors import ScheduleError
-from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, _PairSet, _PositionSet, _Selection, _SimplePairs,
-                       _Statement, number_text)
+from .errors import HeddleError, ScheduleError
+from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
+                       _SimplePairs, _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
            "except", "fix", "neighbors", "nearest", "last", "hull", "leading", "predicting"}
@@ -166,14 +166,32 @@ class _Reader:
         return made
 
 
+def _canonical(text, name):
+    """The compiler's spelling of a text, None where it refuses it or is not there."""
+    from .compiler import canonical
+    try:
+        return canonical(Source(text, name))
+    except HeddleError:
+        return None
+
+
 def parse(text: str, name: str = None) -> Schedule:
     """A schedule from MLIR text, `name` where the text has several. Names of values are
-    kept, comments are not. Raises ScheduleError, with line and column, for what it cannot
-    read."""
+    kept, comments are not, and parameters become the numbers that the text gives them
+    (compile(text, parameters=...) takes others). Text with several operations in a line, or in
+    MLIR's generic form, is read as the compiler spells it (canonical()). Raises ScheduleError,
+    with line and column, for what it cannot read, TypeError for what is no text."""
     if not isinstance(text, str):
         raise TypeError(f"text: expected MLIR text, found {text!r}")
     reader = _Reader(text)
-    made = reader.schedules()
+    try:
+        made = reader.schedules()
+    except ScheduleError:
+        spelled = _canonical(text, name)
+        if spelled is None:
+            raise
+        reader = _Reader(spelled)
+        made = reader.schedules()
     if name is None and len(made) == 1:
         return next(iter(made.values()))
     if name not in made:

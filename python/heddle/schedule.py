@@ -524,7 +524,9 @@ class Source(Schedule):
         if "heddle.schedule" not in text:
             raise ScheduleError("schedule: expected MLIR text, 'heddle.schedule @name { ... }', found "
                                 f"{text!r:.60}; heddle.preset() makes schedules by their names", text)
-        names = re.findall(r"heddle\.schedule\s+@([A-Za-z0-9_.$]+)", re.sub("//.*", "", text))
+        names = [plain or generic for plain, generic in re.findall(
+            r'heddle\.schedule\s+@([A-Za-z0-9_.$]+)|"heddle\.schedule".*?\bsym_name = "([A-Za-z0-9_.$]+)"',
+            re.sub("//.*", "", text))]
         if len(names) > 1 and not name:
             raise ScheduleError(f"schedule: found {', '.join('@' + each for each in names)}; choose one by "
                                 f"heddle.Source(text, {names[0]!r})", text)

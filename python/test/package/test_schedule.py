@@ -267,6 +267,21 @@ class TextTest(unittest.TestCase):
         mine, theirs = heddle.canonical(heddle.parse(text)), heddle.canonical(text)
         self.assertEqual(sorted(self.plain(mine)), sorted(self.plain(theirs)))
 
+    def test_texts_of_other_forms_are_read_as_the_compiler_spells_them(self):
+        generic = """"heddle.schedule"() <{sym_name = "a"}> ({
+  %0 = "heddle.window"() <{term = #heddle.term<window(64)>}> : () -> !heddle.pairs
+  "heddle.attend"(%0) <{operandSegmentSizes = array<i32: 0, 1>}> ({
+  }) : (!heddle.pairs) -> ()
+}) : () -> ()
+"""
+        line = "heddle.schedule @a(near = 64) { %w = window(near) attend pairs(%w) }"
+        for text in (generic, line, line + " heddle.schedule @b { attend dense }"):
+            with self.subTest(text):
+                made = heddle.parse(text, "a")
+                self.assertEqual((made.name, made.statements), ("a", attend(window(64)).statements))
+        self.assertEqual(heddle.parse("heddle.schedule @a { attend dense }"), schedule("a", attend()))
+        self.assertIn("window(64)", heddle.canonical(generic))
+
     def test_errors_say_the_column(self):
         for line, column, text in (
                 (2, 16, "heddle.schedule @a {\n  attend pairs(%b)\n}"),

@@ -76,18 +76,6 @@ private:
   std::atomic<std::thread::id> &who;
 };
 
-/// A text prompt as heddle-run takes it from its command line.
-Result<run::Prompt> readText(std::string text, run::RunOptions options,
-                             rt::ChatFormat format) {
-  options.prompt = {.kind = run::PromptSource::Kind::Argument,
-                    .value = std::move(text),
-                    .ids = {}};
-  auto read = run::readPrompts(options, format);
-  if (!read)
-    return read.takeError();
-  return std::move(read->front());
-}
-
 } // namespace
 
 Result<std::unique_ptr<Runner>>
@@ -181,8 +169,13 @@ Runner::resolve(const run::RunOptions &options,
   run::resolveLengths(options, shape.maxSequenceLength - longest, lengths);
   if (Status status = rt::checkOptions(lengths); !status)
     return status.takeError();
-  if (Status status = rt::checkPrompts(shape, prompts, lengths); !status)
-    return status.takeError();
+  if (prompts.empty())
+    return Error("there is no prompt; give at least one");
+  for (size_t i = 0; i < prompts.size(); ++i)
+    if (Status status =
+            rt::checkPrompts(shape, std::span(&prompts[i], 1), lengths);
+        !status)
+      return status.takeError().withContext("prompt " + std::to_string(i));
   return lengths;
 }
 
@@ -200,7 +193,10 @@ Result<Response> Runner::generate(const bundle::Bundle &bundle,
     return Error("the model is closed; load it again");
   for (size_t i = 0; i < prompts.size(); ++i)
     if (prompts[i].isText) {
-      auto read = readText(prompts[i].text, options, shape.chat);
+      if (!tokenizer)
+        return Error(printablePath(folder) +
+                     ": the model has no tokenizer; give token ids as prompts");
+      auto read = run::textPrompt(prompts[i].text, options, shape.chat);
       if (!read)
         return read.takeError().withContext("prompt " + std::to_string(i));
       prompts[i] = std::move(*read);

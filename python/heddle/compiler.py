@@ -6,8 +6,10 @@ own (docs/Decisions/PythonPackage.md says why)."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import warnings
 from numbers import Integral
 from pathlib import Path
@@ -48,6 +50,20 @@ def find_compiler() -> str:
     return found
 
 
+def _in_words_of_python(said):
+    """What heddlec says of its options, as of arguments: --head-dim is head_dim."""
+    said = re.sub(r"^heddlec: (error: )?", "", said)
+    return re.sub(r"(?<!\w)--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), said)
+
+
+def _callers_level():
+    """The `stacklevel` of a warning that points at whoever called the package."""
+    package, frame, level = os.path.dirname(__file__) + os.sep, sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _run(schedule, options, text):
     if isinstance(schedule, str):
         schedule = Source(schedule)
@@ -65,9 +81,10 @@ def _run(schedule, options, text):
     if done.returncode == 1 and "<stdin>:" in said:
         raise ScheduleError(said, source)
     if done.returncode:
-        raise HeddleError(said.strip() or f"heddlec ended with {done.returncode}")
+        raise HeddleError(_in_words_of_python(said.strip()) or f"heddlec ended with {done.returncode}")
     if said.strip():
-        warnings.warn(said.replace("<stdin>", "schedule").strip(), ScheduleWarning, stacklevel=3)
+        warnings.warn(said.replace("<stdin>", "schedule").strip(), ScheduleWarning,
+                      stacklevel=_callers_level())
     return done.stdout.decode() if text else done.stdout
 
 

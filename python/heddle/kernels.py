@@ -94,6 +94,10 @@ class _Library:
         if self.cupy:
             with q.device:
                 return (self.cupy.zeros if zeros else self.cupy.empty)(shape, dtype or q.dtype)
+        if not hasattr(q, "__array_namespace__"):
+            raise TypeError(f"q: {type(q).__name__} has no __array_namespace__, by which arrays like it "
+                            "are made; pass a NumPy array or a PyTorch tensor of its memory "
+                            "(numpy.from_dlpack, torch.from_dlpack)")
         space = q.__array_namespace__()
         return (space.zeros if zeros else space.empty)(
             shape, dtype=getattr(space, dtype) if dtype else q.dtype, device=q.device)

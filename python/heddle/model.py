@@ -177,8 +177,14 @@ class Model:
         return Generation(responses=responses, **made)
 
     def stream(self, prompts, bundle: Bundle, **options) -> Iterator[Step]:
-        """The steps of generate(), whose arguments these are (prompts, bundle, options), one by one, while the run goes
-        on in a thread of its own. To leave the loop ends the run. The generator's value is the Generation."""
+        """The steps of generate(), whose arguments and errors these are (prompts, bundle, options), one by one, while the
+        run goes on in a thread of its own. To leave the loop ends the run. The generator's value is the Generation.
+        Raises TypeError for on_step, as the loop sees the steps."""
+        if "on_step" in options:
+            raise TypeError("on_step: is of generate(); stream() yields the steps")
+        return self._steps(prompts, bundle, options)
+
+    def _steps(self, prompts, bundle, options):
         steps, stopped, end = queue.SimpleQueue(), threading.Event(), object()
         outcome = {}
 
@@ -254,6 +260,10 @@ class Model:
     def closed(self) -> bool:
         """Whether close() was called."""
         return self._native.closed
+
+    def __reduce__(self):
+        raise TypeError("a model is memory of its process and is neither copied nor pickled; load it where it is needed: "
+                        f"heddle.load({self.folder!r}, device={self.device!r})")
 
     def __enter__(self):
         return self

@@ -72,6 +72,8 @@ Prompt chatPrompt(std::vector<rt::ChatMessage> messages,
 }
 
 /// A text as a prompt: checked, and put into the chat template if asked.
+} // namespace
+
 Result<Prompt> textPrompt(std::string text, const RunOptions &options,
                           rt::ChatFormat format) {
   if (Status status = checkUtf8(text); !status)
@@ -88,6 +90,8 @@ Result<Prompt> textPrompt(std::string text, const RunOptions &options,
   messages.push_back({"user", std::move(text)});
   return chatPrompt(std::move(messages), format);
 }
+
+namespace {
 
 Result<Prompt> idsPrompt(const json &list) {
   Prompt prompt{.text = {}, .ids = {}, .isText = false};

@@ -33,6 +33,10 @@ Result<std::vector<Prompt>>
 readPrompts(const RunOptions &options,
             rt::ChatFormat format = rt::ChatFormat::LLaDA);
 
+/// A text as a prompt: in the chat template where `options` say so.
+Result<Prompt> textPrompt(std::string text, const RunOptions &options,
+                          rt::ChatFormat format);
+
 /// The prompts of a --prompts-file; `name` is used in errors, "name:3: ...".
 Result<std::vector<Prompt>>
 parsePromptLines(std::string_view bytes, const std::string &name,

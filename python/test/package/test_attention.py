@@ -370,6 +370,15 @@ class AttentionTest(unittest.TestCase):
 
         class Proxy:
             shape, __dlpack__, __dlpack_device__ = (4, 1, 32), None, lambda self: (self, self)
+
+        class Lent:
+            shape, dtype = q.shape, q.dtype
+
+            def __dlpack__(self, **how):
+                return q.__dlpack__(**how)
+
+            def __dlpack_device__(self):
+                return q.__dlpack_device__()
         for error, text, call in (
                 (TypeError, "q: expected an array", lambda: attention(3, k, v)),
                 (TypeError, "k: a masked array", lambda: attention(q, np.ma.array(k), v)),
@@ -398,6 +407,7 @@ class AttentionTest(unittest.TestCase):
                 (ValueError, "layers: expected 1 to 65,536",
                  lambda: Attention(attend(), layers=10**9)),
                 (TypeError, "q: Proxy says no device", lambda: attention(Proxy(), k, v)),
+                (TypeError, "q: Lent has no __array_namespace__", lambda: attention(Lent(), k, v)),
                 (heddle.HeddleError, "lists: expected those .*, found \\[64\\]",
                  lambda: shortened.attend(q, k, v)),
                 (heddle.HeddleError, "needs a model",

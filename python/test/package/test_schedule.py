@@ -376,6 +376,11 @@ class WrongTest(unittest.TestCase):
             with self.assertWarnsRegex(heddle.ScheduleWarning, "schedule:2:8: warning: has no effect") as caught:
                 make(text)
             self.assertEqual(caught.filename, __file__)
+        with warnings.catch_warnings(record=True) as caught:  # from deep in the package, too
+            warnings.simplefilter("always")
+            heddle.preset("dense")._repr_html_()
+            heddle.Source(text)._repr_html_()
+        self.assertEqual([each.filename for each in caught], [__file__])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             heddle.compile(attend())

@@ -80,7 +80,11 @@ def _parser():
     s.add_argument("--block-length", type=int, default=32, metavar="N",
                    help="of models that are sampled in blocks (default: 32)")
     s.add_argument("--host", default="127.0.0.1", help="to listen at (default: 127.0.0.1; 0.0.0.0 for all)")
-    s.add_argument("--port", type=int, default=8000, help="(default: 8000)")
+    s.add_argument("--port", type=int, default=8000,
+                   help="(default: 8000; where Serve runs on the cluster already, its host and port stay)")
+    s.add_argument("--app", default="heddle", metavar="NAME", help="of the application of Serve (default: heddle)")
+    s.add_argument("--route", default="/", metavar="PATH",
+                   help="before /v1, for several applications of one cluster (default: /)")
     return p
 
 
@@ -151,23 +155,49 @@ def _generate(args):
     return 3 if made["errors"] else 0
 
 
+def _place(args):
+    """(host, port) at which Serve of this cluster listens already; None where none runs."""
+    from ray.serve.context import _get_global_client
+    client = _get_global_client(raise_if_no_controller_running=False)
+    if client is None:
+        return None
+    options = getattr(client, "http_config", None)
+    return getattr(options, "host", args.host), getattr(options, "port", args.port)
+
+
 def _serve(args):
     schedule, settings = _schedule(args)
     ray = _ray(args)
     from ray import serve
+    from ray.serve.exceptions import RayServeException
     from .server import app
     made = app(args.model, schedule, settings=settings, name=args.name, replicas=args.replicas,
                max_tokens=args.max_tokens, tokens_per_step=args.tokens_per_step,
                block_length=args.block_length, **_same(args))
-    serve.start(http_options={"host": args.host, "port": args.port})
-    serve.run(made, name="heddle", route_prefix="/")
-    print(f"heddle-ray: http://{args.host}:{args.port}/v1 is ready; Ctrl-C ends it", file=sys.stderr, flush=True)
+    place, route = _place(args), "/" + args.route.strip("/")
+    if place is not None and args.app in serve.status().applications:
+        raise HeddleError(f"--app: Serve has an application '{args.app}' on this cluster already; give another name, and "
+                          "a --route of its own")
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, signal.default_int_handler)
+    host, port = place or (args.host, args.port)
+    if (host, port) != (args.host, args.port):
+        print(f"heddle-ray: Serve runs on this cluster already, at {host}:{port}; --host and --port do not change that",
+              file=sys.stderr, flush=True)
     try:
+        if place is None:
+            serve.start(http_options={"host": host, "port": port})
+        try:
+            serve.run(made, name=args.app, route_prefix=route)
+        except (RuntimeError, ray.exceptions.RayError, RayServeException) as error:
+            raise HeddleError(f"Ray Serve: {getattr(error, 'cause', None) or error}") from None
+        print(f"heddle-ray: http://{host}:{port}{route.rstrip('/')}/v1 is ready; Ctrl-C ends it", file=sys.stderr, flush=True)
         signal.pause()
     finally:
-        serve.shutdown()
+        if args.app in serve.status().applications:
+            serve.delete(args.app)
+        if place is None and not serve.status().applications:  # others may have come
+            serve.shutdown()
         ray.shutdown()
 
 

@@ -402,6 +402,38 @@ class ServeTest(unittest.TestCase):
         self.assertIn("heddle-ray: ended", said)
         self.assertRaises(OSError, socket.create_connection, ("127.0.0.1", port), 1)
 
+    def test_the_command_beside_other_applications(self):
+        """It takes a name and a route, says where it is, and ends nothing but itself."""
+        from ray import serve
+        words = [sys.executable, "-m", "heddle.ray", "serve", "--model", str(LLADA), "--name=y", "--port=1",
+                 f"--address={ray.get_runtime_context().gcs_address}"]
+        before = set(serve.status().applications)
+        refused = subprocess.run([*words, f"--app={min(before)}", "--route=/d"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn(f"--app: Serve has an application '{min(before)}'", refused.stderr)
+        refused = subprocess.run([*words, "--app=d", "--route=/"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertRegex(refused.stderr, "heddle-ray: Ray Serve: .*Prefix / is being used")
+        self.assertNotIn("Traceback", refused.stderr)
+        self.assertEqual(set(serve.status().applications), before)
+        child = subprocess.Popen([*words, "--app=d", "--route=/d/"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                 text=True)
+        self.addCleanup(child.kill)
+        said = ""
+        for line in child.stderr:
+            said += line
+            if "is ready" in line and "heddle-ray" in line:
+                break
+        self.assertIn(f"Serve runs on this cluster already, at 127.0.0.1:{self.port}", said)
+        self.assertIn(f"http://127.0.0.1:{self.port}/d/v1 is ready", said)
+        _, reply = self.ask("GET", "/d/v1/models")
+        self.assertEqual(json.loads(reply.read())["data"][0]["id"], "y")
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130)
+        self.assertEqual(set(serve.status().applications), before)
+        self.assertEqual(self.chat()[0], 200)
+
     def test_ray_serves_own_files(self):
         from ray import serve
         from heddle.ray.server import build

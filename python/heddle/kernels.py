@@ -665,6 +665,11 @@ class Attention:
         return library.new((size,), "uint8", zeros=True) if library else \
             q.new_zeros(size, dtype=_torch().uint8)
 
+    def __repr__(self):
+        name = self.schedule.schedule if isinstance(self.schedule, Bundle) else self.schedule.name
+        return (f"<heddle.Attention @{name}, step {self._step} of {self.steps}, layer {self._next} of "
+                f"{self.layers} next>")
+
     @property
     def step(self) -> int:
         """The step at hand, from 1; 0 before the first."""

@@ -41,7 +41,7 @@ class Step:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generation:
     """A run's result, a sequence a prompt; made by Model.generate()."""
     sequences: list  #: int32 arrays [prompt + response]
@@ -50,6 +50,13 @@ class Generation:
     steps: int  #: that were done
     complete: bool  #: False when a callback ended the run
     seconds: float  #: of its steps
+
+    def __repr__(self):
+        """What it is of, and how the texts begin."""
+        texts = ", ".join(repr(text if len(text) <= 40 else text[:40] + "...") for text in self.texts[:3])
+        more = f" and {len(self.texts) - 3} more" if len(self.texts) > 3 else ""
+        return (f"<heddle.Generation {texts}{more}; {self.steps} steps in {self.seconds:.2f} s"
+                f"{'' if self.complete else ', not complete'}>")
 
 
 def _token_ids(value, what):

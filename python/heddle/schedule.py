@@ -217,6 +217,11 @@ class Pairs(_Set):
     def _made_of(self, operator, parts):
         return _PairSet(operator, parts)
 
+    def _repr_html_(self):
+        """The page of attention over them, selections made at each step."""
+        from .notebooks import explained
+        return explained(attend(self, refresh=every(1)) if self._unrefreshed() else attend(self))
+
     def _refreshed(self, cadence):
         """The same with `cadence` for the selections that name none."""
         return self

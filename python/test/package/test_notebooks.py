@@ -11,6 +11,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import numpy  # noqa: F401: mock.patch.dict(sys.modules) would unload it, and it loads once
+
 import heddle
 from common import LLADA
 from heddle import attend, columns, uniform
@@ -24,6 +26,19 @@ class NotebooksTest(unittest.TestCase):
             page = html.unescape(re.search(r'srcdoc="([^"]*)"', text)[1])
             self.assertTrue(page.startswith("<!doctype html>"))
             self.assertIn("<title>mine: a schedule explained</title>", page)
+
+    def test_pairs_are_pages(self):
+        for pairs, said in ((heddle.window(8) | heddle.sinks(4), "window(8)"), (columns(0.2), "keep = 0.2")):
+            self.assertIn(said, html.unescape(pairs._repr_html_()))
+
+    def test_runs_and_results_say_what_they_are(self):
+        run = heddle.Attention(heddle.schedule("mine", attend()), steps=3, layers=2)
+        self.assertEqual(repr(run), "<heddle.Attention @mine, step 0 of 3, layer 0 of 2 next>")
+        bundle = heddle.compile(attend(), head_dim=64)
+        self.assertIn("@schedule, step 0", repr(heddle.Attention(bundle)))
+        model = heddle.load(LLADA)
+        made = model.generate(["Add 1 and 2."] * 4, heddle.compile(attend(), model=model), gen_length=8)
+        self.assertRegex(repr(made), r"^<heddle.Generation ('.{0,43}', ){2}'.{0,43}' and 1 more; \d+ steps in [\d.]+ s>$")
 
     def test_what_has_no_page_has_its_repr(self):
         wrong = attend(columns(keep=1.5), refresh=uniform(0.3, 16))

@@ -42,7 +42,8 @@ def __getattr__(name):
 
 
 def patch(model, schedule, **options):
-    """Has a model of PyTorch attend as a schedule says: help(heddle.transformers.patch)."""
+    """Has a model of PyTorch attend as a schedule says: help(heddle.transformers.patch). Errors are
+    said there."""
     from .transformers import patch as apply
     return apply(model, schedule, **options)
 

@@ -479,7 +479,9 @@ def plan(pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None) -> 
 
     scores: a function of logits, as attend() takes it. prompt: how many of the first
     positions are the prompt, for blocks that isolate it. The same arguments give the
-    same plan; nothing is compiled before it is called."""
+    same plan; nothing is compiled before it is called. Raises TypeError for what are no pairs,
+    scores or bundle, ValueError for a prompt that is no number of positions and for a selection
+    with on=."""
     key = id(pairs), id(scores), prompt
     found = _recent.get(key)
     if found is None:
@@ -544,13 +546,16 @@ def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[in
     q: [batch, length, heads, head_dim] or without batch, f32 or bf16 in the host's memory,
     bf16 or f16 in a GPU's; k, v: the same with as many heads or a divisor. pairs: a set of
     pairs, or a Bundle (see plan()). scores: a function of logits, as attend() takes it.
-    prompt: its positions. Returns an array like q, on a GPU before it is computed, as any
-    operation there. Every row attends to every kept key: there is no causal mask.
+    prompt: its positions. head_dim: a multiple of 32 from 32 to 512, on a GPU to 256. Returns an
+    array like q, on a GPU before it is computed, as any operation there. Every row attends to every kept key: there is no causal mask.
 
     The first call for a set of pairs, head dim, dtype and kind of device compiles its
     kernel, the first on a device loads it; later ones are fastest when `pairs` is the same
-    object. Raises ValueError for shapes that do not go together and tensors that require
-    a gradient, HeddleError for devices, dtypes and strides.
+    object. `scores` is called once: a number that it takes from elsewhere is that of then, and
+    the same function object keeps its kernel when the number changes. Raises TypeError for
+    what are no arrays or pairs, ValueError for shapes that do not go together and tensors that
+    require a gradient, HeddleError for devices, dtypes, strides and head dims. On the host
+    Ctrl-C ends it with KeyboardInterrupt.
 
         >>> import numpy, heddle
         >>> q, k, v = numpy.random.default_rng(0).random((3, 64, 4, 32), dtype="f4")

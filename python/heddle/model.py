@@ -260,7 +260,8 @@ class Model:
         return self._native.weight_bytes
 
     def close(self) -> None:
-        """Frees the model's memory; a run in another thread ends first."""
+        """Frees the model's memory; a run in another thread ends first. HeddleError in a callback
+        of the model's own run and in a forked process."""
         self._native.close()
 
     @property

@@ -19,7 +19,7 @@ def _folder():
 
 
 def presets() -> list:
-    """The names of all presets, sorted."""
+    """The names of all presets, sorted. FileNotFoundError where the package lacks them."""
     return sorted(path.stem for path in _folder().glob("*.mlir"))
 
 

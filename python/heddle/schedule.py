@@ -132,7 +132,8 @@ never = Cadence("never")  #: No step.
 
 @_outside
 def every(n: int, start: Optional[int] = None) -> Cadence:
-    """Steps 1, 1 + n, 1 + 2n...; with `start` s, s + n..."""
+    """Steps 1, 1 + n, 1 + 2n...; with `start` s, s + n... TypeError for what is no whole number;
+    what the Spec numbers is the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
     _count(n, "n")
     return Cadence(f"every({n})" if start is None else
                    f"every({n}, from = {_count(start, 'start')})")
@@ -140,33 +141,40 @@ def every(n: int, start: Optional[int] = None) -> Cadence:
 
 @_outside
 def first(n: int) -> Cadence:
-    """Steps 1 to n."""
+    """Steps 1 to n. TypeError for what is no whole number; what the Spec numbers is the compiler's
+    ScheduleError. Source: docs/Spec/Cadence.md."""
     return Cadence(f"first({_count(n, 'n')})")
 
 
 @_outside
 def geometric(n: int) -> Cadence:
-    """Steps 1, n, n^2...: ever fewer, in runs of any length. n: from 2."""
+    """Steps 1, n, n^2...: ever fewer, in runs of any length. n: from 2. TypeError for what is no
+    whole number; what the Spec numbers is the compiler's ScheduleError. Source:
+    docs/Spec/Cadence.md."""
     return Cadence(f"geometric({_count(n, 'n')})")
 
 
 @_outside
 def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
-    """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps."""
+    """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps. TypeError for what
+    is no ratio or whole number; what the Spec numbers is the compiler's ScheduleError. Source:
+    docs/Spec/Cadence.md."""
     text = ratio_text(share, "share")
     return Cadence(f"at({text})" if plus is None else f"at({text}, plus = {_count(plus, 'plus')})")
 
 
 @_outside
 def at_step(step: int) -> Cadence:
-    """The one step `step`, from 1."""
+    """The one step `step`, from 1. TypeError for what is no whole number; what the Spec numbers is
+    the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
     return Cadence(f"at(step = {_count(step, 'step')})")
 
 
 @_outside
 def uniform(window: Ratio, count: int) -> Cadence:
     """`count` steps spread evenly over the first share `window` of the run. Source:
-    PulseCol, equation 8."""
+    PulseCol, equation 8. TypeError for other kinds of arguments, ScheduleError of the compiler for
+    numbers out of range."""
     return Cadence(f"uniform(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')})")
 
@@ -182,7 +190,8 @@ def random(window: Ratio, count: int, seed: int) -> Cadence:
 @_outside
 def power(window: Ratio, count: int) -> Cadence:
     """`count` steps, densest at the beginning of the first share `window`. Source:
-    PulseCol, an ablation."""
+    PulseCol, an ablation. TypeError for other kinds of arguments, ScheduleError of the compiler for
+    numbers out of range."""
     return Cadence(f"power(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')})")
 
@@ -289,7 +298,7 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
 
     word: of the Spec's table, such as "window". numbers: what it is stated with before names, tokens or
     shares of 0 to 1. named: numbers of tokens by their names. The compiler checks all of them. Raises
-    ValueError for what is no word."""
+    ValueError for what is no word. Source: docs/Spec/Pairs.md."""
     _kind(word, str, "word", "a word of the Spec, such as 'window'")
     if not re.fullmatch(r"[a-z_]+", word):
         raise ValueError(f"word: {word!r} is no word of the Spec")
@@ -302,14 +311,16 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
 @_outside
 def window(size: int, **named: int) -> Pairs:
     """Keys near the query: those with |i - j| <= size / 2, rounded down. `named`: what else
-    the Spec states a window with."""
+    the Spec states a window with. TypeError for what are no whole numbers; the compiler's
+    ScheduleError for a name that the Spec has not. Source: docs/Spec/Pairs.md."""
     return pairs("window", _count(size, "size"), **named)
 
 
 @_outside
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: a `size` that is an int is their number, any other ratio their share of the
-    sequence, rounded down, at least one. Source: StreamingLLM."""
+    sequence, rounded down, at least one. Source: StreamingLLM. TypeError for other kinds,
+    ValueError for a text that is no ratio."""
     _kind(size, (Real, str), "size", "a number of keys or a fraction")
     return pairs("sinks", size)
 
@@ -395,7 +406,8 @@ class Positions(_Set):
         return _PositionSet("except {}, {}", (self, other), (), "rest", "")
 
     def fixed(self, on: Cadence) -> Positions:
-        """The set as it was before the latest step of the cadence `on`."""
+        """The set as it was before the latest step of the cadence `on`. TypeError for other kinds
+        of arguments."""
         _kind(on, Cadence, "on", "a cadence")
         return _PositionSet("fix {} on {}", (self,), (on,), "fixed", "")
 
@@ -404,7 +416,7 @@ class Positions(_Set):
         return _PositionSet("hull {}", (self,), (), "hull", "")
 
     def last(self, count: int = 1) -> Positions:
-        """The last `count` positions of the set."""
+        """The last `count` positions of the set. TypeError for what is no whole number."""
         return _PositionSet(f"last({_count(count, 'count')}) of {{}}", (self,), (), "end", "")
 
     def leading(self) -> Positions:
@@ -416,14 +428,15 @@ class Positions(_Set):
         return _PositionSet("predicting {}", (self,), (), "predicting", "")
 
     def neighbors(self, count: int, among: Positions) -> Positions:
-        """For each position `count` positions of `among` next to it."""
+        """For each position `count` positions of `among` next to it. TypeError for other kinds of
+        arguments."""
         _kind(among, Positions, "among", "a set of positions")
         return _PositionSet(f"neighbors({_count(count, 'count')}) of {{}} in {{}}",
                             (self, among), (), "near", "")
 
     def nearest(self, count: int, among: Positions) -> Positions:
         """For each position in turn the `count` nearest of `among` that are neither of the set
-        nor taken before."""
+        nor taken before. TypeError for other kinds of arguments."""
         _kind(among, Positions, "among", "a set of positions")
         return _PositionSet(f"nearest({_count(count, 'count')}) of {{}} in {{}}",
                             (self, among), (), "near", "")
@@ -466,18 +479,21 @@ next_positions = _positions("next", "next")  #: What comes next in a drawn order
 
 
 def single(n: int) -> Positions:
-    """The one position n. n: from 0; negative: from the sequence's end, whose last is -1."""
+    """The one position n. n: from 0; negative: from the sequence's end, whose last is -1. TypeError
+    for what is no whole number. Source: docs/Spec/Rows.md."""
     return _positions(f"single({_count(n, 'n')})", "one")
 
 
 def undecoded(first: Optional[int] = None) -> Positions:
-    """The masked positions, or the first of them."""
+    """The masked positions, or the first of them. TypeError for what is no whole number. Source:
+    docs/Spec/Rows.md."""
     return _positions("undecoded" if first is None else
                       f"undecoded(first = {_count(first, 'first')})", "masked")
 
 
 def committed(*, last: Optional[int] = None, since: Optional[Cadence] = None) -> Positions:
-    """What became a token in the last steps, or since a cadence's latest step."""
+    """What became a token in the last steps, or since a cadence's latest step. TypeError for both
+    or neither, and for other kinds of arguments. Source: docs/Spec/Rows.md."""
     if (last is None) == (since is None):
         raise TypeError("committed: give either last= or since=")
     if last is not None:
@@ -544,7 +560,7 @@ class Source(Schedule):
 
 def schedule(name: str, *parts: Schedule) -> Schedule:
     """The statements of `parts`, in their order, under a name, which bundles and reports show. TypeError for a part
-    that is no schedule or of MLIR text."""
+    that is no schedule or of MLIR text. Source: docs/Spec/README.md."""
     for part in parts:
         _kind(part, Schedule, "schedule", "statements such as attend(...)")
         if isinstance(part, Source):
@@ -583,7 +599,9 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
     what was just chosen. layers: (first, last), both included, -1 the last one; a
     layer, or a list of these.
     scores: what becomes of a logit: a function of logit, query, key and head
-    (heddle.scores says what it may do), or MLIR text, "(%logit) {...}"."""
+    (heddle.scores says what it may do), or MLIR text, "(%logit) {...}". TypeError for other kinds
+    of arguments; ValueError for refresh or until that say nothing, and for a selection without a
+    cadence; ScheduleError of the compiler for what the Spec numbers. Source: docs/Spec/Pairs.md, docs/Spec/Scores.md."""
     stages = []
     for stage in _kind(earlier or [], list, "earlier", "a list of (pairs, cadence)"):
         if not isinstance(stage, tuple) or len(stage) != 2:
@@ -663,19 +681,19 @@ def _rows(rows):
 
 def salient(rows: Positions, below: Ratio) -> Exact:
     """Of `rows` those whose attention context has a cosine of less than `below` (0 to 1) to the cached one.
-    Source: DyLLM."""
+    Source: DyLLM. TypeError and ValueError for what are no positions or ratios."""
     return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def salient_ffn(rows: Positions, below: Ratio) -> Exact:
     """All of `rows`, but of the FFN only those that salient() takes, with a cosine of less than `below` (0 to 1).
-    Source: DyLLM, table 1."""
+    Source: DyLLM, table 1. TypeError and ValueError for what are no positions or ratios."""
     return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
     """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
-    outside of it. Source: dLLM-Cache."""
+    outside of it. Source: dLLM-Cache. TypeError and ValueError for what are no positions or ratios."""
     _kind(among, Positions, "among", "a set of positions")
     return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
                  (among,), rows)

@@ -78,6 +78,7 @@ class DocstringTest(unittest.TestCase):
                 for argument, about in inspect.signature(function).parameters.items():
                     if argument not in ("self", "cls") and about.kind != about.VAR_KEYWORD:
                         self.assertRegex(text, rf"\b{argument}\b")
+                        self.assertRegex(text, r"Error|\b[Ee]rrors\b", "which errors it raises is not said")
 
 
 if __name__ == "__main__":

@@ -594,6 +594,7 @@ class Attention:
     decodes one after the other, for cadences in a block. Called with q, k (both after
     RoPE) and v of a layer, layer by layer; layer 0 begins a step. The first call fixes
     shapes, dtype and device. Every row attends to every kept key: there is no causal mask.
+    After a call that Ctrl-C ended, restart() it.
     """
 
     def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,

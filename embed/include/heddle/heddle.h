@@ -317,7 +317,8 @@ typedef struct heddle_attention_run {
   size_t output_bytes;
   void *lists; /* begins at a multiple of 64; zeros before the first step, then
                   nothing but what calls of this layer, or of
-                  heddle_call_list_layer()'s, wrote */
+                  heddle_call_list_layer()'s, wrote: on the host other bytes
+                  are refused, on a GPU kernels read where they point */
   size_t list_bytes;
   void *workspace; /* of any contents */
   size_t workspace_bytes;

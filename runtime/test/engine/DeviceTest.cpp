@@ -72,6 +72,7 @@ TEST_F(GpuTest, WithoutCublasLtThereIsNoDevice) {
 
 TEST_F(GpuTest, AModelFromLoadToTokens) {
   bundle::Manifest manifest = gpuManifest();
+  setRule(manifest, "columns", {0});
   installKernels(manifest);
   openAndBind(manifest);
   if (HasFatalFailure())

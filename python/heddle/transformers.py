@@ -83,7 +83,7 @@ _NO_MATTER = frozenset(("position_ids", "cache_position", "use_cache", "output_h
 def _refuse_window(window, length):
     """A window at least as long as the sequence leaves nothing out."""
     if length > window:
-        raise HeddleError(f"the model attends within windows of {window} tokens, and the sequence has {length}: "
+        raise HeddleError(f"the model attends within a window of its own ({window}), and the sequence has {length} tokens: "
                           "Heddle's attention would see them all; give shorter sequences, or call "
                           "heddle.attention(q, k, v, heddle.window(...)) in such layers")
 

@@ -560,7 +560,7 @@ class Source(Schedule):
 
 def schedule(name: str, *parts: Schedule) -> Schedule:
     """The statements of `parts`, in their order, under a name, which bundles and reports show. TypeError for a part
-    that is no schedule or of MLIR text. Source: docs/Spec/README.md."""
+    that is no schedule or of MLIR text. Source: docs/Spec/Schedules.md."""
     for part in parts:
         _kind(part, Schedule, "schedule", "statements such as attend(...)")
         if isinstance(part, Source):

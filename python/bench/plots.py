@@ -52,6 +52,13 @@ PLOTS = {
                            ("composed", "composed"))},
     "table-long-speed": Plot("parallel", over="speed", **LONG),
 }
+#: What has rows in docs/images/results: the plots, and tables of docs/Quality.md alone.
+ROWS = {
+    **PLOTS,
+    "answers-long": Plot("answers", **{**LONG, "examples": 128}),
+    "caches-long": Plot("caches", **{**LONG, "models": LONG["models"][:1]}),
+    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]}) for name in ("sparsed", "dyllm", "composed")},
+}
 #: Of a row in docs/images/results. What a row of a plot does not need may be missing.
 ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "dtype", "machine", "date", "count", "right")
 WORK = ("steps", "tokens", "rows", "pairs", "dense_pairs", "operations", "seconds")
@@ -61,14 +68,14 @@ def measure(name, args):
     """Runs the schedules of a plot, and writes its rows."""
     import heddle
     from heddle.evaluation import tables
-    plot = PLOTS[name]
+    plot = ROWS[name]
     say = lambda record, done, total: print(f"\r{name}: {done} of {total}", end="" if done < total else "\n", file=sys.stderr)
     rows = []
     for model in plot.models:
         # One file a model: schedules that several tables have run once.
         rows += heddle.evaluate(ROOT / "models" / model, plot.tasks, schedules=tables.TABLES[plot.table](plot.length),
                                 examples=plot.examples, length=plot.length, device=plot.device,
-                                out=args.raw / f"{model}.jsonl", on_batch=say)
+                                out=args.raw / f"{model}-{plot.examples}.jsonl", on_batch=say)
     args.results.mkdir(parents=True, exist_ok=True)
     with open(args.results / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for row in rows:
@@ -94,7 +101,7 @@ def draw(name, args):
 
 
 def quality_text(text, folder):
-    """A page whose tables, each below <!-- rows: PLOT MODEL -->, are those of the rows in a folder."""
+    """A page whose tables, each below <!-- rows: NAME MODEL -->, are those of the rows in a folder."""
     from heddle.evaluation import report
 
     def table(found):
@@ -175,7 +182,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", metavar="NAME",
-                   help=f"{', '.join(PLOTS)}; trace, explain: pages; quality, records: tables (default: all but these two)")
+                   help=f"{', '.join(PLOTS)}; trace, explain: pages; quality, records: tables (default: all but these two); "
+                        f"with --measure, rows of the tables of docs/Quality.md: {', '.join(name for name in ROWS if name not in PLOTS)}")
     p.add_argument("--measure", action="store_true",
                    help="run the named tables' schedules before they are drawn; those of table-long-* need a GPU")
     p.add_argument("--results", type=Path, default=ROOT / "docs" / "images" / "results",
@@ -188,8 +196,8 @@ def main():
                    help="programs (default: build/dev/bin, or build/release/bin where that alone is)")
     args = p.parse_args()
     for name in args.names:
-        if name not in PLOTS and name not in others:
-            p.error(f"'{name}': expected {', '.join((*PLOTS, *others))}")
+        if name not in ROWS and name not in others:
+            p.error(f"'{name}': expected {', '.join((*ROWS, *others))}")
     if args.measure and not args.names:
         p.error("--measure: name the tables that are to be run")
     names = args.names or [*PLOTS, "trace", "explain"]
@@ -205,10 +213,11 @@ def main():
     args.images.mkdir(parents=True, exist_ok=True)
     try:
         for name in names:
-            if name in PLOTS:
+            if name in ROWS:
                 if args.measure:
                     measure(name, args)
-                draw(name, args)
+                if name in PLOTS:
+                    draw(name, args)
             else:
                 others[name](args)
     except (heddle.HeddleError, OSError, subprocess.CalledProcessError) as error:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tables of the papers in miniature: which schedules each compares."""
 
-from ..schedule import at, attend, commit, schedule, sinks as first, uniform
+from ..schedule import all_positions, at, attend, commit, every, recompute, response, reuse, schedule, sinks as first, uniform
 from ..schedule import blocks as block_pairs, columns as column_pairs, window as near
 
 KEEP = ("1/2", "3/10", "1/5", "1/10")
@@ -97,6 +97,21 @@ def cards(length):
             (window, {"keys": 64}), (window, {"keys": 60, "sinks": 4})]
 
 
+def response_cache(period):
+    """The response at each step, and all rows at every few."""
+    return schedule("response_cache", reuse("kv"), recompute(all_positions, on=every(period)), recompute(response), attend())
+
+
+def caches(length):
+    """How old the prompt's keys and values may be."""
+    return [(response_cache, {"period": n}) for n in (1, 2, 3, 4, 8)]
+
+
+def answers(length):
+    """Dense attention and PulseCol, for many examples."""
+    return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"keep": "3/10"})]
+
+
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
           "dyllm": dyllm, "window": window_diffusion, "composed": composed,
-          "parallel": parallel, "cards": cards}
+          "parallel": parallel, "cards": cards, "caches": caches, "answers": answers}

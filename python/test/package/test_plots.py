@@ -30,7 +30,7 @@ def said(path):
 class PlotsTest(unittest.TestCase):
     def test_every_picture_of_the_docs_is_drawn_by_it(self):
         self.assertEqual({p.name for p in IMAGES.iterdir() if p.is_file()}, plots.images())
-        self.assertEqual({p.stem for p in (IMAGES / "results").iterdir()}, set(plots.PLOTS))
+        self.assertEqual({p.stem for p in (IMAGES / "results").iterdir()}, set(plots.ROWS))
 
     def test_every_page_with_a_plot_says_the_command(self):
         pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
@@ -54,7 +54,7 @@ class PlotsTest(unittest.TestCase):
     def test_tables_of_the_page_are_the_rows(self):
         text = plots.QUALITY.read_text(encoding="utf-8")
         found = re.findall(r"^<!-- rows: (\S+) (\S+) -->$", text, re.M)
-        expected = {(name, model) for name, plot in plots.PLOTS.items() if plot.tasks == ("needles",) for model in plot.models}
+        expected = {(name, model) for name, plot in plots.ROWS.items() if plot.tasks == ("needles",) for model in plot.models}
         self.assertEqual((set(found), len(found)), (expected, len(expected)))
         self.assertEqual(plots.quality_text(text, IMAGES / "results"), text)
         # A figure that another row has is found.

@@ -235,8 +235,9 @@ TEST_F(RunTest, HostDrivenLeastSimilarRows) {
   compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
-TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
-  makeModel(grouped);
+/// The block alone after its first step; what is above a confidence becomes
+/// tokens.
+bundle::Manifest cachedBlocks(bundle::Ratio above) {
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {positions(bundle::Positions::Kind::Block)};
   bundle::Pass some;
@@ -245,7 +246,13 @@ TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
                      some};
   manifest.reuse.kv = true;
   manifest.commit.kind = bundle::CommitRule::Kind::Above;
-  manifest.commit.ratio = {1, 20};
+  manifest.commit.ratio = above;
+  return manifest;
+}
+
+TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
+  makeModel(grouped);
+  bundle::Manifest manifest = cachedBlocks({1, 20});
   for (int64_t below : {0, 1}) {
     manifest.commit.revokeBelow = {below, 1};
     compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
@@ -258,16 +265,8 @@ TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
   for (const auto &[model, packs] :
        {std::pair(apart, false), {grouped, true}}) {
     makeModel(model);
-    bundle::Manifest manifest = denseManifest();
-    manifest.positions = {positions(bundle::Positions::Kind::Block)};
-    bundle::Pass some;
-    some.rows = 0;
-    manifest.passes = {passOn(cadence(bundle::Cadence::Kind::First, 1, true)),
-                       some};
-    manifest.reuse.kv = true;
     // Blocks end by confidence, so that steps have sequences of both kinds.
-    manifest.commit.kind = bundle::CommitRule::Kind::Above;
-    manifest.commit.ratio = {1, 14};
+    bundle::Manifest manifest = cachedBlocks({1, 14});
     startHostDriven(manifest);
     ASSERT_FALSE(HasFatalFailure());
     int64_t whole = 0, few = 0, ofMany = 0;

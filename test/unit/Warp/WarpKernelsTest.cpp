@@ -101,6 +101,14 @@ TEST_F(WarpKernels, TensorMaps) {
   check(narrow, false, 64, {97, 130, 2, 2, 0.125f}, seed++);
 }
 
+/// A tiling whose blocks divide the keys of a query tile among them.
+std::string sharedKeys(int64_t consumers, int64_t shares) {
+  return "consumers = " + std::to_string(consumers) +
+         ", keys = 64, stages = 2, parts = 2, producer_registers = 40, "
+         "consumer_registers = 208, key_shares = " +
+         std::to_string(shares);
+}
+
 /// Blocks of a cluster that divide the keys among them: fewer tiles than
 /// blocks, so that some have none; a second tile of rows; a window, in which
 /// rows have no key of some blocks; heads that share keys.
@@ -109,11 +117,7 @@ TEST_F(WarpKernels, KeyShares) {
   for (auto [type, headDim, shares, consumers] :
        {std::tuple("bf16", 128, 8, 1), std::tuple("f16", 64, 8, 1),
         std::tuple("bf16", 128, 4, 2), std::tuple("bf16", 64, 2, 1)}) {
-    const std::string tiling =
-        "consumers = " + std::to_string(consumers) +
-        ", keys = 64, stages = 2, parts = 2, producer_registers = 40, "
-        "consumer_registers = 208, key_shares = " +
-        std::to_string(shares);
+    const std::string tiling = sharedKeys(consumers, shares);
     SCOPED_TRACE(tiling);
     Compiled code = compile(type, headDim, tiling);
     ASSERT_FALSE(code.ptx.empty());
@@ -141,11 +145,7 @@ TEST_F(WarpKernels, PackedRows) {
   for (auto [type, headDim, shares, consumers] :
        {std::tuple("bf16", 128, 8, 1), std::tuple("f16", 64, 4, 2),
         std::tuple("bf16", 64, 16, 1), std::tuple("f16", 128, 2, 1)}) {
-    const std::string tiling =
-        "consumers = " + std::to_string(consumers) +
-        ", keys = 64, stages = 2, parts = 2, producer_registers = 40, "
-        "consumer_registers = 208, key_shares = " +
-        std::to_string(shares);
+    const std::string tiling = sharedKeys(consumers, shares);
     SCOPED_TRACE(tiling);
     const bool bf16 = type[0] == 'b';
     Compiled code = compile(type, headDim, tiling + ", packed = true");

@@ -1,5 +1,4 @@
-//===- KeyCounterTest.cpp - Counted is what sets hold
-//----------------------===//
+//===- KeyCounterTest.cpp - Counted is what sets hold ---------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

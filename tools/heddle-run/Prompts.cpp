@@ -71,9 +71,9 @@ Prompt chatPrompt(std::vector<rt::ChatMessage> messages,
   return {.text = rt::formatChat(format, messages), .ids = {}, .isText = true};
 }
 
-/// A text as a prompt: checked, and put into the chat template if asked.
 } // namespace
 
+/// A text as a prompt: checked, and put into the chat template if asked.
 Result<Prompt> textPrompt(std::string text, const RunOptions &options,
                           rt::ChatFormat format) {
   if (Status status = checkUtf8(text); !status)

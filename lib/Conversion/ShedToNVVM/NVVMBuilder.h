@@ -86,7 +86,6 @@ public:
   Value remainder(Value x, int64_t y);
   Value remainder(Value x, Value y) { return arith::RemUIOp::create(b, x, y); }
   Value least(Value x, Value y) { return arith::MinSIOp::create(b, x, y); }
-  Value most(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
   Value greatest(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
   Value both(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
   Value both(Value x, int64_t y) { return both(x, like(x, y)); }

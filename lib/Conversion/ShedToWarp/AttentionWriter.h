@@ -153,7 +153,7 @@ private:
   /// what stands there may be read.
   Value lastBefore(Value end) {
     Value last = v.add(end, -1);
-    return hasRows ? v.most(last, v.word(0)) : last;
+    return hasRows ? v.greatest(last, v.word(0)) : last;
   }
 
   /// The row of the sequence's that row `row` (i32) of tiles is.

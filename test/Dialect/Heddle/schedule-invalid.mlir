@@ -304,6 +304,22 @@ heddle.schedule @P14 {
 
 // -----
 
+// What no step reads is held against nothing.
+heddle.schedule @P14_beside_all_pairs {
+  %c = cadence every(4)
+  %a = select columns(keep = 0.2, group = 64) by mean_probability on %c
+  %b = select columns(keep = 0.1, group = 64) by mean_probability on %c
+  %w = window(64)
+  %s = sinks(4)
+  %i = intersect %a, %w
+  %j = intersect %b, %s
+  %all = dense
+  %u = union %i, %j, %all
+  attend pairs(%u)
+}
+
+// -----
+
 heddle.schedule @S4 {
   %c = cadence every(4)
   %a = select columns(keep = 0.2, group = 64) by mean_probability on %c

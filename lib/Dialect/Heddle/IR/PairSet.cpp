@@ -237,8 +237,10 @@ SmallVector<PairSet> mlir::heddle::pairsOfStages(AttendOp attend) {
   for (AttendOp::Stage stage : attend.getStages()) {
     PairSet &set = sets.emplace_back(PairSet::of(stage.pairs));
     CadenceAttr until = cadenceOf(stage.until);
-    if (set.dense || (until && includesFirst(until.getValue())))
+    if (set.dense || (until && includesFirst(until.getValue()))) {
+      set.terms.clear();
       set.selections.clear();
+    }
   }
   return sets;
 }

@@ -47,7 +47,7 @@ LogicalResult verifyPairs(IntersectOp op);
 /// Lists that are within different sets, in what a stage attends to: P14.
 LogicalResult verifyBounds(AttendOp attend, const PairSet &set);
 
-/// What each stage of an attend reads. Selections of one that is dense or never
+/// What each stage of an attend reads. The terms of one that is dense or never
 /// comes, since its cadence includes step 1, are left out.
 SmallVector<PairSet> pairsOfStages(AttendOp attend);
 

@@ -227,7 +227,9 @@ struct Call::Run {
         int64_t count = list.keep;
         while (ofBlocks && count > 0 && keys[count - 1] == -1)
           --count;
-        bool fits = count == 0 || (keys[0] >= 0 && keys[count - 1] < end);
+        // A selection keeps one block at least.
+        bool fits =
+            count > 0 ? keys[0] >= 0 && keys[count - 1] < end : list.keep == 0;
         for (int64_t k = 1; k < count; ++k)
           fits &= keys[k - 1] < keys[k];
         if (!fits)

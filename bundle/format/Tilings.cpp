@@ -137,6 +137,9 @@ std::string readRule(const json &value, TilingRule &rule) {
     fields.fail("'head_dim' is a multiple of " + std::to_string(step) +
                 " up to " + std::to_string(most) + ", not " +
                 std::to_string(rule.headDim));
+  if (rule.leastKeys < 0)
+    fields.fail("'least_keys' is 0 or more, not " +
+                std::to_string(rule.leastKeys));
   if (rule.shared && rule.queryStages)
     fields.fail("'query_stages' is 0 with 'shared', not " +
                 std::to_string(rule.queryStages) +

@@ -49,6 +49,12 @@ TEST(Tilings, AreRead) {
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 
+TEST(Tilings, LeastKeysAreANumberOfKeys) {
+  EXPECT_EQ(refusal(tableOf(ruleWith(
+                R"("head_dim": 128, "key_shares": 4, "least_keys": -5)"))),
+            "wgmma[0]: 'least_keys' is 0 or more, not -5");
+}
+
 TEST(Tilings, HeadDimsHaveProductsOfWarpgroups) {
   for (const char *dim : {"-128", "0", "1", "96", "576", "9223372036854775807"})
     EXPECT_EQ(refusal(tableOf(ruleWith(R"("head_dim": 128)") + "," +

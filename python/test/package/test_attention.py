@@ -287,7 +287,7 @@ class AttentionTest(unittest.TestCase):
             numbers, expected = selection.lists.view(np.int32), selection.attend(q, k, v)
             right = numbers.copy()
             for name, wrong in (("random", RANDOM.integers(-2**31, 2**31, right.shape)),
-                                ("zeros", 0 * right), ("before 0", np.where(right == right[0], -7, right)),
+                                ("zeros", 0 * right), ("none", 0 * right - 1), ("before 0", np.where(right == right[0], -7, right)),
                                 ("beyond", np.where(right == right.max(), ends, right)),
                                 ("twice", np.where(right == right[1], right[0], right))):
                 with self.subTest(name, pairs=pairs):

@@ -57,7 +57,8 @@ ROWS = {
     **PLOTS,
     "answers-long": Plot("answers", **{**LONG, "examples": 128}),
     "caches-long": Plot("caches", **{**LONG, "models": LONG["models"][:1]}),
-    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]}) for name in ("sparsed", "dyllm", "composed")},
+    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]})
+       for name in ("sparsed", "dyllm", "window", "composed")},
 }
 #: Of a row in docs/images/results. What a row of a plot does not need may be missing.
 ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "dtype", "machine", "date", "count", "right")

@@ -127,14 +127,24 @@ int64_t heddle::rt::mergedKeys(std::span<const Term> terms,
 int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
                                 const abi::AttentionArgs &args, int64_t head,
                                 std::span<const int64_t> groups,
-                                std::span<int32_t> merged) {
-  if (terms.empty())
-    return args.rows * args.n;
+                                std::span<int32_t> merged,
+                                std::span<int64_t> ofRow) {
+  assert(ofRow.empty() || static_cast<int64_t>(ofRow.size()) == args.rows);
   const Keys all{args.n, args.position, args.sinks};
+  int64_t pairs = 0;
+  auto add = [&](int64_t row, int64_t keys) {
+    pairs += keys;
+    if (!ofRow.empty())
+      ofRow[row] += keys;
+  };
+  if (terms.empty()) {
+    for (int64_t row = 0; row < args.rows; ++row)
+      add(row, args.n);
+    return pairs;
+  }
   auto placeOf = [&](int64_t row) {
     return args.place ? args.place[row] : row;
   };
-  int64_t pairs = 0;
   if (boundsLists(terms)) {
     BoundedLists bounded(terms);
     for (int64_t row = 0; row < args.rows;) {
@@ -153,9 +163,9 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
       }
       bounded.close();
       for (; row < args.rows && placeOf(row) < end; ++row)
-        pairs += bounded.count([&](std::span<const Term> each, auto use) {
+        add(row, bounded.count([&](std::span<const Term> each, auto use) {
           forPlaces(each, all, placeOf(row), use);
-        });
+        }));
     }
     return pairs;
   }
@@ -164,13 +174,13 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
   if (terms.size() == 1 && bundle::readsList(terms.front())) {
     const abi::IndexList &list = args.lists[0];
     for (int64_t row = 0; row < args.rows;) {
-      const int64_t group = placeOf(row) / groups[0], from = row;
-      while (row < args.rows && placeOf(row) / groups[0] == group)
-        ++row;
-      bundle::forEntries(terms[0], list, head, group, groups[0], args.n,
-                         [&](int64_t begin, int64_t end) {
-                           pairs += (row - from) * (end - begin);
-                         });
+      const int64_t group = placeOf(row) / groups[0];
+      int64_t keys = 0;
+      bundle::forEntries(
+          terms[0], list, head, group, groups[0], args.n,
+          [&](int64_t begin, int64_t end) { keys += end - begin; });
+      for (; row < args.rows && placeOf(row) / groups[0] == group; ++row)
+        add(row, keys);
     }
     return pairs;
   }
@@ -201,10 +211,11 @@ int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
       auto below = [&](int64_t key) {
         return key > 0 ? std::lower_bound(begin, last, key) - begin : 0;
       };
-      pairs += last - begin;
+      int64_t keys = last - begin;
       forPlaces(terms, all, placeOf(row), [&](int64_t first, int64_t to) {
-        pairs += to - first - (below(to) - below(first));
+        keys += to - first - (below(to) - below(first));
       });
+      add(row, keys);
     }
   }
   return pairs;

@@ -41,10 +41,12 @@ int64_t listedPairs(std::span<const bundle::Term> terms, int64_t n,
 /// Pairs that a union of terms keeps in one head for the rows of `args`, each
 /// pair once: the general case, for any rows, visible positions and lists.
 /// `groups[c]` is the group size (and block size) of the c-th list of `args`;
-/// `merged` has room for mergedKeys() of them.
+/// `merged` has room for mergedKeys() of them. Adds each row's to `ofRow`
+/// ([rows]), unless that is empty.
 int64_t pairsOfRows(std::span<const bundle::Term> terms,
                     const abi::AttentionArgs &args, int64_t head,
-                    std::span<const int64_t> groups, std::span<int32_t> merged);
+                    std::span<const int64_t> groups, std::span<int32_t> merged,
+                    std::span<int64_t> ofRow = {});
 
 /// The places of the keys that a union of terms pairs with the row at `place`,
 /// ascending, each once; no terms means all. Lists as in pairsOfRows().

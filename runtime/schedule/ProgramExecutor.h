@@ -183,6 +183,8 @@ private:
                     const abi::AttentionArgs &args);
   Result<int64_t> pairsOf(int64_t layer, int64_t sequence, size_t kernel,
                           abi::AttentionArgs args);
+  Status countPlaces(size_t kernel, abi::AttentionArgs args,
+                     std::vector<int32_t> places, std::vector<int64_t> &known);
   Status combine(int64_t layer, const AttentionTensors &tensors);
   void pickSalient(std::span<const float> similarity,
                    std::span<const int32_t> similarityAt);
@@ -241,13 +243,9 @@ private:
                                     ///< to other places
   mutable std::vector<std::unique_ptr<int32_t[]>>
       viewed; ///< selections()'s memory
-  /// The pairs of the rows that were counted last, until lists or visible
-  /// positions change; -1 if none were.
-  struct KnownPairs {
-    int64_t pairs = -1;
-    std::vector<int32_t> places; ///< the rows; empty: all
-  };
-  std::vector<KnownPairs> knownPairs; ///< [layer][sequence][kernel]
+  /// [layer][sequence][kernel][place]: the pairs of the row at a place, until
+  /// lists or visible positions change; -1, or no places, if not yet counted.
+  std::vector<std::vector<int64_t>> knownPairs;
 
   // The step.
   PackedBatch batch;

@@ -366,7 +366,7 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
     size_t kernels = schedule.kernels.size();
     for (int64_t layer = 0; layer < layers; ++layer)
       std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
-                  kernels, KnownPairs());
+                  kernels, std::vector<int64_t>());
   }
   sequence.phases = program.phasesAt(state.place);
   if (Status status = checkRefreshes(s); !status)

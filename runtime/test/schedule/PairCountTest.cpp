@@ -202,21 +202,25 @@ TEST(PairCount, SomeRowsOfVisiblePositionsEqualCountingOneByOne) {
     ASSERT_TRUE(reference.attend(0, std::span(&args, 1)));
     int64_t pairs = 0;
     std::vector<int32_t> merged(mergedKeys(kernel.terms, args, groups));
+    std::vector<int64_t> ofRow(place.size()); // less what its keys are: 0
     for (int64_t head = 0; head < heads; ++head)
-      pairs += pairsOfRows(kernel.terms, args, head, groups, merged);
+      pairs += pairsOfRows(kernel.terms, args, head, groups, merged, ofRow);
     EXPECT_EQ(pairs, reference.visitedPairs()) << "trial " << trial;
     // The keys themselves, row by row.
     int64_t listed = 0;
     std::vector<int32_t> keys;
     for (int64_t head = 0; head < heads; ++head)
-      for (int32_t row : place) {
-        keysOfRow(kernel.terms, args, head, groups, row, keys);
+      for (size_t row = 0; row < place.size(); ++row) {
+        keysOfRow(kernel.terms, args, head, groups, place[row], keys);
         listed += static_cast<int64_t>(keys.size());
+        ofRow[row] -= static_cast<int64_t>(keys.size());
         EXPECT_TRUE(keys.empty() || (keys.front() >= 0 && keys.back() < n));
         EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end(),
                                      std::greater_equal<>()),
                   keys.end());
       }
     EXPECT_EQ(listed, pairs) << "trial " << trial;
+    EXPECT_EQ(std::ranges::count(ofRow, 0), std::ssize(ofRow))
+        << "trial " << trial;
   }
 }

@@ -328,13 +328,11 @@ Status ProgramExecutor::countPlaces(size_t kernel, abi::AttentionArgs args,
     const std::span<int64_t> ofRow = std::span(counts).subspan(
         static_cast<size_t>(at * piece), static_cast<size_t>(part.rows));
     if (listed) {
-      std::vector<int32_t> merged(
-          static_cast<size_t>(mergedKeys(terms, args, groups)));
       for (int64_t head = 0; head < queryHeads; ++head)
-        pairsOfRows(terms, part, head, groups, merged, ofRow);
+        pairsOfRows(terms, part, head, groups, ofRow);
       return;
     }
-    pairsOfRows(terms, part, 0, {}, {}, ofRow);
+    pairsOfRows(terms, part, 0, {}, ofRow);
     for (int64_t &pairs : ofRow)
       pairs *= queryHeads;
   });

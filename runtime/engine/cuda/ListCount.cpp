@@ -16,7 +16,6 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace heddle::rt::cuda {
@@ -138,56 +137,49 @@ Result<int64_t> ListCounter::count(const Stream &stream,
   };
 
   const int64_t sinks = bundle::sinkBound(terms, n);
-  const bool bounded = boundsLists(terms);
+  // One list, whose rows keep all of it, is looked at as the device wrote it.
+  const bool alone =
+      columns == 1 && std::ranges::none_of(terms, [](const Term &term) {
+        return bundle::readsList(term) && !term.within.empty();
+      });
   std::atomic<int64_t> damaged = -1;
   /// Pairs of rows [begin, end) of a piece, which share their lists.
   auto countRun = [&](const Piece &piece, const std::byte *from, int64_t begin,
                       int64_t end) {
-    std::vector<int32_t> merged;
-    const std::byte *row = nullptr;
-    std::optional<BoundedLists> parts;
-    if (bounded)
-      parts.emplace(terms);
-    for (size_t c = 0; c < columns; ++c) {
-      int64_t first = piece.begin / groups[c];
-      row = from + (begin / groups[c] - first) * lists[c].rowBytes;
-      from += ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
-      if (columns == 1 && !bounded)
-        break;
-      size_t before = merged.size();
-      merged.resize(before + lists[c].keep);
-      if (!bundle::decodeList(encoding, n, row,
-                              std::span(merged).subspan(before)))
-        damaged = piece.head;
-      for (size_t i = before; bounded && i < merged.size(); ++i)
-        parts->add(c, merged[i], merged[i] + 1);
-    }
     int64_t pairs = 0;
-    if (bounded) {
-      parts->close();
-      for (int64_t i = begin; i < end; ++i)
-        pairs += parts->count([&](std::span<const Term> each, auto use) {
-          bundle::forRuns(each, i, sinks, n, use);
-        });
-      return pairs;
-    }
-    Keys keys(encoding, row, lists[0].keep);
-    if (columns == 1) {
+    auto rowOf = [&](size_t c) {
+      const int64_t first = piece.begin / groups[c];
+      const std::byte *row =
+          from + (begin / groups[c] - first) * lists[c].rowBytes;
+      from += ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
+      return row;
+    };
+    if (alone) {
+      const Keys keys(encoding, rowOf(0), lists[0].keep);
       if (encoding == Encoding::Bitmap && keys.between(0, n) != keys.count())
         damaged = piece.head;
-    } else {
-      std::sort(merged.begin(), merged.end());
-      merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
-      keys = Keys(Encoding::Int32,
-                  reinterpret_cast<const std::byte *>(merged.data()),
-                  static_cast<int64_t>(merged.size()));
+      for (int64_t i = begin; i < end; ++i) {
+        pairs += keys.count();
+        bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {
+          pairs += last - first - keys.between(first, last);
+        });
+      }
+      return pairs;
     }
-    for (int64_t i = begin; i < end; ++i) {
-      pairs += keys.count();
-      bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {
-        pairs += last - first - keys.between(first, last);
+    SharedLists shared(terms);
+    std::vector<int32_t> keys;
+    for (size_t c = 0; c < columns; ++c) {
+      keys.resize(static_cast<size_t>(lists[c].keep));
+      if (!bundle::decodeList(encoding, n, rowOf(c), keys))
+        damaged = piece.head;
+      for (int32_t key : keys)
+        shared.add(c, key, int64_t(key) + 1);
+    }
+    shared.close();
+    for (int64_t i = begin; i < end; ++i)
+      pairs += shared.count([&](std::span<const Term> each, auto use) {
+        bundle::forRuns(each, i, sinks, n, use);
       });
-    }
     return pairs;
   };
 

@@ -66,6 +66,8 @@ template <typename V> void fields(V &v, In<V, When> &x) {
 template <typename V> void fields(V &v, In<V, Positions> &x) {
   using Set = Positions::Kind;
   v("kind", x.kind, Kind{});
+  if (v.has("name", !x.name.empty()))
+    v("name", x.name, symbolName);
   switch (x.kind) {
   case Set::Union:
   case Set::Intersect:

@@ -210,9 +210,10 @@ TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   Manifest manifest = testRowsManifest();
   manifest.commit = {};
   manifest.commit.kind = CommitRule::Kind::RandomOrder;
-  manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}});
-  manifest.positions.push_back({Positions::Kind::Neighbors, 3, {}, {10, 1}});
-  manifest.positions.push_back({Positions::Kind::Nearest, 2, {}, {10, 1}});
+  manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}, "taken"});
+  manifest.positions.push_back(
+      {Positions::Kind::Neighbors, 3, {}, {10, 1}, {}});
+  manifest.positions.push_back({Positions::Kind::Nearest, 2, {}, {10, 1}, {}});
   std::string json = toJson(manifest);
   Result<Manifest> back = manifestFromJson(json);
   ASSERT_TRUE(back) << back.error().text();
@@ -233,11 +234,11 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.selections.clear();
   manifest.kernels.erase(manifest.kernels.begin() + 1, manifest.kernels.end());
   manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, {}}};
-  manifest.positions.push_back({Kind::Hull, 0, {}, {4}});
-  manifest.positions.push_back({Kind::Leading, 0, {}, {2}});
-  manifest.positions.push_back({Kind::Predicting, 0, {}, {7}});
-  manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}});
-  manifest.positions.push_back({Kind::Last, 2, {}, {7}});
+  manifest.positions.push_back({Kind::Hull, 0, {}, {4}, {}});
+  manifest.positions.push_back({Kind::Leading, 0, {}, {2}, {}});
+  manifest.positions.push_back({Kind::Predicting, 0, {}, {7}, {}});
+  manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}, {}});
+  manifest.positions.push_back({Kind::Last, 2, {}, {7}, {}});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
   manifest.passes[1].alone = true;

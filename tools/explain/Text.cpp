@@ -132,6 +132,10 @@ std::string rowsText(const Explanation &explanation) {
                      ", response " + std::to_string(request.run.response()) +
                      ", " + counted(request.run.blockSteps(), "step") +
                      " a block, if the run goes as planned)\n";
+  for (size_t i = 0; i < manifest.positions.size(); ++i)
+    if (const std::string &name = manifest.positions[i].name; !name.empty())
+      text += "  %" + name + " = " +
+              definitionOf(manifest, static_cast<int64_t>(i)) + "\n";
   if (manifest.showsAll())
     text += "  visible on " + toString(manifest.allVisible) + ": all\n";
   if (manifest.visible >= 0)
@@ -515,6 +519,14 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   json["visible_rows"] = {{"least", explanation.visible.least},
                           {"most", explanation.visible.most}};
   json["cache_bytes_per_layer"] = explanation.cacheBytesPerLayer;
+  json["positions"] = ordered_json::array();
+  for (size_t i = 0; i < explanation.manifest.positions.size(); ++i)
+    if (const std::string &name = explanation.manifest.positions[i].name;
+        !name.empty())
+      json["positions"].push_back(
+          {{"name", name},
+           {"is", spelling.apply(definitionOf(explanation.manifest,
+                                              static_cast<int64_t>(i)))}});
   json["passes"] = ordered_json::array();
   for (const PassExplanation &pass : explanation.passes) {
     ordered_json item;

@@ -5,13 +5,16 @@
 // WINDOW: schedule window: 64 steps, 512 tokens
 // WINDOW: of a dense run: operations about
 // WINDOW: rows (prompt 256, response 256, 64 steps a block, if the run goes as planned)
-// WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), 320 to 512
+// WINDOW-NEXT: %external = undecoded(first = 64)
+// WINDOW-NEXT: %active = undecoded(first = 16)
+// WINDOW-NEXT: %seen = union(decoded, %external)
+// WINDOW-NEXT: visible: fixed(%seen) on every(32), 320 to 512
 // WINDOW-NEXT: 2 steps: computes all, 320 to 512 of 512 rows
 // WINDOW-NEXT: 1,33
-// WINDOW-NEXT: 62 steps: computes undecoded(first = 16), 0 to 16 of 512 rows
+// WINDOW-NEXT: 62 steps: computes %active, 0 to 16 of 512 rows
 // WINDOW-NEXT: 2-32,34-64
 // WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
-// WINDOW-NEXT: commits quota within undecoded(first = 16)
+// WINDOW-NEXT: commits quota within %active
 // WINDOW-NEXT: ends once EOS is found and no mask stands before it
 heddle.schedule @window {
   %phase = cadence every(32)
@@ -51,9 +54,12 @@ heddle.schedule @dual {
 
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
 // ORDERED: of a dense run: operations 52.6%
-// ORDERED: 8 steps: computes all, 96 of 96 rows
+// ORDERED: %masked = undecoded
+// ORDERED-NEXT: %near = neighbors(2) of next in %masked
+// ORDERED-NEXT: %rows = union(next, %near)
+// ORDERED-NEXT: 8 steps: computes all, 96 of 96 rows
 // ORDERED-NEXT: 1,3,5,7,9,11,13,15
-// ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), 4 to 5 of 96 rows
+// ORDERED-NEXT: 8 steps: computes %rows, 4 to 5 of 96 rows
 // ORDERED: commits in an order that is drawn before the run
 heddle.schedule @ordered {
   %again = cadence every(2) in block
@@ -69,11 +75,15 @@ heddle.schedule @ordered {
 }
 
 // RUN: heddlec %s --schedule=released --compile-to=plan --explain --steps=16 --length=96 --prompt=32 | FileCheck %s --check-prefix=RELEASED
-// RELEASED: visible on every(8): all
-// RELEASED-NEXT: visible: fixed(union(decoded, undecoded(first = 6))) on every(8, from = 2), 39 to 96
+// RELEASED: %active = undecoded(first = 6)
+// RELEASED-NEXT: %seen = union(decoded, %active)
+// RELEASED-NEXT: %window = fixed(%seen) on every(8, from = 2)
+// RELEASED-NEXT: %rows = hull(%active)
+// RELEASED-NEXT: visible on every(8): all
+// RELEASED-NEXT: visible: %window, 39 to 96
 // RELEASED-NEXT: 2 steps: computes all, 96 of 96 rows
-// RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, 0 to 7 of 96 rows
-// RELEASED: on every(8): commits best(1) within undecoded(first = 6)
+// RELEASED: 14 steps: computes %rows alone, 0 to 7 of 96 rows
+// RELEASED: on every(8): commits best(1) within %active
 // RELEASED-NEXT: commits factor(1/1, last_alone), looks for EOS
 // RELEASED-NEXT: how many steps a block takes, the run decides
 // RELEASED-NEXT: a block takes at least 2 steps

@@ -106,6 +106,16 @@ FailureOr<int64_t> Reader::indexOrAll(Value set) const {
   return index;
 }
 
+/// The name that the source has for a set. A plain one says no more than the
+/// set does, and a schedule that is printed has it where its source has none.
+static StringRef nameOf(Operation *op) {
+  StringRef name = writtenName(op), stem = name.rtrim("0123456789");
+  const bool isPlain = name == plainName(op) ||
+                       (stem.size() < name.size() && stem.consume_back("_") &&
+                        stem == plainName(op));
+  return isPlain || name.size() > bundle::Positions::longestName ? "" : name;
+}
+
 LogicalResult Reader::addSet(Operation *op) {
   using Kind = bundle::Positions::Kind;
   bundle::Positions set;
@@ -161,9 +171,11 @@ LogicalResult Reader::addSet(Operation *op) {
                  set.of.end());
   else if (set.kind == Kind::Intersect && !set.of.empty())
     set = {};
-  auto alike = std::find(sets.begin(), sets.end(), set);
+  auto alike = llvm::find_if(
+      sets, [&](const bundle::Positions &other) { return set.isLike(other); });
   program.sets[op->getResult(0)] = alike - sets.begin();
   if (alike == sets.end()) {
+    set.name = nameOf(op);
     sets.push_back(std::move(set));
     program.positions.push_back(op);
   }

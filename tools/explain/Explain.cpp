@@ -371,9 +371,14 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
     shape.hidden = shape.attentionWidth();
   if (shape.ffnWidth == 0)
     shape.ffnWidth = 3 * shape.hidden;
+  // How often a step revokes what it planned to keep, the run decides; one
+  // token more than before it always leaves (docs/Spec/Commit.md, "Revoking").
   if (run.tokensPerStep == 0)
-    run.tokensPerStep = std::max(1.0, static_cast<double>(run.response()) /
-                                          static_cast<double>(run.steps));
+    run.tokensPerStep =
+        anyCommit(manifest, &CommitRule::revokes)
+            ? 1
+            : std::max(1.0, static_cast<double>(run.response()) /
+                                static_cast<double>(run.steps));
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, shape.layers);
   if (!rules)
     return rules.takeError();

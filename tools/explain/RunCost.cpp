@@ -526,8 +526,11 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
   if (!cost)
     return cost;
   if (!request.run.follow) {
-    bool byConfidence = anyCommit(manifest, rt::countsByConfidence) ||
-                        anyCommit(manifest, &CommitRule::stopAtEos);
+    // Where a step may revoke, how many tokens it keeps goes by confidence,
+    // too: one at least, or with one candidate none is revoked.
+    const bool byConfidence = anyCommit(manifest, rt::countsByConfidence) ||
+                              anyCommit(manifest, &CommitRule::revokes) ||
+                              anyCommit(manifest, &CommitRule::stopAtEos);
     if (byConfidence)
       cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
                                                       ? Certainty::About
@@ -536,14 +539,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
           return rule.kind == CommitRule::Kind::Quota;
         });
-    // With one token a step there is none to revoke; with more, which are, the
-    // run decides, and blocks then take more steps.
-    const bool byRevoking = anyCommit(manifest, &CommitRule::revokes) &&
-                            anyCommit(manifest, [](const CommitRule &rule) {
-                              return !rt::countsByConfidence(rule) ||
-                                     rule.kind == CommitRule::Kind::Best;
-                            });
-    if (byDraws || byRevoking)
+    if (byDraws)
       cost->certainty = Certainty::About;
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {

@@ -70,18 +70,21 @@ int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   return out.size() < 2 ? 0 : again;
 }
 
-/// How many candidates a step commits where the run's confidences decide.
+/// How many candidates a step commits where the run's confidences decide: of
+/// what it commits and revokes, how many more it commits.
 int64_t countOf(const CommitRule &rule, double tokensPerStep,
                 const bundle::StepPlace &place, int64_t committedInBlock,
                 int64_t quota) {
-  if (!rt::countsByConfidence(rule))
+  if (!rt::countsByConfidence(rule) && !rule.revokes())
     return quota;
-  if (rule.kind == CommitRule::Kind::Best)
+  if (rule.kind == CommitRule::Kind::Best && !rule.revokes())
     return rule.count;
   auto due = static_cast<int64_t>(tokensPerStep *
                                   static_cast<double>(place.stepInBlock));
   const int64_t sure = std::max<int64_t>(1, due - committedInBlock);
-  return rule.byQuota() ? std::min(sure, quota) : sure;
+  return rule.byQuota()                        ? std::min(sure, quota)
+         : rule.kind == CommitRule::Kind::Best ? std::min(sure, rule.count)
+                                               : sure;
 }
 
 } // namespace

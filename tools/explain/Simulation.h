@@ -52,7 +52,8 @@ struct SimulationRequest {
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
   uint64_t seed = 0;       ///< of the confidences, and of an order drawn before
   /// Tokens that rules of confidence commit at a step on average, at least 1;
-  /// 0: as many as made-up confidences say.
+  /// of rules that revoke, how many more they commit than revoke. 0: as many as
+  /// made-up confidences say, none of which revoke.
   double tokensPerStep = 0;
   bool shifted = false; ///< the model predicts position i in row i - 1
   /// Quotas go by times from 1 to `eps` over the whole response, as Dream's.

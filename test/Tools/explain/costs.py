@@ -71,7 +71,7 @@ TEXTS = {
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),
     "revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
                         "recompute all on %start  recompute salient(below = 0.99) in %rows  "
-                        "commit best(4) revoke(below = 1/1)  attend dense", "about", "exact"),
+                        "commit best(4) revoke(below = 1/1)  attend dense", "at_most", "exact"),
 }
 
 

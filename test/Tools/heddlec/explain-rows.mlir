@@ -135,9 +135,14 @@ heddle.schedule @revoking {
   attend dense
 }
 
-// Two tokens a step are planned; how many more steps it takes, the run decides.
+// Two tokens a step are planned; how many of them are revoked, the run decides,
+// but never all: it takes eight steps at most, or as many as are said to stay need.
 // RUN: heddlec %s --schedule=again --compile-to=plan --explain --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=AGAIN
-// AGAIN: of a dense run: operations about
+// RUN: heddlec %s --schedule=again --compile-to=plan --explain --tokens-per-step=2 --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=TWO
+// TWO: of a dense run: operations about
+// TWO-NOT: the run takes
+// AGAIN: of a dense run: operations at most
+// AGAIN: the run takes at most 8 steps; what is said of rows and layers is of the 4 planned
 // AGAIN: commits quota, revokes tokens below 0.9
 // AGAIN-NEXT: how many steps a block takes, the run decides
 heddle.schedule @again {

@@ -149,6 +149,24 @@ TEST(Simulation, FollowsARunThatRevokes) {
   }
 }
 
+/// What a step commits less what it revokes.
+TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
+  Manifest manifest;
+  manifest.commit.kind = CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 2};
+  manifest.commit.revokeBelow = {9, 10};
+  for (auto [tokens, expected] : {std::pair(1.0, 16), {2.0, 8}}) {
+    int64_t steps = 0;
+    ASSERT_TRUE(simulate(manifest,
+                         {.steps = 4,
+                          .length = 20,
+                          .prompt = 4,
+                          .tokensPerStep = tokens},
+                         [&](const SimulatedStep &) { ++steps; }));
+    EXPECT_EQ(steps, expected);
+  }
+}
+
 TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));

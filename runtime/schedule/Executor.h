@@ -44,6 +44,21 @@ struct StepCounters {
   std::vector<int64_t> salientRows;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
+
+  /// Adds another step's, but for its layers' salientRows.
+  StepCounters &operator+=(const StepCounters &step) {
+    for (int64_t StepCounters::*member :
+         {&StepCounters::pairs, &StepCounters::densePairs,
+          &StepCounters::scorePairs, &StepCounters::lsePairs,
+          &StepCounters::attendedKeys, &StepCounters::scoredKeys,
+          &StepCounters::refreshes, &StepCounters::activeRows,
+          &StepCounters::queryRows, &StepCounters::keyRows,
+          &StepCounters::valueRows, &StepCounters::projectedRows,
+          &StepCounters::ffnRows, &StepCounters::cacheBytesWritten,
+          &StepCounters::cacheBytesRead})
+      this->*member += step.*member;
+    return *this;
+  }
 };
 
 /// The lists that one layer keeps, for observers. Keys and rows are counted by

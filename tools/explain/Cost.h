@@ -70,6 +70,16 @@ using PartBytes = std::array<double, partCount>;
 /// Of all parts.
 double sumOf(const PartBytes &bytes);
 
+/// What a layer, a step or a run computes, and the bytes that it moves.
+struct Cost {
+  Work work;
+  PartBytes bytes{};
+
+  Cost &operator+=(const Cost &other);
+};
+
+Cost operator*(const Cost &cost, int64_t times);
+
 /// "QKV", "attention", "scoring", "attention output", "FFN", "LM head".
 const char *nameOf(Part part);
 /// The same as keys of JSON: "qkv", "attention", "scoring", "output", "ffn",
@@ -115,7 +125,10 @@ struct LayerStep {
 /// `logitRows` alone.
 double bytesOf(const ModelShape &shape, const LayerStep &step, Part part);
 
-/// The same of what stands between the products: norms, residual sums,
+/// Of all parts.
+Cost costOf(const ModelShape &shape, const LayerStep &step);
+
+/// Bytes of what stands between the products: norms, residual sums,
 /// rotations, activations.
 double elementwiseBytesOf(const ModelShape &shape, const LayerStep &step);
 

@@ -7,13 +7,13 @@
 
 #include "tools/explain/RunCost.h"
 
-#include "bundle/program/KeyCounter.h"
 #include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/sample/Timesteps.h"
 #include "tools/explain/Explain.h"
+#include "tools/explain/KeptPairs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,12 +28,6 @@ using namespace heddle::bundle;
 using namespace heddle::explain;
 
 namespace {
-
-/// Keys that a kernel keeps of all query rows of a step.
-struct Kept {
-  int64_t pairs = 0;
-  bool exact = true; ///< else the most
-};
 
 /// Adds up a run's steps.
 class Counter {
@@ -84,10 +78,6 @@ private:
   LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
                    int64_t salientBefore) const;
   Kept keptBy(size_t kernel, const SimulatedStep &step, int64_t rows);
-  Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                  std::span<const ListedKeys> lists) const;
-  int64_t listedKeys(const Selection &selection, const SimulatedStep &step,
-                     bool &exact) const;
   LayerStep layerStep(const SimulatedStep &step, size_t rule, int64_t layer,
                       const LayerRows &rows);
   void addScoring(const Phase &phase, const SimulatedStep &step,
@@ -102,13 +92,12 @@ private:
   std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
-  struct Band {
+  struct Counted {
     std::vector<int32_t> visible, active;
-    std::vector<ListedKeys> lists;
     Kept kept{};
   };
   /// By kernel, and whether of all rows of the sequence.
-  std::map<std::pair<size_t, bool>, Band> bands;
+  std::map<std::pair<size_t, bool>, Counted> counted;
   std::map<std::vector<int64_t>, size_t> kinds;
   RunCost cost;
 };
@@ -139,80 +128,29 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
   return rows;
 }
 
-/// Keys of one row's list, at most.
-int64_t Counter::listedKeys(const Selection &selection,
-                            const SimulatedStep &step, bool &exact) const {
-  const auto n = static_cast<int64_t>(step.visible.size());
-  if (selection.kind == Selection::Kind::Columns)
-    return selection.kept(n);
-  int64_t prompt = std::lower_bound(step.visible.begin(), step.visible.end(),
-                                    request.run.prompt) -
-                   step.visible.begin();
-  rt::BlockSpans spans = rt::blockSpans(selection, n, prompt);
-  // A span's last block may be shorter, and chosen or not.
-  exact &= spans.split > 0 ? prompt % selection.group == 0 &&
-                                 (n - prompt) % selection.group == 0
-                           : n % selection.group == 0;
-  exact &= selection.isolation != Selection::Isolation::Filtered;
-  return std::min(n, spans.keep * selection.group);
-}
-
-/// Windows and sinks go by the position; keys of lists may lie among them.
-Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                         std::span<const ListedKeys> lists) const {
-  const auto n = static_cast<int64_t>(step.visible.size());
-  const int64_t length = request.run.length;
-  auto counter = [&](std::span<const Term> terms) {
-    return KeyCounter(terms, sinkBound(kernel.terms, length), length,
-                      n < length ? step.visible : std::span<const int32_t>());
-  };
-  KeyCounter own = counter(kernel.terms);
-  std::vector<KeyCounter> bounds;
-  for (const ListedKeys &list : lists)
-    bounds.push_back(counter(list.bounds));
-  Kept kept{0, lists.empty()};
-  for (int32_t row : step.active) {
-    int64_t pairs = own.keysOf(row);
-    for (size_t i = 0; i < lists.size(); ++i)
-      pairs += lists[i].ofRow(bounds[i], row);
-    kept.pairs += std::min(n, pairs);
-  }
-  return kept;
-}
-
 /// Of one head, for `rows` of the active rows.
 Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
-  const Kernel &kernel = manifest.kernels[index];
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto active = static_cast<int64_t>(step.active.size());
+  const auto own = static_cast<int64_t>(step.active.size());
+  const Kernel &kernel = manifest.kernels[index];
   if (kernel.terms.empty())
-    return {rows * n, true};
-  bool exact = true;
-  std::vector<ListedKeys> lists;
-  bool banded = false;
-  int64_t listed = 0;
-  for (const Term &term : kernel.terms) {
-    banded |= !readsList(term) || !term.within.empty();
-    if (!readsList(term))
-      continue;
-    const int64_t keys = listedKeys(
-        manifest.selections[static_cast<size_t>(term.selection)], step, exact);
-    addListed(lists, term, keys);
-    listed += keys;
-  }
-  if (!banded)
-    return {rows * std::min(n, listed), exact && lists.size() == 1};
-  bool all = active == request.run.length && n == active;
-  Band &last = bands[{index, all}];
-  if (last.lists != lists || !std::ranges::equal(last.active, step.active) ||
+    return {rows * n};
+  const bool all = own == request.run.length && n == own;
+  Counted &last = counted[{index, all}];
+  if (!std::ranges::equal(last.active, step.active) ||
       !std::ranges::equal(last.visible, step.visible))
     last = {{step.visible.begin(), step.visible.end()},
             {step.active.begin(), step.active.end()},
-            lists,
-            keptInBand(kernel, step, lists)};
+            keptPairs(kernel, manifest,
+                      {.length = request.run.length,
+                       .prompt = request.run.prompt,
+                       .visible = step.visible,
+                       .rows = step.active})};
   Kept kept = last.kept;
-  // Which rows these are, the run decides: each as the widest one at most.
-  if (rows < active) {
+  if (kept.even) {
+    kept.pairs = kept.pairs / own * rows;
+  } else if (rows < own) {
+    // Which rows these are, the run decides: each as the widest one at most.
     kept.exact = false;
     kept.pairs = std::min(kept.pairs, rows * n);
   }
@@ -222,7 +160,7 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
 void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
                          LayerStep &layer) const {
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto active = static_cast<int64_t>(step.active.size());
+  const int64_t active = std::ssize(step.active);
   bool any = false;
   for (const Phase::Refresh &refresh : phase.refreshes) {
     if (!refreshes(refresh.selection, step.place))
@@ -252,12 +190,12 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
 LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = manifest.reuse;
-  const auto active = static_cast<int64_t>(step.active.size());
+  const int64_t active = std::ssize(step.active);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
   result.rows = active;
-  result.visible = static_cast<int64_t>(step.visible.size());
+  result.visible = std::ssize(step.visible);
   result.compares =
       step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
@@ -348,16 +286,12 @@ void Counter::add(const SimulatedStep &step) {
     least = std::min(least, active);
     most = std::max(most, active);
   }
-  Work work;
+  Cost all;
   Seconds seconds;
-  PartBytes bytes{};
   auto addLayers = [&](const LayerStep &layer, int64_t times) {
-    work += layer.work * times;
+    all += explain::costOf(shape, layer) * times;
     seconds += secondsOfLayer(request.machine, shape, layer) *
                static_cast<double>(times);
-    for (Part part : allParts)
-      bytes[static_cast<size_t>(part)] +=
-          bytesOf(shape, layer, part) * static_cast<double>(times);
   };
   const bool chosen = step.pass->exact != Pass::Exact::All;
   if (chosen || request.run.follow) { // layers differ
@@ -370,29 +304,28 @@ void Counter::add(const SimulatedStep &step) {
           1);
     }
   } else {
+    const LayerRows rows = rowsOf(step, 1, 0);
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 1, {active, active}), layers);
+        addLayers(layerStep(step, rule, 1, rows), layers);
   }
   if (step.pass->comparesContexts() && !request.run.follow)
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
-  work.logitRows = step.logitRows;
-  seconds += secondsOfHead(request.machine, shape, step.logitRows);
+  const int64_t logitRows = step.logitRows;
   LayerStep head;
-  head.work.logitRows = step.logitRows;
-  bytes[static_cast<size_t>(Part::Head)] += bytesOf(shape, head, Part::Head);
-  for (size_t part = 0; part < partCount; ++part)
-    cost.partBytes[part] += bytes[part];
+  head.work.logitRows = logitRows;
+  all += explain::costOf(shape, head);
+  seconds += secondsOfHead(request.machine, shape, logitRows);
   StepKind &kind = kindOf(step);
   kind.steps.push_back(step.place.step);
-  kind.work += work;
+  kind.cost += all;
   kind.seconds += seconds;
-  cost.work += work;
+  cost.run += all;
   cost.seconds += seconds;
-  cost.ofStep.push_back(work);
+  cost.ofStep.push_back(all.work);
   cost.steps = step.place.step;
 }
 
@@ -498,25 +431,16 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request,
                 .ffnRows = rows};
   RunCost cost;
   for (int64_t each : denseLogitRows(request.run)) {
-    const int64_t logitRows = each * std::ssize(lengths);
     LayerStep head;
-    head.work.logitRows = logitRows;
-    cost.work += head.work;
-    cost.seconds += secondsOfHead(request.machine, shape, logitRows);
-    cost.partBytes[static_cast<size_t>(Part::Head)] +=
-        bytesOf(shape, head, Part::Head);
+    head.work.logitRows = each * std::ssize(lengths);
+    cost.run += explain::costOf(shape, head);
+    cost.seconds += secondsOfHead(request.machine, shape, head.work.logitRows);
     ++cost.steps;
   }
   const int64_t times = shape.layers * cost.steps;
-  cost.work += layer.work * times;
+  cost.run += explain::costOf(shape, layer) * times;
   cost.seconds += secondsOfLayer(request.machine, shape, layer) *
                   static_cast<double>(times);
-  for (Part part : allParts) {
-    auto index = static_cast<size_t>(part);
-    if (part != Part::Head)
-      cost.partBytes[index] =
-          bytesOf(shape, layer, part) * static_cast<double>(times);
-  }
   return cost;
 }
 
@@ -553,10 +477,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
       }
   }
   RunCost dense = costOfDense(request, {&request.run.length, 1});
-  cost->dense = dense.work;
-  cost->operations = operationsOf(request.shape, cost->work);
-  cost->denseOperations = operationsOf(request.shape, dense.work);
-  cost->densePartBytes = dense.partBytes;
+  cost->dense = dense.run;
   cost->denseSeconds = dense.seconds;
   return cost;
 }
@@ -578,9 +499,8 @@ const char *heddle::explain::boundText(Certainty certainty) {
                                          : "";
 }
 
-std::string heddle::explain::shareText(const ModelShape &shape,
-                                       const Amounts &run, const Amounts &dense,
-                                       Certainty certainty) {
+std::string heddle::explain::shareText(const ModelShape &shape, const Cost &run,
+                                       const Cost &dense, Certainty certainty) {
   auto share = [&](Part part) {
     return percent(amountOf(run.work, part), amountOf(dense.work, part));
   };

@@ -43,7 +43,7 @@ struct RunCostRequest {
 struct StepKind {
   std::string what; ///< "computes block; dense; refreshes cols"
   std::vector<int64_t> steps;
-  Work work;       ///< of all these steps
+  Cost cost;       ///< of all these steps
   Seconds seconds; ///< likewise
 };
 
@@ -51,9 +51,7 @@ struct StepKind {
 enum class Certainty { Exact, AtMost, About };
 
 struct RunCost {
-  Work work, dense;
-  double operations = 0, denseOperations = 0;
-  PartBytes partBytes{}, densePartBytes{};
+  Cost run, dense;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
   int64_t steps = 0; ///< that the simulated run took
@@ -81,15 +79,9 @@ std::string idleStepsText(const bundle::Manifest &manifest, int64_t tokens);
 /// "at most ", "about ", or "", to stand before a number.
 const char *boundText(Certainty certainty);
 
-/// A run, or a dense one, as far as their shares are told.
-struct Amounts {
-  const Work &work;
-  const PartBytes &bytes;
-};
-
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
-std::string shareText(const ModelShape &shape, const Amounts &run,
-                      const Amounts &dense, Certainty certainty);
+std::string shareText(const ModelShape &shape, const Cost &run,
+                      const Cost &dense, Certainty certainty);
 
 } // namespace heddle::explain
 

@@ -278,13 +278,15 @@ ordered_json partsOfCost(const Explanation &explanation) {
   auto add = [&](const std::string &name, double share) {
     parts.push_back({{"name", name}, {"share", share}});
   };
-  add("Operations", cost.operations / cost.denseOperations);
+  const ModelShape &shape = explanation.request.shape;
+  add("Operations", operationsOf(shape, cost.run.work) /
+                        operationsOf(shape, cost.dense.work));
   for (Part part : allParts) {
-    double amount = amountOf(cost.work, part);
+    double amount = amountOf(cost.run.work, part);
     if (part == Part::Scoring && amount == 0)
       continue;
-    double dense =
-        amountOf(cost.dense, part == Part::Scoring ? Part::Attention : part);
+    double dense = amountOf(cost.dense.work,
+                            part == Part::Scoring ? Part::Attention : part);
     std::string name = nameOf(part);
     name.front() =
         static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));

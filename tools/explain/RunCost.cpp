@@ -53,6 +53,7 @@ public:
   RunCost take() { return std::move(cost); }
 
 private:
+  /// Of all sequences.
   struct LayerRows {
     int64_t exact = 0;
     int64_t salient = 0;
@@ -105,7 +106,8 @@ private:
 /// Rows that a layer computes exactly, and those that it finds to have changed.
 Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
                                    int64_t salientBefore) const {
-  const auto active = std::ssize(step.active);
+  const auto own = std::ssize(step.active); // of one sequence
+  const int64_t active = step.sequences * own;
   const Pass &pass = *step.pass;
   LayerRows rows{active, active};
   if (pass.comparesContexts()) {
@@ -118,17 +120,19 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
           std::llround(request.salientShare * static_cast<double>(active));
   }
   if (pass.exact == Pass::Exact::Salient)
-    rows.exact = layer == 0 ? step.justCommitted : salientBefore;
+    rows.exact =
+        layer == 0 ? step.sequences * step.justCommitted : salientBefore;
   if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
     auto among = std::ssize(step.among);
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                                      among / pass.keep.den);
-    rows.exact = active - among + std::min<int64_t>(kept, among);
+    rows.exact =
+        step.sequences * (own - among + std::min<int64_t>(kept, among));
   }
   return rows;
 }
 
-/// Of one head, for `rows` of the active rows.
+/// Of one head, for `rows` of the active rows of all sequences.
 Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   const auto n = static_cast<int64_t>(step.visible.size());
   const auto own = static_cast<int64_t>(step.active.size());
@@ -149,10 +153,13 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   Kept kept = last.kept;
   if (kept.even) {
     kept.pairs = kept.pairs / own * rows;
-  } else if (rows < own) {
+  } else {
+    kept.pairs *= step.sequences;
     // Which rows these are, the run decides: each as the widest one at most.
-    kept.exact = false;
-    kept.pairs = std::min(kept.pairs, rows * n);
+    if (rows < step.sequences * own) {
+      kept.exact = false;
+      kept.pairs = std::min(kept.pairs, rows * n);
+    }
   }
   return kept;
 }
@@ -160,7 +167,7 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
 void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
                          LayerStep &layer) const {
   const auto n = static_cast<int64_t>(step.visible.size());
-  const int64_t active = std::ssize(step.active);
+  const int64_t active = step.sequences * std::ssize(step.active);
   bool any = false;
   for (const Phase::Refresh &refresh : phase.refreshes) {
     if (!refreshes(refresh.selection, step.place))
@@ -168,10 +175,10 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     const Selection &selection =
         manifest.selections[static_cast<size_t>(refresh.selection)];
     any = true;
-    layer.scored = n;
+    layer.scored = step.sequences * n;
     layer.scoreGroup = selection.group;
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
-    layer.work.scorePairs += shape.heads * n * n;
+    layer.work.scorePairs += step.sequences * shape.heads * n * n;
     const int64_t prompt =
         std::lower_bound(step.visible.begin(), step.visible.end(),
                          request.run.prompt) -
@@ -190,16 +197,19 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
 LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = manifest.reuse;
-  const int64_t active = std::ssize(step.active);
+  const int64_t active = step.sequences * std::ssize(step.active);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
   result.rows = active;
-  result.visible = std::ssize(step.visible);
+  result.visible = step.sequences * std::ssize(step.visible);
   result.compares =
       step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
                     rows.exact > 0 && rows.exact < active;
+  // Of both sequences that a step of guidance has, one may have no such row.
+  if (propagates && step.sequences > 1 && step.pass->comparesContexts())
+    cost.certainty = std::max(cost.certainty, Certainty::AtMost);
   Work &work = result.work;
   work.queryRows = propagates ? active : rows.exact;
   work.keyRows = rows.exact;
@@ -217,7 +227,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
       cost.certainty = Certainty::AtMost;
   }
   result.whole =
-      result.attended == request.run.length &&
+      result.attended == step.sequences * request.run.length &&
       std::ranges::count_if(manifest.kernels[kernel].terms, readsList) <= 1;
   for (const Term &term : manifest.kernels[kernel].terms) {
     using Pattern = LayerStep::Pattern;
@@ -314,7 +324,7 @@ void Counter::add(const SimulatedStep &step) {
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
-  const int64_t logitRows = step.logitRows;
+  const int64_t logitRows = step.sequences * step.logitRows;
   LayerStep head;
   head.work.logitRows = logitRows;
   all += explain::costOf(shape, head);
@@ -327,6 +337,7 @@ void Counter::add(const SimulatedStep &step) {
   cost.seconds += seconds;
   cost.ofStep.push_back(all.work);
   cost.steps = step.place.step;
+  cost.sequences = std::max(cost.sequences, step.sequences);
 }
 
 /// Whether it can matter which tokens are committed, not only how many.
@@ -476,7 +487,9 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
-  RunCost dense = costOfDense(request, {&request.run.length, 1});
+  const std::vector<int64_t> lengths(static_cast<size_t>(cost->sequences),
+                                     request.run.length);
+  RunCost dense = costOfDense(request, lengths);
   cost->dense = dense.run;
   cost->denseSeconds = dense.seconds;
   return cost;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulates a run of one sequence and adds up what its steps compute. All is
+// Simulates a run of one prompt and adds up what its steps compute. All is
 // exact where the schedule decides it. Where the run does, the numbers are
 //   at most what a run computes, if rows are chosen by what layers find
 //           (RunCostRequest::salientShare 1), lists overlap windows, blocks are
@@ -54,7 +54,8 @@ struct RunCost {
   Cost run, dense;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
-  int64_t steps = 0; ///< that the simulated run took
+  int64_t steps = 0;     ///< that the simulated run took
+  int64_t sequences = 1; ///< SimulatedStep::sequences
   std::vector<Work> ofStep;
   std::vector<StepKind> kinds;
   /// Of each pass, the fewest and the most rows that one of its steps carries

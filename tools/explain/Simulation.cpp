@@ -126,6 +126,9 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true});
     }
+    log.rows.push_back(numberOf(json, "rows", -1));
+    if (json.contains("rows") && log.rows.back() < 0)
+      return bad("computes no number of rows");
     std::vector<int64_t> &salient = log.salient.emplace_back();
     if (json.contains("salient_rows") && json["salient_rows"].is_array())
       for (const nlohmann::json &rows : json["salient_rows"]) {
@@ -202,6 +205,21 @@ explain::simulate(const bundle::Manifest &manifest,
       active.push_back(rows.positions()[static_cast<size_t>(place)]);
       isActive[static_cast<size_t>(active.back())] = 1;
     }
+    int64_t sequences = 1;
+    if (request.follow) {
+      const int64_t all =
+          request.follow->rows[static_cast<size_t>(run.place().step) - 1];
+      // Classifier-free guidance runs the sequence a second time, with masks in
+      // place of the prompt: the same rows and keys.
+      if (all > 0 && all == 2 * std::ssize(active))
+        sequences = 2;
+      else if (all >= 0 && all != std::ssize(active))
+        return Error("step " + std::to_string(run.place().step) +
+                     " of the log computes " + std::to_string(all) +
+                     " rows, here it has " + std::to_string(active.size()) +
+                     ": it is of a run with other lengths or another "
+                     "schedule");
+    }
     if (rows.pass().exact == Pass::Exact::LeastSimilar)
       for (int32_t row : rows.amongRows())
         among.push_back(active[static_cast<size_t>(row)]);
@@ -264,6 +282,7 @@ explain::simulate(const bundle::Manifest &manifest,
     committedInBlock += std::ssize(commits) - std::ssize(revoked);
     observer({.place = run.place(),
               .pass = &rows.pass(),
+              .sequences = sequences,
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
               .active = active,

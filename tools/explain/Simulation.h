@@ -29,15 +29,18 @@
 
 namespace heddle::explain {
 
-/// What a run did: heddle-run's --steps-json of one sequence.
+/// What a run did: heddle-run's --steps-json of one prompt.
 struct RunLog {
   struct Commit {
     int32_t position = 0, token = 0;
     bool revoked = false; ///< a mask again
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
-  /// [steps][layers]: rows that a layer found to have changed; empty at steps
-  /// that look for none.
+  /// [steps]: rows that the step carried through the layers, of all sequences;
+  /// -1 where the log doesn't say.
+  std::vector<int64_t> rows;
+  /// [steps][layers]: rows that a layer found to have changed, of all
+  /// sequences; empty at steps that look for none.
   std::vector<std::vector<int64_t>> salient;
 };
 
@@ -80,6 +83,8 @@ struct SimulationRequest {
 struct SimulatedStep {
   bundle::StepPlace place{};
   const bundle::Pass *pass = nullptr; ///< what the step computes exactly
+  int64_t sequences = 1; ///< that have these rows: 2 in `follow` of a run with
+                         ///< classifier-free guidance
   int64_t justCommitted = 0; ///< active rows that changed the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
   std::span<const int32_t> active{};  ///< positions whose rows the step takes

@@ -375,6 +375,9 @@ static std::string headText(const Explanation &explanation) {
     set += (set.empty() ? "parameters: " : ", ") + parameter.name + " = " +
            parameter.value;
   text += set + (set.empty() ? "" : "\n");
+  if (cost.sequences > 1)
+    text += "with classifier-free guidance: each step computes " +
+            counted(cost.sequences, "sequence") + ", of the dense run, too\n";
   text += shareText(request.shape, cost.run, cost.dense, cost.certainty) + "\n";
   double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
   char ratio[32];
@@ -476,6 +479,7 @@ static ordered_json costJson(const Explanation &explanation) {
   json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
   json["steps"] = cost.steps;
   json["dense_steps"] = explanation.request.run.steps;
+  json["sequences"] = cost.sequences;
   json["work"] = workJson(shape, cost.run.work);
   json["dense_work"] = workJson(shape, cost.dense.work);
   json["bytes"] = sumOf(cost.run.bytes);

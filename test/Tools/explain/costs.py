@@ -10,7 +10,7 @@ operations and bytes of `heddle-bundle dump --explain-json` with those of `heddl
 the explanation says "exact", no more than it says where it says "at_most". Then explains the run
 once more with what it found fed back (--follow, the log of --steps-json: which tokens each step
 committed and how many rows each layer found to have changed): equal, but for unions of lists and
-windows, which keep "at_most".
+windows, which keep "at_most". So it does of runs with classifier-free guidance.
 """
 
 import json
@@ -75,6 +75,13 @@ TEXTS = {
 }
 
 
+# Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
+# layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
+GUIDED = {
+    "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "columns-in-window": "exact", "streaming-llm": "exact"}
+
+
 def call(*command):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode:
@@ -131,6 +138,8 @@ def check(schedule, before, after, text=None):
     for field in ("dense_steps", "dense_work"):
         if most[field] != run["cost"][field]:
             problems.append(f"{name}: {field}: explained {most[field]}, counted {run['cost'][field]}")
+    if name in GUIDED:
+        problems += check_guided(name, bundle, ids)
     problems += compare_bytes(name, most["dense_parts"], run["cost"]["dense_parts"])
     if after == "exact":
         problems += compare_bytes(name, followed["parts"], run["cost"]["parts"])
@@ -138,6 +147,19 @@ def check(schedule, before, after, text=None):
     print(f"{name}: {before}, then {after}; {share:.1%} of a dense run's operations"
           + ("" if not problems else ", WRONG"))
     return problems
+
+
+def check_guided(name, bundle, ids):
+    log = FOLDER / f"{name}-guided.jsonl"
+    run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
+                          "--cfg-scale", "1.5", "--json", "--steps-json", log, "--quiet"))["cost"]
+    followed = explain(bundle, "--follow", log)
+    problems = compare(name, "guided", followed, run["work"], GUIDED[name])
+    if followed["sequences"] != 2 or followed["dense_work"] != run["dense_work"]:
+        problems.append(f"{name}: the dense run of a guided one has not two sequences")
+    if GUIDED[name] == "exact":
+        problems += compare_bytes(name, followed["parts"], run["parts"])
+    return problems + compare_bytes(name, followed["dense_parts"], run["dense_parts"])
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)

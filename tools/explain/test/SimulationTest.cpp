@@ -194,12 +194,10 @@ TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
   manifest.commit.revokeBelow = {9, 10};
   for (auto [tokens, expected] : {std::pair(1.0, 16), {2.0, 8}}) {
     int64_t steps = 0;
-    ASSERT_TRUE(simulate(manifest,
-                         {.steps = 4,
-                          .length = 20,
-                          .prompt = 4,
-                          .tokensPerStep = tokens},
-                         [&](const SimulatedStep &) { ++steps; }));
+    ASSERT_TRUE(simulate(
+        manifest,
+        {.steps = 4, .length = 20, .prompt = 4, .tokensPerStep = tokens},
+        [&](const SimulatedStep &) { ++steps; }));
     EXPECT_EQ(steps, expected);
   }
 }

@@ -512,6 +512,10 @@ const char *heddle::explain::boundText(Certainty certainty) {
                                          : "";
 }
 
+const char *heddle::explain::speedBoundText(Certainty certainty) {
+  return certainty == Certainty::AtMost ? "at least " : boundText(certainty);
+}
+
 std::string heddle::explain::shareText(const ModelShape &shape, const Cost &run,
                                        const Cost &dense, Certainty certainty) {
   auto share = [&](Part part) {

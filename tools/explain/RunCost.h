@@ -80,6 +80,10 @@ std::string idleStepsText(const bundle::Manifest &manifest, int64_t tokens);
 /// "at most ", "about ", or "", to stand before a number.
 const char *boundText(Certainty certainty);
 
+/// The same before how many times as fast a run is: "at least " where its time
+/// is at most so long.
+const char *speedBoundText(Certainty certainty);
+
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
 std::string shareText(const ModelShape &shape, const Cost &run,
                       const Cost &dense, Certainty certainty);

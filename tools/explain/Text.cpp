@@ -384,10 +384,8 @@ static std::string headText(const Explanation &explanation) {
   std::snprintf(ratio, sizeof(ratio), "%.2f", dense / seconds);
   text += "estimate for " + std::string(explanation.machine.label) + ": " +
           boundText(cost.certainty) + secondsText(seconds) + ", a dense run " +
-          secondsText(dense) + ": " +
-          (cost.certainty == Certainty::AtMost ? "at least "
-                                               : boundText(cost.certainty)) +
-          ratio + " times as fast\n";
+          secondsText(dense) + ": " + speedBoundText(cost.certainty) + ratio +
+          " times as fast\n";
   if (cost.steps != request.run.steps)
     text += "the run takes " + std::string(boundText(cost.certainty)) +
             counted(cost.steps, "step") +

@@ -326,6 +326,7 @@ std::string explain::pageData(const Explanation &explanation) {
       {"bound", boundText(cost.certainty)},
       {"parts", partsOfCost(explanation)},
       {"machine", explanation.machine.label},
+      {"speed_bound", speedBoundText(cost.certainty)},
       {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
   std::optional<SequencePicture> picture;
   json["simulation"] = simulationOf(explanation, picture);

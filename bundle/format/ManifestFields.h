@@ -230,8 +230,12 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
 
 template <typename V> void fields(V &v, In<V, Reuse> &x) {
   v("kv", x.kv);
-  v("attention", x.attention);
+  v("attention", x.attention, Kind{});
   v("ffn", x.ffn);
+  if (x.attention == Reuse::Attention::Outside) {
+    v("inside", x.inside, ofPositions);
+    v("cadence", x.cadence);
+  }
 }
 
 /// Which of the candidates are taken.

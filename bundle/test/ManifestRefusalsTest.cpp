@@ -335,7 +335,7 @@ TEST(Manifest, RefusesIncompleteRowKernels) {
   EXPECT_CUDA_REFUSED(json["row_kernels"].erase(3),
                       "row_kernels: there is no kernel for swiglu");
   EXPECT_CUDA_REFUSED(json["row_kernels"].push_back(json["row_kernels"][0]),
-                      "row_kernels[11].op: a second kernel for embed");
+                      "row_kernels[12].op: a second kernel for embed");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["op"] = "fly",
                       "row_kernels[0].op: \"fly\" is no row operation");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"] = Json::array(),

@@ -652,13 +652,36 @@ def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedu
     return Schedule((_Statement("visible all on {} then {}", (all_on, positions)),))
 
 
-def reuse(*kept: str) -> Schedule:
+@dataclass(frozen=True, repr=False)
+class Outside:
+    """Attention over the keys outside of a set, kept from one step to others: attention_outside()."""
+    positions: Positions
+    on: Cadence
+
+    def __repr__(self):
+        inline = mlir.Inline()
+        return f"<heddle.Outside attention(outside = {self.positions._emit(inline)}, on = {self.on._emit(inline)})>"
+
+
+def attention_outside(positions: Positions, on: Cadence) -> Outside:
+    """For reuse(): attention over the visible keys outside of `positions` as of the latest step of the cadence `on`. At
+    other steps rows attend to the keys inside, and the two are merged by log-sum-exp. TypeError for other kinds of
+    arguments. Source: FlashBlock (docs/Spec/Reuse.md)."""
+    return Outside(_kind(positions, Positions, "positions", "a set of positions"), _kind(on, Cadence, "on", "a cadence"))
+
+
+def reuse(*kept: Union[str, Outside]) -> Schedule:
     """What is kept of rows from one step to the next: any of "kv" (keys and values; "kv(before_rope)"), "context"
-    (of attention; "context(propagating)": with the changes of recomputed values added), "output", "ffn". ValueError for another word. Source: docs/Spec/Reuse.md."""
+    (of attention; "context(propagating)": with the changes of recomputed values added), "output", attention_outside(...), "ffn".
+    ValueError for another word. Source: docs/Spec/Reuse.md."""
+    parts, values = [], ()
     for part in kept:
-        _one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)",
-                                "output", "ffn"))
-    return Schedule((_Statement("reuse " + ", ".join(kept)),))
+        if isinstance(part, Outside):
+            parts.append("attention(outside = {}, on = {})")
+            values += (part.positions, part.on)
+        else:
+            parts.append(_one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)", "output", "ffn")))
+    return Schedule((_Statement("reuse " + ", ".join(parts), values),))
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,8 @@
 // (Executor.cpp), the definitions (reference/ReferenceExecutor), a device.
 // ProgramExecutorRun.cpp has what a run and a step need,
 // ProgramExecutorLayer.cpp which rows a layer computes,
-// ProgramExecutorAttend.cpp its attention.
+// ProgramExecutorAttend.cpp its attention, ProgramExecutorParts.cpp that of
+// which a part is kept.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
@@ -179,6 +180,7 @@ private:
   abi::AttentionArgs argsOf(int64_t layer, int64_t sequence, size_t kernel,
                             const AttentionTensors &tensors);
   Status planLaunches(int64_t layer, const AttentionTensors &tensors);
+  Status attendWhole(int64_t layer, const AttentionTensors &tensors);
   Status countPairs(int64_t layer, int64_t sequence, size_t kernel,
                     const abi::AttentionArgs &args);
   Result<int64_t> pairsOf(int64_t layer, int64_t sequence, size_t kernel,
@@ -210,6 +212,26 @@ private:
            schedule.reuse.attention == bundle::Reuse::Attention::Propagated;
   }
 
+  // ProgramExecutorParts.cpp
+  /// The keys before, behind and inside of those whose attention is not kept.
+  enum class Part { Before, Behind, Inside };
+  struct PartRows;
+  Status attendInParts(int64_t layer, const AttentionTensors &tensors);
+  Status attendPart(int64_t layer, Part part, const AttentionTensors &tensors);
+  Status mergePart(int64_t layer, Part part, const PartRows &rows, bool isAlone,
+                   const AttentionTensors &tensors);
+  bool keepsOutside() const {
+    return schedule.reuse.attention == bundle::Reuse::Attention::Outside;
+  }
+  /// The keys that attention of this step reads.
+  int64_t attendedKeys(const Sequence &sequence) const;
+  /// Of these, those of rows that are not active.
+  int64_t cachedKeys(const Sequence &sequence) const;
+  int64_t partBytes() const {
+    return attentionWidth() * byteSize(dtype) +
+           queryHeads * static_cast<int64_t>(sizeof(float));
+  }
+
   const bundle::Manifest schedule;
   const int64_t layers, hidden, queryHeads, kvHeads, headDim;
   const bool shifted;
@@ -231,14 +253,18 @@ private:
   std::shared_ptr<std::byte> listMemory;
   IndexLists lists;
   RowStore keyStore, valueStore, contextStore, outputStore, ffnStore;
+  RowStore outsideStore;    ///< attention over the keys outside
+  RowStore outsideLseStore; ///< its log-sum-exps: floats of the query heads
   RowStore delta; ///< V new - V cached of one layer; 0 where not exact
-  std::shared_ptr<std::byte> lse;      ///< [rows x query heads] floats
-  std::shared_ptr<std::byte> gatherQ;  ///< [rows x attention width]
-  std::shared_ptr<std::byte> gatherO;  ///< likewise
-  std::shared_ptr<std::byte> scoringO; ///< likewise, of attention run for its
-                                       ///< log-sum-exp
-  std::shared_ptr<std::byte> scoringL; ///< 2 x lse: of another scale, and of
-                                       ///< one span
+  std::shared_ptr<std::byte> lse;       ///< [rows x query heads] floats
+  std::shared_ptr<std::byte> beforeLse; ///< likewise, of the keys before those
+                                        ///< inside, by kept rows
+  std::shared_ptr<std::byte> gatherQ;   ///< [rows x attention width]
+  std::shared_ptr<std::byte> gatherO;   ///< likewise
+  std::shared_ptr<std::byte> scoringO;  ///< likewise, of attention run for its
+                                        ///< log-sum-exp
+  std::shared_ptr<std::byte> scoringL;  ///< 2 x lse: of another scale, and of
+                                        ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
   mutable std::vector<std::unique_ptr<int32_t[]>>

@@ -108,7 +108,8 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
       add(valued, values);
     int64_t written = exact.count(rows) + valued.count(rows);
     counted.cacheBytesWritten += written * bytes;
-    counted.cacheBytesRead += (2 * sequence.rows.n() - written) * bytes;
+    counted.cacheBytesRead +=
+        (2 * (cachedKeys(sequence) + rows) - written) * bytes;
   }
   if (Status status = memory->copy({tensors.key, tensors.keyStride, keys.from},
                                    tableOf(keyStore, layer, keys.to), width);
@@ -618,6 +619,23 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
 // The layer
 //===----------------------------------------------------------------------===//
 
+/// Attention of each row in one launch.
+Status ProgramExecutor::attendWhole(int64_t layer,
+                                    const AttentionTensors &tensors) {
+  if (Status status = scoreFirst(layer, tensors); !status)
+    return status;
+  if (Status status = planLaunches(layer, tensors); !status)
+    return status;
+  for (Launch &launch : launches)
+    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
+      return status;
+  if (Status status = combine(layer, tensors); !status)
+    return status;
+  if (Status status = clearDelta(); !status)
+    return status;
+  return refresh(layer, launches, /*first=*/false);
+}
+
 Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
                                const AttentionTensors &tensors) {
   if (Status status = enter(layer, Stage::Attend); !status)
@@ -632,28 +650,17 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
   if (schedule.reuse.kv)
     if (Status status = storeKeysAndValues(layer, tensors); !status)
       return status;
-  if (Status status = scoreFirst(layer, tensors); !status)
+  if (Status status = keepsOutside() ? attendInParts(layer, tensors)
+                                     : attendWhole(layer, tensors);
+      !status)
     return status;
-  if (Status status = planLaunches(layer, tensors); !status)
-    return status;
-  for (const std::unique_ptr<Sequence> &sequence : sequences) {
-    counted.pairs += sequence->pairs;
-    if (sequence->pairs > 0)
-      counted.attendedKeys += sequence->rows.n();
-  }
-  for (Launch &launch : launches)
-    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
-      return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences) {
     int64_t length = sequence->rows.shape().length;
     if (sequence->rows.inStep())
       counted.densePairs += queryHeads * length * length;
+    counted.pairs += sequence->pairs;
+    if (sequence->pairs > 0)
+      counted.attendedKeys += attendedKeys(*sequence);
   }
-  if (Status status = combine(layer, tensors); !status)
-    return status;
-  if (Status status = clearDelta(); !status)
-    return status;
-  if (Status status = refresh(layer, launches, /*first=*/false); !status)
-    return status;
   return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

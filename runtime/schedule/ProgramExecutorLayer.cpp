@@ -323,6 +323,8 @@ void ProgramExecutor::traceLayer(int64_t layer) {
                       .valueRows = positionsOf(valueRows(sequence)),
                       .ffnRows = positionsOf(ffnRows(sequence)),
                       .refreshed = refreshedNow[s],
-                      .pairs = sequence.pairs});
+                      .pairs = sequence.pairs,
+                      .unreadKeys = sequence.rows.n() - sequence.rows.rows() -
+                                    cachedKeys(sequence)});
   }
 }

@@ -160,9 +160,13 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   addStore(keepsContext(), layers, attentionWidth());
   addStore(reuse.attention == Reuse::Attention::Output, layers, hidden);
   addStore(reuse.ffn, layers, hidden);
+  addStore(keepsOutside(), layers, attentionWidth());
   addStore(reuse.attention == Reuse::Attention::Propagated, 1, kvWidth());
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
+  if (keepsOutside())
+    bytes += RowStore::bytesFor(layers, places, lseRow);
   bytes += rows * (needsLse ? lseRow : 0);
+  bytes += rows * (keepsOutside() ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
   bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
   bytes += rows * (needsMoves ? widestRow() * size : 0);
@@ -185,11 +189,11 @@ void ProgramExecutor::endRun() {
   sequences.clear();
   lists = IndexLists();
   listMemory.reset();
-  for (RowStore *store :
-       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore, &delta})
+  for (RowStore *store : {&keyStore, &valueStore, &contextStore, &outputStore,
+                          &ffnStore, &outsideStore, &outsideLseStore, &delta})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
-       {&lse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
+       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
     buffer->reset();
 }
 
@@ -233,41 +237,45 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
       return status;
   lists = IndexLists::at(shape, listMemory.get());
 
-  int64_t size = byteSize(dtype), rows = starts.back();
+  const int64_t size = byteSize(dtype), rows = starts.back();
+  const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   const Reuse &reuse = schedule.reuse;
   struct Kept {
     RowStore &store;
     bool kept;
     int64_t layers;
-    int64_t width;
+    int64_t rowBytes;
     const char *what;
   };
   bool propagates = reuse.attention == Reuse::Attention::Propagated;
   for (const Kept &each : std::initializer_list<Kept>{
-           {keyStore, reuse.kv, layers, kvWidth(), "cached keys"},
-           {valueStore, reuse.kv, layers, kvWidth(), "cached values"},
-           {contextStore, keepsContext(), layers, attentionWidth(),
+           {keyStore, reuse.kv, layers, kvWidth() * size, "cached keys"},
+           {valueStore, reuse.kv, layers, kvWidth() * size, "cached values"},
+           {contextStore, keepsContext(), layers, attentionWidth() * size,
             "cached attention contexts"},
            {outputStore, reuse.attention == Reuse::Attention::Output, layers,
-            hidden, "cached attention outputs"},
-           {ffnStore, reuse.ffn, layers, hidden, "cached FFN outputs"},
-           {delta, propagates, 1, kvWidth(), "changes of values"}}) {
+            hidden * size, "cached attention outputs"},
+           {ffnStore, reuse.ffn, layers, hidden * size, "cached FFN outputs"},
+           {outsideStore, keepsOutside(), layers, attentionWidth() * size,
+            "cached attention over keys outside"},
+           {outsideLseStore, keepsOutside(), layers, lseRow,
+            "cached log-sum-exps of keys outside"},
+           {delta, propagates, 1, kvWidth() * size, "changes of values"}}) {
     if (!each.kept)
       continue;
     std::shared_ptr<std::byte> kept;
     if (Status status = allocate(
-            kept, RowStore::bytesFor(each.layers, places, each.width * size),
+            kept, RowStore::bytesFor(each.layers, places, each.rowBytes),
             each.what);
         !status)
       return status;
-    each.store = RowStore(places, each.width * size, std::move(kept));
+    each.store = RowStore(places, each.rowBytes, std::move(kept));
   }
   if (propagates) // clearDelta() leaves it so
     if (Status status = memory->clear(
             delta.layer(0), RowStore::bytesFor(1, places, kvWidth() * size));
         !status)
       return status;
-  int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   struct Scratch {
     std::shared_ptr<std::byte> &buffer;
     bool needed;
@@ -275,6 +283,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
   };
   for (const Scratch &each : std::initializer_list<Scratch>{
            {lse, needsLse, lseRow},
+           {beforeLse, keepsOutside(), lseRow},
            {gatherQ, needsGather, attentionWidth() * size},
            {gatherO, needsGather, attentionWidth() * size},
            {scoringO, needsScoring, attentionWidth() * size},

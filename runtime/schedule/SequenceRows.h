@@ -83,6 +83,14 @@ public:
   /// Indices of the active rows in LeastSimilar's set.
   const std::vector<int32_t> &amongRows() const { return among; }
 
+  /// Reuse::Attention::Outside: the places [begin, end) of the keys inside, as
+  /// of the latest step that keeps attention over the others.
+  struct Inside {
+    int64_t begin = 0, end = 0;
+    bool fresh = false; ///< this is such a step
+  };
+  const Inside &inside() const { return keysInside; }
+
   /// Whether the step's commit rule admits a position (CommitRule::within).
   bool inCommitSet(int64_t position) const {
     return within < 0 || positionSets.holds(within, position);
@@ -95,6 +103,7 @@ private:
   Status see();
   void move();
   Status pickRows();
+  Status findInside();
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
   std::vector<int32_t> activeRowsAt(std::span<const int32_t> of) const;
@@ -113,6 +122,8 @@ private:
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
   std::vector<int32_t> among;
+  Inside keysInside;
+  bool keepsOutside = false;   ///< attention of every visible row
   std::vector<int32_t> before; ///< what was visible at the step before
   std::vector<int32_t> from, to;
   std::vector<uint8_t> written; ///< [n]: computed since it became visible, and

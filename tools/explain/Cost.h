@@ -110,6 +110,7 @@ struct LayerStep {
   int64_t visible = 0;  ///< keys of a query row if all pairs were kept
   int64_t scored = 0;   ///< keys that selections are scored over
   int64_t attended = 0; ///< query rows of attention
+  int64_t merged = 0;   ///< of these, those of which a part is kept or read
   /// What keeps pairs, and for how many rows a list of keys is.
   enum class Pattern { Dense, Band, Columns, Blocks };
   Pattern pattern = Pattern::Dense;

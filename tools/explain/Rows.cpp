@@ -63,6 +63,8 @@ void heddle::explain::explainRows(Explanation &explanation) {
     row += hidden;
   else if (reuse.attention != Reuse::Attention::None)
     row += shape.heads * head;
+  if (reuse.attention == Reuse::Attention::Outside)
+    row += shape.heads * static_cast<int64_t>(sizeof(float)); // log-sum-exps
   if (reuse.ffn)
     row += hidden;
   // Passes that compute all keep nothing that is read.

@@ -138,7 +138,7 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   const auto own = static_cast<int64_t>(step.active.size());
   const Kernel &kernel = manifest.kernels[index];
   if (kernel.terms.empty())
-    return {rows * n};
+    return {rows * step.keys};
   const bool all = own == request.run.length && n == own;
   Counted &last = counted[{index, all}];
   if (!std::ranges::equal(last.active, step.active) ||
@@ -202,7 +202,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
   result.rows = active;
-  result.visible = step.sequences * std::ssize(step.visible);
+  result.visible = step.sequences * step.keys;
   result.compares =
       step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
@@ -220,6 +220,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                  : step.pass->comparesContexts() ? rows.salient
                                                  : rows.exact;
   result.attended = work.queryRows;
+  result.merged = step.merges ? active : 0;
   if (result.attended > 0) {
     Kept kept = keptBy(kernel, step, result.attended);
     work.pairs = shape.heads * kept.pairs;
@@ -253,6 +254,9 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
     key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
     key.push_back(refreshes(static_cast<int64_t>(i), step.place));
+  const bool merges = step.merges && step.keys < std::ssize(step.visible);
+  const bool keeps = step.merges && !merges;
+  key.push_back(merges ? 1 : keeps ? 2 : 0);
   auto [found, isNew] = kinds.emplace(std::move(key), cost.kinds.size());
   if (!isNew)
     return cost.kinds[found->second];
@@ -281,6 +285,10 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
     what += (i ? " and " : "") + patterns[i];
   for (size_t i = 0; i < refreshed.size(); ++i)
     what += (i ? " and " : "; refreshes ") + refreshed[i];
+  if (merges || keeps)
+    what += (merges ? " inside of " : "; keeps attention outside of ") +
+            toString(manifest, manifest.reuse.inside) +
+            (merges ? ", merged with what is kept" : "");
   StepKind &kind = cost.kinds.emplace_back();
   kind.what = std::move(what);
   return kind;
@@ -392,6 +400,7 @@ void addWholeSteps(const RunCostRequest &request, Counter &counter) {
                                        request.run.blockSteps()),
                  .pass = &everything,
                  .visible = all,
+                 .keys = std::ssize(all),
                  .active = all,
                  .logitRows = logitRows});
 }

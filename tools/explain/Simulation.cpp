@@ -280,11 +280,17 @@ explain::simulate(const bundle::Manifest &manifest,
     }
     tokens.resize(commits.size(), 0);
     committedInBlock += std::ssize(commits) - std::ssize(revoked);
+    const rt::SequenceRows::Inside &inside = rows.inside();
+    const int64_t keysInside = inside.end - inside.begin;
+    const bool keeps =
+        manifest.reuse.attention == bundle::Reuse::Attention::Outside;
     observer({.place = run.place(),
               .pass = &rows.pass(),
               .sequences = sequences,
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
+              .keys = keeps && !inside.fresh ? keysInside : rows.n(),
+              .merges = keeps && keysInside < rows.n(),
               .active = active,
               .among = rows.pass().comparesContexts() ? active : among,
               .masked = run.masked(),

@@ -87,6 +87,9 @@ struct SimulatedStep {
                          ///< classifier-free guidance
   int64_t justCommitted = 0; ///< active rows that changed the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
+  int64_t keys = 0;    ///< of them, those that attention reads: without those
+                       ///< of which it is kept
+  bool merges = false; ///< attention over some is kept, or read
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
   std::span<const int32_t> among{};   ///< of these, those of which the run

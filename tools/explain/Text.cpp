@@ -149,6 +149,10 @@ std::string rowsText(const Explanation &explanation) {
         (pass.depends ? "; how many of them in a layer, the run decides" : "") +
         "\n" + wrapped(runLengths(pass.steps), "    ", 78);
   }
+  if (manifest.reuse.attention == Reuse::Attention::Outside)
+    text += "  attention outside of " +
+            toString(manifest, manifest.reuse.inside) + ": kept on " +
+            toString(manifest.reuse.cadence) + ", merged at other steps\n";
   if (explanation.cacheBytesPerLayer)
     text += "  kept of rows: at most " +
             bytesText(explanation.cacheBytesPerLayer) + " a layer, " +

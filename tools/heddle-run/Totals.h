@@ -38,7 +38,8 @@ inline explain::Cost costOf(const explain::ModelShape &shape,
                           .layers = shape.layers,
                           .visible = record.counters.attendedKeys,
                           .scored = record.counters.scoredKeys,
-                          .attended = record.counters.queryRows});
+                          .attended = record.counters.queryRows,
+                          .merged = record.counters.mergedRows});
 }
 
 /// Sums over the steps of a run.

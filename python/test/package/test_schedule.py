@@ -16,7 +16,7 @@ import warnings
 from fractions import Fraction
 
 import heddle
-from heddle import (all_positions, at, attend, block, blocks, columns, commit, committed, decoded,
+from heddle import (all_positions, at, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
                     dense, every, first, recompute, reuse, salient, schedule, sinks,
                     undecoded, uniform, visible, window)
 from common import ROOT
@@ -170,6 +170,8 @@ class TextTest(unittest.TestCase):
                 "streaming-llm": attend(window(256) | sinks(0.1)),
                 "fast-dllm-dual-parallel": reuse("kv") + recompute(all_positions, on=start) +
                 recompute(block) + commit("above", 0.9) + attend(dense),
+                "flashblock": reuse("kv", attention_outside(block, on=start)) + recompute(all_positions, on=start) +
+                recompute(block) + attend(dense),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
@@ -184,6 +186,17 @@ class TextTest(unittest.TestCase):
                 # Order of independent values is the writer's own.
                 self.assertEqual(sorted(self.plain(written(name.replace("-", "_"), made))),
                                  sorted(self.plain(theirs)))
+
+    def test_attention_outside_is_of_positions_on_a_cadence(self):
+        kept = attention_outside(block, first(1).in_block())
+        self.assertEqual(repr(kept), "<heddle.Outside attention(outside = positions block, on = cadence first(1) in block)>")
+        for wrong in (lambda: attention_outside("block", every(4)), lambda: attention_outside(block, 4)):
+            with self.assertRaises(TypeError):
+                wrong()
+        with self.assertRaisesRegex(ValueError, "'attention' is none of kv"):
+            reuse("kv", "attention")
+        with self.assertRaisesRegex(heddle.ScheduleError, "need not include step 1"):
+            heddle.canonical(reuse("kv", attention_outside(block, every(4, start=2))) + attend())
 
     @staticmethod
     def plain(text):

@@ -63,6 +63,8 @@ public:
     double below = 0;
     Set among; ///< LeastSimilar
     double keep = 0;
+    Set inside;         ///< Reuse::Attention::Outside: of `visible`
+    bool fresh = false; ///< attention over the others is kept
   };
 
   /// The hidden states of the active positions. Also fills in `layers`.
@@ -78,7 +80,12 @@ public:
 private:
   struct Cache {
     std::map<int32_t, Row> key, value, context, output, ffn;
+    std::map<int32_t, Row> outside; ///< sums over the keys outside
   };
+  Row sums(const Row &query, const Set &visible,
+           const std::map<int32_t, Row> &keys,
+           const std::map<int32_t, Row> &values) const;
+  Row meanOf(const Row &sums) const;
   Row attend(const Row &query, const Set &visible,
              const std::map<int32_t, Row> &keys,
              const std::map<int32_t, Row> &values) const;

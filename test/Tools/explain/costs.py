@@ -35,6 +35,7 @@ SCHEDULES = {
     "per-layer": ("exact", "exact"),
     "fast-dllm-prefix": ("exact", "exact"),
     "fast-dllm-dual": ("exact", "exact"),
+    "flashblock": ("exact", "exact"),
     "dkv-cache-decode": ("exact", "exact"),
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),

@@ -222,8 +222,8 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const SimulationRequest &run = explanation.request.run;
   const ModelShape &shape = explanation.request.shape;
   ordered_json parts = ordered_json::array();
-  auto perRow = [&](const char *name, int64_t width) {
-    int64_t row = width * shape.elementBytes * shape.layers;
+  auto perRow = [&](const char *name, int64_t width, int64_t more = 0) {
+    int64_t row = (width * shape.elementBytes + more) * shape.layers;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
       bytes.runs.push_back({rows * row, steps});
@@ -236,6 +236,9 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
     perRow("keys and values", 2 * shape.kvHeads * shape.headDim);
   if (keeps && reuse.attention == Reuse::Attention::Output)
     perRow("attention outputs", shape.hidden);
+  else if (keeps && reuse.attention == Reuse::Attention::Outside)
+    perRow("attention over keys outside", shape.heads * shape.headDim,
+           shape.heads * static_cast<int64_t>(sizeof(float)));
   else if (keeps && reuse.attention != Reuse::Attention::None)
     perRow("attention contexts", shape.heads * shape.headDim);
   if (keeps && reuse.ffn)

@@ -298,6 +298,13 @@ LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
 LogicalResult ReuseOp::verify() {
   if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
     return emitOpError("keeps nothing; name kv, context, output or ffn");
+  const bool outside = getAttention() == ReusedAttention::Outside;
+  if (outside != (getInside() != nullptr) || outside != (getOn() != nullptr))
+    return emitOpError(
+        outside ? "keeps attention outside of a set and needs both the set and "
+                  "a cadence: attention(outside = %set, on = %cadence)"
+                : "names a set or a cadence, which only attention(outside = "
+                  "%set, on = %cadence) has");
   if (getBeforeRope() && !getKv())
     return emitOpError("keeps no keys, so none before RoPE");
   return success();

@@ -85,7 +85,7 @@ void Reader::findUsed() {
   SmallVector<Value> left;
   for (Operation &op : body) {
     auto commit = dyn_cast<CommitOp>(op);
-    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp>(op))
+    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp, ReuseOp>(op))
       llvm::append_range(left, op.getOperands());
   }
   while (!left.empty()) {
@@ -288,6 +288,14 @@ FailureOr<Program> Reader::read() {
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
       program.manifest.reuse = {reuse.getKv(), reuse.getAttention(),
                                 reuse.getFfn()};
+      if (reuse.getInside()) {
+        index = indexOf(reuse.getInside());
+        program.manifest.reuse.inside = succeeded(index) ? *index : -1;
+        CadenceAttr attr = cadenceOf(reuse.getOn());
+        if (!attr)
+          return failure();
+        program.manifest.reuse.cadence = attr.getValue();
+      }
       program.reuse = reuse;
     } else if (auto commit = dyn_cast<CommitOp>(op);
                commit && !isIdle(commit)) {

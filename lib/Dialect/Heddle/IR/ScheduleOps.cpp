@@ -406,6 +406,24 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
   return success();
 }
 
+/// U8: what can be kept of attention outside of a set.
+static LogicalResult verifyOutside(ScheduleOp schedule, AttendOp attend) {
+  for (auto reuse : schedule.getOps<ReuseOp>()) {
+    if (reuse.getAttention() != ReusedAttention::Outside)
+      continue;
+    const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+    const SmallVector<PairSet> sets = pairsOfStages(attend);
+    const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
+      return !stages[i].pairs || sets[i].dense;
+    });
+    if (auto problem =
+            bundle::checkOutside(dense, scoresOf(attend.getScores())))
+      return attend.emitOpError(*problem).attachNote(reuse.getLoc())
+             << "the reuse is here";
+  }
+  return success();
+}
+
 LogicalResult ScheduleOp::verifyRegions() {
   // S8: the name can be printed.
   if (!::heddle::bundle::isPlainText(getSymName()))
@@ -432,7 +450,8 @@ LogicalResult ScheduleOp::verifyRegions() {
         [&](const LayerPart &part) { return part.attend == attend; });
     left = left.drop_front(own.size());
     good &= succeeded(verifyReads(attend, own)) &&
-            succeeded(verifyScored(*this, attend, own));
+            succeeded(verifyScored(*this, attend, own)) &&
+            succeeded(verifyOutside(*this, attend));
   }
   good = good && succeeded(verifyShared(parts));
   // K5, U4: one of each.

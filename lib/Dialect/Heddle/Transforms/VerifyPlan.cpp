@@ -43,6 +43,7 @@ private:
   void findRefreshing();
   LogicalResult checkRule(RuleOp rule, int64_t firstLayer);
   LogicalResult checkRefreshes(PhaseOp phase);
+  LogicalResult checkParts(PhaseOp phase);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
   LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
@@ -155,6 +156,24 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
     if (!problem.empty())
       return refresh.emitOpError(problem).attachNote(attention.getLoc())
              << "the phase's attention is here";
+  }
+  return success();
+}
+
+// N8: what is kept of attention outside of a set is merged by log-sum-exp.
+LogicalResult Checker::checkParts(PhaseOp phase) {
+  for (auto reuse : plan.getOps<ReuseOp>()) {
+    if (reuse.getAttention() != ReusedAttention::Outside)
+      continue;
+    KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+    std::optional<std::string> problem = bundle::checkOutside(
+        attention.isDense(), scoresOf(attention.getScores()));
+    if (!problem && !attention.getWritesLse())
+      problem = "must write the log-sum-exp where attention outside of a set "
+                "is kept";
+    if (problem)
+      return attention.emitOpError(*problem).attachNote(reuse.getLoc())
+             << "the reuse is here";
   }
   return success();
 }
@@ -340,7 +359,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
     if (phase.getWhen() == WhenKind::Otherwise && phase != phases.back())
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
-    if (failed(checkRefreshes(phase)))
+    if (failed(checkRefreshes(phase)) || failed(checkParts(phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())

@@ -584,7 +584,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
   let hasCanonicalizeMethod = 1;
 }
 
-def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
+def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
   let summary = "what is kept of rows for steps that do not compute them";
   let description = [{
     | part | kept per layer and row | read by |
@@ -595,19 +595,25 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
     | `output` | attention's output after its projection | the same |
     | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
     | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
+    | `attention(outside = %set, on = %cadence)` | attention over the visible keys outside of the set, before its projection, and its log-sum-exp, as of the latest step of the cadence; the set is as it was before that step | the row itself: at other steps it attends to the keys inside of the set, and what is kept is merged by log-sum-exp |
 
-    One of `context` and `output` at most.
+    One of `context`, `output` and `attention` at most.
 
     ```mlir
     heddle.reuse kv, context(propagating), ffn
+    heddle.reuse kv, attention(outside = %block, on = %start)
     ```
   }];
   let arguments = (ins UnitAttr:$kv,
                        DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
                        UnitAttr:$ffn,
-                       UnitAttr:$before_rope);
-  let assemblyFormat =
-      "custom<Reused>($kv, $attention, $ffn, $before_rope) `` custom<NoAttributes>(attr-dict)";
+                       UnitAttr:$before_rope,
+                       Optional<Heddle_PositionsType>:$inside,
+                       Optional<Heddle_CadenceType>:$on);
+  let assemblyFormat = [{
+    custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on)
+    `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }

@@ -690,6 +690,8 @@ TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
     manifest.positions[1].of = {0};
     manifest.positions[1].cadence = often;
     manifest.positions[3].of = {2};
+    manifest.positions.push_back(manifest.positions[1]);
+    manifest.positions[4].of = {3};
     Pass whole, rest;
     whole.when = {{When::Kind::On, often}};
     rest.rows = 0;
@@ -703,7 +705,7 @@ TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
   };
   EXPECT_EQ(refusal([](Manifest &) {}), "");
   EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
-  EXPECT_EQ(refusal([](Manifest &m) { m.visible = 1; }), "");
+  EXPECT_EQ(refusal([](Manifest &m) { m.visible = 4; }), "");
   EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.kv = false; }),
                "add kv");
   EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.from = 2; }),
@@ -719,7 +721,7 @@ TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
   EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.inside = 2; }),
                "need not be a range of positions");
   EXPECT_PRED2(says, refusal([&](Manifest &m) {
-                 m.visible = 1;
+                 m.visible = 4;
                  m.reuse.cadence.period = 4;
                }),
                "the visible positions change on every(2); keep it at these");

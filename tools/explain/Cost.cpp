@@ -136,9 +136,7 @@ double heddle::explain::bytesOf(const ModelShape &shape, const LayerStep &step,
   case Part::Attention:
     if (work.pairs > 0)
       elements = 2 * (wide(step.attended) * query + wide(step.visible) * kv);
-    // What is kept of a row has an f32 for each head besides.
-    elements += wide(step.merged) *
-                (query + wide(shape.heads) * 4 / wide(shape.elementBytes));
+    elements += wide(step.merged) * query;
     break;
   case Part::Scoring:
     elements = wide(step.scored) * (query + kv);

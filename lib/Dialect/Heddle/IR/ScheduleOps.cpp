@@ -407,19 +407,21 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
 }
 
 /// U8: what can be kept of attention outside of a set.
-static LogicalResult verifyOutside(ScheduleOp schedule, AttendOp attend) {
+static LogicalResult verifyOutside(ScheduleOp schedule) {
   for (auto reuse : schedule.getOps<ReuseOp>()) {
     if (reuse.getAttention() != ReusedAttention::Outside)
       continue;
-    const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
-    const SmallVector<PairSet> sets = pairsOfStages(attend);
-    const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
-      return !stages[i].pairs || sets[i].dense;
-    });
-    if (auto problem =
-            bundle::checkOutside(dense, scoresOf(attend.getScores())))
-      return attend.emitOpError(*problem).attachNote(reuse.getLoc())
-             << "the reuse is here";
+    for (auto attend : schedule.getOps<AttendOp>()) {
+      const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+      const SmallVector<PairSet> sets = pairsOfStages(attend);
+      const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
+        return !stages[i].pairs || sets[i].dense;
+      });
+      if (auto problem =
+              bundle::checkOutside(dense, scoresOf(attend.getScores())))
+        return attend.emitOpError(*problem).attachNote(reuse.getLoc())
+               << "the reuse is here";
+    }
   }
   return success();
 }
@@ -450,13 +452,13 @@ LogicalResult ScheduleOp::verifyRegions() {
         [&](const LayerPart &part) { return part.attend == attend; });
     left = left.drop_front(own.size());
     good &= succeeded(verifyReads(attend, own)) &&
-            succeeded(verifyScored(*this, attend, own)) &&
-            succeeded(verifyOutside(*this, attend));
+            succeeded(verifyScored(*this, attend, own));
   }
   good = good && succeeded(verifyShared(parts));
   // K5, U4: one of each.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
-  good &= succeeded(verifyOnlyOne<ReuseOp>(*this));
+  good &= succeeded(verifyOnlyOne<ReuseOp>(*this)) &&
+          succeeded(verifyOutside(*this));
   good &= succeeded(verifyCommits(*this));
   if (!good)
     return failure();

@@ -60,6 +60,7 @@ private:
 
   PlanOp plan;
   SymbolTable symbols;
+  ReuseOp outside; ///< that keeps attention outside of a set, if there is one
   std::vector<int64_t> firsts; ///< layers of the rules, in order
   llvm::DenseMap<StringAttr, Refreshing> refreshing;
 };
@@ -162,20 +163,18 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
 
 // N8: what is kept of attention outside of a set is merged by log-sum-exp.
 LogicalResult Checker::checkParts(PhaseOp phase) {
-  for (auto reuse : plan.getOps<ReuseOp>()) {
-    if (reuse.getAttention() != ReusedAttention::Outside)
-      continue;
-    KernelOp attention = kernel(phase.getAttention().getKernelAttr());
-    std::optional<std::string> problem = bundle::checkOutside(
-        attention.isDense(), scoresOf(attention.getScores()));
-    if (!problem && !attention.getWritesLse())
-      problem = "must write the log-sum-exp where attention outside of a set "
-                "is kept";
-    if (problem)
-      return attention.emitOpError(*problem).attachNote(reuse.getLoc())
-             << "the reuse is here";
-  }
-  return success();
+  if (!outside)
+    return success();
+  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+  std::optional<std::string> problem = bundle::checkOutside(
+      attention.isDense(), scoresOf(attention.getScores()));
+  if (!problem && !attention.getWritesLse())
+    problem = "must write the log-sum-exp where attention outside of a set is "
+              "kept";
+  if (!problem)
+    return success();
+  return attention.emitOpError(*problem).attachNote(outside.getLoc())
+         << "the reuse is here";
 }
 
 static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
@@ -377,6 +376,9 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
 
 LogicalResult Checker::check() {
   findRefreshing();
+  for (auto reuse : plan.getOps<ReuseOp>())
+    if (reuse.getAttention() == ReusedAttention::Outside)
+      outside = reuse;
   if (failed(checkDistinct()))
     return failure();
   for (auto [rule, first] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts))

@@ -189,7 +189,7 @@ class TextTest(unittest.TestCase):
 
     def test_attention_outside_is_of_positions_on_a_cadence(self):
         kept = attention_outside(block, first(1).in_block())
-        self.assertEqual(repr(kept), "<heddle.Outside attention(outside = positions block, on = cadence first(1) in block)>")
+        self.assertEqual(repr(kept), "<heddle.Outside attention(outside = block, on = (first(1) in block))>")
         for wrong in (lambda: attention_outside("block", every(4)), lambda: attention_outside(block, 4)):
             with self.assertRaises(TypeError):
                 wrong()

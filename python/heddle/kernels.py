@@ -263,11 +263,10 @@ class Kernels:
                               "it once before the capture")
         call = self.prepare([tuple(t.shape) for t in (q, k, v)], [t.stride() for t in (q, k, v)],
                             [dtype_name(t.dtype) for t in (q, k, v)], devices, prompt, selecting)
-        # Of one byte, on the device: what empty_like() is fastest with.
+        # Expanded: what zeros_like() is fastest with.
         byte = q.new_empty(1, dtype=torch.uint8)
         lists = max(call.list_bytes(layer) for layer in range(self.layers))
-        self.tensors.add(q, k, v, prompt, call, byte.expand(call.workspace_bytes),
-                          byte.expand(lists))
+        self.tensors.add(q, k, v, prompt, call, byte, byte.expand(lists))
         return call
 
     def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):

@@ -37,6 +37,7 @@ class Step:
     pairs: int  #: (query, key) pairs of attention, all layers and heads
     dense_pairs: int  #: that dense attention over all rows computes
     operations: float  #: floating-point, of all products and attention
+    refreshes: int  #: index lists that were selected anew, of all layers and sequences
     salient_rows: list  #: [layers]: rows that each found to have changed; empty where the step looks for none
     seconds: float
 
@@ -50,6 +51,9 @@ class Generation:
     steps: int  #: that were done
     complete: bool  #: False when a callback ended the run
     seconds: float  #: of its steps
+    #: arrays [steps]: "committed" and "revoked" (tokens), "rows" (of the forward pass), "refreshes" (index lists selected
+    #: anew), int64, and "seconds", float64
+    timeline: dict
 
     def __repr__(self):
         """What it is of, and how the texts begin."""
@@ -57,6 +61,11 @@ class Generation:
         more = f" and {len(self.texts) - 3} more" if len(self.texts) > 3 else ""
         return (f"<heddle.Generation {texts}{more}; {self.steps} steps in {self.seconds:.2f} s"
                 f"{'' if self.complete else ', not complete'}>")
+
+    def _repr_html_(self):
+        """The texts, over a picture of the timeline."""
+        from .notebooks import generated
+        return generated(self)
 
 
 def _token_ids(value, what):

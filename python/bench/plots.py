@@ -86,7 +86,7 @@ def measure(name, args):
 def results(name, folder):
     """The rows of a plot."""
     with open(folder / f"{name}.jsonl", encoding="utf-8") as file:
-        return [{**dict.fromkeys(WORK, 0), **json.loads(line)} for line in file]
+        return [{**dict.fromkeys(WORK, 0), **json.loads(line)} for line in file if line.strip()]
 
 
 def draw(name, args):

@@ -118,10 +118,12 @@ class Record:
 
 
 def read(path):
-    """{(sequence, step): record} of a file."""
+    """{(sequence, step): record} of a file, whose blank lines are none."""
     out = {}
     with open(path, encoding="utf-8") as lines:
         for number, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
             try:
                 record = json.loads(text)
             except ValueError as problem:

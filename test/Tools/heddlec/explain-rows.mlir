@@ -52,6 +52,24 @@ heddle.schedule @dual {
   attend dense
 }
 
+// Of the same steps the first keeps attention over the 64 keys outside of the block, and the others attend to its 32.
+// RUN: heddlec %s --schedule=parts --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --kv-heads=4 | FileCheck %s --check-prefix=PARTS
+// PARTS: attention 22.2% of the pairs
+// PARTS: 2 steps: computes all; dense; keeps attention outside of block;
+// PARTS-NEXT: 14 steps: computes block; dense inside of block, merged with what is kept;
+// PARTS: 14 steps: computes block, 32 of 96 rows
+// PARTS-NEXT: 2-8,10-16
+// PARTS-NEXT: attention outside of block: kept on first(1) in block, merged at other steps
+// PARTS-NEXT: kept of rows: at most 995 kB a layer, 31.9 MB in 32 layers
+heddle.schedule @parts {
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
 // ORDERED: of a dense run: operations 52.6%
 // ORDERED: %masked = undecoded

@@ -8,6 +8,7 @@
 #include "Attention.h"
 
 #include "bundle/program/Printable.h"
+#include "bundle/program/Program.h"
 #include "runtime/base/Parallel.h"
 
 #include <algorithm>
@@ -43,6 +44,11 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
         "' says which rows are computed, visible or committed, which "
         "needs a model; attention alone takes schedules of nothing but "
         "attend statements");
+  if (std::optional<bundle::Cadence> drift = bundle::driftOf(bundle.manifest()))
+    return Error("the schedule '" + printable(bundle.manifest().schedule) +
+                 "' refreshes on " + bundle::toString(*drift) +
+                 ", by what a run of a model measures; attention alone takes "
+                 "schedules whose steps are known before the run");
   std::unique_ptr<Attention> made(new Attention(bundle));
   Result<rt::StepProgram> fitted =
       rt::StepProgram::create(made->manifest, layers);

@@ -140,6 +140,8 @@ bool heddle::bundle::includes(const Cadence &cadence, const StepPlace &place) {
   if (cadence.afterEos && place.afterEos)
     return true;
   int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
+  if (cadence.kind == Cadence::Kind::Drift && place.sinceDrift > 0)
+    return step == 1 || place.drifted || place.sinceDrift >= cadence.period;
   return step >= 1 && total >= 1 && nextOf(cadence, step - 1, total) == step;
 }
 

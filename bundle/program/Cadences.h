@@ -44,12 +44,15 @@ struct Cadence {
     Uniform,
     Random,
     Power,
-    Geometric
+    Geometric,
+    Drift
   };
   Kind kind = Kind::Never;
-  Ratio fraction;     ///< Uniform, Random, Power: window; At: where
+  Ratio fraction;     ///< Uniform, Random, Power: window; At: where; Drift:
+                      ///< the similarity below which it has a step
   int64_t count = 0;  ///< Uniform, Random, Power, First
-  int64_t period = 0; ///< Every; Geometric: its factor
+  int64_t period = 0; ///< Every; Geometric: its factor; Drift:
+                      ///< the most steps from one to the next
   int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
   int64_t seed = 0;   ///< Random
   int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
@@ -158,6 +161,22 @@ struct GeometricCadence {
   static Start start(const Cadence &) { return {1, 1}; }
 };
 
+/// 1; and each step after one at which what is measured was found to have
+/// drifted since the latest of these steps (DriftWatch), and the `period`-th
+/// after that one at the latest (StepPlace). What `next` knows of is a run in
+/// which nothing drifts, which has the fewest.
+struct DriftCadence {
+  static constexpr Name name = "drift";
+  template <typename V> static void fields(V &v, In<V, Cadence> &x) {
+    v("below", x.fraction, UpTo{});
+    v("within", x.period, counted);
+  }
+  static int64_t next(const Cadence &x, int64_t after, int64_t total) {
+    return EveryCadence::next(x, after, total);
+  }
+  static Start start(const Cadence &) { return {1, 1}; }
+};
+
 /// Of the first max(1, floor(fraction * T)) steps some. The clamp to one step
 /// answers what the paper leaves open for short runs.
 struct WindowedCadence {
@@ -208,9 +227,9 @@ struct PowerCadence : WindowedCadence {
   static int64_t next(const Cadence &x, int64_t after, int64_t total);
 };
 
-using CadenceForms =
-    std::tuple<NeverCadence, EveryCadence, FirstCadence, AtCadence,
-               UniformCadence, RandomCadence, PowerCadence, GeometricCadence>;
+using CadenceForms = std::tuple<NeverCadence, EveryCadence, FirstCadence,
+                                AtCadence, UniformCadence, RandomCadence,
+                                PowerCadence, GeometricCadence, DriftCadence>;
 
 /// Calls `use` with the form of a cadence: the only place that goes by kinds.
 template <typename Use> auto withForm(Cadence::Kind kind, Use use) {

@@ -160,6 +160,63 @@ bool heddle::bundle::computesAll(const Manifest &manifest,
   return pass.rows < 0 && pass.exact == Pass::Exact::All;
 }
 
+std::optional<Cadence> heddle::bundle::driftOf(const Manifest &manifest) {
+  std::optional<Cadence> drift;
+  auto look = [&](const Cadence &cadence) {
+    if (cadence.kind == Cadence::Kind::Drift && !drift)
+      drift = cadence;
+  };
+  auto lookAll = [&](const std::vector<When> &when) {
+    for (const When &each : when)
+      look(each.cadence);
+  };
+  for (const Selection &selection : manifest.selections)
+    look(selection.cadence);
+  for (const Positions &set : manifest.positions)
+    look(set.cadence);
+  look(manifest.allVisible);
+  look(manifest.reuse.cadence);
+  for (const Pass &pass : manifest.passes)
+    lookAll(pass.when);
+  for (const DatedCommit &dated : manifest.datedCommits)
+    lookAll(dated.when);
+  for (const Rule &rule : manifest.rules)
+    for (const Phase &phase : rule.phases)
+      look(phase.when.cadence);
+  return drift;
+}
+
+StepPlace DriftWatch::at(StepPlace place) const {
+  if (watches() && latest > 0) {
+    place.sinceDrift = place.step - latest;
+    place.drifted = drifted;
+  }
+  return place;
+}
+
+bool DriftWatch::renews(const StepPlace &place) const {
+  return watches() && includes(*drift, place);
+}
+
+bool DriftWatch::isReference(const StepPlace &place) const {
+  return watches() && place.sinceDrift == 1 && !renews(place);
+}
+
+void DriftWatch::finish(const StepPlace &place,
+                        std::optional<double> similarity) {
+  if (!watches())
+    return;
+  if (renews(place)) {
+    latest = place.step;
+    drifted = false;
+    return;
+  }
+  const double below = static_cast<double>(drift->fraction.num) /
+                       static_cast<double>(drift->fraction.den);
+  // NaN has drifted.
+  drifted = place.sinceDrift > 1 && similarity && !(*similarity >= below);
+}
+
 StepPlace heddle::bundle::plannedPlace(int64_t step, int64_t totalSteps,
                                        int64_t blockSteps) {
   if (blockSteps < 1 || blockSteps > totalSteps)

@@ -104,6 +104,45 @@ int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 bool computesAll(const Manifest &manifest, const StepPlace &place);
 
 //===----------------------------------------------------------------------===//
+// Drift
+//===----------------------------------------------------------------------===//
+
+/// The manifest's cadence by drift, if it has one: all that it has are the same
+/// (C4).
+std::optional<Cadence> driftOf(const Manifest &manifest);
+
+/// What a sequence's run knows of drift. A step measures how similar the rows
+/// that it computes are to those of the reference: the step after the latest
+/// one of the cadence, which is the first to read what that one refreshed. By
+/// this the next step is one of the cadence's or not. So nothing within a step
+/// waits for what it measures.
+///
+/// Worked example, drift(below = 0.9, within = 8): step 1 is one, step 2 the
+/// reference; steps 3 and 4 find 0.97 and 0.89: step 5 is one, step 6 the
+/// reference. Steps 7 to 12 find 0.93: step 13 is one.
+class DriftWatch {
+public:
+  DriftWatch() = default;
+  explicit DriftWatch(const Manifest &manifest) : drift(driftOf(manifest)) {}
+
+  bool watches() const { return drift.has_value(); }
+  /// A step's place with what is known before it.
+  StepPlace at(StepPlace place) const;
+  /// Whether the step is one of the cadence's; `place` as at() gives it.
+  bool renews(const StepPlace &place) const;
+  /// Whether later steps are compared with this one.
+  bool isReference(const StepPlace &place) const;
+  /// The step at `place` is done; `similarity`: its rows' mean cosine to those
+  /// of the reference, none if there were no rows to compare.
+  void finish(const StepPlace &place, std::optional<double> similarity);
+
+private:
+  std::optional<Cadence> drift;
+  int64_t latest = 0; ///< the latest step of the cadence
+  bool drifted = false;
+};
+
+//===----------------------------------------------------------------------===//
 // Over a run of planned steps, before EOS is found
 //===----------------------------------------------------------------------===//
 

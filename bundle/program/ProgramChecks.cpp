@@ -121,6 +121,8 @@ public:
       checkSelection(i);
     if (!problem)
       checkCommit();
+    if (!problem)
+      checkDrift();
     return problem;
   }
 
@@ -188,6 +190,7 @@ private:
   void checkVisibleChange(const Cadence &cadence);
   void checkSelection(size_t index);
   void checkCommit();
+  void checkDrift();
   void checkRule(size_t index, const CommitRule &rule);
 
   const Manifest &manifest;
@@ -645,6 +648,37 @@ void Checker::checkCommit() {
   }
   if (!problem)
     checkRule(dated.size(), manifest.commit);
+}
+
+void Checker::checkDrift() {
+  const std::optional<Cadence> drift = driftOf(manifest);
+  if (!drift)
+    return;
+  // C4: what has drifted is measured from the latest step of one cadence.
+  auto check = [&](At at, size_t index, const Cadence &cadence) {
+    if (cadence.kind == Cadence::Kind::Drift && cadence != *drift)
+      fail(at, index,
+           "goes by " + toString(cadence) + " beside " + toString(*drift) +
+               "; what has drifted is measured from the latest step of one "
+               "cadence: write the same for both");
+  };
+  for (size_t i = 0; i < manifest.positions.size(); ++i)
+    check(At::Positions, i, manifest.positions[i].cadence);
+  check(At::Visible, 0, manifest.allVisible);
+  check(At::Reuse, 0, manifest.reuse.cadence);
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    for (const When &when : manifest.passes[i].when)
+      check(At::Pass, i, when.cadence);
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    check(At::Selection, i, manifest.selections[i].cadence);
+  // C5: what a step commits by is known before what it computes is.
+  for (size_t i = 0; i < manifest.datedCommits.size(); ++i)
+    for (const When &when : manifest.datedCommits[i].when)
+      if (when.cadence.kind == Cadence::Kind::Drift)
+        fail(At::Commit, i,
+             "is on " + toString(when.cadence) +
+                 ", which says what is computed and not what is committed; "
+                 "name a cadence of another form");
 }
 
 void Checker::checkRule(size_t index, const CommitRule &rule) {

@@ -137,6 +137,31 @@ TEST(Cadence, GeometricStepsArePowers) {
   EXPECT_EQ(toString(cadence), "geometric(2)");
 }
 
+TEST(Cadence, DriftHasTheFewestStepsWhereNothingIsMeasured) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Drift;
+  cadence.fraction = {9, 10};
+  cadence.period = 4;
+  EXPECT_EQ(toString(cadence), "drift(below = 0.9, within = 4)");
+  EXPECT_EQ(refreshSteps(cadence, 9), (Steps{1, 5, 9}));
+  EXPECT_TRUE(includesFirst(cadence));
+  StepPlace place{.step = 7, .totalSteps = 9};
+  for (int64_t since = 1; since <= 5; ++since)
+    for (bool drifted : {false, true}) {
+      place.sinceDrift = since;
+      place.drifted = drifted;
+      EXPECT_EQ(includes(cadence, place), drifted || since >= 4);
+      EXPECT_TRUE(begun(cadence, place));
+    }
+  place.drifted = false;
+  place.sinceDrift = 1;
+  place.afterEos = true;
+  EXPECT_FALSE(includes(cadence, place));
+  cadence.afterEos = true;
+  EXPECT_TRUE(includes(cadence, place));
+  EXPECT_EQ(toString(cadence), "drift(below = 0.9, within = 4) or after eos");
+}
+
 TEST(Cadence, RandomIsFixedForEver) {
   // Computed once with an independent splitmix64 and Fisher-Yates in Python.
   EXPECT_EQ(refreshSteps(windowed(Cadence::Kind::Random, {3, 10}, 8, 42), 128),

@@ -411,7 +411,7 @@ TEST(Manifest, FindsTheHost) {
 }
 
 TEST(Manifest, EveryCadenceRoundTrips) {
-  std::vector<Cadence> all(9);
+  std::vector<Cadence> all(10);
   all[1].kind = Cadence::Kind::Every;
   all[1].period = 4;
   all[1].from = 3;
@@ -428,10 +428,13 @@ TEST(Manifest, EveryCadenceRoundTrips) {
   all[7].kind = Cadence::Kind::Power;
   all[8] = all[7];
   all[8].afterEos = true;
+  all[9].kind = Cadence::Kind::Drift;
+  all[9].period = 8;
+  all[9].inBlock = true;
   for (Cadence &cadence : all) {
     if (&cadence >= &all[5]) {
       cadence.fraction = {3, 10};
-      cadence.count = 16;
+      cadence.count = cadence.kind == Cadence::Kind::Drift ? 0 : 16;
     }
     Manifest manifest = testManifest();
     manifest.selections[0].cadence = cadence;

@@ -47,6 +47,10 @@ std::vector<Cadence> someCadences() {
     add(Cadence::Kind::First, [&](Cadence &c) { c.count = count; });
   for (int64_t step : {1, 2, 7})
     add(Cadence::Kind::At, [&](Cadence &c) { c.step = step; });
+  add(Cadence::Kind::Drift, [&](Cadence &c) {
+    c.fraction = {1, 2};
+    c.period = 3;
+  });
   for (Ratio fraction : {Ratio{1, 5}, Ratio{1, 2}, Ratio{1, 1}}) {
     for (int64_t plus : {0, 1, 2})
       add(Cadence::Kind::At, [&](Cadence &c) {
@@ -88,6 +92,10 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
           // Never, after the first step, after the fourth.
           place.afterEos =
               (i >= total && step > 1) && (i < 2 * total || step > 4);
+          // Measured at some steps; a schedule's cadences by drift are the
+          // same.
+          place.sinceDrift = step == 1 ? 0 : 1 + i % 2;
+          place.drifted = step > 1 && i % 3 == 0;
           bool later = begun(b, place) && !begun(a, place);
           seenLater |= later;
           EXPECT_FALSE(noLater && later && a.inBlock == b.inBlock)
@@ -744,6 +752,45 @@ TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
                  m.passes[1].below = {1, 2};
                }),
                "it needs `reuse kv, context, ffn`");
+}
+
+TEST(ProgramChecks, DriftIsMeasuredFromOneCadence) {
+  Cadence drift;
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {9, 10};
+  drift.period = 8;
+  Cadence other = drift;
+  other.period = 9;
+  auto manifestOn = [&](const Cadence &pass, const Cadence &set) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, pass}};
+    rest.rows = 0;
+    manifest.passes = {whole, rest};
+    manifest.positions = {setOf(Positions::Kind::Undecoded),
+                          setOf(Positions::Kind::Committed)};
+    manifest.positions.back().cadence = set;
+    return manifest;
+  };
+  EXPECT_FALSE(checkProgram(manifestOn(drift, drift)));
+  Manifest manifest = manifestOn(drift, other);
+  std::optional<ProgramProblem> problem = checkProgram(manifest);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->at, ProgramProblem::At::Pass);
+  EXPECT_NE(problem->what.find("goes by drift(below = 0.9, within = 8) beside "
+                               "drift(below = 0.9, within = 9)"),
+            std::string::npos)
+      << problem->what;
+  manifest = manifestOn(drift, drift);
+  DatedCommit dated;
+  dated.when = {{When::Kind::On, drift}};
+  manifest.datedCommits = {dated};
+  problem = checkProgram(manifest);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
+  EXPECT_NE(problem->what.find("what is computed and not what is committed"),
+            std::string::npos);
 }
 
 /// What a schedule that revokes must not say, beside the same without it.

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -71,6 +72,10 @@ std::vector<Cadence> allKinds() {
   all.push_back(share);
   share.from = 3;
   all.push_back(share);
+  Cadence drift = every(7);
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {1, 2};
+  all.push_back(drift);
   return all;
 }
 
@@ -119,6 +124,52 @@ TEST(Program, StepsAfterEosAreTheCadences) {
     cadence.afterEos = true;
     return toString(cadence);
   }());
+}
+
+// The worked example of DriftWatch, and in blocks of six steps.
+TEST(Program, WhatAStepMeasuresDecidesTheNext) {
+  Manifest manifest;
+  EXPECT_FALSE(driftOf(manifest));
+  Pass whole;
+  whole.when = {{When::Kind::On, Cadence()}};
+  Cadence &drift = whole.when.front().cadence;
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {9, 10};
+  drift.period = 8;
+  manifest.passes = {whole, Pass()};
+  EXPECT_EQ(driftOf(manifest), drift);
+  auto renewed = [&](int64_t blockSteps, auto similarityOf) {
+    Steps steps;
+    DriftWatch watch(manifest);
+    for (int64_t step = 1; step <= 13; ++step) {
+      StepPlace place = watch.at(plannedPlace(step, 13, blockSteps));
+      EXPECT_EQ(watch.renews(place), passAt(manifest, place) == 0u);
+      EXPECT_EQ(watch.isReference(place), !steps.empty() &&
+                                              steps.back() + 1 == step &&
+                                              !watch.renews(place));
+      if (watch.renews(place))
+        steps.push_back(step);
+      watch.finish(place, similarityOf(step));
+    }
+    return steps;
+  };
+  auto example = [](int64_t step) -> std::optional<double> {
+    return step == 3 ? 0.97 : step == 4 ? 0.89 : 0.93;
+  };
+  EXPECT_EQ(renewed(0, example), (Steps{1, 5, 13}));
+  EXPECT_EQ(renewed(6, example), (Steps{1, 5, 13})) << "not in blocks";
+  using Similarity = std::optional<double>;
+  auto same = [](Similarity each) { return [=](int64_t) { return each; }; };
+  // Two steps compare nothing, so every third one at most.
+  EXPECT_EQ(renewed(0, same(0.5)), (Steps{1, 4, 7, 10, 13}));
+  EXPECT_EQ(renewed(0, same(std::nan(""))), (Steps{1, 4, 7, 10, 13}));
+  EXPECT_EQ(renewed(0, same(0.9)), (Steps{1, 9})) << "not below";
+  EXPECT_EQ(renewed(0, same(std::nullopt)), (Steps{1, 9}));
+  manifest.passes.front().when.front().cadence.inBlock = true;
+  EXPECT_EQ(renewed(6, example), (Steps{1, 5, 7, 13}));
+  EXPECT_EQ(renewed(6, same(std::nullopt)), (Steps{1, 7, 13}));
+  manifest.passes.front().when.front().cadence.period = 1;
+  EXPECT_EQ(renewed(0, same(1)).size(), 13u);
 }
 
 // A block that is not decoded when its planned steps are over goes on.

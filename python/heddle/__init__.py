@@ -24,7 +24,7 @@ from .parse import parse
 from .presets import preset, presets
 from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_positions, at, at_step,
                        attend, attention_outside, before_block, block, blocks, columns, commit, committed, decoded,
-                       dense, every, first, from_block, geometric, least_similar, never,
+                       dense, drift, every, first, from_block, geometric, least_similar, never,
                        next_positions, pairs, power, prompt, random, recompute, response, reuse,
                        salient, salient_ffn, schedule, single, sinks, undecoded, uniform, visible,
                        window)

@@ -155,6 +155,15 @@ def geometric(n: int) -> Cadence:
 
 
 @_outside
+def drift(below: Ratio, within: int) -> Cadence:
+    """Step 1; each step after one whose values have a mean cosine below `below` to those right after the
+    latest of these steps; and the `within`-th after that one at the latest. A run decides which: not for
+    attention without a model. TypeError for what is no ratio or whole number; what the Spec numbers is
+    the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
+    return Cadence(f"drift(below = {ratio_text(below, 'below')}, within = {_count(within, 'within')})")
+
+
+@_outside
 def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
     """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps. TypeError for what
     is no ratio or whole number; what the Spec numbers is the compiler's ScheduleError. Source:

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct StepCounters {
   /// [layers]: rows that the layer found to have changed, where a pass compares
   /// contexts; else empty.
   std::vector<int64_t> salientRows;
+  /// [sequences] of a schedule with a cadence by drift, else empty: the mean
+  /// similarity that the step before found, by which this one goes.
+  std::vector<std::optional<double>> similarity;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
 

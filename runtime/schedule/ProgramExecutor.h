@@ -11,7 +11,8 @@
 // ProgramExecutorRun.cpp has what a run and a step need,
 // ProgramExecutorLayer.cpp which rows a layer computes,
 // ProgramExecutorAttend.cpp its attention, ProgramExecutorParts.cpp that of
-// which a part is kept.
+// which a part is kept, ProgramExecutorDrift.cpp what a cadence by drift goes
+// by.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
@@ -25,6 +26,7 @@
 #define HEDDLE_RUNTIME_SCHEDULE_PROGRAMEXECUTOR_H
 
 #include "bundle/program/Manifest.h"
+#include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/cache/RowStore.h"
 #include "runtime/schedule/Executor.h"
@@ -103,7 +105,7 @@ private:
 
   struct Sequence {
     Sequence(const bundle::Manifest &manifest, bool shifted)
-        : rows(manifest, shifted) {}
+        : rows(manifest, shifted), drift(manifest) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
@@ -115,6 +117,10 @@ private:
     std::vector<int32_t> places;   ///< the places of these
     int64_t exactBlock = -1;       ///< of a launch's blocks, -1: none
     int64_t pairs = 0;             ///< computed in this layer
+    bundle::DriftWatch drift;
+    std::vector<uint8_t> referenced; ///< [response]: whether drift's reference
+                                     ///< has its row
+    int64_t compared = 0; ///< rows of this step, whose similarities wait
   };
 
   /// Rows of one table that go to rows of another.
@@ -160,6 +166,10 @@ private:
   const Picked &queryRows(Sequence &sequence) const;
   const Picked &ffnRows(Sequence &sequence) const;
   void traceLayer(int64_t layer);
+
+  // ProgramExecutorDrift.cpp
+  Status readDrift();
+  Status measureDrift(const AttentionTensors &tensors);
 
   // ProgramExecutorMaps.cpp
   Status mapLayer(int64_t layer, const AttentionTensors &tensors);
@@ -245,6 +255,7 @@ private:
   bool needsGather = false;  ///< some pass has rows that are not exact
   bool needsScoring = false; ///< some refresh has scorings
   bool needsMoves = false;   ///< kept rows change places
+  bool needsDrift = false;   ///< some cadence goes by drift
 
   // The run.
   bool running = false;
@@ -267,6 +278,10 @@ private:
                                         ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
+  /// [rows of all responses x kv width]: V of the last layer at the step after
+  /// the latest one of the cadence by drift.
+  std::shared_ptr<std::byte> reference;
+  std::vector<int64_t> referenceStarts; ///< first row of each sequence
   mutable std::vector<std::unique_ptr<int32_t[]>>
       viewed; ///< selections()'s memory
   /// [layer][sequence][kernel][place]: the pairs of the row at a place, until

@@ -662,5 +662,8 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
     if (sequence->pairs > 0)
       counted.attendedKeys += attendedKeys(*sequence);
   }
+  if (needsDrift && layer == layers - 1)
+    if (Status status = measureDrift(tensors); !status)
+      return status;
   return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

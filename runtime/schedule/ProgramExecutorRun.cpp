@@ -77,12 +77,21 @@ Status ProgramExecutor::fit() {
   }
   needsMoves = bundle::visibleMoves(schedule);
   needsScoring = program.scores();
+  needsDrift = bundle::driftOf(schedule).has_value();
   return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
+
+/// Rows of all responses.
+static int64_t responseRows(const std::vector<SequenceShape> &shapes) {
+  int64_t rows = 0;
+  for (const SequenceShape &shape : shapes)
+    rows += shape.length - shape.promptLength;
+  return rows;
+}
 
 Status
 ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
@@ -170,6 +179,7 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
   bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
   bytes += rows * (needsMoves ? widestRow() * size : 0);
+  bytes += responseRows(shapes) * (needsDrift ? kvWidth() * size : 0);
   bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
   return static_cast<int64_t>(
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
@@ -193,7 +203,8 @@ void ProgramExecutor::endRun() {
                           &ffnStore, &outsideStore, &outsideLseStore, &delta})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
-       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
+       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved,
+        &reference})
     buffer->reset();
 }
 
@@ -296,6 +307,12 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
         !status)
       return status;
   }
+  if (needsDrift)
+    if (Status status =
+            allocate(reference, responseRows(shapes) * kvWidth() * size,
+                     "values that drift is measured from");
+        !status)
+      return status;
   if (Status status = memory->reserve(rows); !status)
     return status;
   if (Status status =
@@ -303,9 +320,14 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
       !status)
     return status;
 
+  referenceStarts.assign(1, 0);
   for (const SequenceShape &shape : shapes) {
     sequences.push_back(std::make_unique<Sequence>(schedule, shifted));
-    sequences.back()->rows.beginRun(shape);
+    Sequence &sequence = *sequences.back();
+    sequence.rows.beginRun(shape);
+    const int64_t response = shape.length - shape.promptLength;
+    sequence.referenced.assign(static_cast<size_t>(response), 0);
+    referenceStarts.push_back(referenceStarts.back() + response);
   }
   knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), {});
   refreshedNow.assign(sequences.size(), {});
@@ -336,6 +358,8 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
     return Error("the states of " + std::to_string(states.size()) +
                  " sequences were given, the run has " +
                  std::to_string(sequences.size()));
+  if (Status status = readDrift(); !status)
+    return status.takeError();
   batch.offsets.assign(1, 0);
   batch.positions.clear();
   keptRow.clear();
@@ -359,7 +383,9 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
 
 Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
   Sequence &sequence = *sequences[s];
-  if (Status status = sequence.rows.beginStep(state); !status)
+  SequenceState known = state;
+  known.place = sequence.drift.at(state.place);
+  if (Status status = sequence.rows.beginStep(known); !status)
     return status;
   if (!sequence.rows.inStep())
     return Status::success();
@@ -377,7 +403,7 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
       std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
                   kernels, std::vector<int64_t>());
   }
-  sequence.phases = program.phasesAt(state.place);
+  sequence.phases = program.phasesAt(known.place);
   if (Status status = checkRefreshes(s); !status)
     return status;
   return rows.movedFrom().empty() ? Status::success() : moveRows(s);

@@ -300,6 +300,23 @@ Status heddle::explain::check(const ExplainRequest &request) {
   return Status::success();
 }
 
+std::pair<int64_t, int64_t>
+heddle::explain::stepsByDrift(const Explanation &explanation) {
+  const SimulationRequest &run = explanation.request.run;
+  auto count = [&](std::optional<double> similarity) {
+    int64_t steps = 0;
+    DriftWatch drift(explanation.manifest);
+    for (int64_t step = 1; step <= run.steps; ++step) {
+      const StepPlace place =
+          drift.at(plannedPlace(step, run.steps, run.blockSteps()));
+      steps += drift.renews(place);
+      drift.finish(place, similarity);
+    }
+    return steps;
+  };
+  return {count(std::nullopt), count(-1)};
+}
+
 Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
                                                 const ExplainRequest &given) {
   if (Status status = check(given); !status)

@@ -143,6 +143,10 @@ struct Explanation {
 /// outnumber the steps, or there is no such machine.
 Status check(const ExplainRequest &request);
 
+/// The fewest and the most steps of the schedule's cadence by drift, if blocks
+/// take the planned steps.
+std::pair<int64_t, int64_t> stepsByDrift(const Explanation &explanation);
+
 /// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explainRun(const Manifest &manifest,
                                const ExplainRequest &request);

@@ -390,19 +390,25 @@ std::vector<int64_t> denseLogitRows(const SimulationRequest &run) {
 }
 
 /// A run whose steps all compute all rows needs no simulation.
-void addWholeSteps(const RunCostRequest &request, Counter &counter) {
+void addWholeSteps(const Manifest &manifest, const RunCostRequest &request,
+                   Counter &counter) {
   std::vector<int32_t> all(static_cast<size_t>(request.run.length));
   std::iota(all.begin(), all.end(), 0);
   const Pass everything;
   int64_t step = 0;
-  for (int64_t logitRows : denseLogitRows(request.run))
-    counter.add({.place = plannedPlace(++step, request.run.steps,
-                                       request.run.blockSteps()),
+  DriftWatch drift(manifest);
+  for (int64_t logitRows : denseLogitRows(request.run)) {
+    const StepPlace place = drift.at(
+        plannedPlace(++step, request.run.steps, request.run.blockSteps()));
+    counter.add({.place = place,
                  .pass = &everything,
                  .visible = all,
                  .keys = std::ssize(all),
                  .active = all,
                  .logitRows = logitRows});
+    drift.finish(place,
+                 request.run.drifts ? std::optional<double>(-1) : std::nullopt);
+  }
 }
 
 Result<RunCost> simulateCost(const Manifest &manifest,
@@ -413,7 +419,7 @@ Result<RunCost> simulateCost(const Manifest &manifest,
     return rules.takeError();
   Counter counter(manifest, request, std::move(*rules));
   if (manifest.computesAll() && !request.run.follow) {
-    addWholeSteps(request, counter);
+    addWholeSteps(manifest, request, counter);
     return counter.take();
   }
   Status status =
@@ -485,6 +491,15 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         });
     if (byDraws)
       cost->certainty = Certainty::About;
+    if (driftOf(manifest)) {
+      cost->certainty = Certainty::About;
+      RunCostRequest most = request;
+      most.run.drifts = true;
+      Result<RunCost> again = simulateCost(manifest, most);
+      if (!again)
+        return again;
+      cost->mostOperations = operationsOf(request.shape, again->run.work);
+    }
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {
         RunCostRequest other = request;
@@ -496,6 +511,9 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
+  // Each of both sequences of a guided step drifts by itself; one is followed.
+  if (request.run.follow && cost->sequences > 1 && driftOf(manifest))
+    cost->certainty = Certainty::About;
   const std::vector<int64_t> lengths(static_cast<size_t>(cost->sequences),
                                      request.run.length);
   RunCost dense = costOfDense(request, lengths);

@@ -12,7 +12,8 @@
 //           cut off by the sequence's end, or a rule of confidence commits one
 //           token a step (tokensPerStep 1);
 //   about   that, if those two are given other values, or which tokens are
-//           committed matters, and not only how many.
+//           committed matters, and not only how many; or if steps refresh by
+//           drift: then they are of a run in which nothing drifts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +53,8 @@ enum class Certainty { Exact, AtMost, About };
 
 struct RunCost {
   Cost run, dense;
+  /// Of a run in which all drifts that may; 0 if nothing goes by drift.
+  double mostOperations = 0;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
   int64_t steps = 0;     ///< that the simulated run took

@@ -7,6 +7,7 @@
 
 #include "tools/explain/Simulation.h"
 
+#include "bundle/program/Program.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
 #include "runtime/schedule/SequenceRows.h"
@@ -70,6 +71,15 @@ int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   return out.size() < 2 ? 0 : again;
 }
 
+/// The similarity that the step before one found, as the log has it or of a run
+/// in which all or nothing drifts.
+std::optional<double>
+similarityBefore(const explain::SimulationRequest &request, int64_t step) {
+  if (request.follow)
+    return request.follow->similarity[static_cast<size_t>(step - 1)];
+  return request.drifts ? std::optional<double>(-1) : std::nullopt;
+}
+
 /// How many candidates a step commits where the run's confidences decide: of
 /// what it commits and revokes, how many more it commits.
 int64_t countOf(const CommitRule &rule, double tokensPerStep,
@@ -126,6 +136,15 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true});
     }
+    std::optional<double> &similarity = log.similarity.emplace_back();
+    if (json.contains("similarity") && json["similarity"].is_array())
+      for (const nlohmann::json &one : json["similarity"]) {
+        if (!one.is_number() && !one.is_null())
+          return bad("has a similarity that is no number");
+        // With guidance the second is that of the half without a prompt.
+        if (one.is_number() && &one == &json["similarity"].front())
+          similarity = one.get<double>();
+      }
     log.rows.push_back(numberOf(json, "rows", -1));
     if (json.contains("rows") && log.rows.back() < 0)
       return bad("computes no number of rows");
@@ -175,6 +194,7 @@ explain::simulate(const bundle::Manifest &manifest,
   rt::SequenceRun run(prompt, options, config, manifest.commit,
                       manifest.datedCommits);
   rt::SequenceRows rows(manifest, request.shifted);
+  bundle::DriftWatch drift(manifest);
   rows.beginRun({request.length, request.prompt});
 
   std::vector<int32_t> active, among, candidates, commits, revoked;
@@ -188,7 +208,9 @@ explain::simulate(const bundle::Manifest &manifest,
   const int64_t patience = rt::longestIdle(manifest, request.steps);
   int64_t block = 0, committedInBlock = 0, idle = 0;
   while (!run.done() && run.place().step <= last) {
-    if (Status status = rows.beginStep({.place = run.place(),
+    if (rows.inStep())
+      drift.finish(rows.place(), similarityBefore(request, run.place().step));
+    if (Status status = rows.beginStep({.place = drift.at(run.place()),
                                         .blockBegin = run.blockBegin(),
                                         .blockEnd = run.blockEnd(),
                                         .masked = run.masked(),
@@ -284,7 +306,7 @@ explain::simulate(const bundle::Manifest &manifest,
     const int64_t keysInside = inside.end - inside.begin;
     const bool keeps =
         manifest.reuse.attention == bundle::Reuse::Attention::Outside;
-    observer({.place = run.place(),
+    observer({.place = rows.place(),
               .pass = &rows.pass(),
               .sequences = sequences,
               .justCommitted = std::ssize(rows.justCommitted()),

@@ -42,6 +42,9 @@ struct RunLog {
   /// [steps][layers]: rows that a layer found to have changed, of all
   /// sequences; empty at steps that look for none.
   std::vector<std::vector<int64_t>> salient;
+  /// [steps]: the similarity that the step before found, of schedules with a
+  /// cadence by drift.
+  std::vector<std::optional<double>> similarity;
 };
 
 /// Reads the lines of a log. An error names the line that is none.
@@ -66,6 +69,7 @@ struct SimulationRequest {
   bool drawn = false;
   int32_t maskToken = -1, eosToken = -1;  ///< in `follow`
   std::shared_ptr<const RunLog> follow{}; ///< commit what this run committed
+  bool drifts = false; ///< whatever may drift does at every step; else nothing
 
   int64_t response() const { return length - prompt; }
   /// Tokens of a block.

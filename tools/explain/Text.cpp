@@ -361,6 +361,28 @@ static std::string costText(const Explanation &explanation) {
   return text;
 }
 
+/// What is said of a cadence by drift, whose steps the run decides; "" if there
+/// is none.
+static std::string driftText(const Explanation &explanation) {
+  const SimulationRequest &run = explanation.request.run;
+  const RunCost &cost = explanation.cost;
+  const std::optional<Cadence> drift = driftOf(explanation.manifest);
+  if (!drift || run.follow)
+    return "";
+  const auto [fewest, most] = stepsByDrift(explanation);
+  char share[32];
+  std::snprintf(share, sizeof(share), "%.1f%%",
+                100 * cost.mostOperations /
+                    operationsOf(explanation.request.shape, cost.dense.work));
+  return toString(*drift) + ": which steps are its, the run decides; counted " +
+         "are the fewest, " + std::to_string(fewest) +
+         (most == fewest
+              ? ""
+              : ", and with the most, " + std::to_string(most) +
+                    ", operations are " + share + " of a dense run's") +
+         "\n";
+}
+
 /// The run's lengths, and what it costs in three lines.
 static std::string headText(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
@@ -395,6 +417,7 @@ static std::string headText(const Explanation &explanation) {
             counted(cost.steps, "step") +
             "; what is said of rows and layers is of the " +
             std::to_string(request.run.steps) + " planned\n";
+  text += driftText(explanation);
   if (std::string idle =
           idleStepsText(explanation.manifest, request.run.ofBlock());
       !idle.empty())
@@ -481,6 +504,14 @@ static ordered_json costJson(const Explanation &explanation) {
   json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
   json["steps"] = cost.steps;
   json["dense_steps"] = explanation.request.run.steps;
+  if (const std::optional<Cadence> drift = driftOf(explanation.manifest);
+      drift && !explanation.request.run.follow) {
+    const auto [fewest, most] = stepsByDrift(explanation);
+    json["drift"] = {{"cadence", spelling.apply(toString(*drift))},
+                     {"fewest", fewest},
+                     {"most", most},
+                     {"most_operations", cost.mostOperations}};
+  }
   json["sequences"] = cost.sequences;
   json["work"] = workJson(shape, cost.run.work);
   json["dense_work"] = workJson(shape, cost.dense.work);

@@ -30,6 +30,9 @@ void StepLog::step(const rt::StepRecord &record) {
     if (commit.revoked)
       commits.back()["revoked"] = true;
   }
+  Json similarity = Json::array();
+  for (const std::optional<double> &each : record.counters.similarity)
+    similarity.push_back(each ? Json(*each) : Json(nullptr));
   file.write(Json{{"step", record.step},
                   {"block", record.block},
                   {"rows", record.rowsComputed},
@@ -45,6 +48,7 @@ void StepLog::step(const rt::StepRecord &record) {
                   {"projected_rows", record.counters.projectedRows},
                   {"ffn_rows", record.counters.ffnRows},
                   {"salient_rows", record.counters.salientRows},
+                  {"similarity", std::move(similarity)},
                   {"cache_bytes_written", record.counters.cacheBytesWritten},
                   {"cache_bytes_read", record.counters.cacheBytesRead},
                   {"seconds", record.seconds},

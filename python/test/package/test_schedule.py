@@ -96,7 +96,7 @@ class TextTest(unittest.TestCase):
         made = {"cadence": {
             "never": heddle.never, "every": every(4), "first": first(4), "at": at(0.2),
             "uniform": uniform(0.3, 16), "random": heddle.random(0.3, 16, 7),
-            "power": heddle.power(0.3, 16), "geometric": heddle.geometric(2)},
+            "power": heddle.power(0.3, 16), "geometric": heddle.geometric(2), "drift": heddle.drift(0.9, 8)},
             "positions": {
             "all": all_positions, "prompt": heddle.prompt, "response": heddle.response,
             "block": block, "before": heddle.before_block, "from": heddle.from_block,

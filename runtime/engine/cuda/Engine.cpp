@@ -7,13 +7,17 @@
 
 #include "runtime/engine/cuda/Engine.h"
 
+#include "bundle/program/Program.h"
+
 #include <algorithm>
 
 namespace heddle::rt::cuda {
 
 bool CudaEngine::supports(const bundle::Manifest &manifest,
                           const ModelConfig &config) {
-  if (config.shiftedLogits || config.qkvBias || !manifest.computesAll())
+  // What drifts decides which steps refresh.
+  if (config.shiftedLogits || config.qkvBias || !manifest.computesAll() ||
+      bundle::driftOf(manifest))
     return false;
   for (const bundle::Selection &each : manifest.selections)
     if (each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||

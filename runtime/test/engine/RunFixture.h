@@ -109,6 +109,14 @@ protected:
       EXPECT_EQ(gpu.steps[i].counters.queryRows,
                 host.steps[i].counters.queryRows);
       EXPECT_EQ(gpu.steps[i].counters.ffnRows, host.steps[i].counters.ffnRows);
+      const auto &found = gpu.steps[i].counters.similarity;
+      const auto &expected = host.steps[i].counters.similarity;
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t s = 0; s < found.size(); ++s) {
+        ASSERT_EQ(found[s].has_value(), expected[s].has_value());
+        if (found[s])
+          EXPECT_NEAR(*found[s], *expected[s], 1e-4);
+      }
       const std::vector<Commit> &a = gpu.steps[i].commits;
       const std::vector<Commit> &b = host.steps[i].commits;
       ASSERT_EQ(a.size(), b.size());

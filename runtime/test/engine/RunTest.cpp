@@ -469,6 +469,47 @@ TEST_F(RunTest, HostDrivenWholeRows) {
   compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
 }
 
+// What a step measures on the device decides the next one, also of guided
+// halves.
+TEST_F(RunTest, HostDrivenRefreshesByDrift) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].cadence = cadence(bundle::Cadence::Kind::Drift, 6);
+  manifest.selections[0].cadence.count = 0;
+  manifest.selections[0].cadence.fraction = {19, 20};
+  setRule(manifest, "columns", {0});
+  EXPECT_FALSE(CudaEngine::supports(manifest, config));
+  for (double guidance : {0.0, 1.5}) {
+    GenerateOptions options = lengthsOf(16, 8, 16);
+    options.sampling.cfgScale = guidance;
+    compareHostDriven(manifest, promptsOf({7, 30}), options);
+    int64_t refreshed = 0, found = 0;
+    for (const auto &step :
+         record(*hostDriven, promptsOf({7, 30}), options).steps) {
+      refreshed += step.counters.refreshes > 0;
+      for (const std::optional<double> &each : step.counters.similarity)
+        found += each && *each < 0.95;
+    }
+    EXPECT_GT(refreshed, 3) << "than without drift";
+    EXPECT_GT(found, 0);
+  }
+}
+
+// K and V of the rows that a pass leaves out are those of drift's latest step.
+TEST_F(RunTest, HostDrivenCachesByDrift) {
+  makeModel(tiny);
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Block)};
+  bundle::Pass some;
+  some.rows = 0;
+  bundle::Cadence drift = cadence(bundle::Cadence::Kind::Drift, 6, true);
+  drift.count = 0;
+  drift.fraction = {19, 20};
+  manifest.passes = {passOn(drift), some};
+  manifest.reuse.kv = true;
+  compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 16));
+}
+
 // Queries, keys and lists are brought from the device for them.
 TEST_F(RunTest, HostDrivenMapsAreThoseOfTheHost) {
   makeModel(tiny);

@@ -32,6 +32,8 @@ SCHEDULES = {
     "sparsed --set=keep=1/2 --set=size=32": ("exact", "exact"),
     "sparsed-no-reuse": ("at_most", "at_most"),
     "streaming-llm": ("exact", "exact"),
+    "pulsecol-drift --set=within=9": ("about", "exact"),
+    "dual-cache-drift --set=within=5": ("about", "exact"),
     "per-layer": ("exact", "exact"),
     "fast-dllm-prefix": ("exact", "exact"),
     "fast-dllm-dual": ("exact", "exact"),

@@ -99,7 +99,11 @@ private:
   /// A cadence that includes step 1, of a block or of the run.
   std::string fromStepOne() {
     std::string block = below(4) ? "" : " in block";
-    switch (below(5)) {
+    switch (below(7)) {
+    case 5:
+      return cadence(driftForm());
+    case 6:
+      return cadence("geometric(" + number(2, 4) + ")" + block);
     case 0:
       return cadence("first(" + number(1, 4) + ")" + block);
     case 1:
@@ -142,7 +146,17 @@ private:
     bundle::Cadence cadence;
     Drawer drawer{*this};
     bundle::detail::fields(drawer, cadence);
-    return toString(cadence);
+    return cadence.kind == bundle::Cadence::Kind::Drift ? driftForm()
+                                                        : toString(cadence);
+  }
+
+  /// The one cadence by drift that a schedule may have.
+  std::string driftForm() {
+    if (drift.empty())
+      drift = "drift(below = " + oneOf({"1/2", "0.9", "1"}) +
+              ", within = " + number(2, 6) + ")" +
+              (below(3) ? "" : " in block");
+    return drift;
   }
 
   /// Any set that is made of no others, but what comes next in an order.
@@ -161,7 +175,7 @@ private:
   }
 
   /// A later cadence, for passes that only some steps take.
-  std::string sometimes() {
+  std::string sometimes(bool byDrift = true) {
     switch (below(8)) {
     case 0:
       return cadence("at(step = " + number(2, 8) + ")");
@@ -172,8 +186,12 @@ private:
     case 3:
       return cadence("random(window = 0.8, count = " + number(1, 4) +
                      ", seed = " + number(0, 9) + ")");
-    case 4:
-      return cadence(anyForm());
+    case 4: {
+      std::string form = anyForm();
+      while (!byDrift && form.starts_with("drift"))
+        form = anyForm();
+      return cadence(form);
+    }
     default:
       return cadence("every(" + number(2, 4) + ", from = " + number(2, 5) +
                      ")");
@@ -181,9 +199,9 @@ private:
   }
 
   /// " on %c", or of two cadences the steps that both have.
-  std::string onSome() {
-    std::string on = " on " + sometimes();
-    return below(4) ? on : on + " and " + sometimes();
+  std::string onSome(bool byDrift = true) {
+    std::string on = " on " + sometimes(byDrift);
+    return below(4) ? on : on + " and " + sometimes(byDrift);
   }
 
   /// Positions that hold every masked one, so that a step can commit.
@@ -224,7 +242,8 @@ private:
     if (below(2)) {
       std::string first =
           value("p", "positions undecoded(first = " + number(1, 3) + ")");
-      add("commit best(" + number(1, 2) + ") within(" + first + ")" + onSome());
+      add("commit best(" + number(1, 2) + ") within(" + first + ")" +
+          onSome(/*byDrift=*/false));
     }
     static const char *const rules[] = {
         "quota",   "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
@@ -544,6 +563,7 @@ private:
   std::mt19937 &random;
   RandomSchedule schedule;
   std::string phase;   ///< on which visible positions change; "" if all are
+  std::string drift;   ///< the form of its cadences by drift, if it has any
   bool selects = true; ///< selections may be read
   bool plainLogits = false; ///< scores are not allowed
   bool dense = false;       ///< nor are other pairs than all

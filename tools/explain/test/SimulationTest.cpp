@@ -202,6 +202,51 @@ TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
   }
 }
 
+TEST(Simulation, FollowsWhatDrifted) {
+  Manifest manifest;
+  manifest.reuse.kv = true;
+  Positions response;
+  response.kind = Positions::Kind::Response;
+  manifest.positions = {response};
+  Pass whole, rest;
+  Cadence drift;
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {9, 10};
+  drift.period = 9;
+  whole.when = {{bundle::When::Kind::On, drift}};
+  rest.rows = 0;
+  manifest.passes = {whole, rest};
+  auto wholeSteps = [&](SimulationRequest request) {
+    request.steps = 6;
+    request.length = 10;
+    request.prompt = 4;
+    std::vector<int64_t> steps;
+    Status status = simulate(manifest, request, [&](const SimulatedStep &step) {
+      if (step.active.size() == 10)
+        steps.push_back(step.place.step);
+    });
+    EXPECT_TRUE(status) << status.error().text();
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  EXPECT_EQ(wholeSteps({}), (Steps{1}));
+  EXPECT_EQ(wholeSteps({.drifts = true}), (Steps{1, 4}));
+  std::string lines;
+  const char *found[] = {"[null]", "[null]", "[null]",
+                         "[0.95]", "[0.85]", "[null]"};
+  for (int step = 0; step < 6; ++step)
+    lines += R"({"similarity":)" + std::string(found[step]) +
+             R"(,"commits":[{"sequence":0,"token":7,"position":)" +
+             std::to_string(4 + step) + "}]}\n";
+  Result<RunLog> log = readRunLog(lines);
+  ASSERT_TRUE(log) << log.error().text();
+  EXPECT_EQ(
+      wholeSteps({.maskToken = 1,
+                  .eosToken = 2,
+                  .follow = std::make_shared<const RunLog>(std::move(*log))}),
+      (Steps{1, 5}));
+}
+
 TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
@@ -216,7 +261,8 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
         R"({"commits":[{"sequence":0,"position":4,"token":-1}]})",
         R"({"commits":[],"salient_rows":[-5]})",
         R"({"commits":[],"salient_rows":[99999999999]})",
-        R"({"commits":[],"salient_rows":["x"]})"}) {
+        R"({"commits":[],"salient_rows":["x"]})",
+        R"({"commits":[],"similarity":["x"]})"}) {
     Result<explain::RunLog> log = explain::readRunLog(text);
     ASSERT_FALSE(log) << text;
     EXPECT_NE(log.error().text().find("what heddle-run --steps-json writes"),

@@ -173,7 +173,7 @@ def test_completion(server):
           lacks=["attend", "commit", "reuse"])
     # Words where they may stand, also when they have been begun.
     words = check("%x = cadence ^",
-                  exactly=["never", "every", "geometric", "first", "at", "uniform", "random", "power"])
+                  exactly=["never", "every", "geometric", "drift", "first", "at", "uniform", "random", "power"])
     assert "`every(n, from = s)`" in words["every"]["documentation"]["value"], words["every"]
     begun = check("%x = cadence ev^", has=["every"])
     assert begun["every"]["textEdit"]["range"] == {

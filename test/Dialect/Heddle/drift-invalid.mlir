@@ -1,0 +1,48 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// What cadences by drift must not say: each label is a constraint of docs/Spec.
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the below of drift must be more than 0 and at most 1, found 3/2}}
+  %c = cadence drift(below = 1.5, within = 4)
+}
+
+// -----
+
+heddle.schedule @C1 {
+  // expected-error@+1 {{the within of drift must be at least 1, found 0}}
+  %c = cadence drift(below = 0.9, within = 0)
+}
+
+// -----
+
+heddle.schedule @drift_is_bounded {
+  // expected-error@+1 {{drift needs argument 'within'}}
+  %c = cadence drift(below = 0.9)
+}
+
+// -----
+
+heddle.schedule @C4 {
+  %refresh = cadence drift(below = 0.9, within = 4)
+  %whole = cadence drift(below = 0.8, within = 4)
+  %response = positions response
+  %cols = select columns(keep = 1/5, group = 32) by mean_probability on %refresh
+  reuse kv
+  // expected-error@+1 {{goes by drift(below = 0.8, within = 4) beside drift(below = 0.9, within = 4); what has drifted is measured from the latest step of one cadence}}
+  recompute all on %whole
+  recompute %response
+  attend pairs(%cols)
+}
+
+// -----
+
+heddle.schedule @C5 {
+  %refresh = cadence drift(below = 0.9, within = 4)
+  %cols = select columns(keep = 1/5, group = 32) by mean_probability on %refresh
+  // expected-error@+1 {{is on drift(below = 0.9, within = 4), which says what is computed and not what is committed}}
+  commit best(2) on %refresh
+  commit quota
+  attend pairs(%cols)
+}

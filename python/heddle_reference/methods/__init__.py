@@ -13,6 +13,7 @@ purpose. f32, temperature 0, ties by lowest index; prompts one at a time.
   cached.py      Fast-dLLM, dKV-Cache, Window-Diffusion
   dyllm.py       DyLLM
   dllm_cache.py  dLLM-Cache
+  drift.py       columns and block caches that are refreshed by drift
   composed.py    compositions: columns, moving window, saliency; ranges of layers
   trace.py       the record of a run: its format, and comparing two
   catalogue.py   all of these by name, as the papers define them or as released

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Callable, Optional
 
-from . import cached, commit, composed, dllm_cache, dyllm, pairs
+from . import cached, commit, composed, dllm_cache, drift, dyllm, pairs
 from .run import generate
 
 LLADA, DREAM = ("llada",), ("dream",)
@@ -99,6 +99,9 @@ PAIRS = [
     columns("pulsecol-power", pairs.power("3/10", 4), "power(window = 3/10, count = 4)", *ALWAYS),
     columns("pulsecol-random", pairs.random("3/10", 4, 1), "random(window = 3/10, count = 4, seed = 1)",
             *LATER),
+    Method("pulsecol-drift", with_own_rule(lambda: drift.Drifting(pairs.Columns("1/5", 32), 0.95, 8)),
+           schedule("pulsecol_drift", "%refresh = cadence drift(below = 0.95, within = 8)", COLUMNS,
+                    *ALWAYS)),
     columns("columns-skip", pairs.at("1/5"), "at(1/5)", *LATER),
     Method("blocks-refresh", selecting(lambda: pairs.Blocks("1/2", 32), pairs.uniform("3/10", 4)),
            schedule("blocks_refresh", REFRESH,
@@ -176,6 +179,9 @@ FAST = [
            schedule("flashblock", BLOCK, *OUTSIDE), LLADA),
     in_blocks("flashblock-parallel", by_threshold(cached.FlashBlock),
            schedule("flashblock_parallel", BLOCK, *OUTSIDE, "commit above(0.9)")),
+    in_blocks("dual-cache-drift", lambda s, b, f: (drift.DriftingCache(0.9, 6), commit.Quotas(s, b)),
+           schedule("dual_cache_drift", "%start = cadence drift(below = 0.9, within = 6) in block", *DUAL),
+           LLADA),
     in_blocks("fast-dllm-parallel", by_threshold(pairs.Dense),
            schedule("parallel", "attend dense", "commit above(0.9)")),
     in_blocks("fast-dllm-prefix-parallel", by_threshold(cached.FastDllm),

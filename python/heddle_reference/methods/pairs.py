@@ -217,7 +217,8 @@ class Dense(Method):
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q, k = m.rotate(m.query(layer, h), rows), m.rotate(m.key(layer, h), rows)
-            v = m.value(layer, h).repeat_interleave(m.heads // m.kv_heads, 0)
+            self.values = m.value(layer, h)  # in the end the last layer's
+            v = self.values.repeat_interleave(m.heads // m.kv_heads, 0)
             allowed = self.mask(run, record, layer, q, k)
             p = probabilities(q, k.repeat_interleave(m.heads // m.kv_heads, 0), allowed)
             x = x + m.output(layer, merge(p @ v))

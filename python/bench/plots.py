@@ -55,6 +55,7 @@ PLOTS = {
 #: What has rows in docs/images/results: the plots, and tables of docs/Quality.md alone.
 ROWS = {
     **PLOTS,
+    "drift": Plot("drift", examples=32),
     "answers-long": Plot("answers", **{**LONG, "examples": 128}),
     "caches-long": Plot("caches", **{**LONG, "models": LONG["models"][:1]}),
     **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]})

@@ -107,6 +107,14 @@ def caches(length):
     return [(response_cache, {"period": n}) for n in (1, 2, 3, 4, 8)]
 
 
+def drift(length):
+    """Refreshes by drift beside as many at fixed steps: early in the run, and all through it."""
+    fixed = [{"window": part, "count": n} for part in ("3/10", "1") for n in (1, 2, 4, 8)]
+    return [("dense", {}), *[(name, {"keep": keep, **more}) for keep in ("1/5", "3/10") for name, each in (
+        ("pulsecol", fixed), ("pulsecol-drift", [{"below": x} for x in ("0.8", "0.9", "0.95", "0.98", "1")]))
+        for more in each]]
+
+
 def answers(length):
     """Dense attention and PulseCol, for many examples."""
     return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"keep": "3/10"})]
@@ -114,4 +122,4 @@ def answers(length):
 
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
           "dyllm": dyllm, "window": window_diffusion, "composed": composed,
-          "parallel": parallel, "cards": cards, "caches": caches, "answers": answers}
+          "parallel": parallel, "cards": cards, "caches": caches, "drift": drift, "answers": answers}

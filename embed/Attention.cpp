@@ -45,10 +45,11 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
         "needs a model; attention alone takes schedules of nothing but "
         "attend statements");
   if (std::optional<bundle::Cadence> drift = bundle::driftOf(bundle.manifest()))
-    return Error("the schedule '" + printable(bundle.manifest().schedule) +
-                 "' refreshes on " + bundle::toString(*drift) +
-                 ", by what a run of a model measures; attention alone takes "
-                 "schedules whose steps are known before the run");
+    return Error(
+        "the schedule '" + printable(bundle.manifest().schedule) +
+        "' refreshes on " + bundle::toString(*drift) +
+        ", by what is measured in its runs, which needs a model; "
+        "attention alone takes schedules whose steps are known before");
   std::unique_ptr<Attention> made(new Attention(bundle));
   Result<rt::StepProgram> fitted =
       rt::StepProgram::create(made->manifest, layers);

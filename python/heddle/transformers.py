@@ -259,6 +259,9 @@ def _refuse_programs(text):
         raise HeddleError(f"the schedule has a '{said[1]}' statement, which needs a model that heddle.load() made: "
                           "a patched model keeps its own rows, caches and commits; patch() takes schedules of "
                           "nothing but attend statements")
+    if re.search(r"\bcadence\s+drift\b", text):
+        raise HeddleError("the schedule refreshes by drift, which is measured in runs and needs a model that heddle.load() "
+                          "made; patch() takes schedules whose steps are known before")
 
 
 def _replaced(module, name, function):

@@ -411,7 +411,9 @@ class AttentionTest(unittest.TestCase):
                 (heddle.HeddleError, "lists: expected those .*, found \\[64\\]",
                  lambda: shortened.attend(q, k, v)),
                 (heddle.HeddleError, "needs a model",
-                 lambda: Attention(heddle.preset("dyllm"))(q, k, v))):
+                 lambda: Attention(heddle.preset("dyllm"))(q, k, v)),
+                (heddle.HeddleError, "'pulsecol_drift' refreshes on drift.*needs a model",
+                 lambda: Attention(heddle.preset("pulsecol-drift"))(q, k, v))):
             with self.subTest(text):
                 with self.assertRaisesRegex(error, text):
                     call()

@@ -353,6 +353,8 @@ class PatchTest(unittest.TestCase):
             with self.assertRaisesRegex(heddle.HeddleError, "statement, which needs a model"):
                 heddle.patch(model, schedule, steps=16)
             self.assertFalse(hasattr(model, "_heddle_patch"))
+        with self.assertRaisesRegex(heddle.HeddleError, "refreshes by drift, which .* needs a model"):
+            heddle.patch(model, preset("pulsecol-drift"), steps=16)
         for wrong in (-1, 0):
             with self.assertRaisesRegex(ValueError, "gen_length: expected 1 or more"):
                 heddle.patch(model, preset("dense"), steps=4, gen_length=wrong)

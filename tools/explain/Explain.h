@@ -147,6 +147,10 @@ Status check(const ExplainRequest &request);
 /// take the planned steps.
 std::pair<int64_t, int64_t> stepsByDrift(const Explanation &explanation);
 
+/// What is said of a cadence by drift, whose steps the run decides; "" if there
+/// is none, or a run is followed.
+std::string driftText(const Explanation &explanation);
+
 /// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explainRun(const Manifest &manifest,
                                const ExplainRequest &request);

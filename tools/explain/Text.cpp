@@ -361,9 +361,7 @@ static std::string costText(const Explanation &explanation) {
   return text;
 }
 
-/// What is said of a cadence by drift, whose steps the run decides; "" if there
-/// is none.
-static std::string driftText(const Explanation &explanation) {
+std::string heddle::explain::driftText(const Explanation &explanation) {
   const SimulationRequest &run = explanation.request.run;
   const RunCost &cost = explanation.cost;
   const std::optional<Cadence> drift = driftOf(explanation.manifest);
@@ -379,8 +377,7 @@ static std::string driftText(const Explanation &explanation) {
          (most == fewest
               ? ""
               : ", and with the most, " + std::to_string(most) +
-                    ", operations are " + share + " of a dense run's") +
-         "\n";
+                    ", operations are " + share + " of a dense run's");
 }
 
 /// The run's lengths, and what it costs in three lines.
@@ -417,7 +414,8 @@ static std::string headText(const Explanation &explanation) {
             counted(cost.steps, "step") +
             "; what is said of rows and layers is of the " +
             std::to_string(request.run.steps) + " planned\n";
-  text += driftText(explanation);
+  if (std::string drift = driftText(explanation); !drift.empty())
+    text += drift + "\n";
   if (std::string idle =
           idleStepsText(explanation.manifest, request.run.ofBlock());
       !idle.empty())

@@ -92,6 +92,25 @@ class RunTest(unittest.TestCase):
             np.testing.assert_array_equal(made.sequences[0], expected[0])
             self.assertEqual(len(made.responses[0]), 32)
 
+    def test_steps_say_what_their_sequences_go_by(self):
+        made = heddle.compile(attend(columns(keep=0.2, group=32), refresh=heddle.drift(0.98, 6)), model=llada)
+        steps = []
+        llada.generate(PROMPTS[:2], made, on_step=steps.append, **SHORT)
+        lists = steps[0].refreshes // 2  # of a sequence
+        latest, early = [0, 0], 0
+        for step in steps:
+            due = [before == 0 or step.step == before + 6 or found is not None and found < 0.98
+                   for before, found in zip(latest, step.similarity)]
+            self.assertEqual(step.refreshes, lists * sum(due), step)
+            early += sum(now and before and step.step < before + 6 for now, before in zip(due, latest))
+            for found, before in zip(step.similarity, latest):
+                self.assertEqual(found is None, step.step <= before + 2, step)
+            latest = [step.step if now else before for now, before in zip(due, latest)]
+        self.assertGreater(early, 0)
+        steps.clear()
+        llada.generate(PROMPTS[:2], bundle, on_step=steps.append, **SHORT)
+        self.assertEqual(steps[3].similarity, [])
+
     def test_results_outlive_the_model(self):
         with heddle.load(LLADA) as model:
             made = model.generate(PROMPTS[0], bundle, **SHORT)

@@ -18,6 +18,7 @@
 #include "Launcher.h"
 #include "Process.h"
 
+#include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Context.h"
 #include "runtime/device/cuda/Graph.h"
 #include "runtime/device/cuda/Module.h"
@@ -202,8 +203,7 @@ public:
                 std::span<const abi::AttentionArgs> blocks) override {
     const DeviceKernel &bound = kernels[kernel];
     const abi::AttentionArgs &first = blocks.front(); // all are of one shape
-    const KernelForm &form = first.rows == first.n ? bound.all : bound.any;
-    const bundle::KernelVariant &variant = *form.variant;
+    const KernelForm &form = bound.of(shapeOf(first));
     int64_t rows = 1;
     for (const abi::AttentionArgs &args : blocks) {
       for (const void *tensor :
@@ -217,7 +217,7 @@ public:
     int64_t at =
         append(blocks.data(), blocks.size_bytes(), alignof(abi::AttentionArgs));
     launches.push_back({kernel, &form, at, static_cast<int64_t>(blocks.size()),
-                        (rows + variant.queryRows - 1) / variant.queryRows});
+                        bundle::tilesOf(*form.variant, rows, first.kvGroup)});
     return Status::success();
   }
 
@@ -268,7 +268,8 @@ private:
   Status launchAll(const Stream &into) const {
     for (const Launch &each : launches) {
       Status status = each.form
-                          ? kernels.attend(into, *each.form, base + each.at,
+                          ? kernels.attend(into, kernels[each.kernel],
+                                           *each.form, base + each.at,
                                            each.sequences, each.tiles)
                           : kernels.select(into, each.kernel, base + each.at,
                                            each.sequences, scratch);

@@ -144,14 +144,12 @@ template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
   v("shared_bytes", x.sharedBytes, Range{0, maxSharedBytes});
   v("map_rows", x.mapRows, Range{0, maxMapRows});
   v("cluster", x.cluster, Range{1, maxCluster});
-  if (v.has("all_rows", x.allRows))
-    v("all_rows", x.allRows);
+  if (v.has("form", x.form != LaunchForm::Any))
+    v("form", x.form);
   if (v.has("least_keys", x.leastKeys > 0))
     v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
   if (v.has("persistent", x.persistent))
     v("persistent", x.persistent);
-  if (v.has("packed", x.packed))
-    v("packed", x.packed);
 }
 
 template <typename V> void fields(V &v, In<V, Kernel> &x) {

@@ -25,18 +25,19 @@
 // "least_keys" keys (1 without it), without for steps of all rows. "packed" is
 // true, with the former, where tiles have the rows of all query heads of a key
 // head: for models whose query heads share such, false without it; not over
-// lists, which belong to a query head, nor for unions of them or scores.
-// "query_stages" is 0 (as without it), or blocks go on to further tiles of
-// rows, whose queries are brought ahead to so many stages. "shared" is true for
-// kernels whose query heads share lists, and for no others; these have no
-// "query_stages".
+// lists, which belong to a query head, nor for unions of them or scores. Of
+// these forms "least_keys" falls with the square of the share of tiles that
+// packing leaves (program/Forms.h). "query_stages" is 0 (as without it), or
+// blocks go on to further tiles of rows, whose queries are brought ahead to so
+// many stages. "shared" is true for kernels whose query heads share lists, and
+// for no others; these have no "query_stages".
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_BUNDLE_FORMAT_TILINGS_H
 #define HEDDLE_BUNDLE_FORMAT_TILINGS_H
 
-#include "bundle/Result.h"
+#include "bundle/program/Manifest.h"
 
 #include <cstdint>
 #include <string>
@@ -58,6 +59,13 @@ struct TilingRule {
   bool shared = false;
   int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
   bool packed = false;
+
+  /// Which of a kernel's forms has this tiling.
+  LaunchForm form() const {
+    return packed          ? LaunchForm::Packed
+           : keyShares > 1 ? LaunchForm::Long
+                           : LaunchForm::All;
+  }
 };
 
 /// Why no kernel has such a tiling: a number is out of its range, or does not

@@ -66,6 +66,12 @@ std::string heddle::bundle::variantSymbol(std::string_view kernel,
   return variantSymbol(kernel, dtype, headDim) + suffix;
 }
 
+std::string heddle::bundle::formSymbol(std::string_view symbol,
+                                       LaunchForm form) {
+  return std::string(symbol) +
+         (form == LaunchForm::Any ? "" : "_" + detail::nameOf(form));
+}
+
 std::string heddle::bundle::expectedSymbol(const Kernel &kernel,
                                            const KernelVariant &variant,
                                            const Target &target) {
@@ -74,8 +80,5 @@ std::string heddle::bundle::expectedSymbol(const Kernel &kernel,
           ? variantSymbol(kernel.name, variant.dtype, variant.headDim,
                           variant.encoding)
           : variantSymbol(kernel.name, variant.dtype, variant.headDim);
-  return variant.allRows         ? allRowsSymbol(symbol)
-         : variant.packed        ? packedSymbol(symbol)
-         : variant.leastKeys > 0 ? longSymbol(symbol)
-                                 : symbol;
+  return formSymbol(symbol, variant.form);
 }

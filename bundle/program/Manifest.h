@@ -23,6 +23,7 @@
 #include "bundle/program/Scores.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -215,21 +216,20 @@ inline std::string variantSymbol(std::string_view kernel,
 std::string variantSymbol(std::string_view kernel, std::string_view dtype,
                           int64_t headDim, Encoding encoding);
 
-/// The symbol of a form for all rows, beside that of `symbol` for any rows.
-inline std::string allRowsSymbol(std::string_view symbol) {
-  return std::string(symbol) + "_all";
-}
+/// Which sequences a form of an attention kernel computes (program/Forms.h). A
+/// kernel has one for any; others stand beside it, on GPUs alone.
+enum class LaunchForm {
+  Any,    ///< those that no other form takes
+  Long,   ///< some rows over many keys, which blocks divide among them
+  Packed, ///< the same, where tiles have the rows of all query heads of a key
+          ///< head (abi/Abi.h)
+  All,    ///< all rows
+};
+inline constexpr std::array launchForms = {LaunchForm::Any, LaunchForm::Long,
+                                           LaunchForm::Packed, LaunchForm::All};
 
-/// The symbol of a form for long sequences, beside that of `symbol`.
-inline std::string longSymbol(std::string_view symbol) {
-  return std::string(symbol) + "_long";
-}
-
-/// The symbol of a form for long sequences whose tiles have the rows of all
-/// query heads of a key head, beside that of `symbol`.
-inline std::string packedSymbol(std::string_view symbol) {
-  return std::string(symbol) + "_packed";
-}
+/// The symbol of a form beside `symbol`, that of the one for any: "..._long".
+std::string formSymbol(std::string_view symbol, LaunchForm form);
 
 /// How the names of select kernels, and of no others, begin: by it a symbol
 /// says which argument block its code takes.
@@ -255,22 +255,13 @@ struct KernelVariant {
   /// Blocks next to each other in x that run together as a cluster; Cuda only,
   /// else 1.
   int64_t cluster = 1;
-  /// Whether it serves launches in which every sequence computes all of its
-  /// rows, and no others; it stands beside a variant for any rows. Attention
-  /// and Cuda only.
-  bool allRows = false;
-  /// If not 0: it serves sequences of at least so many keys that compute some
-  /// of their rows, and no others; it stands beside a variant for any.
-  /// Attention and Cuda only.
+  LaunchForm form = LaunchForm::Any; ///< others: attention and Cuda only
+  /// Of forms Long and Packed, from how many keys on they take sequences
+  /// (LaunchForms::of), else 0.
   int64_t leastKeys = 0;
   /// Whether its blocks go on to further tasks, so that a grid has no more of
   /// them than the device holds at once. Attention and Cuda only.
   bool persistent = false;
-  /// Whether its tiles have the rows of all query heads of a key head
-  /// (abi/Abi.h). It serves models whose query heads share key heads, in place
-  /// of the form for long sequences, and no others. Attention without lists and
-  /// Cuda only.
-  bool packed = false;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
@@ -286,8 +277,7 @@ inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
 /// lists, of each in every encoding of the target; beside any of these there
-/// may be one for all rows (KernelVariant::allRows), one for long sequences
-/// (KernelVariant::leastKeys) and one for these that packs rows.
+/// may be one of each other LaunchForm.
 struct Kernel {
   enum class Kind { Attention, Select };
   std::string name;

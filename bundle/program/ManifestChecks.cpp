@@ -172,23 +172,25 @@ void checkForms(Problem &in, const Target &target, const Kernel &kernel,
                 const KernelVariant &variant, const std::string &path) {
   const bool one =
       target.kind == Target::Kind::Host || kernel.kind == Kernel::Kind::Select;
-  if (variant.allRows && one)
-    in.fail(path + ".all_rows",
-            "only attention on a GPU has a form for all rows, expected false");
-  if (variant.leastKeys && one)
-    in.fail(path + ".least_keys",
-            "only attention on a GPU has a form for long sequences");
+  if (variant.form != LaunchForm::Any && one)
+    in.fail(path + ".form", "only attention on a GPU has forms beside 'any', "
+                            "not '" +
+                                nameOf(variant.form) + "'");
   if (variant.persistent && one)
     in.fail(path + ".persistent",
             "only attention on a GPU has blocks that go on to further tasks, "
             "expected false");
-  if (variant.leastKeys && variant.allRows)
-    in.fail(path + ".least_keys", "a form for all rows has no least_keys");
-  if (variant.packed &&
-      (!variant.leastKeys || kernel.hasLists() || variant.persistent))
-    in.fail(path + ".packed",
-            "only forms for long sequences, without index lists and not "
-            "persistent, pack the rows of several heads, expected false");
+  const bool packed = variant.form == LaunchForm::Packed,
+             byKeys = packed || variant.form == LaunchForm::Long;
+  if (byKeys != (variant.leastKeys > 0))
+    in.fail(path + ".least_keys",
+            "the form '" + nameOf(variant.form) + "' has " +
+                (byKeys ? "least_keys of 1 or more, not none"
+                        : "no least_keys, which 'long' and 'packed' have"));
+  if (packed && (kernel.hasLists() || variant.persistent))
+    in.fail(path + ".form",
+            "only kernels without index lists, whose blocks do not go on to "
+            "further tasks, pack the rows of several heads");
 }
 
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
@@ -232,16 +234,12 @@ Forms formsOf(const Manifest &manifest) {
 /// half way that it lacks one.
 void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
                    const Forms &needed, const std::string &path) {
-  std::set<std::tuple<int64_t, Form, Encoding>> own, ofAllRows, ofLong,
-      ofPacked;
+  std::set<std::tuple<int64_t, Form, Encoding, LaunchForm>> own;
   for (const KernelVariant &variant : kernel.variants)
-    if (!(variant.allRows     ? ofAllRows
-          : variant.packed    ? ofPacked
-          : variant.leastKeys ? ofLong
-                              : own)
-             .insert({variant.target,
-                      {variant.dtype, variant.headDim},
-                      variant.encoding})
+    if (!own.insert({variant.target,
+                     {variant.dtype, variant.headDim},
+                     variant.encoding,
+                     variant.form})
              .second)
       in.fail(path + ".variants",
               "two variants for " + variant.dtype + " and head dim " +
@@ -253,7 +251,7 @@ void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
       if (kernel.hasLists())
         encodings = manifest.targets[static_cast<size_t>(target)].encodings;
       for (Encoding encoding : encodings)
-        if (!own.count({target, form, encoding}))
+        if (!own.count({target, form, encoding, LaunchForm::Any}))
           in.fail(path + ".variants",
                   "the kernel has no form for targets[" +
                       std::to_string(target) + "], " + form.first +

@@ -48,6 +48,9 @@ constexpr auto namesOf(CommitRule::Kind) {
 constexpr auto namesOf(Encoding) {
   return std::to_array<Name>({"int32", "uint16", "bitmap"});
 }
+constexpr auto namesOf(LaunchForm) {
+  return std::to_array<Name>({"any", "long", "packed", "all"});
+}
 constexpr auto namesOf(Target::Kind) {
   return std::to_array<Name>({"host", "cuda"});
 }

@@ -279,31 +279,34 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                       "two variants for bf16 and head dim 64");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].erase(1),
                       "the kernel has no form for targets[1], bf16");
-  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["all_rows"] = true;
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["form"] = "all";
                  json["kernels"][0]["variants"][0]["symbol"] =
                      "dense_lse_f32_d64_all",
-                 "kernels[0].variants[0].all_rows: only attention on a GPU");
-  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["least_keys"] = 7;
-                 json["kernels"][0]["variants"][0]["symbol"] =
-                     "dense_lse_f32_d64_long",
-                 "kernels[0].variants[0].least_keys: only attention on a GPU");
+                 "kernels[0].variants[0].form: only attention on a GPU has "
+                 "forms beside 'any', not 'all'");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["least_keys"] = 7,
+                 "kernels[0].variants[0].least_keys: the form 'any' has no "
+                 "least_keys");
+  EXPECT_REFUSED(json["kernels"][0]["variants"][0]["form"] = "few",
+                 "kernels[0].variants[0].form: ");
   EXPECT_REFUSED(
       json["kernels"][0]["variants"][0]["persistent"] = true,
       "kernels[0].variants[0].persistent: only attention on a GPU has blocks");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][2]["least_keys"] = 7,
-                      "a form for all rows has no least_keys");
+                      "the form 'all' has no least_keys");
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][3].erase("least_keys"),
+                      "the form 'long' has least_keys of 1 or more, not none");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][3]["least_keys"] = 0,
                       "least_keys: 0 is out of range, expected 1 to ");
-  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["packed"] = true;
-                      json["kernels"][0]["variants"][1]["symbol"] =
-                          "dense_lse_bf16_d64_packed",
-                      "kernels[0].variants[1].packed: only forms for long "
-                      "sequences, without index lists");
-  EXPECT_CUDA_REFUSED(json["kernels"][1]["variants"][1]["packed"] = true;
+  EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][4]["persistent"] = true,
+                      "kernels[0].variants[4].form: only kernels without index "
+                      "lists, whose blocks do not go on");
+  EXPECT_CUDA_REFUSED(json["kernels"][1]["variants"][1]["form"] = "packed";
                       json["kernels"][1]["variants"][1]["least_keys"] = 7;
                       json["kernels"][1]["variants"][1]["symbol"] =
                           "columns_bf16_d64_u16_packed",
-                      "kernels[1].variants[1].packed: only forms for long");
+                      "kernels[1].variants[1].form: only kernels without index "
+                      "lists");
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].push_back(
                           json["kernels"][0]["variants"][4]),
                       "two variants for bf16 and head dim 64");

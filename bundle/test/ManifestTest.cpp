@@ -113,17 +113,17 @@ TEST(Manifest, TargetsRoundTripThroughJson) {
   // columns one an encoding.
   ASSERT_EQ(manifest->kernels[0].variants.size(), 5u);
   EXPECT_EQ(manifest->kernels[0].variants[1].symbol, "dense_lse_bf16_d64");
-  EXPECT_FALSE(manifest->kernels[0].variants[1].allRows);
+  EXPECT_EQ(manifest->kernels[0].variants[1].form, LaunchForm::Any);
   EXPECT_EQ(manifest->kernels[0].variants[2].symbol, "dense_lse_bf16_d64_all");
-  EXPECT_TRUE(manifest->kernels[0].variants[2].allRows);
+  EXPECT_EQ(manifest->kernels[0].variants[2].form, LaunchForm::All);
   EXPECT_FALSE(manifest->kernels[0].variants[2].persistent);
   EXPECT_EQ(manifest->kernels[0].variants[3].symbol, "dense_lse_bf16_d64_long");
   EXPECT_EQ(manifest->kernels[0].variants[3].leastKeys, 8192);
-  EXPECT_FALSE(manifest->kernels[0].variants[3].packed);
+  EXPECT_EQ(manifest->kernels[0].variants[3].form, LaunchForm::Long);
   EXPECT_EQ(manifest->kernels[0].variants[4].symbol,
             "dense_lse_bf16_d64_packed");
   EXPECT_EQ(manifest->kernels[0].variants[4].leastKeys, 8192);
-  EXPECT_TRUE(manifest->kernels[0].variants[4].packed);
+  EXPECT_EQ(manifest->kernels[0].variants[4].form, LaunchForm::Packed);
   ASSERT_EQ(manifest->kernels[1].variants.size(), 3u);
   EXPECT_EQ(manifest->kernels[1].variants[1].symbol, "columns_bf16_d64_u16");
   EXPECT_EQ(manifest->kernels[1].variants[1].encoding, Encoding::Uint16);

@@ -90,16 +90,13 @@ Manifest heddle::bundle::testCudaManifest() {
       variant.symbol = expectedSymbol(kernel, variant, target);
       kernel.variants.push_back(variant);
       if (kernel.terms.empty() && kernel.kind == Kernel::Kind::Attention) {
-        variant.allRows = true;
-        variant.symbol = expectedSymbol(kernel, variant, target);
-        kernel.variants.push_back(variant);
-        variant.allRows = false;
-        variant.leastKeys = 8192;
-        variant.symbol = expectedSymbol(kernel, variant, target);
-        kernel.variants.push_back(variant);
-        variant.packed = true;
-        variant.symbol = expectedSymbol(kernel, variant, target);
-        kernel.variants.push_back(variant);
+        for (LaunchForm form :
+             {LaunchForm::All, LaunchForm::Long, LaunchForm::Packed}) {
+          variant.form = form;
+          variant.leastKeys = form == LaunchForm::All ? 0 : 8192;
+          variant.symbol = expectedSymbol(kernel, variant, target);
+          kernel.variants.push_back(variant);
+        }
       }
     }
   for (RowOp op : allRowOps)

@@ -100,6 +100,17 @@ TEST(Tilings, NumbersAreInTheirRanges) {
   }
 }
 
+TEST(Tilings, SaysWhichFormOfAKernel) {
+  auto formOf = [](const std::string &fields) {
+    auto rules =
+        tilingsFromJson(tableOf(ruleWith("\"head_dim\": 128" + fields)));
+    return (*rules)[0].form();
+  };
+  EXPECT_EQ(formOf(""), LaunchForm::All);
+  EXPECT_EQ(formOf(R"(, "key_shares": 4)"), LaunchForm::Long);
+  EXPECT_EQ(formOf(R"(, "key_shares": 4, "packed": true)"), LaunchForm::Packed);
+}
+
 TEST(Tilings, HeadDimsHaveProductsOfWarpgroups) {
   for (const char *dim : {"-128", "0", "1", "96", "576", "9223372036854775807"})
     EXPECT_EQ(

@@ -70,7 +70,7 @@ void visit(Record &record, Visitor &field)
   requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
 {
   auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared, mapRows,
-         cluster, leastKeys, persistent, packed] = record;
+         cluster, leastKeys, persistent] = record;
   field(symbol);
   field(queryRows);
   field(scratch);
@@ -81,7 +81,6 @@ void visit(Record &record, Visitor &field)
   field(cluster);
   field(leastKeys);
   field(persistent);
-  field(packed);
 }
 
 template <typename Section, typename Visitor>

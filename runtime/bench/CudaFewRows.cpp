@@ -32,20 +32,21 @@ namespace {
 /// `request.sequences` sequences.
 class FewRows {
 public:
-  FewRows(const CudaSubject &subject, const bundle::KernelVariant &variant,
-          const CudaRequest &request, int64_t n)
-      : subject(subject), variant(variant), request(request), n(n),
-        kvHeads(request.kvHeads ? request.kvHeads : request.heads),
+  FewRows(const CudaSubject &subject, const bundle::Kernel &kernel,
+          const bundle::KernelVariant &variant, const CudaRequest &request,
+          int64_t n)
+      : subject(subject), kernel(kernel), variant(variant), request(request),
+        n(n), kvHeads(request.kvHeads ? request.kvHeads : request.heads),
         dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
 
   Status prepare();
 
   Status launch(const Stream &stream) const {
+    const AttentionLaunch launch = {
+        bundle::tilesOf(variant, request.rows, kvGroup()), request.heads,
+        kvGroup(), request.sequences, n};
     return code.launch(
-        stream,
-        Grid{.x = tilesOf(variant, request.rows, kvGroup()),
-             .y = headsWithTiles(variant, request.heads, kvGroup()),
-             .z = request.sequences},
+        stream, gridOf(kernel, variant, launch, subject.context->device()),
         memory[arguments], DevicePtr(0), int64_t(0));
   }
 
@@ -60,6 +61,8 @@ public:
     return 4.0 * static_cast<double>(queryElements()) * static_cast<double>(n);
   }
 
+  bundle::LaunchShape shape() const { return {request.rows, n, kvGroup()}; }
+
 private:
   int64_t kvGroup() const { return request.heads / kvHeads; }
   int64_t queryElements() const {
@@ -70,6 +73,7 @@ private:
   }
 
   const CudaSubject &subject;
+  const bundle::Kernel &kernel;
   const bundle::KernelVariant &variant;
   const CudaRequest &request;
   const int64_t n, kvHeads;
@@ -134,22 +138,6 @@ Status FewRows::prepare() {
   return stream.synchronize();
 }
 
-/// Whether a run takes this form for some rows of sequences of `n` keys, where
-/// query heads share key heads or not (ScheduleKernels::fit).
-bool isTaken(const bundle::Kernel &kernel, const bundle::KernelVariant &form,
-             int64_t n, bool shares) {
-  const bundle::KernelVariant *many = nullptr;
-  for (const bundle::KernelVariant &other : kernel.variants)
-    if (other.leastKeys > 0 && other.target == form.target &&
-        other.dtype == form.dtype && other.headDim == form.headDim &&
-        other.encoding == form.encoding && (shares || !other.packed) &&
-        (!many || other.packed))
-      many = &other;
-  const bool byMany = many && n >= many->leastKeys;
-  return !form.allRows &&
-         (form.leastKeys > 0 ? byMany && many == &form : !byMany);
-}
-
 } // namespace
 
 Status heddle::bench::timeFewRows(const CudaSubject &subject,
@@ -167,19 +155,22 @@ Status heddle::bench::timeFewRows(const CudaSubject &subject,
         // Over all keys, asking for no position: rows may stand anywhere.
         if (kernel.kind == bundle::Kernel::Kind::Select ||
             !kernel.terms.empty() || kernel.comparesPositions() ||
-            !isTaken(kernel, variant, n,
-                     request.kvHeads && request.kvHeads < request.heads) ||
             variant.mapRows || variant.target != target ||
-            !(*subject.module)[variant.symbol].holdsCluster() ||
             !asked(request.dtypes, variant.dtype) ||
             !asked(request.headDims, variant.headDim) ||
             !variant.symbol.starts_with(request.kernel))
+          continue;
+        const bundle::LaunchForms forms(
+            kernel, variant, [&](const bundle::KernelVariant &each) {
+              return (*subject.module)[each.symbol].holdsCluster();
+            });
+        FewRows one(subject, kernel, variant, request, n);
+        if (forms.of(one.shape()) != variant.form) // a run takes another
           continue;
         std::fprintf(stderr, "heddle-bench: %s, %lld rows, n = %lld\n",
                      variant.symbol.c_str(),
                      static_cast<long long>(request.rows),
                      static_cast<long long>(n));
-        FewRows one(subject, variant, request, n);
         if (Status s = one.prepare(); !s)
           return s.takeError().withContext(variant.symbol);
         CudaRow row;

@@ -206,10 +206,11 @@ Status KernelSubject::launch(const Stream &stream) const {
     return code.launch(stream, Grid{.x = blocks}, memory[arguments],
                        memory[scratch], scratchRow);
   return code.launch(stream,
-                     Grid{.x = (n + variant.queryRows - 1) / variant.queryRows,
-                          .y = heads,
-                          .blockEach = hasBlockEach(kernel, variant, n,
-                                                    subject.context->device())},
+                     gridOf(kernel, variant,
+                            {.tiles = bundle::tilesOf(variant, n, 1),
+                             .queryHeads = heads,
+                             .longest = n},
+                            subject.context->device()),
                      memory[arguments], DevicePtr(0), int64_t(0));
 }
 
@@ -220,17 +221,14 @@ heddle::bench::kernelsAsked(const CudaSubject &subject,
   const int64_t target = subject.module->choice().target;
   for (const bundle::Kernel &kernel : subject.bundle->manifest().kernels)
     for (const bundle::KernelVariant &variant : kernel.variants) {
-      // A run computes all rows by the form for that, where there is one.
-      const bool passed =
-          !variant.allRows &&
-          std::ranges::any_of(
-              kernel.variants, [&](const bundle::KernelVariant &other) {
-                return other.allRows && other.target == variant.target &&
-                       other.dtype == variant.dtype &&
-                       other.headDim == variant.headDim &&
-                       other.encoding == variant.encoding;
-              });
-      if (!passed && variant.leastKeys == 0 && variant.target == target &&
+      if (variant.target != target)
+        continue;
+      const bundle::LaunchForms forms(
+          kernel, variant, [&](const bundle::KernelVariant &each) {
+            return (*subject.module)[each.symbol].holdsCluster();
+          });
+      // What a run of all rows takes.
+      if (forms.of(bundle::allRows) == variant.form &&
           asked(request.dtypes, variant.dtype) &&
           asked(request.headDims, variant.headDim) &&
           variant.symbol.starts_with(request.kernel))

@@ -288,13 +288,12 @@ shed.kernel @shares attention element(bf16) head_dim(128) some_rows tiling(#shed
 // block's y is a key head, and rows are counted for all of its query heads.
 // CHECK-LABEL: llvm.func @packed
 // CHECK-SAME: heddle.cluster = 8
-// CHECK-SAME: heddle.packed = 1
 // CHECK-SAME: heddle.query_rows = 8
 // CHECK-DAG: %[[HEAD:.*]] = nvvm.read.ptx.sreg.ctaid.y
 // CHECK-DAG: %[[ALL:.*]] = arith.muli %[[ROWS:.*]], %[[HEADS:.*]] : i32
 // CHECK: %[[FIRST:.*]] = arith.muli %[[HEAD]], %[[HEADS]] : i32
-// CHECK: warp.load {{.*}} batch(%[[HEADS]], %{{.*}}) :
-// CHECK: warp.store {{.*}} batch(%[[HEADS]], %{{.*}}) :
+// CHECK: warp.load {{.*}} batch(%[[HEADS]], %{{.*}}) in_turns :
+// CHECK: warp.store {{.*}} batch(%[[HEADS]], %{{.*}}) in_turns :
 shed.kernel @packed attention element(bf16) head_dim(128) some_rows tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, blocks = 2, key_shares = 8, packed = true>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax

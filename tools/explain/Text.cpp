@@ -246,18 +246,22 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
     text += " " + std::string(nameOf(variant.encoding));
   if (variant.leastKeys)
     text += " from " + counted(variant.leastKeys, "key");
-  text += (variant.allRows ? " for all rows: " : ": ") +
-          counted(variant.queryRows, "row") +
-          (cuda ? " a block, " + launchText(variant) + ", " : " a task, ") +
-          (variant.mapRows
-               ? "tensor maps of " + counted(variant.mapRows, "row") + ", "
-               : "") +
-          (variant.cluster > 1
-               ? "clusters of " + std::to_string(variant.cluster) + ", "
-               : "") +
-          (variant.persistent ? "persistent, " : "") +
-          (variant.packed ? "rows of all heads of a key head, " : "") +
-          "scratch " + bytesText(variant.scratchBytes);
+  if (variant.form == LaunchForm::Packed)
+    text += " times the square of the share of tiles that packing leaves";
+  text +=
+      (variant.form == LaunchForm::All ? " for all rows: " : ": ") +
+      counted(variant.queryRows, "row") +
+      (cuda ? " a block, " + launchText(variant) + ", " : " a task, ") +
+      (variant.mapRows
+           ? "tensor maps of " + counted(variant.mapRows, "row") + ", "
+           : "") +
+      (variant.cluster > 1
+           ? "clusters of " + std::to_string(variant.cluster) + ", "
+           : "") +
+      (variant.persistent ? "persistent, " : "") +
+      (variant.form == LaunchForm::Packed ? "rows of all heads of a key head, "
+                                          : "") +
+      "scratch " + bytesText(variant.scratchBytes);
   if (variant.scratchBytesPerKey)
     text += " and " + bytesText(variant.scratchBytesPerKey) + " a key";
   return text + ", " + variant.symbol + "\n";

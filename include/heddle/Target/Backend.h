@@ -41,7 +41,6 @@ struct KernelRecord {
   int64_t cluster = 1;
   int64_t leastKeys = 0;  ///< bundle::KernelVariant::leastKeys
   int64_t persistent = 0; ///< 1: bundle::KernelVariant::persistent
-  int64_t packed = 0;     ///< 1: bundle::KernelVariant::packed
 };
 
 /// One section of a bundle with a target's code.

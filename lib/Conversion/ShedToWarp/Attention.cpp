@@ -250,7 +250,8 @@ Value AttentionWriter::loadQueries() {
       v.b, warp::TileType::get(kernel.getContext(), held, channels, element),
       queryBase, isPersistent() ? taskRow : firstRow, queryStride, taskEnd,
       Value(), queryMap, queryMap ? v.mul(head, channels) : Value(),
-      IntegerAttr(), batch, batchStride(v.constant(channels * 2)), batchRows());
+      IntegerAttr(), batch, batchStride(v.constant(channels * 2)), batchRows(),
+      inTurns());
   warp::NegateOp::create(v.b, tile, queryFrom, negative);
   return tile;
 }
@@ -259,12 +260,13 @@ Value AttentionWriter::loadKeys(Value base, Value stride, Value map,
                                 const TileKeys &keys) {
   if (keys.rows)
     map = {};
-  return warp::LoadOp::create(
-      v.b,
-      warp::TileType::get(kernel.getContext(), tiling.getKeys(), channels,
-                          element),
-      base, keys.first, stride, keys.end, keys.rows, map,
-      map ? kvColumn : Value(), IntegerAttr(), Value(), Value(), IntegerAttr());
+  return warp::LoadOp::create(v.b,
+                              warp::TileType::get(kernel.getContext(),
+                                                  tiling.getKeys(), channels,
+                                                  element),
+                              base, keys.first, stride, keys.end, keys.rows,
+                              map, map ? kvColumn : Value(), IntegerAttr(),
+                              Value(), Value(), IntegerAttr(), UnitAttr());
 }
 
 LogicalResult AttentionWriter::lower(Operation &op) {

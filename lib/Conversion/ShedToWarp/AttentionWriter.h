@@ -148,6 +148,7 @@ private:
   IntegerAttr batchRows() {
     return hasBatch() ? v.b.getI64IntegerAttr(rowsTogether()) : IntegerAttr();
   }
+  UnitAttr inTurns() { return packed ? v.b.getUnitAttr() : UnitAttr(); }
 
   /// The last row before `end`, or the first of all where the tile has none:
   /// what stands there may be read.

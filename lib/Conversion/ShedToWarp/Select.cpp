@@ -141,7 +141,7 @@ Value SelectWriter::load(Value base, Value first, Value stride, int64_t rows) {
   auto type = warp::TileType::get(kernel.getContext(), rows, channels, element);
   return warp::LoadOp::create(v.b, type, base, first, stride, n, Value(),
                               Value(), Value(), IntegerAttr(), Value(), Value(),
-                              IntegerAttr());
+                              IntegerAttr(), UnitAttr());
 }
 
 /// Each key's mean probability over the rows of this warpgroup's groups, of
@@ -214,7 +214,8 @@ void SelectWriter::score(Value head, Value first, Value span, Value added) {
               return v.mulf(element[0], inverses[i]);
             });
         warp::StoreColumnOp::create(v.b, mean, places[i], v.add(firstKey, from),
-                                    n, added, Value(), Value(), IntegerAttr());
+                                    n, added, Value(), Value(), IntegerAttr(),
+                                    UnitAttr());
       }
     }
   });

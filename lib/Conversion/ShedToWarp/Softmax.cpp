@@ -205,7 +205,7 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
       taskEnd,
       warp::RoundOp::create(v.b, v.fragment(type.getColumns(), element),
                             output),
-      batch, batchStride(v.constant(channels * 2)), batchRows());
+      batch, batchStride(v.constant(channels * 2)), batchRows(), inTurns());
   if (!kernel.getWritesLse())
     return;
   // A row without keys has sum 0: -inf.
@@ -216,5 +216,5 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
             });
   warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, lseEnd, Value(),
                               batch, batchStride(v.mul(v.widen(rows), 4)),
-                              batchRows());
+                              batchRows(), inTurns());
 }

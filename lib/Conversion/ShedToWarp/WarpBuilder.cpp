@@ -70,8 +70,6 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
                       b.getI64IntegerAttr(tiling.getLeastKeys()));
   if (tiling.getQueryStages())
     function->setAttr("heddle.persistent", b.getI64IntegerAttr(1));
-  if (tiling.getPacked())
-    function->setAttr("heddle.packed", b.getI64IntegerAttr(1));
   if (tiling.getTma())
     function->setAttr("heddle.map_rows", b.getI64IntegerAttr(tiling.getKeys()));
 }

@@ -147,13 +147,14 @@ struct LowerCountBelow : ThreadPattern<warp::CountBelowOp> {
   }
 };
 
-/// Where row `row` begins of the matrices at `base`, `count` of them and
-/// `apart` bytes from each other, that take turns.
-Value rowOfTurns(ThreadBuilder &v, Value base, Value row, Value stride,
-                 Value count, Value apart) {
-  Value own = v.quotient(row, count), matrix = v.sub(row, v.mul(own, count));
-  return v.at(v.at(base, v.mul(v.widenUnsigned(own), stride)),
-              v.mul(v.widenUnsigned(matrix), apart));
+/// Where row `row` begins of a batch whose matrices take turns.
+template <typename Adaptor>
+Value rowInTurns(ThreadBuilder &v, Adaptor adaptor, Value stride, Value row) {
+  Value count = adaptor.getBatch().front(), own = v.quotient(row, count);
+  Value matrix = v.sub(row, v.mul(own, count));
+  return v.at(
+      v.at(adaptor.getBase().front(), v.mul(v.widenUnsigned(own), stride)),
+      v.mul(v.widenUnsigned(matrix), adaptor.getBatchStride().front()));
 }
 
 /// Where a thread stores the two rows that it holds, 8 rows apart. Of a batch
@@ -163,13 +164,11 @@ struct OwnRows {
   OwnRows(ThreadBuilder &v, Op op, Adaptor adaptor, Value stride) {
     Value row = v.row(), base = adaptor.getBase().front();
     Value limit = adaptor.getLimit().front();
-    if (op.getBatch() && !op.getBatchRows()) {
+    if (op.getInTurns()) {
       row = v.add(adaptor.getFirst().front(), row);
       left = v.sub(limit, row);
       for (int64_t half = 0; half < 2; ++half)
-        at[half] = rowOfTurns(v, base, v.add(row, 8 * half), stride,
-                              adaptor.getBatch().front(),
-                              adaptor.getBatchStride().front());
+        at[half] = rowInTurns(v, adaptor, stride, v.add(row, 8 * half));
       return;
     }
     if (op.getBatch()) {
@@ -220,12 +219,11 @@ struct LowerLoad : ThreadPattern<warp::LoadOp> {
           [&] { return Values(4, v.word(0)); });
       v.storeShared(v.makeVector(words), place, offset, 16);
     };
-    if (op.getBatch() && !op.getBatchRows()) {
+    if (op.getInTurns()) {
       for (int64_t row = 0; row < part.rows; row += TilePart::step) {
-        Value at = v.at(rowOfTurns(v, base, v.add(v.add(first, part.row), row),
-                                   stride, adaptor.getBatch().front(),
-                                   adaptor.getBatchStride().front()),
-                        part.byte);
+        Value at = v.at(
+            rowInTurns(v, adaptor, stride, v.add(v.add(first, part.row), row)),
+            part.byte);
         Value there = v.compare(CmpIPredicate::sgt, left, row);
         for (int64_t panel = 0; panel < part.panels; ++panel)
           bring(there, v.at(at, 128 * panel),

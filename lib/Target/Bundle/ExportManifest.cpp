@@ -141,37 +141,28 @@ LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
         variant.dtype = type;
         variant.headDim = headDim;
         variant.encoding = encoding;
-        auto add = [&](const KernelRecord &record) {
-          variant.symbol = record.symbol;
-          variant.queryRows = record.queryRows;
-          variant.scratchBytes = record.scratchBytes;
-          variant.scratchBytesPerKey = record.scratchBytesPerKey;
-          variant.threads = record.threads;
-          variant.sharedBytes = record.sharedBytes;
-          variant.mapRows = record.mapRows;
-          variant.cluster = record.cluster;
-          variant.leastKeys = record.leastKeys;
-          variant.persistent = record.persistent != 0;
-          variant.packed = record.packed != 0;
+        for (bundle::LaunchForm form : bundle::launchForms) {
+          variant.form = form;
+          variant.symbol = bundle::expectedSymbol(kernel, variant, target);
+          const KernelRecord *record =
+              form == bundle::LaunchForm::Any
+                  ? records.find(kernel.name, variant.symbol)
+                  : records.findIfAny(variant.symbol);
+          if (!record && form == bundle::LaunchForm::Any)
+            return failure();
+          if (!record)
+            continue;
+          variant.queryRows = record->queryRows;
+          variant.scratchBytes = record->scratchBytes;
+          variant.scratchBytesPerKey = record->scratchBytesPerKey;
+          variant.threads = record->threads;
+          variant.sharedBytes = record->sharedBytes;
+          variant.mapRows = record->mapRows;
+          variant.cluster = record->cluster;
+          variant.leastKeys = record->leastKeys;
+          variant.persistent = record->persistent != 0;
           kernel.variants.push_back(variant);
-        };
-        const KernelRecord *record = records.find(
-            kernel.name, bundle::expectedSymbol(kernel, variant, target));
-        if (!record)
-          return failure();
-        add(*record);
-        variant.leastKeys = 1; // of any such form; its record says how many
-        if (const KernelRecord *form = records.findIfAny(
-                bundle::expectedSymbol(kernel, variant, target)))
-          add(*form);
-        variant.packed = true;
-        if (const KernelRecord *form = records.findIfAny(
-                bundle::expectedSymbol(kernel, variant, target)))
-          add(*form);
-        variant.allRows = true;
-        if (const KernelRecord *form = records.findIfAny(
-                bundle::expectedSymbol(kernel, variant, target)))
-          add(*form);
+        }
       }
   return success();
 }

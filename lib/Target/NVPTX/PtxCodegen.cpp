@@ -211,8 +211,7 @@ SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
                          fact("heddle.threads"), fact("heddle.shared_bytes"),
                          fact("heddle.map_rows"),
                          std::max<int64_t>(fact("heddle.cluster"), 1),
-                         fact("heddle.least_keys"), fact("heddle.persistent"),
-                         fact("heddle.packed")});
+                         fact("heddle.least_keys"), fact("heddle.persistent")});
   }
   return kernels;
 }

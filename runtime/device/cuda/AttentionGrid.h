@@ -4,43 +4,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Where `kvGroup` query heads share a key head, and tiles are not cut by lists.
-// Persistent kernels: how many tasks blocks have.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RUNTIME_DEVICE_CUDA_ATTENTIONGRID_H
 #define HEDDLE_RUNTIME_DEVICE_CUDA_ATTENTIONGRID_H
 
-#include "bundle/program/Manifest.h"
+#include "bundle/abi/Abi.h"
+#include "bundle/program/Forms.h"
 #include "runtime/device/cuda/Context.h"
+#include "runtime/device/cuda/Module.h"
 
 namespace heddle::rt::cuda {
 
-/// Tiles of a sequence of which `rows` rows are computed.
-inline int64_t tilesOf(const bundle::KernelVariant &variant, int64_t rows,
-                       int64_t kvGroup) {
-  const int64_t all = variant.packed ? rows * kvGroup : rows;
-  return (all + variant.queryRows - 1) / variant.queryRows;
+inline bundle::LaunchShape shapeOf(const abi::AttentionArgs &args) {
+  return {args.rows, args.n, args.kvGroup};
 }
 
-/// Heads that have tiles of their own.
-inline int64_t headsWithTiles(const bundle::KernelVariant &variant,
-                              int64_t queryHeads, int64_t kvGroup) {
-  return variant.packed ? queryHeads / kvGroup : queryHeads;
-}
+/// What the blocks of a launch follow from, beside its kernel.
+struct AttentionLaunch {
+  int64_t tiles = 1; ///< bundle::tilesOf, or of the places of lists: the most
+  int64_t queryHeads = 1, kvGroup = 1, sequences = 1;
+  int64_t longest = 0; ///< keys of a sequence
+};
 
-/// Whether each task of a persistent kernel gets a block of its own after all.
-/// Blocks that go on drift apart. Over lists, each block's of other keys, they
-/// then read two heads at once: where these do not fit the L2, that costs more
+/// Tasks of a persistent kernel get a block each after all where they are over
+/// lists, each block's of other keys, and two heads do not fit the L2: blocks
+/// that go on drift apart and then read two heads at once, which costs more
 /// than going on saves (docs/Performance.md, "Lists of keys and blocks").
-inline bool hasBlockEach(const bundle::Kernel &kernel,
-                         const bundle::KernelVariant &variant, int64_t keys,
-                         const DeviceInfo &device) {
+inline Grid gridOf(const bundle::Kernel &kernel,
+                   const bundle::KernelVariant &variant,
+                   const AttentionLaunch &launch, const DeviceInfo &device) {
   constexpr int64_t elementBytes = 2; // of bf16 and f16; f32 has no such kernel
-  const int64_t head = 2 * keys * variant.headDim * elementBytes; // K and V
-  return kernel.hasLists() && 2 * head > device.l2Bytes;
+  const int64_t head = 2 * launch.longest * variant.headDim * elementBytes;
+  return {.x = launch.tiles,
+          .y = variant.form == bundle::LaunchForm::Packed
+                   ? launch.queryHeads / launch.kvGroup
+                   : launch.queryHeads,
+          .z = launch.sequences,
+          .blockEach = kernel.hasLists() && 2 * head > device.l2Bytes};
 }
 
 } // namespace heddle::rt::cuda

@@ -89,39 +89,35 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
   form = *fits;
   for (size_t k = 0; k < bound.size(); ++k) {
     DeviceKernel &each = bound[k];
-    each.any = each.many = each.all = {};
+    each.forms = {};
+    each.compiled = {};
     if (!steps->uses(k))
       continue;
-    KernelForm packed;
-    for (const bundle::KernelVariant &variant : each.kernel->variants)
-      if (variant.target == module->choice().target &&
-          variant.dtype == name(dtype) && variant.headDim == headDim &&
-          (!each.kernel->hasLists() || variant.encoding == form)) {
-        const Kernel *code = module->find(variant.symbol);
-        if (variant.leastKeys > 0 && !code->holdsCluster())
-          continue;
-        (variant.allRows         ? each.all
-         : variant.packed        ? packed
-         : variant.leastKeys > 0 ? each.many
-                                 : each.any) = {
-            &variant, code,
-            hasBlockEach(*each.kernel, variant, longest, context->device())};
-      }
-    if (packed.variant && kvGroup > 1)
-      each.many = packed;
-    if (!each.any.variant)
+    bundle::KernelVariant like;
+    like.target = module->choice().target;
+    like.dtype = name(dtype);
+    like.headDim = headDim;
+    if (each.kernel->hasLists())
+      like.encoding = form;
+    each.forms = {*each.kernel, like,
+                  [&](const bundle::KernelVariant &variant) {
+                    return module->find(variant.symbol)->holdsCluster();
+                  }};
+    if (!each.forms[bundle::LaunchForm::Any])
       return Error("kernel " + each.kernel->name + " has no form for " +
                    std::string(nameOf(form)) + " index lists");
-    if (!each.all.variant)
-      each.all = each.any;
-    if (each.kernel->kind == bundle::Kernel::Kind::Select)
-      continue;
-    for (const KernelForm &form : {each.any, each.many, each.all})
-      if (form.variant &&
-          form.variant->scratchBytes + form.variant->scratchBytesPerKey > 0)
-        return Error("kernel " + form.variant->symbol +
+    for (bundle::LaunchForm which : bundle::launchForms) {
+      const bundle::KernelVariant *variant = each.forms[which];
+      if (!variant)
+        continue;
+      each.compiled[static_cast<size_t>(which)] = {
+          variant, module->find(variant->symbol)};
+      if (each.kernel->kind == bundle::Kernel::Kind::Attention &&
+          variant->scratchBytes + variant->scratchBytesPerKey > 0)
+        return Error("kernel " + variant->symbol +
                      " asks for scratch memory, which attention has none of; "
                      "compile the schedule with this version of heddlec");
+    }
   }
   return Status::success();
 }
@@ -131,27 +127,26 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
 int64_t ScheduleKernels::selectBlocks(const DeviceKernel &select,
                                       int64_t sequences) const {
   int64_t resident = int64_t(context->device().multiprocessors) *
-                     select.any.code->residentBlocks();
+                     select.any().code->residentBlocks();
   return std::max<int64_t>(1, resident / sequences);
 }
 
 int64_t ScheduleKernels::scratchBytes(int64_t sequences) const {
   int64_t bytes = 0;
   for (const DeviceKernel &each : bound)
-    if (each.any.variant && each.kernel->kind == bundle::Kernel::Kind::Select)
-      bytes =
-          std::max(bytes, bundle::scratchRowBytes(*each.any.variant, longest) *
-                              selectBlocks(each, sequences) * sequences);
+    if (each.any().variant && each.kernel->kind == bundle::Kernel::Kind::Select)
+      bytes = std::max(bytes,
+                       bundle::scratchRowBytes(*each.any().variant, longest) *
+                           selectBlocks(each, sequences) * sequences);
   return bytes;
 }
 
-Status ScheduleKernels::attend(const Stream &stream, const KernelForm &form,
-                               DevicePtr arguments, int64_t sequences,
-                               int64_t tiles) const {
-  Grid grid{.x = tiles,
-            .y = headsWithTiles(*form.variant, queryHeads, kvGroup),
-            .z = sequences,
-            .blockEach = form.blockEach};
+Status ScheduleKernels::attend(const Stream &stream, const DeviceKernel &kernel,
+                               const KernelForm &form, DevicePtr arguments,
+                               int64_t sequences, int64_t tiles) const {
+  const Grid grid = gridOf(*kernel.kernel, *form.variant,
+                           {tiles, queryHeads, kvGroup, sequences, longest},
+                           context->device());
   return form.code->launch(stream, grid, arguments, DevicePtr(0), int64_t(0));
 }
 
@@ -159,10 +154,10 @@ Status ScheduleKernels::select(const Stream &stream, size_t kernel,
                                DevicePtr arguments, int64_t sequences,
                                DevicePtr scratch) const {
   const DeviceKernel &select = bound[kernel];
-  return select.any.code->launch(
+  return select.any().code->launch(
       stream, Grid{.x = selectBlocks(select, sequences), .z = sequences},
       arguments, scratch,
-      bundle::scratchRowBytes(*select.any.variant, longest));
+      bundle::scratchRowBytes(*select.any().variant, longest));
 }
 
 } // namespace heddle::rt::cuda

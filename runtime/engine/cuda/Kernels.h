@@ -8,7 +8,7 @@
 #ifndef HEDDLE_RUNTIME_ENGINE_CUDA_KERNELS_H
 #define HEDDLE_RUNTIME_ENGINE_CUDA_KERNELS_H
 
-#include "bundle/program/Manifest.h"
+#include "bundle/program/Forms.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/model/Config.h"
 #include "runtime/schedule/StepProgram.h"
@@ -26,20 +26,23 @@ inline constexpr int64_t longestSequence = int64_t(1) << 30;
 struct KernelForm {
   const bundle::KernelVariant *variant = nullptr; ///< null: no layer runs it
   const Kernel *code = nullptr;
-  bool blockEach = false; ///< see hasBlockEach
 };
 
 /// A kernel of a manifest in the forms that fit model, target and encoding.
 struct DeviceKernel {
   const bundle::Kernel *kernel = nullptr;
-  KernelForm any;  ///< of any rows
-  KernelForm many; ///< of some rows of long sequences, or none; packed if
-                   ///< query heads share key heads and there is such a form
-  KernelForm all;  ///< for launches of all rows; `any` where it has no other
+  bundle::LaunchForms forms; ///< that the device runs
+  std::array<KernelForm, bundle::launchForms.size()> compiled;
   std::vector<int64_t> selections; ///< read, in the order of terms
   std::vector<int64_t> groups;     ///< their group sizes
   bool listed = false;             ///< pairs depend on the contents of lists
   bool comparesPositions = false;  ///< reads positions
+
+  /// The form that computes a sequence, and that for any.
+  const KernelForm &of(const bundle::LaunchShape &shape) const {
+    return compiled[static_cast<size_t>(forms.of(shape))];
+  }
+  const KernelForm &any() const { return compiled.front(); }
 };
 
 /// The attention and select kernels that a step program runs.
@@ -70,8 +73,9 @@ public:
   /// Runs a form of an attention kernel: `arguments` [sequences] are
   /// AttentionArgs in device memory, of which the largest has `tiles` tiles of
   /// that form.
-  Status attend(const Stream &stream, const KernelForm &form,
-                DevicePtr arguments, int64_t sequences, int64_t tiles) const;
+  Status attend(const Stream &stream, const DeviceKernel &kernel,
+                const KernelForm &form, DevicePtr arguments, int64_t sequences,
+                int64_t tiles) const;
 
   /// Runs a select kernel: `arguments` [sequences] are SelectArgs in device
   /// memory, `scratch` has scratchBytes(sequences) bytes.

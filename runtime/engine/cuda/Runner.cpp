@@ -133,28 +133,20 @@ Status DeviceRunner::attend(size_t kernel,
                             std::span<abi::AttentionArgs> given) {
   launched.assign(given.begin(), given.end());
   const DeviceKernel &bound = kernels[kernel];
-  std::span<abi::AttentionArgs> rest = launched;
-  auto attendThose = [&](const KernelForm &form, auto takes) -> Status {
-    if (!form.variant || form.variant == bound.any.variant)
-      return Status::success();
-    const auto end = std::stable_partition(rest.begin(), rest.end(), takes);
-    const auto own = rest.first(static_cast<size_t>(end - rest.begin()));
-    rest = rest.subspan(own.size());
-    return own.empty() ? Status::success() : attendBy(bound, form, own);
+  auto formOf = [&](const abi::AttentionArgs &args) {
+    return &bound.of(shapeOf(args));
   };
-  if (Status s = attendThose(
-          bound.all,
-          [](const abi::AttentionArgs &args) { return args.rows == args.n; });
-      !s)
-    return s;
-  if (Status s = attendThose(bound.many,
-                             [&](const abi::AttentionArgs &args) {
-                               return args.rows < args.n &&
-                                      args.n >= bound.many.variant->leastKeys;
-                             });
-      !s)
-    return s;
-  return rest.empty() ? Status::success() : attendBy(bound, bound.any, rest);
+  for (std::span<abi::AttentionArgs> rest = launched; !rest.empty();) {
+    const KernelForm *form = formOf(rest.front());
+    const auto end = std::stable_partition(
+        rest.begin(), rest.end(),
+        [&](const abi::AttentionArgs &args) { return formOf(args) == form; });
+    const auto own = rest.first(static_cast<size_t>(end - rest.begin()));
+    if (Status s = attendBy(bound, *form, own); !s)
+      return s;
+    rest = rest.subspan(own.size());
+  }
+  return Status::success();
 }
 
 Status DeviceRunner::attendBy(const DeviceKernel &bound, const KernelForm &form,
@@ -164,7 +156,7 @@ Status DeviceRunner::attendBy(const DeviceKernel &bound, const KernelForm &form,
   int64_t tiles = 1; // a grid needs one, even if no block has rows
   for (abi::AttentionArgs &args : blocks) {
     const bool whole = args.rows == args.n;
-    int64_t own = tilesOf(*form.variant, args.rows, args.kvGroup);
+    int64_t own = bundle::tilesOf(*form.variant, args.rows, args.kvGroup);
     if (!whole && bound.kernel->hasLists()) {
       fillFirstRows(args, /*byPlace=*/true, tileRows, firstRow);
       own = static_cast<int64_t>(firstRow.size()) - 1;
@@ -194,7 +186,8 @@ Status DeviceRunner::attendBy(const DeviceKernel &bound, const KernelForm &form,
   constexpr size_t most = 65535;
   for (size_t first = 0; first < blocks.size(); first += most)
     if (Status s = kernels.attend(
-            stream, form, *arguments + first * sizeof(abi::AttentionArgs),
+            stream, bound, form,
+            *arguments + first * sizeof(abi::AttentionArgs),
             static_cast<int64_t>(std::min(most, blocks.size() - first)), tiles);
         !s)
       return s;

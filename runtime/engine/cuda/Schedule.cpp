@@ -111,12 +111,12 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   fixedPairs.assign(kernels.size(), 0);
   for (size_t k = 0; k < kernels.size(); ++k) {
     const DeviceKernel &bound = kernels[k];
-    if (!bound.all.variant ||
-        bound.kernel->kind == bundle::Kernel::Kind::Select)
+    const bundle::KernelVariant *variant = bound.of(bundle::allRows).variant;
+    if (!variant || bound.kernel->kind == bundle::Kernel::Kind::Select)
       continue;
     argumentBytes +=
         config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
-    if (bound.all.variant->mapRows)
+    if (variant->mapRows)
       argumentBytes +=
           config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
                            int64_t(alignof(abi::TileMaps)));
@@ -194,13 +194,15 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
       if (!attention) {
         const DeviceKernel &bound = kernels[phase.attention];
         DevicePtr maps = 0;
-        if (bound.all.variant->mapRows) {
+        const bundle::KernelVariant &variant =
+            *bound.of(bundle::allRows).variant;
+        if (variant.mapRows) {
           blocks.resize((blocks.size() + alignof(abi::TileMaps) - 1) /
                         alignof(abi::TileMaps) * alignof(abi::TileMaps));
           maps = arena[argumentSlot] + blocks.size();
           for (int64_t s = 0; s < sequences; ++s) {
             Result<abi::TileMaps> own =
-                encodeTileMaps(*context, *bound.all.variant, attentionOf(s));
+                encodeTileMaps(*context, variant, attentionOf(s));
             if (!own)
               return own.takeError();
             append(*own);
@@ -275,11 +277,11 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
                               int64_t step) const {
   const Phase &phase = steps.phase(layer, step);
   const int64_t sequences = static_cast<int64_t>(lengths.size());
-  const KernelForm &form = kernels[phase.attention].all;
-  const int64_t rows = form.variant->queryRows;
-  if (Status s = kernels.attend(stream, form,
-                                attentionArguments[layer][phase.attention],
-                                sequences, (longest + rows - 1) / rows);
+  const DeviceKernel &bound = kernels[phase.attention];
+  const KernelForm &form = bound.of(bundle::allRows);
+  if (Status s = kernels.attend(
+          stream, bound, form, attentionArguments[layer][phase.attention],
+          sequences, bundle::tilesOf(*form.variant, longest, 1));
       !s)
     return s;
   for (const Phase::Refresh &refresh : phase.refreshes) {

@@ -73,7 +73,7 @@ private:
   }
 
   int64_t tilesOf(int64_t rows, size_t sequence) const {
-    return rt::cuda::tilesOf(variant, rows, problem(sequence).args.kvGroup);
+    return bundle::tilesOf(variant, rows, problem(sequence).args.kvGroup);
   }
 
   /// The first row of each tile, and the number of rows; nothing where tiles
@@ -180,10 +180,14 @@ private:
     if (!upload(arguments, blocks.data(),
                 static_cast<int64_t>(blocks.size() * sizeof(blocks[0]))))
       return false;
-    rt::cuda::Grid grid{.x = tiles(),
-                        .y = rt::cuda::headsWithTiles(variant, heads(),
-                                                      problem(0).args.kvGroup),
-                        .z = static_cast<int64_t>(inputs.size())};
+    int64_t longest = 0;
+    for (const abi::AttentionArgs &args : blocks)
+      longest = std::max(longest, args.n);
+    const rt::cuda::Grid grid =
+        rt::cuda::gridOf(kernel, variant,
+                         {tiles(), heads(), problem(0).args.kvGroup,
+                          static_cast<int64_t>(inputs.size()), longest},
+                         gpu.context.device());
     return good(gpu.module[variant.symbol].launch(gpu.stream, grid,
                                                   memory[arguments],
                                                   DevicePtr(0), int64_t(0))) &&
@@ -291,14 +295,15 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
   // others that are whole.
   Batches batches([&](const std::vector<std::shared_ptr<Inputs>> &sequences) {
     // Where rows are packed a launch is for one number of key heads.
-    if (variant.packed && std::ranges::any_of(sequences, [&](const auto &each) {
+    if (variant.form == bundle::LaunchForm::Packed &&
+        std::ranges::any_of(sequences, [&](const auto &each) {
           return each->problem.shape.kvHeads !=
                  sequences.front()->problem.shape.kvHeads;
         }))
       return;
     std::vector<bool> placed(sequences.size(), false);
     judge(sequences, placed);
-    if (variant.allRows)
+    if (variant.form == bundle::LaunchForm::All)
       return;
     // All rows over some keys: the forms for few rows have no more than keys.
     if (takesParts(kernel) && variant.leastKeys == 0) {

@@ -294,14 +294,18 @@ struct Compiled {
   DType dtype = DType::F32;
 };
 
+/// Query heads whose rows are packed, or 1.
+int64_t packedHeads(const Compiled &code, const abi::AttentionArgs &args) {
+  return code.variant.form == bundle::LaunchForm::Packed ? args.kvGroup : 1;
+}
+
 /// The rows of a tile, as the kernel finds them: [first, second).
 std::pair<int64_t, int64_t>
 rowsOfTile(const Compiled &code, const abi::AttentionArgs &args, int64_t tile) {
   const int64_t tileRows = code.variant.queryRows, start = tile * tileRows;
   if (!code.kernel.hasLists() || !args.firstRow)
     return {start,
-            std::min(start + tileRows,
-                     args.rows * (code.variant.packed ? args.kvGroup : 1))};
+            std::min(start + tileRows, args.rows * packedHeads(code, args))};
   if (start >= args.n)
     return {0, 0};
   const int64_t first = args.firstRow[tile], end = args.firstRow[tile + 1];
@@ -342,19 +346,16 @@ void attend(const Compiled &code, const Launch &launch) {
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
     const abi::AttentionArgs &args = all[z];
     const bool byPlace = code.kernel.hasLists() && args.firstRow;
-    const int64_t packed = code.variant.packed ? args.kvGroup : 1;
+    const int64_t packed = packedHeads(code, args);
     if (!code.variant.persistent)
       EXPECT_GE(launch.grid[0] * code.variant.queryRows,
                 byPlace ? args.n : args.rows * packed);
     EXPECT_TRUE(args.rows <= args.n || code.kernel.terms.empty());
-    EXPECT_TRUE(args.rows == args.n || !code.variant.allRows)
+    EXPECT_TRUE(args.rows == args.n ||
+                code.variant.form != bundle::LaunchForm::All)
         << args.rows << " of " << args.n << " rows by a form for all";
-    if (code.variant.leastKeys) {
-      EXPECT_TRUE(args.rows < args.n && args.n >= code.variant.leastKeys)
-          << args.rows << " of " << args.n << " rows by a form for some of "
-          << code.variant.leastKeys;
-      EXPECT_EQ(code.variant.packed, args.kvGroup > 1);
-    }
+    EXPECT_TRUE(args.rows < args.n || !code.variant.leastKeys)
+        << args.rows << " of " << args.n << " rows by a form for some";
     const bool readsPlaces =
         !code.kernel.terms.empty() || code.kernel.scores.usesPositions();
     EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n ||

@@ -7,6 +7,7 @@
 
 #include "runtime/test/engine/RunFixture.h"
 
+#include <map>
 #include <set>
 
 using namespace heddle;
@@ -297,29 +298,29 @@ TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
     bundle::Manifest manifest = cachedBlocks({1, 14});
     startHostDriven(manifest);
     ASSERT_FALSE(HasFatalFailure());
-    int64_t whole = 0, few = 0, ofMany = 0;
+    std::map<bundle::LaunchForm, int64_t> taken;
     for (const bundle::KernelVariant &variant : manifest.kernels[0].variants) {
       auto &code = fakeDriver().kernels[variant.symbol];
-      code = [code, &whole, &few, &ofMany, packs,
-              &variant](const FakeDriver::Launch &launch) {
+      code = [code, &taken, packs, &variant](const FakeDriver::Launch &launch) {
         const auto *blocks =
             launch.parameter<const heddle::abi::AttentionArgs *>(0);
         for (int64_t z = 0; z < launch.grid[2]; ++z)
-          if (blocks[z].rows > 0) {
-            const bool all = variant.allRows, many = variant.leastKeys > 0;
-            EXPECT_EQ(blocks[z].rows == blocks[z].n, all);
-            ++(all ? whole : many ? ofMany : few);
-            EXPECT_EQ(variant.packed, packs && many);
-            if (!all)
-              EXPECT_EQ(blocks[z].n >= BundleShape().leastKeys, many);
+          if (const auto &args = blocks[z]; args.rows > 0) {
+            ++taken[variant.form];
+            EXPECT_EQ(args.rows == args.n,
+                      variant.form == bundle::LaunchForm::All);
+            if (!packs && args.rows < args.n)
+              EXPECT_EQ(args.n >= BundleShape().leastKeys,
+                        variant.form == bundle::LaunchForm::Long);
           }
         code(launch);
       };
     }
     compare(*hostDriven, manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
-    EXPECT_GT(whole, 0);
-    EXPECT_GT(few, 0);
-    EXPECT_GT(ofMany, 0);
+    EXPECT_GT(taken[bundle::LaunchForm::All], 0);
+    EXPECT_GT(taken[bundle::LaunchForm::Any], 0);
+    EXPECT_EQ(taken[bundle::LaunchForm::Long] > 0, !packs);
+    EXPECT_EQ(taken[bundle::LaunchForm::Packed] > 0, packs);
   }
 }
 

@@ -18,6 +18,7 @@
 namespace heddle::rt::cuda::test {
 
 using bundle::Kernel;
+using bundle::LaunchForm;
 using bundle::Manifest;
 using bundle::Term;
 
@@ -98,20 +99,20 @@ Manifest gpuManifest(const BundleShape &shape) {
           if (kernel.name == "dense") {
             variant.leastKeys = shape.leastKeys;
             const int64_t maps = std::exchange(variant.mapRows, 0);
-            for (bool packed : {false, true}) {
-              variant.packed = packed;
+            for (LaunchForm form : {LaunchForm::Long, LaunchForm::Packed}) {
+              variant.form = form;
               variant.symbol =
                   expectedSymbol(kernel, variant, manifest.targets.front());
               kernel.variants.push_back(variant);
             }
-            variant.packed = false;
             variant.leastKeys = 0;
             variant.mapRows = maps;
           }
           if (kernel.name != "dense" && kernel.name != "columns" &&
               kernel.name != "union")
             continue;
-          variant.allRows = variant.persistent = true;
+          variant.form = LaunchForm::All;
+          variant.persistent = true;
           variant.queryRows = kernel.hasLists() ? 16 : 32;
           variant.mapRows = 0;
           variant.cluster = 1;

@@ -162,8 +162,32 @@ func.func @other_tile(%keys: !llvm.ptr<1>, %zero: i32) {
 // -----
 
 func.func @batch_without_stride(%queries: !llvm.ptr<1>, %zero: i32, %stride: i64) {
-  // expected-error @+1 {{has a batch without its stride, or a stride or rows without a batch}}
+  // expected-error @+1 {{has a batch without its stride and one of 'of N' and 'in_turns', which say how rows are divided among matrices, or has these without a batch}}
   %q = warp.load %queries[%zero] stride(%stride) limit(%zero) {batch_rows = 32 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @batch_undivided(%queries: !llvm.ptr<1>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has a batch without its stride and one of 'of N' and 'in_turns'}}
+  %q = warp.load %queries[%zero] stride(%stride) limit(%zero) batch(%zero, %stride) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @batch_divided_twice(%output: !llvm.ptr<1>, %rows: !warp.fragment<128, bf16>, %zero: i32, %stride: i64) {
+  // expected-error @+1 {{has a batch without its stride and one of 'of N' and 'in_turns'}}
+  warp.store %rows, %output[%zero] stride(%stride) limit(%zero) batch(%zero, %stride) of 32 in_turns : !warp.fragment<128, bf16>, !llvm.ptr<1>
+  return
+}
+
+// -----
+
+func.func @turns_alone(%output: !llvm.ptr<1>, %sums: !warp.fragment<1, f32>, %zero: i32) {
+  // expected-error @+1 {{or has these without a batch}}
+  warp.store_column %sums, %output[%zero] limit(%zero) in_turns : !warp.fragment<1, f32>, !llvm.ptr<1>
   return
 }
 

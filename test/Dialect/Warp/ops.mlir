@@ -96,8 +96,8 @@ func.func @divided(%sums: !warp.fragment<128, f32>, %block: i32, %column: i32) -
 // tells of the same rows as the base, as columns of a matrix of all heads.
 // CHECK-LABEL: func.func @fetched
 func.func @fetched(%map: !llvm.ptr<1>, %keys: !llvm.ptr<1>, %row: i32, %column: i32, %stride: i64) {
-  // CHECK: warp.load %{{.*}} batch(%{{.*}}, %{{.*}}) : <1>, <64, 128, bf16>
-  %q = warp.load %keys[%row] stride(%stride) limit(%row) batch(%row, %stride) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  // CHECK: warp.load %{{.*}} batch(%{{.*}}, %{{.*}}) in_turns : <1>, <64, 128, bf16>
+  %q = warp.load %keys[%row] stride(%stride) limit(%row) batch(%row, %stride) in_turns : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
   // CHECK: warp.load %{{.*}} map(%{{.*}}[%{{.*}}] : !llvm.ptr<1>) : <1>, <128, 128, bf16>
   %k = warp.load %keys[%row] stride(%stride) limit(%row) map(%map[%column] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
   // CHECK: warp.ring {{.*}} : <2, <128, 128, bf16>, cluster = 2>

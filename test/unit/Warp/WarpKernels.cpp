@@ -140,7 +140,7 @@ Compiled compileText(const std::string &text) {
           records[0].scratchBytes,
           records[0].scratchBytesPerKey,
           records[0].persistent != 0,
-          records[0].packed != 0};
+          StringRef(text).contains("packed = true")};
 }
 
 Compiled compile(const std::string &type, int headDim,

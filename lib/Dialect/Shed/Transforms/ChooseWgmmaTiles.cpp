@@ -9,10 +9,9 @@
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
-#include "bundle/program/Manifest.h"
-
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <map>
 #include <numeric>
 
 namespace mlir::shed {
@@ -22,6 +21,7 @@ namespace mlir::shed {
 
 using namespace mlir;
 using namespace mlir::shed;
+using ::heddle::bundle::LaunchForm;
 
 int64_t mlir::shed::sharedTaskRows(int64_t group, int64_t blockRows) {
   constexpr int64_t together = 64;
@@ -219,31 +219,17 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
               .wasInterrupted();
 }
 
-static KernelOp formBeside(KernelOp kernel, StringRef symbol) {
-  OpBuilder b(kernel->getContext());
-  b.setInsertionPointAfter(kernel);
-  auto form = cast<KernelOp>(b.clone(*kernel));
-  form.setSymName(symbol);
-  return form;
-}
-
 /// Of few rows most warpgroups would have none: a kernel that steps of some
-/// rows run, too, gets a second form, for steps of all rows.
-static KernelOp formForAllRows(KernelOp kernel) {
+/// rows run, too, stays as it is and gets others beside it.
+static KernelOp formBeside(KernelOp kernel, LaunchForm form) {
   if (!kernel.getSomeRows())
     return kernel;
-  KernelOp all =
-      formBeside(kernel, ::heddle::bundle::allRowsSymbol(kernel.getSymName()));
-  all.setSomeRows(false);
-  return all;
-}
-
-/// Blocks that divide keys among them pay where there are many keys; those with
-/// packed rows are for models whose query heads share key heads.
-static KernelOp formForLong(KernelOp kernel, bool packed) {
-  return formBeside(kernel,
-                    packed ? ::heddle::bundle::packedSymbol(kernel.getSymName())
-                           : ::heddle::bundle::longSymbol(kernel.getSymName()));
+  OpBuilder b(kernel->getContext());
+  b.setInsertionPointAfter(kernel);
+  auto made = cast<KernelOp>(b.clone(*kernel));
+  made.setSymName(::heddle::bundle::formSymbol(kernel.getSymName(), form));
+  made.setSomeRows(form != LaunchForm::All);
+  return made;
 }
 
 namespace {
@@ -275,20 +261,16 @@ struct ChooseWgmmaTiles
         kernels.push_back(kernel);
     });
     for (KernelOp kernel : kernels) {
-      const WgmmaRule *packed = nullptr, *some = nullptr, *all = nullptr;
-      for (const WgmmaRule &rule : rules) {
-        const WgmmaRule *&chosen = rule.packed          ? packed
-                                   : rule.keyShares > 1 ? some
-                                                        : all;
-        if (!chosen && suits(rule, kernel))
-          chosen = &rule;
-      }
+      std::map<LaunchForm, const WgmmaRule *> chosen;
+      for (const WgmmaRule &rule : rules)
+        if (!chosen.count(rule.form()) && suits(rule, kernel))
+          chosen[rule.form()] = &rule;
       // All clone the kernel as it is without a tiling.
-      for (const WgmmaRule *rule : {packed, some})
-        if (rule && failed(setTiling(formForLong(kernel, rule->packed), *rule)))
+      for (LaunchForm form :
+           {LaunchForm::Packed, LaunchForm::Long, LaunchForm::All})
+        if (const WgmmaRule *rule = chosen[form];
+            rule && failed(setTiling(formBeside(kernel, form), *rule)))
           return signalPassFailure();
-      if (all && failed(setTiling(formForAllRows(kernel), *all)))
-        return signalPassFailure();
     }
   }
 

@@ -209,10 +209,12 @@ static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
 /// that of the 16 rows that a warp holds all are of one matrix, unless each is
 /// of another.
 template <typename Op> static LogicalResult verifyBatch(Op op) {
-  if (!op.getBatch() != !op.getBatchStride() ||
-      (!op.getBatch() && op.getBatchRows()))
-    return op.emitOpError("has a batch without its stride, or a stride or rows "
-                          "without a batch");
+  const int ways = op.getBatchRows().has_value() + op.getInTurns();
+  if (!op.getBatch() != !op.getBatchStride() || ways != (op.getBatch() ? 1 : 0))
+    return op.emitOpError(
+        "has a batch without its stride and one of 'of N' and 'in_turns', "
+        "which say how rows are divided among matrices, or has these without a "
+        "batch");
   if (!op.getBatchRows())
     return success();
   const auto rows = static_cast<int64_t>(*op.getBatchRows());

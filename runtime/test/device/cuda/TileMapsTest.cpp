@@ -187,8 +187,9 @@ TEST(Device, BlocksGoOnOverListsWhereTwoHeadsFitTheL2) {
   listed.terms = {{bundle::Term::Kind::Columns, 0, 0}};
   // K and V of two heads, 1,024 bytes a key, are 50 MiB at 51,200 keys.
   for (auto [keys, each] : {std::pair(int64_t(51200), false), {51201, true}}) {
-    EXPECT_EQ(hasBlockEach(listed, variant, keys, device), each);
-    EXPECT_FALSE(hasBlockEach(dense, variant, keys, device));
+    const AttentionLaunch launch = {.longest = keys};
+    EXPECT_EQ(gridOf(listed, variant, launch, device).blockEach, each);
+    EXPECT_FALSE(gridOf(dense, variant, launch, device).blockEach);
   }
 }
 

@@ -186,7 +186,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `key_shares`: blocks, 1, 2, 4, 8 or 16, that divide the keys of the same
       query tile among them, as a cluster, and add up what they found: for few
       rows;
-    * `least_keys`: with `key_shares`, keys of the sequences that it is for;
+    * `least_keys`: with `key_shares`, keys from which on sequences take it
+      (`bundle/program/Forms.h`);
     * `query_stages`: 0, or a grid of as many blocks as the device holds at once:
       a block goes on to further tiles of rows, whose queries are brought ahead
       to a ring of so many stages, up to 4. Not where heads share lists;

@@ -72,8 +72,9 @@ def ShedChooseWgmmaTiles : Pass<"shed-choose-wgmma-tiles"> {
     divides its groups: the first one counts. Others are left to
     `shed-choose-mma-tiles`. A kernel with `some_rows` is left to it, too, and
     gets other forms beside it: `NAME_all` without `some_rows`, for launches
-    that compute all rows, and, by an entry with `key_shares`, `NAME_long` for
-    sequences of many keys.
+    that compute all rows, and, by entries with `key_shares`, `NAME_long` for
+    sequences of many keys and `NAME_packed` where query heads share key heads
+    (`bundle/program/Forms.h`).
   }];
   let options = [
     Option<"table", "table", "std::string", "",

@@ -160,7 +160,7 @@ class Warp_RowsOp<string mnemonic, dag more, list<Trait> traits = []>
 /// Where the 64 rows are of several matrices of a batch: so many of each, or
 /// one of each in turn.
 defvar Warp_batch = (ins Optional<I32>:$batch, Optional<I64>:$batch_stride,
-                         OptionalAttr<I64Attr>:$batch_rows);
+                         OptionalAttr<I64Attr>:$batch_rows, UnitAttr:$in_turns);
 
 def Warp_ActiveOp : Warp_Op<"active"> {
   let summary = "how many of the warpgroups that compute have work";
@@ -272,12 +272,12 @@ def Warp_LoadOp : Warp_RowsOp<
     With `batch` row i of the tile is row first + i % b of matrix i / b of a
     batch, b being `batch_rows`: the matrices begin `batch_stride` bytes apart,
     the first one at `base`. Rows of matrices from number `batch` on are zero.
-    Without `batch_rows` matrices take turns: row i is row p / `batch` of matrix
-    p % `batch`, p being first + i, and `limit` is one of p.
+    With `in_turns` matrices take turns instead: row i is row p / `batch` of
+    matrix p % `batch`, p being first + i, and `limit` is one of p.
 
     ```mlir
     %q = warp.load %queries[%first] batch(%heads, %bytes) of 32 stride(%s) limit(%n) : ...
-    %p = warp.load %queries[%first] batch(%heads, %bytes) stride(%s) limit(%all) : ...
+    %p = warp.load %queries[%first] batch(%heads, %bytes) in_turns stride(%s) limit(%all) : ...
     ```
 
     With `map` the same rows are also columns from `column` on of the matrix that
@@ -290,6 +290,7 @@ def Warp_LoadOp : Warp_RowsOp<
     $base `[` $first `]` (`rows` `(` $rows^ `:` type($rows) `)`)?
     `stride` `(` $stride `)` `limit` `(` $limit `)`
     (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
+    (`in_turns` $in_turns^)?
     (`map` `(` $map^ `[` $column `]` `:` type($map) `)`)?
     attr-dict `:` type($base) `,` type($result)
   }];
@@ -318,6 +319,7 @@ def Warp_StoreOp : Warp_RowsOp<
   let assemblyFormat = [{
     $source `,` $base `[` $first `]` `stride` `(` $stride `)` `limit` `(` $limit `)`
     (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
+    (`in_turns` $in_turns^)?
     attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;
@@ -336,6 +338,7 @@ def Warp_StoreColumnOp : Warp_Op<"store_column", [AttrSizedOperandSegments]> {
     $source `,` $base `[` $first `]` `limit` `(` $limit `)`
     (`added` `(` $added^ `)`)?
     (`batch` `(` $batch^ `,` $batch_stride `)`)? (`of` $batch_rows^)?
+    (`in_turns` $in_turns^)?
     attr-dict `:` type($source) `,` type($base)
   }];
   let hasVerifier = 1;

@@ -62,6 +62,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   optional("positions", x.positions, Any{});
   optional("shared", x.shared, Any{});
   optional("packed", x.packed, Any{});
+  optional("masked", x.masked, Any{});
   optional("blocks", x.blocks, anyNumber);
   optional("cluster", x.cluster, anyNumber);
   optional("key_shares", x.keyShares, anyNumber);

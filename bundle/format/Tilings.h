@@ -27,10 +27,13 @@
 // head: for models whose query heads share such, false without it; not over
 // lists, which belong to a query head, nor for unions of them or scores. Of
 // these forms "least_keys" falls with the square of the share of tiles that
-// packing leaves (program/Forms.h). "query_stages" is 0 (as without it), or
-// blocks go on to further tiles of rows, whose queries are brought ahead to so
-// many stages. "shared" is true for kernels whose query heads share lists, and
-// for no others; these have no "query_stages".
+// packing leaves (program/Forms.h). "masked" is true for kernels that ask for
+// pairs by a set with gaps or by more than one range beside their keys' own,
+// and for no others; without it an entry is for both, so the former stand
+// first. "query_stages" is 0 (as without it), or blocks go on to further tiles
+// of rows, whose queries are brought ahead to so many stages. "shared" is true
+// for kernels whose query heads share lists, and for no others; these have no
+// "query_stages".
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +62,7 @@ struct TilingRule {
   bool shared = false;
   int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
   bool packed = false;
+  bool masked = false;
 
   /// Which of a kernel's forms has this tiling.
   LaunchForm form() const {

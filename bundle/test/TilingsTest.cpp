@@ -33,10 +33,10 @@ std::string refusal(const std::string &text) {
 }
 
 TEST(Tilings, AreRead) {
-  auto rules = tilingsFromJson(
-      tableOf(ruleWith(R"("head_dim": 128)") + "," +
-              ruleWith(R"("head_dim": 64, "over": "range", "copies": "tma",)"
-                       R"("query_stages": 2, "positions": true)")));
+  auto rules = tilingsFromJson(tableOf(
+      ruleWith(R"("head_dim": 128)") + "," +
+      ruleWith(R"("head_dim": 64, "over": "range", "copies": "tma",)"
+               R"("query_stages": 2, "positions": true, "masked": true)")));
   ASSERT_TRUE(rules) << rules.error().text();
   ASSERT_EQ(rules->size(), 2u);
   EXPECT_EQ((*rules)[0].over, "all");
@@ -45,7 +45,8 @@ TEST(Tilings, AreRead) {
   EXPECT_FALSE((*rules)[0].tma);
   EXPECT_EQ((*rules)[1].over, "range");
   EXPECT_EQ((*rules)[1].queryStages, 2);
-  EXPECT_TRUE((*rules)[1].tma && (*rules)[1].positions);
+  EXPECT_TRUE((*rules)[1].tma && (*rules)[1].positions && (*rules)[1].masked);
+  EXPECT_FALSE((*rules)[0].masked);
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 

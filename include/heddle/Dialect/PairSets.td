@@ -33,7 +33,7 @@ class PairSet<string aName, string aWord, dag someParameters,
 
 def WindowSet : PairSet<"Window", "window", (ins
     "int64_t":$size, DefaultValuedParameter<"int64_t", "1">:$dilation), [
-    "isUniform", "isShort", "getKeys", "getCommonKeys", "keeps"]> {
+    "isUniform", "isShort", "hasGaps", "getKeys", "getCommonKeys", "keeps"]> {
   let summary = "keys near the query: |i - j| <= size / 2, or every few positions";
   let description = [{
     | form | meaning |
@@ -80,7 +80,7 @@ def SinksSet : PairSet<"Sinks", "sinks", (ins "int64_t":$size), [
 
 def RandomBlocksSet : PairSet<"RandomBlocks", "random_blocks", (ins
     "int64_t":$one_in, "int64_t":$size, "int64_t":$seed), [
-    "isUniform", "isSparse", "getCommonKeys", "keeps", "keepsSome"]> {
+    "isUniform", "isSparse", "hasGaps", "keeps", "keepsSome"]> {
   let summary = "of every few blocks of keys one, drawn for each block of queries";
   let description = [{
     | form | meaning |

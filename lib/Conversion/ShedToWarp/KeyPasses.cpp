@@ -219,10 +219,9 @@ RowKeys AttentionWriter::rowKeysOf(shed::KeySet set) {
   Value first = positionOf(v.least(firstRow, last)),
         end = positionOf(v.least(v.add(firstRow, rowsTogether() - 1), last));
   result.own = below(set.getKeys(a, first, end));
-  std::optional<shed::PositionRange> common = set.getCommonKeys(a, first, end);
-  if (!common)
+  if (set.hasGaps())
     return result;
-  result.all = below(*common);
+  result.all = below(set.getCommonKeys(a, first, end));
   Type column = rowPositions.getType();
   auto bounds = [&](Value shed::PositionRange::*bound) {
     return countBelow(

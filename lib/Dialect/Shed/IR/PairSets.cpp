@@ -117,6 +117,7 @@ std::optional<Term> WindowAttr::getTerm() const {
 
 bool WindowAttr::isUniform() const { return false; }
 bool WindowAttr::isShort() const { return true; }
+bool WindowAttr::hasGaps() const { return getDilation() > 1; }
 
 PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
                                   Value last) const {
@@ -124,11 +125,8 @@ PositionRange WindowAttr::getKeys(PairArithmetic &a, Value first,
   return {a.add(first, -reach), a.add(last, reach + 1)};
 }
 
-/// With gaps no key is one of all rows.
-std::optional<PositionRange>
-WindowAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
-  if (getDilation() > 1)
-    return std::nullopt;
+PositionRange WindowAttr::getCommonKeys(PairArithmetic &a, Value first,
+                                        Value last) const {
   return getKeys(a, last, first);
 }
 
@@ -206,11 +204,7 @@ std::optional<Term> RandomBlocksAttr::getTerm() const {
 
 bool RandomBlocksAttr::isUniform() const { return false; }
 bool RandomBlocksAttr::isSparse() const { return true; }
-
-std::optional<PositionRange>
-RandomBlocksAttr::getCommonKeys(PairArithmetic &, Value, Value) const {
-  return std::nullopt;
-}
+bool RandomBlocksAttr::hasGaps() const { return true; }
 
 /// Whether a block of keys is the one of its strip that is drawn, for a block
 /// of queries: bundle::RandomBlocksSet::drawn, in words of 32 bits.
@@ -270,6 +264,9 @@ bool BothAttr::isShort() const {
 bool BothAttr::isSparse() const {
   return llvm::any_of(getSets(), [](KeySet set) { return set.isSparse(); });
 }
+bool BothAttr::hasGaps() const {
+  return llvm::any_of(getSets(), [](KeySet set) { return set.hasGaps(); });
+}
 
 std::optional<Term> BothAttr::getTerm() const {
   Term term = *getSets().front().getTerm();
@@ -294,18 +291,15 @@ PositionRange BothAttr::getKeys(PairArithmetic &a, Value first,
   return both;
 }
 
-std::optional<PositionRange>
-BothAttr::getCommonKeys(PairArithmetic &a, Value first, Value last) const {
+PositionRange BothAttr::getCommonKeys(PairArithmetic &a, Value first,
+                                      Value last) const {
   PositionRange both;
   for (KeySet set : getSets()) {
-    std::optional<PositionRange> keys = set.getCommonKeys(a, first, last);
-    if (!keys)
-      return std::nullopt;
-    if (keys->begin)
-      both.begin =
-          both.begin ? a.greatest(both.begin, keys->begin) : keys->begin;
-    if (keys->end)
-      both.end = both.end ? a.least(both.end, keys->end) : keys->end;
+    PositionRange keys = set.getCommonKeys(a, first, last);
+    if (keys.begin)
+      both.begin = both.begin ? a.greatest(both.begin, keys.begin) : keys.begin;
+    if (keys.end)
+      both.end = both.end ? a.least(both.end, keys.end) : keys.end;
   }
   return both;
 }

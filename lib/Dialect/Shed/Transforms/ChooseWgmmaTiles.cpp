@@ -169,6 +169,19 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   return rule.keys > 0 && entries->blockKeys % rule.keys == 0;
 }
 
+/// Whether pairs of a loop are asked for by more than one range of keys beside
+/// its own.
+static bool asksForPairs(ForKeysOp loop) {
+  auto hasGaps = [](Attribute set) { return cast<KeySet>(set).hasGaps(); };
+  return llvm::any_of(loop.getBody().getOps<MaskOp>(), [&](MaskOp mask) {
+    SmallVector<Attribute> asked(mask.getOutside().getValue());
+    if (KeySet within = mask.getWithinAttr();
+        within && (within != loop.getOver() || within.hasGaps()))
+      asked.push_back(within);
+    return asked.size() > 1 || llvm::any_of(asked, hasGaps);
+  });
+}
+
 /// The same for a kernel that selects. Those by other logits have none.
 static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   const auto group = static_cast<int64_t>(*kernel.getGroup());
@@ -203,6 +216,7 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
       (llvm::count_if(loops, fromList) > 1 || !countsOnce(loops)))
     return false;
   if (loops.empty() || rule.over != nameOf(loops) ||
+      (rule.masked && llvm::none_of(loops, asksForPairs)) ||
       !llvm::all_of(loops,
                     [&](ForKeysOp loop) { return suits(rule, loop, kernel); }))
     return false;

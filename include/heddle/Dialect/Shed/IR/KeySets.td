@@ -47,11 +47,12 @@ def Shed_KeySet : AttrInterface<"KeySet"> {
         "::mlir::shed::PositionRange", "getKeys",
         (ins "::mlir::shed::PairArithmetic &":$a, "::mlir::Value":$first,
              "::mlir::Value":$last), "", "return {};">,
-    InterfaceMethod<[{
-        Of a set in which each row's keys are a range, those that all of these
-        rows have; none of another set.
-      }],
-        "::std::optional<::mlir::shed::PositionRange>", "getCommonKeys",
+    InterfaceMethod<"Whether each row's keys are no range, so that every pair "
+                    "is asked for.",
+        "bool", "hasGaps", (ins), "", "return false;">,
+    InterfaceMethod<"The keys that all of these rows have, of a set without "
+                    "gaps.",
+        "::mlir::shed::PositionRange", "getCommonKeys",
         (ins "::mlir::shed::PairArithmetic &":$a, "::mlir::Value":$first,
              "::mlir::Value":$last), "",
         "return $_attr.getKeys(a, first, last);">,
@@ -118,8 +119,8 @@ def Shed_#set.name#Attr
 }
 
 def Shed_BothAttr : Shed_PairSet<"Both", "both", [
-    "isUniform", "isShort", "isSparse", "getTerm", "getKeys", "getCommonKeys",
-    "keeps", "keepsSome"]> {
+    "isUniform", "isShort", "isSparse", "getTerm", "hasGaps", "getKeys",
+    "getCommonKeys", "keeps", "keepsSome"]> {
   let summary = "the pairs that all of some sets have";
   let description = [{
     Of sets that go by positions and that schedules state, each by asking all of

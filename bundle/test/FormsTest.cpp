@@ -7,6 +7,7 @@
 
 #include "bundle/program/Forms.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace heddle::bundle;
@@ -75,7 +76,7 @@ TEST(Forms, PackedRowsGoByTheTilesThatAreLeft) {
                {8, 8, 1. / 8},   {32, 2, 1. / 32}};
   for (const auto &[group, rows, left] : cases) {
     SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(group));
-    const auto from = static_cast<int64_t>(packedKeys * left * left) + 1;
+    const auto from = static_cast<int64_t>(std::ceil(packedKeys * left * left));
     EXPECT_EQ(taken(kernel, {rows, from, group}), LaunchForm::Packed);
     EXPECT_EQ(taken(kernel, {rows, 1 << 20, group}), LaunchForm::Packed);
     EXPECT_EQ(taken(kernel, {rows, from - 1, group}),

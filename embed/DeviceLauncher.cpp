@@ -267,12 +267,11 @@ private:
 
   Status launchAll(const Stream &into) const {
     for (const Launch &each : launches) {
-      Status status = each.form
-                          ? kernels.attend(into, kernels[each.kernel],
-                                           *each.form, base + each.at,
-                                           each.sequences, each.tiles)
-                          : kernels.select(into, each.kernel, base + each.at,
-                                           each.sequences, scratch);
+      Status status =
+          each.form ? kernels.attend(into, kernels[each.kernel], *each.form,
+                                     base + each.at, each.sequences, each.tiles)
+                    : kernels.select(into, each.kernel, base + each.at,
+                                     each.sequences, scratch);
       if (!status)
         return status;
     }

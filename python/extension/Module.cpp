@@ -53,8 +53,8 @@ template <typename T> nb::object toArray(std::vector<T> values) {
 /// Floating-point operations of a step, as heddle-run counts them.
 double operationsOf(const rt::ModelConfig &config,
                     const rt::StepRecord &record) {
-  return explain::operationsOf(
-      explain::shapeOf(config), run::workOf(record.counters, record.logitRows));
+  return explain::operationsOf(explain::shapeOf(config),
+                               run::workOf(record.counters, record.logitRows));
 }
 
 /// What step observers get: see heddle.Step.

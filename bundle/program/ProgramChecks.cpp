@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "bundle/program/LayerChecks.h"
 #include "bundle/program/ManifestNames.h"
 #include "bundle/program/Program.h"
 
@@ -99,7 +100,8 @@ using At = ProgramProblem::At;
 
 class Checker {
 public:
-  explicit Checker(const Manifest &manifest) : manifest(manifest) {}
+  explicit Checker(const Manifest &manifest)
+      : manifest(manifest), layers(manifest) {}
 
   /// Of a manifest that was checked.
   SetFacts visible() {
@@ -113,6 +115,8 @@ public:
       checkPositions(i);
     if (!problem)
       checkReuse();
+    if (!problem)
+      problem = layers.checkRanges();
     if (!problem)
       checkPasses();
     if (!problem)
@@ -128,9 +132,10 @@ public:
   /// a pass that is and surely applies there comes before all that are not.
   bool wholeOn(const Cadence &cadence) const {
     for (const Pass &pass : manifest.passes) {
-      if (!isWhole(pass))
+      if (!pass.computesAllRows())
         return false;
-      if (std::all_of(pass.when.begin(), pass.when.end(),
+      if (pass.layers.empty() &&
+          std::all_of(pass.when.begin(), pass.when.end(),
                       [&](const When &when) {
                         return when.kind == When::Kind::On &&
                                includesAll(when.cadence, cadence);
@@ -147,10 +152,6 @@ private:
   void fail(At at, size_t index, std::string what) {
     if (!problem)
       problem = ProgramProblem{at, index, std::move(what)};
-  }
-
-  static bool isWhole(const Pass &pass) {
-    return pass.rows < 0 && pass.exact == Pass::Exact::All;
   }
 
   bool inOrder() const {
@@ -190,6 +191,7 @@ private:
 
   const Manifest &manifest;
   std::vector<SetFacts> facts; ///< of manifest.positions
+  LayerChecker layers;
   std::optional<ProgramProblem> problem;
 };
 
@@ -336,20 +338,31 @@ void Checker::checkPositions(size_t index) {
 }
 
 void Checker::checkReuse() {
-  const Reuse &reuse = manifest.reuse;
-  // U2: other values of a row are of no use without its keys and values.
-  if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
-    fail(At::Reuse, 0,
-         "keeps parts of rows but not their keys and values, which other rows "
-         "attend to; add kv");
+  const std::vector<LayeredReuse> &layered = manifest.layeredReuses;
+  for (size_t i = 0; i <= layered.size(); ++i) {
+    const Reuse &reuse = i < layered.size() ? layered[i].reuse : manifest.reuse;
+    // U2: other values of a row are of no use without its keys and values.
+    if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
+      fail(At::Reuse, i,
+           "keeps parts of rows but not their keys and values, which other "
+           "rows attend to; add kv");
+    else if (reuse.kv != manifest.reuse.kv)
+      fail(At::Reuse, i,
+           "keeps no keys and values, as other layers do, or they as it does; "
+           "let every reuse keep kv");
+    if (i < layered.size() && layered[i].layers.empty())
+      fail(At::Reuse, i,
+           "names no layers, so that those after it never come; write it last");
+  }
 }
 
 /// R1: the pass that runs at step 1, whichever it is, computes all.
 void Checker::checkFirstStep() {
   for (size_t i = 0; i < manifest.passes.size(); ++i) {
     const Pass &pass = manifest.passes[i];
-    if (isWhole(pass)) {
-      if (std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+    if (pass.computesAllRows()) {
+      if (pass.layers.empty() &&
+          std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
             return when.kind == When::Kind::On && includesFirst(when.cadence);
           }))
         return;
@@ -374,16 +387,22 @@ void Checker::checkPasses() {
     const Pass &pass = passes[i];
     bool last = i + 1 == passes.size();
     // R2: the last one takes what the others leave, and only it.
-    if (last != pass.when.empty())
+    if (last && !pass.when.empty())
       return fail(At::Pass, i,
-                  last ? "is the last one and has a cadence, so that some "
-                         "steps compute nothing"
-                       : "has no cadence, so that those after it never run");
+                  "is the last one and has a cadence, so that some steps "
+                  "compute nothing");
+    if (last && !pass.layers.empty())
+      return fail(At::Pass, i,
+                  "is the last one and names layers, so that others compute "
+                  "nothing; add one that names none");
+    if (!last && pass.when.empty() && pass.layers.empty())
+      return fail(At::Pass, i,
+                  "has no cadence, so that those after it never run");
     if (std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
           return when.kind == When::Kind::Otherwise;
         }))
       return fail(At::Pass, i, "has a condition that always holds");
-    if (isWhole(pass))
+    if (pass.computesAllRows())
       continue;
     // R13: what predicts a position is not one of those that are predicted.
     if (pass.rows >= 0 && facts[size_t(pass.rows)].ofRows && !pass.alone)
@@ -394,27 +413,11 @@ void Checker::checkPasses() {
       return fail(At::Pass, i,
                   "compares rows by what they predict "
                   "(predicting); name the positions");
-    const Reuse &reuse = manifest.reuse;
-    bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
-    bool context = reuse.attention == Reuse::Attention::Context ||
-                   reuse.attention == Reuse::Attention::Propagated;
-    // R3, R4, R5: what rows that are not computed contribute.
-    if (!reuse.kv)
-      fail(At::Pass, i,
-           "computes some rows, which attend to the others' keys and values: "
-           "these must be kept, by `reuse kv`");
-    else if (pass.comparesContexts() && !(kept && context))
-      fail(At::Pass, i,
-           "compares attention contexts with cached ones and goes on with "
-           "cached FFN outputs: it needs `reuse kv, context, ffn`");
-    else if (pass.exact == Pass::Exact::LeastSimilar &&
-             (!kept || reuse.attention == Reuse::Attention::Propagated))
-      fail(At::Pass, i,
-           "goes on with cached attention and FFN outputs: it needs "
-           "`reuse kv, output, ffn` (or context, not propagating)");
+    if ((problem = layers.checkKept(i)))
+      return;
     // R10: a token that no layer sees is never passed on.
-    else if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
-             !facts[size_t(pass.rows)].recent)
+    if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
+        !facts[size_t(pass.rows)].recent)
       fail(At::Pass, i,
            "begins with the rows that became tokens at the step before, which "
            "its positions need not hold, so that what they say would never be "
@@ -435,6 +438,8 @@ void Checker::checkPasses() {
   }
   if (!problem)
     checkFirstStep();
+  if (!problem)
+    problem = layers.checkPlaces();
 }
 
 /// The sets whose union a set is, itself and unions among them included.
@@ -654,6 +659,11 @@ bool FirstOf::comesBefore(int64_t layer) const {
 std::optional<ProgramProblem>
 heddle::bundle::checkProgram(const Manifest &manifest) {
   return Checker(manifest).check();
+}
+
+std::optional<ProgramProblem>
+heddle::bundle::checkLayers(const Manifest &manifest, int64_t layers) {
+  return LayerChecker(manifest).checkIn(layers);
 }
 
 std::vector<Phase::Scoring>

@@ -183,11 +183,13 @@ private:
 /// 16, whose steps commit one position that is visible, computed and allowed:
 /// the first in the drawn order, else any; the token of position 17 is EOS.
 /// Steps that revoke commit up to three and make masks of fewer of the block's
-/// tokens.
+/// tokens. The model has five layers.
 /// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
 /// it gets stuck for longer than any cadence.
 class Simulation {
 public:
+  static constexpr int64_t layers = 5;
+
   Simulation(const Manifest &manifest, bool shifted, unsigned seed)
       : manifest(manifest), shifted(shifted), random(seed),
         blockLength(random() % 2 ? 4 : 16), fixed(manifest.positions.size()),
@@ -210,10 +212,8 @@ public:
       if (manifest.commit.kind != CommitRule::Kind::RandomOrder)
         std::shuffle(order.begin(), order.end(), random);
       evaluate();
-      std::optional<size_t> pass = passAt(manifest, place);
-      const Pass everything;
-      Set active = keep(pass ? manifest.passes[*pass] : everything);
-      bool alone = pass && manifest.passes[*pass].alone;
+      bool alone = false;
+      Set active = keep(alone);
       const CommitRule &rule = commitAt(manifest, place);
       int64_t commits = 0, most = rule.revokes() ? 1 + random() % 3 : 1;
       Set before = masked;
@@ -253,6 +253,9 @@ public:
   /// the position became visible.
   bool readsUnwritten() const { return unwritten; }
 
+  /// Whether a layer computed a row that had ended in a layer before.
+  bool computesEnded() const { return headless; }
+
   /// Whether a step left a mask as it was that the step before had made of a
   /// token, though it was visible.
   bool leavesRevoked() const { return stale; }
@@ -269,22 +272,43 @@ public:
   bool asksTooEarly() const { return early; }
 
 private:
-  /// What a step with this pass reads and writes. Returns what it computes.
-  Set keep(const Pass &pass) {
-    Set active;
-    for (int64_t p = 0; p < length; ++p) {
-      bool before =
-          shifted && !pass.alone && p + 1 < length && has(pass.rows, p + 1);
-      if (!has(visibleAt(manifest, place), p))
-        kept.erase(p);
-      else if (has(pass.rows, p) || before)
-        active.insert(p), kept.insert(p);
-      else {
-        unwritten |= !kept.count(p);
-        stale |= revoked.count(p) && p < end();
+  /// What the layers of a step read and write. Returns what comes out of the
+  /// last one; `alone` becomes its pass's.
+  Set keep(bool &alone) {
+    const std::vector<size_t> passes = passesAt(manifest, place);
+    const Pass everything;
+    // Where no pass names layers they are all alike.
+    const int64_t deep = manifest.passes.size() > 2 ? layers : 1;
+    std::vector<Set> rows(layers);
+    Set alive;
+    for (int64_t layer = 0; layer < deep; ++layer) {
+      const Pass *pass = &everything;
+      for (auto i = passes.rbegin(); i != passes.rend(); ++i)
+        if (hasLayer(manifest.passes[*i].layers, layer, layers))
+          pass = &manifest.passes[*i];
+      alone = pass->alone;
+      Set &kept = keptOf[static_cast<size_t>(layer)];
+      for (int64_t p = 0; p < length; ++p) {
+        bool before =
+            shifted && !pass->alone && p + 1 < length && has(pass->rows, p + 1);
+        if (!has(visibleAt(manifest, place), p))
+          kept.erase(p);
+        else if (has(pass->rows, p) || before)
+          rows[static_cast<size_t>(layer)].insert(p), kept.insert(p),
+              alive.insert(p);
+        else {
+          unwritten |= !kept.count(p);
+          stale |= revoked.count(p) && p < end();
+        }
       }
     }
-    return active;
+    for (int64_t layer = 0; layer < deep; ++layer) {
+      const Set &own = rows[static_cast<size_t>(layer)];
+      headless |= !own.except(alive).empty();
+      if (!reuseOf(manifest, layer, layers).carries())
+        alive = own;
+    }
+    return alive;
   }
 
   /// Where the block begins.
@@ -450,7 +474,8 @@ private:
   std::vector<std::optional<Set>> fixed;
   std::vector<int64_t> order; ///< of commits
   std::map<int64_t, int64_t> committedAt, since;
-  Set kept;
+  std::vector<Set> keptOf = std::vector<Set>(layers);
+  bool headless = false;
   bool found = false, cut = false; ///< EOS; so that the text ends there
   bool unwritten = false, stale = false;
   mutable bool early = false, behind = false;
@@ -468,7 +493,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
-  for (int round = 0; round < 30000; ++round) {
+  int layered = 0, headless = 0, narrower = 0;
+  for (int round = 0; round < 34000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
     // Often the same cadence and the one a step later; or all is visible on the
@@ -565,7 +591,31 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     }
     rest.alone = below(2);
     manifest.passes = {whole, rest};
+    // Layers of their own.
+    if (below(3) == 0) {
+      const std::vector<std::vector<LayerRange>> ranges = {
+          {{0, 1}}, {{2, 2}}, {{-2, -1}}, {{0, 0}, {-1, -1}}, {{1, 2}}};
+      auto someLayers = [&] {
+        return ranges[static_cast<size_t>(below(ranges.size()))];
+      };
+      Pass &own = *manifest.passes.insert(manifest.passes.end() - 1, rest);
+      own.rows = some();
+      own.alone = below(2);
+      own.layers = someLayers();
+      if (below(2))
+        own.when = {{When::Kind::On, someCadence()}};
+      const Reuse carrying{true, Reuse::Attention::Output, true};
+      if (below(2))
+        manifest.reuse = carrying;
+      if (below(2))
+        manifest.layeredReuses = {
+            {someLayers(), below(2) ? carrying : Reuse{true}}};
+    }
+    const bool byLayer = manifest.passes.size() > 2;
     bool good = !checkProgram(manifest);
+    if (good) {
+      EXPECT_FALSE(checkLayers(manifest, Simulation::layers));
+    }
     // Visible sets that lack what predicts are for models that predict in
     // place.
     bool shifted = manifest.visible < 0 && below(2);
@@ -575,8 +625,16 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
+    EXPECT_FALSE(good && run.computesEnded()) << "round " << round;
+    headless += run.computesEnded();
+    layered += good && byLayer;
+    narrower += good && byLayer && !manifest.reuse.carries() &&
+                manifest.passes[1].rows != manifest.passes[2].rows;
     EXPECT_FALSE(good && run.leavesRevoked()) << "round " << round;
-    if (good && !seesPrompt(manifest) && !rest.alone) {
+    const bool anyAlone =
+        std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                    [](const Pass &pass) { return pass.alone; });
+    if (good && !seesPrompt(manifest) && !anyAlone) {
       ++blind;
       EXPECT_EQ(Simulation(manifest, true, seed).execute(), -1)
           << "round " << round;
@@ -620,6 +678,9 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(alone, 50);
   EXPECT_GT(revoking, 50);
   EXPECT_GT(stale, 50);
+  EXPECT_GT(layered, 100);
+  EXPECT_GT(headless, 500);
+  EXPECT_GT(narrower, 20);
 }
 
 /// What a schedule that revokes must not say, beside the same without it.

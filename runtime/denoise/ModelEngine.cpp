@@ -274,13 +274,16 @@ Status ModelEngine::checkDraws() const {
   return Status::success();
 }
 
-/// The active row at a position of a sequence, or -1.
+/// The active row at a position of a sequence, if it comes out of the last
+/// layer, or -1.
 int64_t ModelEngine::activeRow(int64_t sequence, int64_t position) const {
   auto first = batch->positions.begin() + batch->offsets[sequence];
   auto last = batch->positions.begin() + batch->offsets[sequence + 1];
   auto found = std::lower_bound(first, last, position);
-  return found != last && *found == position ? found - batch->positions.begin()
-                                             : -1;
+  return found != last && *found == position &&
+                 executor.predicts(sequence, found - first)
+             ? found - batch->positions.begin()
+             : -1;
 }
 
 Status ModelEngine::collectCandidates() {

@@ -45,6 +45,36 @@ static Status checkPass(const Pass &pass, const Reuse &reuse) {
   return Status::success();
 }
 
+/// Fits what layers compute and keep to their number.
+Status ProgramExecutor::fitPasses() {
+  bool someLayers = false;
+  for (const Pass &pass : schedule.passes) {
+    someLayers |= !pass.layers.empty();
+    needsGather |= pass.exact == Pass::Exact::Salient ||
+                   pass.exact == Pass::Exact::LeastSimilar;
+  }
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    reuses.push_back(bundle::reuseOf(schedule, layer, layers));
+    needsEnds |= someLayers && !reuses.back().carries();
+  }
+  needsGather |= someLayers;
+  if (!someLayers && schedule.layeredReuses.empty()) {
+    for (const Pass &pass : schedule.passes)
+      if (Status status = checkPass(pass, schedule.reuse); !status)
+        return status;
+    return Status::success();
+  }
+  std::optional<bundle::ProgramProblem> problem =
+      bundle::checkLayers(schedule, layers);
+  if (!problem)
+    return Status::success();
+  std::string what = "a reuse of the schedule";
+  if (problem->at == bundle::ProgramProblem::At::Pass)
+    what = "the schedule's recompute " +
+           bundle::toString(schedule, schedule.passes[problem->index].rows);
+  return Error(what + " " + problem->what);
+}
+
 Status ProgramExecutor::fit() {
   if (layers < 1 || kvHeads < 1 || headDim < 1 || queryHeads < 1 ||
       queryHeads % kvHeads != 0)
@@ -58,12 +88,8 @@ Status ProgramExecutor::fit() {
   if (!fitted)
     return fitted.takeError();
   program = std::move(*fitted);
-  for (const Pass &pass : schedule.passes) {
-    if (Status status = checkPass(pass, schedule.reuse); !status)
-      return status;
-    needsGather |= pass.exact == Pass::Exact::Salient ||
-                   pass.exact == Pass::Exact::LeastSimilar;
-  }
+  if (Status status = fitPasses(); !status)
+    return status;
   listsOf.resize(schedule.kernels.size());
   groupsOf.resize(schedule.kernels.size());
   for (size_t k = 0; k < schedule.kernels.size(); ++k) {
@@ -117,7 +143,7 @@ ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
 /// The most visible positions of each sequence.
 std::vector<int64_t>
 ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
-  SequenceRows rows(schedule, shifted);
+  SequenceRows rows(schedule, shifted, layers);
   std::vector<int64_t> places;
   for (const SequenceShape &shape : shapes)
     places.push_back(std::max<int64_t>(1, rows.mostVisible(shape)));
@@ -149,18 +175,11 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   for (int64_t n : places)
     rows += n;
   int64_t size = byteSize(dtype);
-  const Reuse &reuse = schedule.reuse;
   __int128 bytes = IndexLists::bytesFor(listShape(places));
-  auto addStore = [&](bool kept, int64_t of, int64_t width) {
-    if (kept)
-      bytes += RowStore::bytesFor(of, places, width * size);
-  };
-  addStore(reuse.kv, layers, kvWidth());
-  addStore(reuse.kv, layers, kvWidth());
-  addStore(keepsContext(), layers, attentionWidth());
-  addStore(reuse.attention == Reuse::Attention::Output, layers, hidden);
-  addStore(reuse.ffn, layers, hidden);
-  addStore(reuse.attention == Reuse::Attention::Propagated, 1, kvWidth());
+  for (const Kept &each : keptStores())
+    bytes +=
+        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
+                           places, each.width * size);
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   bytes += rows * (needsLse ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
@@ -171,13 +190,42 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
+/// What is kept of rows, by the stores in which it is.
+std::vector<ProgramExecutor::Kept> ProgramExecutor::keptStores() const {
+  const std::vector<bool> inAll(static_cast<size_t>(layers), true);
+  std::vector<Kept> stores;
+  auto add = [&](RowStore ProgramExecutor::*store, std::vector<bool> kept,
+                 int64_t width, const char *what) {
+    if (std::count(kept.begin(), kept.end(), true) > 0)
+      stores.push_back({store, std::move(kept), width, what});
+  };
+  if (schedule.reuse.kv) {
+    add(&ProgramExecutor::keyStore, inAll, kvWidth(), "cached keys");
+    add(&ProgramExecutor::valueStore, inAll, kvWidth(), "cached values");
+  }
+  add(&ProgramExecutor::contextStore,
+      layersThat([](const Reuse &reuse) { return reuse.keepsContext(); }),
+      attentionWidth(), "cached attention contexts");
+  add(&ProgramExecutor::outputStore, layersThat([](const Reuse &reuse) {
+    return reuse.attention == Reuse::Attention::Output;
+  }),
+      hidden, "cached attention outputs");
+  add(&ProgramExecutor::ffnStore,
+      layersThat([](const Reuse &reuse) { return reuse.ffn; }), hidden,
+      "cached FFN outputs");
+  // Of one layer at a time.
+  add(&ProgramExecutor::delta, {propagatesSomewhere()}, kvWidth(),
+      "changes of values");
+  add(&ProgramExecutor::ends, {needsEnds}, hidden, "outputs of a layer");
+  return stores;
+}
+
 /// Elements of the widest row that the schedule keeps.
 int64_t ProgramExecutor::widestRow() const {
-  return std::max({kvWidth(), keepsContext() ? attentionWidth() : 0,
-                   schedule.reuse.ffn ||
-                           schedule.reuse.attention == Reuse::Attention::Output
-                       ? hidden
-                       : 0});
+  int64_t widest = 0;
+  for (const Kept &each : keptStores())
+    widest = std::max(widest, each.width);
+  return widest;
 }
 
 void ProgramExecutor::endRun() {
@@ -185,8 +233,8 @@ void ProgramExecutor::endRun() {
   sequences.clear();
   lists = IndexLists();
   listMemory.reset();
-  for (RowStore *store :
-       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore, &delta})
+  for (RowStore *store : {&keyStore, &valueStore, &contextStore, &outputStore,
+                          &ffnStore, &delta, &ends})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
        {&lse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
@@ -234,39 +282,21 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
   lists = IndexLists::at(shape, listMemory.get());
 
   int64_t size = byteSize(dtype), rows = starts.back();
-  const Reuse &reuse = schedule.reuse;
-  struct Kept {
-    RowStore &store;
-    bool kept;
-    int64_t layers;
-    int64_t width;
-    const char *what;
-  };
-  bool propagates = reuse.attention == Reuse::Attention::Propagated;
-  for (const Kept &each : std::initializer_list<Kept>{
-           {keyStore, reuse.kv, layers, kvWidth(), "cached keys"},
-           {valueStore, reuse.kv, layers, kvWidth(), "cached values"},
-           {contextStore, keepsContext(), layers, attentionWidth(),
-            "cached attention contexts"},
-           {outputStore, reuse.attention == Reuse::Attention::Output, layers,
-            hidden, "cached attention outputs"},
-           {ffnStore, reuse.ffn, layers, hidden, "cached FFN outputs"},
-           {delta, propagates, 1, kvWidth(), "changes of values"}}) {
-    if (!each.kept)
-      continue;
+  for (const Kept &each : keptStores()) {
+    const int64_t bytes =
+        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
+                           places, each.width * size);
     std::shared_ptr<std::byte> kept;
-    if (Status status = allocate(
-            kept, RowStore::bytesFor(each.layers, places, each.width * size),
-            each.what);
-        !status)
+    if (Status status = allocate(kept, bytes, each.what); !status)
       return status;
-    each.store = RowStore(places, each.width * size, std::move(kept));
+    // clearDelta() leaves changes so; and no row is made of what nobody wrote.
+    if (each.store == &ProgramExecutor::delta ||
+        each.store == &ProgramExecutor::ends)
+      if (Status status = memory->clear(kept.get(), bytes); !status)
+        return status;
+    this->*each.store =
+        RowStore(places, each.width * size, std::move(kept), each.kept);
   }
-  if (propagates) // clearDelta() leaves it so
-    if (Status status = memory->clear(
-            delta.layer(0), RowStore::bytesFor(1, places, kvWidth() * size));
-        !status)
-      return status;
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   struct Scratch {
     std::shared_ptr<std::byte> &buffer;
@@ -295,7 +325,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     return status;
 
   for (const SequenceShape &shape : shapes) {
-    sequences.push_back(std::make_unique<Sequence>(schedule, shifted));
+    sequences.push_back(std::make_unique<Sequence>(schedule, shifted, layers));
     sequences.back()->rows.beginRun(shape);
   }
   knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), {});
@@ -391,6 +421,8 @@ Status ProgramExecutor::moveRows(int64_t s) {
     const RowTable waiting{moved.get(), width, between};
     // Rows may go where others still stand: all leave before any arrives.
     for (int64_t layer = 0; layer < layers; ++layer) {
+      if (!store->keeps(layer))
+        continue;
       if (Status status =
               memory->copy(tableOf(*store, layer, from), waiting, width);
           !status)

@@ -81,10 +81,14 @@ private:
                ? due[index][static_cast<size_t>(place.step - 1)]
                : includes(manifest.selections[index].cadence, place);
   }
+  /// Whether a layer compares contexts: for itself, or for the next one.
+  bool compares(const SimulatedStep &step, int64_t layer) const;
   LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
                    int64_t salientBefore) const;
-  Kept keptBy(size_t kernel, const SimulatedStep &step, int64_t rows);
+  Kept keptBy(size_t kernel, const SimulatedStep &step,
+              std::span<const int32_t> of, int64_t rows);
   Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
+                  std::span<const int32_t> of,
                   std::span<const ListedKeys> lists) const;
   int64_t listedKeys(const Selection &selection, const SimulatedStep &step,
                      bool &exact) const;
@@ -103,38 +107,48 @@ private:
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
   struct Band {
-    std::vector<int32_t> visible, active;
+    std::vector<int32_t> visible, rows;
     std::vector<ListedKeys> lists;
     Kept kept{};
   };
-  /// By kernel, and whether of all rows of the sequence.
-  std::map<std::pair<size_t, bool>, Band> bands;
+  /// By kernel, and by the number of rows, which differs from layer to layer.
+  std::map<std::pair<size_t, size_t>, Band> bands;
   std::map<std::vector<int64_t>, size_t> kinds;
   RunCost cost;
 };
 
+bool Counter::compares(const SimulatedStep &step, int64_t layer) const {
+  return step.layer(layer).pass->comparesContexts() ||
+         (layer + 1 < shape.layers &&
+          reuseOf(manifest, layer, shape.layers).keepsContext() &&
+          step.layer(layer + 1).pass->exact == Pass::Exact::Salient);
+}
+
 /// Rows that a layer computes exactly, and those that it finds to have changed.
 Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
                                    int64_t salientBefore) const {
-  const auto active = std::ssize(step.active);
-  const Pass &pass = *step.pass;
-  LayerRows rows{active, active};
-  if (pass.comparesContexts()) {
+  const SimulatedLayer &here = step.layer(layer);
+  const auto all = std::ssize(here.rows);
+  const Pass &pass = *here.pass;
+  LayerRows rows{all, all};
+  if (compares(step, layer)) {
     const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
     if (log && static_cast<size_t>(layer) < log->salient[at].size())
       rows.salient = log->salient[at][static_cast<size_t>(layer)];
     else
-      rows.salient =
-          std::llround(request.salientShare * static_cast<double>(active));
+      rows.salient = std::llround(request.salientShare *
+                                  static_cast<double>(pass.comparesContexts()
+                                                          ? std::ssize(here.in)
+                                                          : all));
   }
   if (pass.exact == Pass::Exact::Salient)
-    rows.exact = layer == 0 ? step.justCommitted : salientBefore;
+    rows.exact =
+        std::min<int64_t>(all, layer == 0 ? step.justCommitted : salientBefore);
   if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
-    auto among = std::ssize(step.among);
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
-                                     among / pass.keep.den);
-    rows.exact = active - among + std::min<int64_t>(kept, among);
+                                     here.among / pass.keep.den);
+    rows.exact = all - here.among + std::min<int64_t>(kept, here.among);
   }
   return rows;
 }
@@ -159,6 +173,7 @@ int64_t Counter::listedKeys(const Selection &selection,
 
 /// Windows and sinks go by the position; keys of lists may lie among them.
 Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
+                         std::span<const int32_t> of,
                          std::span<const ListedKeys> lists) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   const int64_t length = request.run.length;
@@ -171,7 +186,7 @@ Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
   for (const ListedKeys &list : lists)
     bounds.push_back(counter(list.bounds));
   Kept kept{0, lists.empty()};
-  for (int32_t row : step.active) {
+  for (int32_t row : of) {
     int64_t pairs = own.keysOf(row);
     for (size_t i = 0; i < lists.size(); ++i)
       pairs += lists[i].ofRow(bounds[i], row);
@@ -180,11 +195,11 @@ Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
   return kept;
 }
 
-/// Of one head, for `rows` of the active rows.
-Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
+/// Of one head, for `rows` of the rows `of` some positions.
+Kept Counter::keptBy(size_t index, const SimulatedStep &step,
+                     std::span<const int32_t> of, int64_t rows) {
   const Kernel &kernel = manifest.kernels[index];
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto active = static_cast<int64_t>(step.active.size());
   if (kernel.terms.empty())
     return {rows * n, true};
   bool exact = true;
@@ -202,17 +217,16 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
   }
   if (!banded)
     return {rows * std::min(n, listed), exact && lists.size() == 1};
-  bool all = active == request.run.length && n == active;
-  Band &last = bands[{index, all}];
-  if (last.lists != lists || !std::ranges::equal(last.active, step.active) ||
+  Band &last = bands[{index, of.size()}];
+  if (last.lists != lists || !std::ranges::equal(last.rows, of) ||
       !std::ranges::equal(last.visible, step.visible))
     last = {{step.visible.begin(), step.visible.end()},
-            {step.active.begin(), step.active.end()},
+            {of.begin(), of.end()},
             lists,
-            keptInBand(kernel, step, lists)};
+            keptInBand(kernel, step, of, lists)};
   Kept kept = last.kept;
   // Which rows these are, the run decides: each as the widest one at most.
-  if (rows < active) {
+  if (rows < std::ssize(of)) {
     kept.exact = false;
     kept.pairs = std::min(kept.pairs, rows * n);
   }
@@ -251,29 +265,32 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
 
 LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
-  const Reuse &reuse = manifest.reuse;
-  const auto active = static_cast<int64_t>(step.active.size());
+  const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
+  const SimulatedLayer &here = step.layer(layer);
+  const auto in = std::ssize(here.in), out = std::ssize(here.out);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
-  result.rows = active;
+  result.rows = out;
   result.visible = static_cast<int64_t>(step.visible.size());
   result.compares =
-      step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
+      compares(step, layer) || (here.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
-                    rows.exact > 0 && rows.exact < active;
+                    rows.exact > 0 && rows.exact < std::ssize(step.active);
   Work &work = result.work;
-  work.queryRows = propagates ? active : rows.exact;
+  work.queryRows = propagates ? in : rows.exact;
   work.keyRows = rows.exact;
-  work.valueRows = step.pass->comparesValues() ? active : rows.exact;
+  work.valueRows =
+      here.pass->comparesValues() ? std::ssize(here.rows) : rows.exact;
   work.projectedRows =
-      reuse.attention == Reuse::Attention::Output ? rows.exact : active;
-  work.ffnRows = !reuse.ffn                      ? active
-                 : step.pass->comparesContexts() ? rows.salient
+      reuse.attention == Reuse::Attention::Output ? rows.exact : out;
+  work.ffnRows = !reuse.ffn                      ? out
+                 : here.pass->comparesContexts() ? rows.salient
                                                  : rows.exact;
   result.attended = work.queryRows;
   if (result.attended > 0) {
-    Kept kept = keptBy(kernel, step, result.attended);
+    Kept kept =
+        keptBy(kernel, step, propagates ? here.in : here.rows, result.attended);
     work.pairs = shape.heads * kept.pairs;
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
@@ -299,8 +316,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
 
 /// The kind of a step, a new one if there was none like it.
 StepKind &Counter::kindOf(const SimulatedStep &step) {
-  auto pass = passAt(manifest, step.place);
-  std::vector<int64_t> key = {pass ? static_cast<int64_t>(*pass) : -1};
+  const std::vector<size_t> passes = passesAt(manifest, step.place);
+  std::vector<int64_t> key(passes.begin(), passes.end());
+  key.push_back(-1);
   for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
     key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
@@ -309,8 +327,11 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
   if (!isNew)
     return cost.kinds[found->second];
   std::string what;
-  if (pass)
-    what = "computes " + passText(manifest, manifest.passes[*pass]) + "; ";
+  for (size_t pass : passes)
+    what += (what.empty() ? "computes " : " and ") +
+            passText(manifest, manifest.passes[pass]);
+  if (!passes.empty())
+    what += "; ";
   std::vector<std::string> patterns, refreshed;
   auto note = [](std::vector<std::string> &list, std::string text) {
     if (std::find(list.begin(), list.end(), text) == list.end())
@@ -339,14 +360,18 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
 }
 
 void Counter::add(const SimulatedStep &step) {
-  const auto active = static_cast<int64_t>(step.active.size());
   const auto n = static_cast<int64_t>(step.visible.size());
   cost.visible = {std::min(cost.visible.first, n),
                   std::max(cost.visible.second, n)};
-  if (auto pass = passAt(manifest, step.place)) {
-    auto &[least, most] = cost.rowsOfPass[*pass];
-    least = std::min(least, active);
-    most = std::max(most, active);
+  const Pass *before = nullptr;
+  for (const SimulatedLayer &layer : step.layers) {
+    if (manifest.passes.empty() || layer.pass == before)
+      continue;
+    before = layer.pass;
+    auto &[least, most] =
+        cost.rowsOfPass[static_cast<size_t>(before - manifest.passes.data())];
+    least = std::min<int64_t>(least, std::ssize(layer.rows));
+    most = std::max<int64_t>(most, std::ssize(layer.rows));
   }
   Work work;
   Seconds seconds;
@@ -359,8 +384,13 @@ void Counter::add(const SimulatedStep &step) {
       bytes[static_cast<size_t>(part)] +=
           bytesOf(shape, layer, part) * static_cast<double>(times);
   };
-  const bool chosen = step.pass->exact != Pass::Exact::All;
-  if (chosen || request.run.follow) { // layers differ
+  bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty();
+  bool compared = false;
+  for (const SimulatedLayer &layer : step.layers) {
+    differ |= layer.pass->exact != Pass::Exact::All;
+    compared |= layer.pass->comparesContexts();
+  }
+  if (differ || request.run.follow) {
     int64_t before = 0;
     for (int64_t layer = 0; layer < shape.layers; ++layer) {
       LayerRows rows = rowsOf(step, layer, before);
@@ -373,9 +403,9 @@ void Counter::add(const SimulatedStep &step) {
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 1, {active, active}), layers);
+        addLayers(layerStep(step, rule, 0, rowsOf(step, 0, 0)), layers);
   }
-  if (step.pass->comparesContexts() && !request.run.follow)
+  if (compared && !request.run.follow)
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
@@ -442,11 +472,12 @@ void addWholeSteps(const RunCostRequest &request, Counter &counter) {
   std::vector<int32_t> all(static_cast<size_t>(request.run.length));
   std::iota(all.begin(), all.end(), 0);
   const Pass everything;
+  const SimulatedLayer layer{&everything, all, 0, all, all};
   int64_t step = 0;
   for (int64_t logitRows : denseLogitRows(request.run))
     counter.add({.place = plannedPlace(++step, request.run.steps,
                                        request.run.blockSteps()),
-                 .pass = &everything,
+                 .layers = {&layer, 1},
                  .visible = all,
                  .active = all,
                  .logitRows = logitRows});

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Callable, Optional
 
-from . import cached, commit, composed, dllm_cache, dyllm, pairs
+from . import cached, commit, composed, dllm_cache, dyllm, layered, pairs
 from .run import generate
 
 LLADA, DREAM = ("llada",), ("dream",)
@@ -459,5 +459,30 @@ COMPOSED = [
                     "attend pairs(%cols)")),
 ]
 
-ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED
+# Of the block what is masked, and what the last pass committed.
+LIVE = ("%block = positions block", "%masked = positions undecoded",
+        "%new = positions committed(last = 1)", "%both = union %masked, %new",
+        "%live = intersect %block, %both")
+
+
+def by_layer(name, make, *statements):
+    return in_blocks(name, by_threshold(make),
+                     schedule(name.replace("-", "_"), BLOCK, *LIVE, "recompute all on %start",
+                              *statements, "attend dense", "commit above(0.9)"))
+
+
+LAYERED = [
+    by_layer("early-layers", lambda: layered.early(2, None), "reuse kv",
+             "recompute %block in layers(0 to 1)", "recompute %live"),
+    by_layer("early-layers-similar", lambda: layered.early(1, ("similar", "1/2"), "output"),
+             "reuse kv in layers(0)", "reuse kv, output, ffn", "recompute %block in layers(0)",
+             "recompute least_similar(keep = 1/2, among = %block) in %block"),
+    by_layer("early-layers-salient", lambda: layered.early(2, ("salient", 0.99), "context"),
+             "reuse kv, context, ffn", "recompute %block in layers(0 to 1)",
+             "recompute salient(below = 0.99) in %block"),
+    by_layer("outer-layers", lambda: layered.outer("output"), "reuse kv, output, ffn",
+             "recompute %block in layers(0, -1)", "recompute %live"),
+]
+
+ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED + LAYERED
 BY_NAME = {method.name: method for method in ALL}

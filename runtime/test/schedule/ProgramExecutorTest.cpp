@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/Program.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/test/schedule/HandBundle.h"
@@ -146,7 +147,10 @@ void expectTruth(
   executor->setTracing(true);
   Status begun = executor->beginRun({shape}, steps, steps);
   ASSERT_TRUE(static_cast<bool>(begun)) << begun.error().text();
-  ToyTruth truth(model, manifest.reuse);
+  std::vector<Reuse> reuses;
+  for (int64_t layer = 0; layer < model.config.layers; ++layer)
+    reuses.push_back(bundle::reuseOf(manifest, layer, model.config.layers));
+  ToyTruth truth(model, reuses);
   Decoding decoding(shape, 11);
   for (int64_t step = 1; step <= steps; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
@@ -159,11 +163,14 @@ void expectTruth(
     ASSERT_TRUE(found) << found.error().text();
     auto expected = truth.execute(what, decoding.tokens);
     const int64_t hidden = model.config.hidden;
-    for (int64_t row = 0; row < (*batch)->rows(); ++row)
-      for (int64_t e = 0; e < hidden; ++e)
-        ASSERT_NEAR((*found)[row * hidden + e],
-                    expected[(*batch)->positions[row]][e], 2e-4)
-            << "position " << (*batch)->positions[row] << " element " << e;
+    for (int64_t row = 0; row < (*batch)->rows(); ++row) {
+      const int32_t position = (*batch)->positions[row];
+      const bool predicts = expected.count(position) > 0;
+      ASSERT_EQ(executor->predicts(0, row), predicts) << position;
+      for (int64_t e = 0; e < hidden && predicts; ++e)
+        ASSERT_NEAR((*found)[row * hidden + e], expected[position][e], 2e-4)
+            << "position " << position << " element " << e;
+    }
     int64_t exactRows = 0;
     if (what.active.empty())
       continue;
@@ -171,12 +178,13 @@ void expectTruth(
     for (const LayerTrace &layer : executor->trace()) {
       const ToyTruth::Rows &rows = truth.rows[layer.layer];
       EXPECT_EQ(setOf(layer.keyRows), rows.exact) << "layer " << layer.layer;
-      if (manifest.reuse.ffn)
-        EXPECT_EQ(setOf(layer.ffnRows),
-                  what.exact == Pass::Exact::Salient ||
-                          what.exact == Pass::Exact::SalientFfn
-                      ? rows.salient
-                      : rows.exact)
+      const Pass::Exact exact =
+          what.layers.empty() ? what.exact : what.layers[layer.layer].exact;
+      if (reuses[layer.layer].ffn)
+        EXPECT_EQ(setOf(layer.ffnRows), exact == Pass::Exact::Salient ||
+                                                exact == Pass::Exact::SalientFfn
+                                            ? rows.salient
+                                            : rows.exact)
             << "layer " << layer.layer;
       exactRows += static_cast<int64_t>(rows.exact.size());
     }
@@ -504,6 +512,100 @@ TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
 // Nor V of any: the prompt's rows read the response's old ones.
 TEST(ProgramExecutor, RecomputesNoRowsWithoutAShare) {
   executeLeastSimilar({0, 1});
+}
+
+/// Every fifth step all rows; else in `layers` of five those of the response,
+/// in the others what is masked or new of it, or what `between` chooses.
+static void executeByLayer(Reuse reuse, Reuse outer, Pass between,
+                           std::vector<bundle::LayerRange> layers) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = reuse;
+  if (!(outer == reuse))
+    manifest.layeredReuses = {{layers, outer}};
+  manifest.positions = {
+      set(Positions::Kind::Response), set(Positions::Kind::Undecoded),
+      set(Positions::Kind::Committed, 1), set(Positions::Kind::Union),
+      set(Positions::Kind::Intersect)};
+  manifest.positions[3].of = {1, 2};
+  manifest.positions[4].of = {0, 3};
+  manifest.passes = {passOn(every(5)), Pass(), between};
+  manifest.passes[1].rows = 0;
+  manifest.passes[1].layers = layers;
+  ToyModel model(5, 4, 2, 9);
+  expectTruth(
+      manifest, model, {18, 5}, 13,
+      [&](int64_t step, const Decoding &decoding) {
+        ToyTruth::Step what;
+        what.visible = range(0, 18);
+        what.active = range(step % 5 == 1 ? 0 : 5, 18);
+        if (step % 5 == 1)
+          return what;
+        what.committed = decoding.committedAt(step - 1);
+        what.among = range(5, 18);
+        ToyTruth::Set live = what.committed;
+        for (int32_t i = 5; i < 18; ++i)
+          if (decoding.states.masked[0][i])
+            live.insert(i);
+        for (int64_t l = 0; l < 5; ++l)
+          what.layers.push_back(
+              bundle::hasLayer(layers, l, 5)
+                  ? ToyTruth::Step::Layer{range(5, 18)}
+                  : ToyTruth::Step::Layer{
+                        between.rows == 0 ? range(5, 18) : live, between.exact,
+                        double(between.below.num) / double(between.below.den),
+                        double(between.keep.num) / double(between.keep.den)});
+        return what;
+      });
+}
+
+TEST(ProgramExecutor, RowsDifferFromLayerToLayer) {
+  const Reuse kv{.kv = true}, output{true, Reuse::Attention::Output, true},
+      context{true, Reuse::Attention::Context, true},
+      propagated{true, Reuse::Attention::Propagated, true};
+  Pass live, salient, least;
+  live.rows = 4;
+  salient.rows = least.rows = 0;
+  salient.exact = Pass::Exact::Salient;
+  salient.below = {9999, 10000};
+  least.exact = Pass::Exact::LeastSimilar;
+  least.keep = {1, 3};
+  least.among = 0;
+  const std::vector<bundle::LayerRange> early = {{0, 1}},
+                                        outer = {{0, 1}, {-1, -1}};
+  // Rows end; and go on where they are kept, so that a later layer has them.
+  executeByLayer(kv, kv, live, early);
+  executeByLayer(output, output, live, outer);
+  executeByLayer(context, context, live, outer);
+  executeByLayer(propagated, propagated, live, outer);
+  executeByLayer(output, kv, live, outer);
+  executeByLayer(kv, propagated, live, early);
+  // Chosen in later layers alone, by what the layer before found or by V.
+  executeByLayer(context, context, salient, early);
+  executeByLayer(propagated, context, salient, outer);
+  executeByLayer(output, kv, least, early);
+}
+
+TEST(ProgramExecutor, KeepsMemoryForTheLayersThatReuse) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = {true, Reuse::Attention::Output, true};
+  manifest.passes = {passOn(every(5)), Pass()};
+  ToyModel model(5, 4, 2, 9);
+  auto bytes = [&] {
+    auto executor = compiled(manifest, model.config);
+    return executor ? executor->runBytes({{32, 5}}) : 0;
+  };
+  const int64_t all = bytes();
+  manifest.layeredReuses = {{{{0, 1}, {-1, -1}}, {.kv = true}}};
+  // Two rows of hidden elements in each of three layers.
+  EXPECT_EQ(all - bytes(), 3 * 2 * 32 * model.config.hidden * 4);
+  // A model that has not so many layers.
+  manifest.passes[1].layers = {{4, 5}};
+  manifest.passes.emplace_back();
+  auto refused = ScheduleExecutor::create(test::makeHandBundle(manifest),
+                                          model.config, DType::F32);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("recompute all names layers(4 to 5)"),
+            std::string::npos);
 }
 
 TEST(ProgramExecutor, AddsTheRowBeforeInShiftedModels) {

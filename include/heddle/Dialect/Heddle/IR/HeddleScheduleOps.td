@@ -524,14 +524,15 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     AttrSizedOperandSegments]> {
   let summary = "the rows that a step computes";
   let description = [{
-    Of a schedule's recomputes the first whose cadences all have the step is the
-    one that counts; the last has no cadence. Without any, every step computes
-    all visible rows.
+    In a layer the first of a schedule's recomputes counts whose cadences all
+    have the step and whose layers have the layer; the last has neither cadence
+    nor layers. Without any, every step computes all visible rows.
 
     ```mlir
     recompute all on %start
     recompute all on %prompt and %response
     recompute %rows
+    recompute %block in layers(0 to 3)
     recompute salient(below = 0.99) in %rows on %whole
     recompute salient_ffn(below = 0.99) in %rows
     recompute least_similar(keep = 0.25, among = %response) in all
@@ -550,6 +551,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     |---|---|
     | `alone` | without the row before each position, by which a model that predicts position i in row i - 1 predicts it |
     | `on %a and %b` | at the steps that all of these cadences have |
+    | `in layers(0 to 3, 28, -1)` | last: in these layers only, which count from 0 or, negative, from the end |
 
     With a model that predicts position i in row i - 1, the row before each of
     the positions is computed as well; not with `alone`: then a position of which
@@ -568,16 +570,26 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     one, and of the others all. `keep = 0 percent` computes nothing of the rows
     in `among` but in layer 0, V neither. Source: dLLM-Cache.
 
-    What rows that are not computed contribute is said by `reuse`.
+    What rows that are not computed contribute is said by `reuse`. Of the rows
+    that some layer of the step computes, those that a layer leaves out go on
+    with what it keeps of their attention and FFN; where it does not keep both
+    they end there, so that later layers compute none of them, and predict
+    nothing.
+
+    ```mlir
+    recompute %block in layers(0 to 3)
+    recompute %few
+    ```
   }];
   let arguments = (ins Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$among,
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone);
+                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
     custom<Recomputed>($rows, $among, $exact, $ratio, $alone)
-    `` custom<OnCadences>($on)
+    `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -598,16 +610,24 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
 
     One of `context` and `output` at most.
 
+    | clause | meaning |
+    |---|---|
+    | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end; the last reuse names none |
+
     ```mlir
     heddle.reuse kv, context(propagating), ffn
+    heddle.reuse kv in layers(0 to 3)
     ```
   }];
   let arguments = (ins UnitAttr:$kv,
                        DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
                        UnitAttr:$ffn,
-                       UnitAttr:$before_rope);
-  let assemblyFormat =
-      "custom<Reused>($kv, $attention, $ffn, $before_rope) `` custom<NoAttributes>(attr-dict)";
+                       UnitAttr:$before_rope,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
+  let assemblyFormat = [{
+    custom<Reused>($kv, $attention, $ffn, $before_rope)
+    (`in` custom<LayerRanges>($layers)^)? `` custom<NoAttributes>(attr-dict)
+  }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }

@@ -301,14 +301,27 @@ std::optional<ProgramProblem> LayerChecker::checkKept(size_t index) {
            "cached FFN outputs: it needs `reuse kv, context, ffn`" +
                where);
     else if (pass.exact == Pass::Exact::LeastSimilar &&
-             (!reuse.carries() ||
-              reuse.attention == Reuse::Attention::Propagated))
+             (reuse.carries()
+                  ? reuse.attention == Reuse::Attention::Propagated
+                  : reuse.ffn || reuse.attention != Reuse::Attention::None))
       fail(At::Pass, index,
            "goes on with cached attention and FFN outputs: it needs "
            "`reuse kv, output, ffn` (or context, not propagating)" +
-               where);
+               where +
+               "; or `reuse kv`, and the rows that it does not choose "
+               "end");
   }
   return problem;
+}
+
+bool LayerChecker::endsByChoice(size_t index) const {
+  if (manifest.passes[index].exact != Pass::Exact::LeastSimilar)
+    return false;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (!reuseAt(places[i]).carries() &&
+        std::count(passesOf[i].begin(), passesOf[i].end(), index))
+      return true;
+  return false;
 }
 
 std::optional<ProgramProblem> LayerChecker::checkPlaces() {

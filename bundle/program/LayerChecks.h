@@ -29,6 +29,9 @@ public:
   /// its layers.
   std::optional<ProgramProblem> checkKept(size_t pass);
 
+  /// Whether some layer of a pass of LeastSimilar rows may let the others end.
+  bool endsByChoice(size_t pass) const;
+
   /// R16, R17: what a layer computes comes from the layers before.
   std::optional<ProgramProblem> checkPlaces();
 

@@ -408,7 +408,7 @@ struct Pass {
                   ///< (V is computed and cached for all of them, unless the
                   ///< share is 0), and all rows that are not in `among`; in
                   ///< layer 0, where V depends on the token alone, all rows.
-                  ///< Source: dLLM-Cache.
+                  ///< The others may end (Reuse::carries). Source: dLLM-Cache.
     SalientFfn,   ///< all of them, but the FFN of those rows alone that Salient
                   ///< would find: whose context in this layer has a cosine
                   ///< below `below`. Source: DyLLM, table 1 ("salient token

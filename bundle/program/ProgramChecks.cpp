@@ -169,11 +169,23 @@ private:
            (inOrder() && set.next.run != Holding::No);
   }
 
-  /// The facts of the positions that a pass's rows predict.
+  /// The facts of the positions that a pass's rows predict, whatever it lets
+  /// end.
   SetFacts predictedBy(const Pass &pass) const {
     bool rows = pass.rows >= 0 && facts[size_t(pass.rows)].ofRows;
-    return factsOf(rows ? manifest.positions[size_t(pass.rows)].of.front()
-                        : pass.rows);
+    SetFacts all = factsOf(
+        rows ? manifest.positions[size_t(pass.rows)].of.front() : pass.rows);
+    if (!layers.endsByChoice(size_t(&pass - manifest.passes.data())))
+      return all;
+    // What it does not choose from, as far as it can be shown, is left.
+    const Positions &among = manifest.positions[size_t(pass.among)];
+    SetFacts left;
+    if (among.kind == Positions::Kind::Except) {
+      const SetFacts &without = facts[size_t(among.of.back())];
+      left.first = all.first & without.first;
+      left.next = all.next & without.next;
+    }
+    return left;
   }
 
   void addParts(const Positions &set, SetFacts &own) const;
@@ -422,6 +434,20 @@ void Checker::checkPasses() {
            "begins with the rows that became tokens at the step before, which "
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
+    // R18: something can be committed, and what is a mask again is computed.
+    else if (layers.endsByChoice(i) &&
+             (revokes() || !canCommit(predictedBy(pass))))
+      fail(
+          At::Pass, i,
+          revokes()
+              ? "may let rows end that a commit with `revoke` made masks again "
+                "at the step before, of which the token's keys and values "
+                "would stay cached; let its layers `reuse kv, output, ffn`"
+              : "lets rows end that it does not choose, and the rows that it "
+                "does not choose from need not hold the first masked position; "
+                "leave that out of `among`, by `except %rows, %first` with "
+                "%first = positions undecoded(first = 1), or let its layers "
+                "`reuse kv, output, ffn`");
     // R6: something can be committed.
     else if (!canCommit(predictedBy(pass)))
       fail(At::Pass, i,

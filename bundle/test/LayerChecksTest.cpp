@@ -152,6 +152,71 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
                "one range of layers too many");
 }
 
+/// A layer may let rows end by what it finds, but not all that could be
+/// committed.
+TEST(LayerChecks, RowsThatEndByChoice) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  start.inBlock = true;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse.kv = true;
+  base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 1),
+                    setOf(Kind::Except), setOf(Kind::Committed, 1),
+                    setOf(Kind::Except)};
+  base.positions[2].of = {0, 1};
+  base.positions[4].of = {0, 3};
+  Pass whole, choosing, rest;
+  whole.when = {{When::Kind::On, start}};
+  choosing.rows = rest.rows = 0;
+  choosing.exact = Pass::Exact::LeastSimilar;
+  choosing.keep = {1, 2};
+  choosing.among = 2;
+  choosing.layers = {{4, 4}};
+  base.passes = {whole, choosing, rest};
+  auto refusal = [&](auto change) {
+    Manifest manifest = base;
+    change(manifest);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto holds = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_EQ(
+      refusal([](Manifest &m) { m.passes[1].layers = {{2, 5}, {-3, -2}}; }),
+      "");
+  const std::string ends =
+      "lets rows end that it does not choose, and the rows";
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 0; }),
+               ends);
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 4; }),
+               ends);
+  // They go on where they are kept.
+  EXPECT_EQ(refusal([](Manifest &m) {
+              m.passes[1].among = 0;
+              m.layeredReuses = {
+                  {{{4, 4}}, {true, Reuse::Attention::Output, true}}};
+            }),
+            "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.layeredReuses = {
+                     {{{4, 4}}, {true, Reuse::Attention::Output, false}}};
+               }),
+               "or `reuse kv`, and the rows that it does not choose end");
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.commit.revokeBelow = {1, 2}; }),
+               "may let rows end that a commit with `revoke` made masks again");
+  // An order in which something else is next.
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.commit.kind = CommitRule::Kind::RandomOrder;
+                 m.passes[1].among = 4;
+               }),
+               ends);
+}
+
 TEST(LayerChecks, LayersThatAModelLacks) {
   Cadence start;
   start.kind = Cadence::Kind::First;

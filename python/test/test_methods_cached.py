@@ -33,7 +33,8 @@ class ByLayerTest(SameRun):
             pieces, prompt = make(), prompt_of(7, 15)
             go = lambda method: run.generate(pieces, prompt, 12, method, commit.Quotas(6, 6))[1]
             dual = go(cached.FastDllm(dual=True))
-            for method in (layered.early(99, None), layered.early(1, ("similar", 1), "output"),
+            for method in (layered.early(99, None), layered.early(1, ("similar", 1, ()), "output"),
+                           layered.skipping((1,), 1),
                            layered.early(1, ("salient", 2), "context")):
                 self.assert_same_run(go(method), dual)
 

@@ -100,7 +100,9 @@ private:
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
     Picked in;                  ///< rows that come into this layer
-    Picked out;                 ///< and out of it
+    Picked own;                 ///< of these those of its pass
+    std::vector<int32_t> among; ///< of these those to choose from
+    Picked out;                 ///< rows that come out of this layer
     Picked exact;               ///< rows that this layer computes exactly
     Picked salient;             ///< bound(): those of the next
     bool propagates = false;    ///< this layer corrects the rows that are not
@@ -153,11 +155,6 @@ private:
   Status checkTensors(const PackedBatch &batch,
                       const AttentionTensors &tensors) const;
   Status pickLeastSimilar(int64_t layer, const AttentionTensors &tensors);
-  static void pickLeastSimilarOf(Sequence &sequence,
-                                 const SequenceRows::Part &part,
-                                 std::span<const float> similarity);
-  static void pickAround(Sequence &sequence, const SequenceRows::Part &part,
-                         std::span<const int32_t> chosen);
   RowSet rowSet(std::vector<int32_t> &memory,
                 const std::function<const Picked &(const Sequence &)> &of);
   Cached cachedIn(const RowStore &store, int64_t layer,
@@ -170,6 +167,8 @@ private:
   std::optional<bundle::Ratio> bound(int64_t layer,
                                      const Sequence &sequence) const;
   static const Picked &valueRows(int64_t layer, const Sequence &sequence);
+  static void choose(int64_t layer, Sequence &sequence,
+                     std::span<const int32_t> chosen);
   static const Picked &queryRows(const Sequence &sequence);
   const Picked &ffnRows(int64_t layer, const Sequence &sequence) const;
   void traceLayer(int64_t layer);

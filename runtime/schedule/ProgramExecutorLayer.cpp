@@ -94,8 +94,8 @@ static int64_t sizeOf(const RowSet &set, const PackedBatch &batch) {
 /// V of rows that are compared is computed before it is known which are exact.
 const Picked &ProgramExecutor::valueRows(int64_t layer,
                                          const Sequence &sequence) {
-  const SequenceRows::Part &part = sequence.rows.partOf(layer);
-  return part.pass->comparesValues() ? part.rows : sequence.exact;
+  return passOf(layer, sequence).comparesValues() ? sequence.own
+                                                  : sequence.exact;
 }
 
 /// Rows that are corrected need their probabilities.
@@ -126,7 +126,9 @@ ProgramExecutor::bound(int64_t layer, const Sequence &sequence) const {
 }
 
 bool ProgramExecutor::predicts(int64_t sequence, int64_t row) const {
-  const Picked &last = sequences[sequence]->rows.last();
+  const Sequence &of = *sequences[sequence];
+  // After the last layer it is known which rows were chosen.
+  const Picked &last = layerNow == layers ? of.out : of.rows.last();
   return last.all || std::binary_search(last.rows.begin(), last.rows.end(),
                                         static_cast<int32_t>(row));
 }
@@ -168,16 +170,18 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
     }
     const SequenceRows::Part &part = sequence.rows.partOf(layer);
     const Pass &pass = *part.pass;
-    sequence.out = sequence.rows.through(layer, sequence.in);
-    sequence.exact = part.rows;
+    sequence.own = within(part.rows, sequence.in);
+    sequence.among = within({false, part.among}, sequence.in).rows;
+    sequence.out = sequence.rows.carriesOn(layer) ? sequence.in : sequence.own;
+    sequence.exact = sequence.own;
     if (pass.exact == Pass::Exact::Salient)
       sequence.exact =
           within(layer == 0 ? Picked{false, sequence.rows.justCommitted()}
                             : std::move(sequence.salient),
-                 part.rows);
+                 sequence.own);
     else if (pass.exact == Pass::Exact::LeastSimilar &&
              !pass.comparesValues() && layer > 0)
-      pickAround(sequence, part, {});
+      choose(layer, sequence, {});
     if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
       sequence.exact = Picked();
   }
@@ -210,7 +214,7 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   Moves compared; // of all sequences, one after the other
   for (size_t s = 0; s < sequences.size(); ++s)
     if (chooses(*sequences[s]))
-      for (int32_t row : sequences[s]->rows.partOf(layer).among)
+      for (int32_t row : sequences[s]->among)
         compared.add(batch.offsets[s] + row, keptRow[batch.offsets[s] + row]);
   auto count = static_cast<int64_t>(compared.from.size());
   if (Status status = memory->compare(
@@ -226,44 +230,40 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   size_t first = 0;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     if (chooses(*sequence)) {
-      const SequenceRows::Part &part = sequence->rows.partOf(layer);
-      const size_t among = part.among.size();
-      pickLeastSimilarOf(*sequence, part, similarity->subspan(first, among));
+      const bundle::Ratio keep = passOf(layer, *sequence).keep;
+      const size_t among = sequence->among.size();
+      const auto count =
+          static_cast<int64_t>(static_cast<__int128>(keep.num) *
+                               static_cast<int64_t>(among) / keep.den);
+      choose(layer, *sequence,
+             lowest(similarity->subspan(first, among),
+                    std::min(count, static_cast<int64_t>(among))));
       first += among;
     }
   return Status::success();
 }
 
-/// `similarity`: of the rows among which the pass chooses.
-void ProgramExecutor::pickLeastSimilarOf(Sequence &sequence,
-                                         const SequenceRows::Part &part,
-                                         std::span<const float> similarity) {
-  const bundle::Ratio keep = part.pass->keep;
-  auto among = static_cast<int64_t>(part.among.size());
-  auto count =
-      static_cast<int64_t>(static_cast<__int128>(keep.num) * among / keep.den);
-  pickAround(sequence, part, lowest(similarity, std::min(count, among)));
-  if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
-    sequence.exact = Picked();
-}
-
 /// Of the rows among which the pass chooses those of `chosen`, which are
-/// indices into them; and all others of the pass.
-void ProgramExecutor::pickAround(Sequence &sequence,
-                                 const SequenceRows::Part &part,
-                                 std::span<const int32_t> chosen) {
-  std::vector<bool> exact(static_cast<size_t>(sequence.rows.rows()),
-                          part.rows.all);
-  for (int32_t row : part.rows.rows)
+/// indices into them; and all others of the pass. What is not chosen ends in a
+/// layer that does not carry it on.
+void ProgramExecutor::choose(int64_t layer, Sequence &sequence,
+                             std::span<const int32_t> chosen) {
+  const int64_t active = sequence.rows.rows();
+  std::vector<bool> exact(static_cast<size_t>(active), sequence.own.all);
+  for (int32_t row : sequence.own.rows)
     exact[row] = true;
-  for (int32_t row : part.among)
+  for (int32_t row : sequence.among)
     exact[row] = false;
   for (int32_t i : chosen)
-    exact[part.among[i]] = true;
+    exact[sequence.among[i]] = true;
   sequence.exact = {false, {}};
   for (size_t row = 0; row < exact.size(); ++row)
     if (exact[row])
       sequence.exact.rows.push_back(static_cast<int32_t>(row));
+  if (sequence.exact.count(active) == active)
+    sequence.exact = Picked();
+  if (!sequence.rows.carriesOn(layer))
+    sequence.out = sequence.exact;
 }
 
 Result<LayerExecutor::Exact>

@@ -47,18 +47,18 @@ static Status checkPass(const Pass &pass, const Reuse &reuse) {
 
 /// Fits what layers compute and keep to their number.
 Status ProgramExecutor::fitPasses() {
-  bool someLayers = false;
+  bool someLayers = false, chooses = false;
   for (const Pass &pass : schedule.passes) {
     someLayers |= !pass.layers.empty();
-    needsGather |= pass.exact == Pass::Exact::Salient ||
-                   pass.exact == Pass::Exact::LeastSimilar;
+    chooses |= pass.exact == Pass::Exact::LeastSimilar;
+    needsGather |= pass.exact == Pass::Exact::Salient;
   }
   for (int64_t layer = 0; layer < layers; ++layer) {
     reuses.push_back(bundle::reuseOf(schedule, layer, layers));
-    needsEnds |= someLayers && !reuses.back().carries();
+    needsEnds |= (someLayers || chooses) && !reuses.back().carries();
   }
-  needsGather |= someLayers;
-  if (!someLayers && schedule.layeredReuses.empty()) {
+  needsGather |= someLayers || chooses;
+  if (!someLayers && schedule.layeredReuses.empty() && !needsEnds) {
     for (const Pass &pass : schedule.passes)
       if (Status status = checkPass(pass, schedule.reuse); !status)
         return status;

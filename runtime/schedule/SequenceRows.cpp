@@ -29,9 +29,6 @@ SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted,
                            int64_t layers)
     : manifest(manifest), shifted(shifted), layers(layers),
       positionSets(manifest, shifted) {
-  if (std::all_of(manifest.passes.begin(), manifest.passes.end(),
-                  [](const Pass &pass) { return pass.layers.empty(); }))
-    return;
   for (int64_t layer = 0; layer < layers; ++layer)
     carries.push_back(bundle::reuseOf(manifest, layer, layers).carries());
 }
@@ -238,6 +235,8 @@ Status SequenceRows::pickRows() {
     if (!set)
       return set.takeError().withContext("the rows to compare");
     std::vector<int32_t> among = activeRowsAt(*set);
+    if (Status status = leaveOutPredicting(part, *set, among); !status)
+      return status;
     if (part.rows.all)
       part.among = std::move(among);
     else
@@ -245,6 +244,30 @@ Status SequenceRows::pickRows() {
                             part.rows.rows.end(),
                             std::back_inserter(part.among));
   }
+  return Status::success();
+}
+
+/// Takes out of `among` the rows that predict a position of the pass that `set`
+/// lacks, in a model that predicts it in the row before.
+Status SequenceRows::leaveOutPredicting(const Part &part,
+                                        std::span<const int32_t> set,
+                                        std::vector<int32_t> &among) {
+  if (!shifted)
+    return Status::success();
+  std::vector<int32_t> rows;
+  std::span<const int32_t> all = visible;
+  if (part.pass->rows >= 0) {
+    Result<std::span<const int32_t>> own = positionSets.at(part.pass->rows);
+    if (!own)
+      return own.takeError().withContext("the rows to recompute");
+    rows.assign(own->begin(), own->end());
+    all = rows;
+  }
+  std::erase_if(among, [&](int32_t row) {
+    const int32_t next = visible[activeRows[row]] + 1;
+    return std::binary_search(all.begin(), all.end(), next) &&
+           !std::binary_search(set.begin(), set.end(), next);
+  });
   return Status::success();
 }
 

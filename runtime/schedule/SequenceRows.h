@@ -64,7 +64,9 @@ public:
   struct Part {
     const bundle::Pass *pass = nullptr;
     Picked rows;
-    std::vector<int32_t> among; ///< of these, the rows in LeastSimilar's set
+    /// Of these the rows in LeastSimilar's set, but for those that predict a
+    /// position outside of it.
+    std::vector<int32_t> among;
   };
   /// What a layer computes: which of partsOfStep().
   size_t partIndex(int64_t layer) const {
@@ -78,16 +80,13 @@ public:
   /// own: so says the last layer's pass (Pass::alone).
   bool alone() const { return partOf(layers - 1).pass->alone; }
 
-  /// The active rows that come out of the last layer: those that predict.
+  /// The active rows that come out of the last layer, but for those that
+  /// LeastSimilar lets end: those that predict.
   const Picked &last() const { return lastRows; }
 
   /// Whether rows go on through a layer that does not compute them.
   bool carriesOn(int64_t layer) const {
-    return carries.empty() || carries[static_cast<size_t>(layer)];
-  }
-  /// Of the rows that come into a layer those that come out of it.
-  const Picked &through(int64_t layer, const Picked &in) const {
-    return carriesOn(layer) ? in : partOf(layer).rows;
+    return carries[static_cast<size_t>(layer)];
   }
 
   /// The visible positions, ascending: [n], of each place.
@@ -128,6 +127,8 @@ private:
   void move();
   Status pickPlaces(const bundle::Pass &pass, std::vector<int32_t> &places);
   Status pickRows();
+  Status leaveOutPredicting(const Part &part, std::span<const int32_t> set,
+                            std::vector<int32_t> &among);
   Status followRows();
   std::vector<uint8_t> inAllLayers() const;
   Status checkWritten() const;
@@ -137,8 +138,7 @@ private:
   const bundle::Manifest &manifest;
   const bool shifted;
   const int64_t layers;
-  std::vector<bool> carries; ///< [layers]: Reuse::carries(); empty: no pass is
-                             ///< of some layers
+  std::vector<bool> carries; ///< [layers]: Reuse::carries()
   PositionSets positionSets;
 
   SequenceShape ofRun;

@@ -62,6 +62,8 @@ private:
   struct LayerRows {
     int64_t exact = 0;
     int64_t salient = 0;
+    int64_t ended = 0;  ///< of the step's rows, before the layer: by choice
+    int64_t ending = 0; ///< in it
   };
 
   int64_t blockSteps() const { return request.run.blockSteps(); }
@@ -84,7 +86,7 @@ private:
   /// Whether a layer compares contexts: for itself, or for the next one.
   bool compares(const SimulatedStep &step, int64_t layer) const;
   LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
-                   int64_t salientBefore) const;
+                   const LayerRows &before) const;
   Kept keptBy(size_t kernel, const SimulatedStep &step,
               std::span<const int32_t> of, int64_t rows);
   Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
@@ -126,11 +128,14 @@ bool Counter::compares(const SimulatedStep &step, int64_t layer) const {
 
 /// Rows that a layer computes exactly, and those that it finds to have changed.
 Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
-                                   int64_t salientBefore) const {
+                                   const LayerRows &before) const {
   const SimulatedLayer &here = step.layer(layer);
-  const auto all = std::ssize(here.rows);
   const Pass &pass = *here.pass;
-  LayerRows rows{all, all};
+  const int64_t ended = before.ended + before.ending;
+  // What was chosen from before is chosen from again.
+  const int64_t all = std::max<int64_t>(0, std::ssize(here.rows) - ended);
+  const int64_t among = std::max<int64_t>(0, here.among - ended);
+  LayerRows rows{all, all, ended, 0};
   if (compares(step, layer)) {
     const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
@@ -143,12 +148,14 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
                                                           : all));
   }
   if (pass.exact == Pass::Exact::Salient)
-    rows.exact =
-        std::min<int64_t>(all, layer == 0 ? step.justCommitted : salientBefore);
+    rows.exact = std::min<int64_t>(all, layer == 0 ? step.justCommitted
+                                                   : before.salient);
   if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
-                                     here.among / pass.keep.den);
-    rows.exact = all - here.among + std::min<int64_t>(kept, here.among);
+                                     among / pass.keep.den);
+    rows.exact = all - among + std::min<int64_t>(kept, among);
+    if (!reuseOf(manifest, layer, shape.layers).carries())
+      rows.ending = all - rows.exact;
   }
   return rows;
 }
@@ -267,7 +274,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
   const SimulatedLayer &here = step.layer(layer);
-  const auto in = std::ssize(here.in), out = std::ssize(here.out);
+  const int64_t in = std::ssize(here.in) - rows.ended;
+  const int64_t out =
+      std::max<int64_t>(0, std::ssize(here.out) - rows.ended - rows.ending);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
@@ -281,7 +290,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   work.queryRows = propagates ? in : rows.exact;
   work.keyRows = rows.exact;
   work.valueRows =
-      here.pass->comparesValues() ? std::ssize(here.rows) : rows.exact;
+      here.pass->comparesValues()
+          ? std::max<int64_t>(0, std::ssize(here.rows) - rows.ended)
+          : rows.exact;
   work.projectedRows =
       reuse.attention == Reuse::Attention::Output ? rows.exact : out;
   work.ffnRows = !reuse.ffn                      ? out
@@ -390,11 +401,10 @@ void Counter::add(const SimulatedStep &step) {
     differ |= layer.pass->exact != Pass::Exact::All;
     compared |= layer.pass->comparesContexts();
   }
+  LayerRows rows;
   if (differ || request.run.follow) {
-    int64_t before = 0;
     for (int64_t layer = 0; layer < shape.layers; ++layer) {
-      LayerRows rows = rowsOf(step, layer, before);
-      before = rows.salient;
+      rows = rowsOf(step, layer, rows);
       addLayers(
           layerStep(step, ruleOfLayer[static_cast<size_t>(layer)], layer, rows),
           1);
@@ -403,8 +413,11 @@ void Counter::add(const SimulatedStep &step) {
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 0, rowsOf(step, 0, 0)), layers);
+        addLayers(layerStep(step, rule, 0, rowsOf(step, 0, {})), layers);
   }
+  // Which rows go on is seen in the run, and so what it commits.
+  if (rows.ended + rows.ending > 0 && !request.run.follow)
+    cost.certainty = Certainty::About;
   if (compared && !request.run.follow)
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About

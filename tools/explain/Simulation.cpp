@@ -118,8 +118,7 @@ void LayersOfStep::set(const rt::SequenceRows &rows,
   std::span<const int32_t> in = active;
   for (int64_t layer = 0; layer < (parts.size() > 1 ? layers : 1); ++layer) {
     const size_t part = rows.partIndex(layer);
-    std::span<const int32_t> out =
-        parts.size() == 1 || rows.carriesOn(layer) ? in : positions[part];
+    std::span<const int32_t> out = rows.carriesOn(layer) ? in : positions[part];
     own.push_back({parts[part].pass, positions[part],
                    std::ssize(parts[part].among), in, out});
     in = out;

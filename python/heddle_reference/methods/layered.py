@@ -15,14 +15,15 @@ from .run import Method
 class ByLayer(Method):
     """A block's first pass computes everything. In each other one layer l computes
     the rows of layer(run, l): (positions, None), or of these the floor(ratio * n)
-    whose V is least like the cached one ("similar", ratio), or those whose
-    attention context had a cosine below tau in the layer before ("salient", tau).
-    A shifted model computes the rows that predict the positions as well, all of
-    them where the least similar are chosen.
+    whose V is least like the cached one and those of `spared` ("similar", ratio,
+    spared), or those whose attention context had a cosine below tau in the layer
+    before ("salient", tau). A shifted model computes the rows that predict the
+    positions as well; where the least similar are chosen, all that predict what
+    is spared or are no positions themselves.
 
     kept(l): "output" or "context" if a row that layer l leaves out takes what it
-    had of attention and FFN there; None if it ends there. Whoever comes out of the
-    last layer predicts.
+    had of attention and FFN there; None if it ends there, also if it was not
+    chosen. Whoever comes out of the last layer predicts.
     """
 
     def __init__(self, layer, kept):
@@ -40,7 +41,11 @@ class ByLayer(Method):
         if run.inner == 0:
             return list(range(run.n)), [], None
         positions, how = self.layer(run, layer % run.pieces.layers)
-        return run.predicting(positions), sorted(positions), how
+        spared = run.predicting(how[2]) if how and how[0] == "similar" else []
+        return run.predicting(positions), sorted(set(positions) - set(spared)), how
+
+    def reach(self, run):
+        return {p for p in range(run.n) if run.pieces.row_of(p) in self.alive}
 
     def attended(self, m, layer, rows, x):
         """The context of `rows`, whose states are x, once their K and V are renewed."""
@@ -68,10 +73,12 @@ class ByLayer(Method):
         x = torch.zeros(run.n, m.width)  # of every position, for plainness
         x[alive] = m.embed([run.tokens[p] for p in alive])
         changed = sorted(set(run.history[-1]) if run.history else [])
+        gone = set()  # by choice
         for layer, (rows, among, how) in enumerate(plan):
+            rows, among = ([p for p in part if p not in gone] for part in (rows, among))
             if not set(rows) <= set(alive):
                 raise ValueError(f"layer {layer} computes rows that have ended")
-            kind, value = how or (None, None)
+            kind, value = how[:2] if how else (None, None)
             exact, valued, self.margin = rows, rows, None
             if kind == "similar" and layer > 0:
                 exact = self.chosen(m, layer, rows, among, value, x)
@@ -79,7 +86,8 @@ class ByLayer(Method):
                 exact = valued = [p for p in rows if p in changed]
             new = self.attended(m, layer, exact, x[exact])
             if kind != "salient" and self.kept(layer) is None:
-                alive = rows
+                gone |= set(rows) - set(exact)
+                alive = exact
             ffn, follow = exact, plan[layer + 1][2] if layer + 1 < m.layers else None
             tau = value if kind == "salient" else follow[1] if follow and follow[0] == "salient" else None
             if tau is not None:
@@ -94,6 +102,7 @@ class ByLayer(Method):
             x[alive] = x[alive] + self.ffns[layer][alive]
             record.layer(exact, exact, ffn, m.heads * len(exact) * run.n, values=valued,
                          margin=self.margin)
+        self.alive = set(alive)
         return alive, x[alive]
 
 
@@ -123,3 +132,12 @@ def outer(kept):
     def layer(run, index):
         return (block(run) if index in (0, run.pieces.layers - 1) else live(run)), None
     return ByLayer(layer, lambda index: kept)
+
+
+def skipping(layers, ratio):
+    """The block, of which in some layers those rows end whose V changed least: of
+    what is neither the first masked position nor new the share `ratio` goes on."""
+    def layer(run, index):
+        spared = [*run.masked()[:1], *(run.history[-1] if run.history else [])]
+        return block(run), ("similar", ratio, spared) if index in layers else None
+    return ByLayer(layer, lambda index: None)

@@ -190,6 +190,9 @@ class TextTest(unittest.TestCase):
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
                     columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
+                "es-dllm": reuse("kv") + recompute(all_positions, on=start) + recompute(
+                    heddle.least_similar(block, "1/2", block - (undecoded(first=1) | committed(last=1))), layers=[4, 8]) +
+                recompute(block) + attend(),
                 "columns-fewer-later": attend(
                     columns(0.1, 128), earlier=[(columns(0.5, 128), at(Fraction(1, 3)))],
                     refresh=uniform(0.5, 8)),

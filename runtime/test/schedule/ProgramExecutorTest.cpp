@@ -523,11 +523,13 @@ static void executeByLayer(Reuse reuse, Reuse outer, Pass between,
   if (!(outer == reuse))
     manifest.layeredReuses = {{layers, outer}};
   manifest.positions = {
-      set(Positions::Kind::Response), set(Positions::Kind::Undecoded),
+      set(Positions::Kind::Response),     set(Positions::Kind::Undecoded),
       set(Positions::Kind::Committed, 1), set(Positions::Kind::Union),
-      set(Positions::Kind::Intersect)};
+      set(Positions::Kind::Intersect),    set(Positions::Kind::Undecoded, 1),
+      set(Positions::Kind::Except)};
   manifest.positions[3].of = {1, 2};
   manifest.positions[4].of = {0, 3};
+  manifest.positions[6].of = {0, 5};
   manifest.passes = {passOn(every(5)), Pass(), between};
   manifest.passes[1].rows = 0;
   manifest.passes[1].layers = layers;
@@ -542,10 +544,10 @@ static void executeByLayer(Reuse reuse, Reuse outer, Pass between,
           return what;
         what.committed = decoding.committedAt(step - 1);
         what.among = range(5, 18);
-        ToyTruth::Set live = what.committed;
-        for (int32_t i = 5; i < 18; ++i)
-          if (decoding.states.masked[0][i])
-            live.insert(i);
+        ToyTruth::Set live = firstMasked(decoding, 18);
+        if (between.among == 6)
+          what.among.erase(*live.begin());
+        live.merge(ToyTruth::Set(what.committed));
         for (int64_t l = 0; l < 5; ++l)
           what.layers.push_back(
               bundle::hasLayer(layers, l, 5)
@@ -583,29 +585,9 @@ TEST(ProgramExecutor, RowsDifferFromLayerToLayer) {
   executeByLayer(context, context, salient, early);
   executeByLayer(propagated, context, salient, outer);
   executeByLayer(output, kv, least, early);
-}
-
-TEST(ProgramExecutor, KeepsMemoryForTheLayersThatReuse) {
-  bundle::Manifest manifest = denseManifest();
-  manifest.reuse = {true, Reuse::Attention::Output, true};
-  manifest.passes = {passOn(every(5)), Pass()};
-  ToyModel model(5, 4, 2, 9);
-  auto bytes = [&] {
-    auto executor = compiled(manifest, model.config);
-    return executor ? executor->runBytes({{32, 5}}) : 0;
-  };
-  const int64_t all = bytes();
-  manifest.layeredReuses = {{{{0, 1}, {-1, -1}}, {.kv = true}}};
-  // Two rows of hidden elements in each of three layers.
-  EXPECT_EQ(all - bytes(), 3 * 2 * 32 * model.config.hidden * 4);
-  // A model that has not so many layers.
-  manifest.passes[1].layers = {{4, 5}};
-  manifest.passes.emplace_back();
-  auto refused = ScheduleExecutor::create(test::makeHandBundle(manifest),
-                                          model.config, DType::F32);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().text().find("recompute all names layers(4 to 5)"),
-            std::string::npos);
+  // What is not chosen ends, in layer 2 and again in layer 3.
+  least.among = 6;
+  executeByLayer(kv, kv, least, outer);
 }
 
 TEST(ProgramExecutor, AddsTheRowBeforeInShiftedModels) {

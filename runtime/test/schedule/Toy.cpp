@@ -209,7 +209,8 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const ToyModel::Layer &layer = model.layers[l];
     const Reuse &reuse = reuses[l];
-    const Step::Layer part = partOf(l);
+    Step::Layer part = partOf(l);
+    part.rows = both(part.rows, alive);
     const bool keepsContext = reuse.attention == Reuse::Attention::Context ||
                               reuse.attention == Reuse::Attention::Propagated;
     // Contexts are compared for the layer's own sake or for the next one's.
@@ -274,7 +275,7 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
     // What a layer leaves out ends there, if it does not keep what it was.
     if (!step.layers.empty() &&
         (reuse.attention == Reuse::Attention::None || !reuse.ffn))
-      alive = part.rows;
+      alive = part.exact == Exact::LeastSimilar ? exact : part.rows;
     Set computesFfn = comparesIn(part) ? salient : exact;
     for (int32_t i : alive) {
       if (exact.count(i) || reuse.attention != Reuse::Attention::Output)

@@ -166,11 +166,40 @@ heddle.schedule @R17 {
 heddle.schedule @R5 {
   %c = cadence first(1) in block
   %b = positions block
-  reuse kv in layers(3)
+  reuse kv, ffn in layers(3)
   reuse kv, output, ffn
   recompute all on %c
-  // expected-error@+1 {{it needs `reuse kv, output, ffn` (or context, not propagating) in layer 3}}
+  // expected-error@+1 {{it needs `reuse kv, output, ffn` (or context, not propagating) in layer 3; or `reuse kv`, and the rows that it does not choose end}}
   recompute least_similar(keep = 1/2, among = %b) in %b in layers(2 to 5)
   recompute %b
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R18 {
+  %c = cadence first(1) in block
+  %b = positions block
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{lets rows end that it does not choose, and the rows that it does not choose from need not hold the first masked position; leave that out of `among`, by `except %rows, %first` with %first = positions undecoded(first = 1), or let its layers `reuse kv, output, ffn`}}
+  recompute least_similar(keep = 1/2, among = %b) in %b in layers(2 to 5)
+  recompute %b
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R18 {
+  %c = cadence first(1) in block
+  %b = positions block
+  %first = positions undecoded(first = 1)
+  %others = except %b, %first
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{may let rows end that a commit with `revoke` made masks again at the step before, of which the token's keys and values would stay cached; let its layers `reuse kv, output, ffn`}}
+  recompute least_similar(keep = 1/2, among = %others) in %b in layers(2 to 5)
+  recompute %b
+  commit above(0.6) revoke(below = 0.9)
   attend dense
 }

@@ -74,6 +74,10 @@ TEXTS = {
     "layers-outer": ("%start = cadence first(1) in block  %block = positions block  %some = positions undecoded  "
                      "%few = intersect %block, %some  reuse kv, context(propagating), ffn  recompute all on %start  "
                      "recompute %block in layers(0, -1)  recompute %few  attend dense", "exact", "exact"),
+    "layers-ending": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
+                      "%others = except %block, %left  reuse kv  recompute all on %start  "
+                      "recompute least_similar(keep = 1/2, among = %others) in %block in layers(1, 3)  "
+                      "recompute %block  attend dense", "about", "exact"),
     "layers-salient": ("%start = cadence first(1) in block  %block = positions block  reuse kv in layers(0)  "
                        "reuse kv, context, ffn  recompute all on %start  recompute %block in layers(0 to 1)  "
                        "recompute salient(below = 0.99) in %block  attend dense", "at_most", "exact"),

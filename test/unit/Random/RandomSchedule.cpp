@@ -274,6 +274,20 @@ private:
   /// ones', or any where the layers keep what they leave out.
   void layeredRows() {
     std::string start = fromStepOne();
+    if (below(3) == 0) { // what is not chosen ends
+      std::string rows =
+          value("p", oneOf({"positions block", "positions response",
+                            "positions from(block)"}));
+      std::string first = value("p", "positions undecoded(first = 1)");
+      std::string others = value("p", "except " + rows + ", " + first);
+      add("reuse kv");
+      add("recompute all on " + start);
+      add("recompute least_similar(keep = " +
+          oneOf({"1/4", "0.6", "0 percent"}) + ", among = " + others + ") in " +
+          rows + " in layers" + oneOf({"(1)", "(1 to 2)", "(-1)", "(0, 2)"}));
+      add("recompute " + rows);
+      return;
+    }
     std::string rows = masked();
     if (below(2)) {
       add("reuse " + oneOf({"kv, ffn", "kv, context", "kv, output, ffn"}) +

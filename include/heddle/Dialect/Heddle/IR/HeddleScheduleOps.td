@@ -545,7 +545,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | `%rows` | all of these |
     | `salient(below = r) in %rows` | in layer 0 those that became tokens, or masks again, in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
-    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
+    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Where a layer keeps neither attention nor FFN the rows of `%set` that are not chosen end. Source: dLLM-Cache, ES-dLLM |
 
     | clause | meaning |
     |---|---|
